@@ -134,7 +134,7 @@ def compiled_inline(function: F) -> F:
     return compiled(function, is_inlined=True)
 
 
-def compiled_within(function: F) -> F:
+def callable_when_compiled(function: F) -> F:
     """Let compiled functions call ``function``, which stays plain Python for every other caller.
 
     Meant for small rules that compiled loops apply to numbers and other code to whole arrays.

@@ -46,12 +46,12 @@ def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]
     """
     for file in files:
         remove_leftovers(file)
-    with _written_whole(files, overwrite) as temporary:
+    with _rename_when_done(files, overwrite) as temporary:
         yield temporary
 
 
 @contextmanager
-def _written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]]:
+def _rename_when_done(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]]:
     for file in files:
         if not _is_folder(file.parent):
             raise InputError(
@@ -93,7 +93,7 @@ def write_whole(file: Path, text: str) -> None:
 
     Does not look for leftovers, which the maker of a folder of results removes once for its many files.
     """
-    with _written_whole([file], overwrite=True) as (part,):
+    with _rename_when_done([file], overwrite=True) as (part,):
         part.write_text(text, encoding="utf-8")
 
 

@@ -115,7 +115,7 @@ class Registry:
     def refuse_code(self, name: str, column: str | None = None) -> None:
         """Raise ``InputError`` if ``name``, read from a file, is code to import."""
         if ":" in name and self._location_of(name) is None:
-            raise refused_code_error(f"the {self.kind} {name!r}", name, column)
+            raise code_refusal(f"the {self.kind} {name!r}", name, column)
 
     def find(self, name: str, form: str, *, allow_code: bool) -> Any:
         """Import anything by ``name``; arguments and errors as for ``load`` and ``import_code``."""
@@ -199,14 +199,14 @@ def import_code(location: str, what: str, form: str, column: str | None = None, 
         It may not or cannot be imported, or is misspelt.
     """
     if not allow_code:
-        raise refused_code_error(what, location, column)
+        raise code_refusal(what, location, column)
     here, package = str(Path.cwd()), location.partition(":")[0].partition(".")[0]
     if package and not {here, package} & {*sys.path, *sys.modules} and find_spec(package) is None:
         sys.path.append(here)
     return _import_location(location, what, form, column)
 
 
-def refused_code_error(what: str, location: str, column: str | None) -> InputError:
+def code_refusal(what: str, location: str, column: str | None) -> InputError:
     """Return the error for code that only a file names."""
     return InputError(
         f"{what} is code that only a file names, which is not imported",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merge_classes
 from bfreplay.bounds.linear_program import Entries, dual_values
-from bfreplay.milp.exact.relaxation import hull_counts, relaxed_optima
+from bfreplay.milp.exact.relaxation import hull_counts, optima_of_hulls
 from bfreplay.workload import ElasticJob
 
 _EXACT_STEPS = 4e8
@@ -35,7 +35,7 @@ def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.flo
         rate = np.full((len(classes), max(each.rate.size for each in classes)), -np.inf)
         for row, each in zip(rate, classes, strict=True):
             row[: each.rate.size] = reachable(each)
-        return relaxed_optima(rate, np.array([each.n_jobs for each in classes]), most_nodes)
+        return optima_of_hulls(rate, np.array([each.n_jobs for each in classes]), most_nodes)
     best = np.zeros(most_nodes + 1)
     for each in classes:
         for _ in range(each.n_jobs):

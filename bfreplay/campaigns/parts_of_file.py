@@ -17,7 +17,7 @@ from bfreplay.checks import nearest
 from bfreplay.datasets.located import with_location
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, make_from_code, refused_code_error
+from bfreplay.registry import Registry, code_refusal, make_from_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class PartsOfFile:
         for key in ("sampler", "pruner"):
             named = cells.get(key)
             if isinstance(named, str) and ":" in named and not self._allow_code:
-                raise with_location(refused_code_error(f"the {key} {named!r}", named, key), table.file, "[optuna]")
+                raise with_location(code_refusal(f"the {key} {named!r}", named, key), table.file, "[optuna]")
         return OptunaStudy(
             space,
             cells if prunes else {**cells, "pruner": "none"},

@@ -21,7 +21,7 @@ from bfreplay.policies.state import LONG_AGO_US, JobTables, PolicyState
 
 
 @compiled
-def _given_up(jobs: JobTables, counts: NDArray[np.int64], j: int) -> float:
+def _current_rate(jobs: JobTables, counts: NDArray[np.int64], j: int) -> float:
     """Return the rate of job ``j`` now, which it gives up while it rescales; 0 below its minimum."""
     return charged_rate(jobs.rate[j, counts[j]], counts[j], jobs.min_nodes[j])
 
@@ -43,7 +43,7 @@ def reclaim(
     for j in range(counts.shape[0]):
         if to_go > 0 and lost[j] > 0 and counts[j] > 0:
             gone = min(counts[j], to_go, -(-lost[j] * counts[j] // held[j]))
-            cost += preemption_cost(_given_up(jobs, counts, j), jobs.scale_down_cost_s[j])
+            cost += preemption_cost(_current_rate(jobs, counts, j), jobs.scale_down_cost_s[j])
             counts[j] -= gone
             total -= gone
             to_go -= gone
@@ -53,7 +53,7 @@ def reclaim(
             if counts[j] > counts[largest]:
                 largest = j
         gone = min(counts[largest], total - n_idle)
-        cost += preemption_cost(_given_up(jobs, counts, largest), jobs.scale_down_cost_s[largest])
+        cost += preemption_cost(_current_rate(jobs, counts, largest), jobs.scale_down_cost_s[largest])
         counts[largest] -= gone
         total -= gone
     return cost
@@ -72,7 +72,7 @@ def decide(
     n_jobs, width = rate.shape
     for j in range(n_jobs):
         held = counts[j]
-        given_up = _given_up(jobs, counts, j)
+        given_up = _current_rate(jobs, counts, j)
         most = min(max_nodes[j], n_idle, width - 1)
         value[j, :] = -np.inf
         loss = rescale_cost(given_up, held, 0, scale_up_cost_s[j], scale_down_cost_s[j])
@@ -85,10 +85,10 @@ def decide(
     made = 0.0
     for j in range(n_jobs):
         if stage >= 0:
-            given_up = _given_up(jobs, counts, j)
+            given_up = _current_rate(jobs, counts, j)
             cost += rescale_cost(given_up, counts[j], found[j], scale_up_cost_s[j], scale_down_cost_s[j])
             counts[j] = found[j]
-        made += _given_up(jobs, counts, j)
+        made += _current_rate(jobs, counts, j)
     return cost, made
 
 

@@ -24,7 +24,7 @@ from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
+from bfreplay.milp.exact.relaxation import node_prices, optima_of_hulls
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.forward_time import is_number, positive_seconds
 from bfreplay.policies.objectives.objective import problem_from
@@ -180,7 +180,7 @@ class _AheadPolicy(Policy):
             count = np.arange(state.objective.shape[1])
             allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= state.max_nodes[:, None]))
             value = np.where(allowed, state.objective, -np.inf)
-            optima = relaxed_optima(value, np.ones(state.n_jobs, np.int64), int(state.max_nodes.sum()))
+            optima = optima_of_hulls(value, np.ones(state.n_jobs, np.int64), int(state.max_nodes.sum()))
             self._prices = node_prices(optima)
         return self._prices
 

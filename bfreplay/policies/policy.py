@@ -143,7 +143,7 @@ class PolicyCapabilities:
     linear_programs
         It solves linear programs of its own with HiGHS, whose version then belongs to the identity of a run.
     learns_with
-        Its own parameter that, where it is set, hides from it what it then learns (``Policy.knowing``).
+        Its own parameter that, where it is set, hides from it what it then learns (``Policy.with_known_curves``).
     warm_up
         Spec of a policy whose replay compiles the loops of this one; ``None`` for one without compiled loops.
     """
@@ -241,7 +241,7 @@ class Policy(ABC):
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
         """See the log that is about to be replayed, to measure what a forecast would be worth."""
 
-    def knowing(self) -> Policy | None:
+    def with_known_curves(self) -> Policy | None:
         """The same policy told what this one has to learn, which a run compares with; ``None`` if it learns nothing."""
         return None
 

@@ -153,7 +153,7 @@ class Checkpoints:
             shutil.rmtree(self.folder)
         with _writing(self.folder):
             self.folder.mkdir()
-            write_whole(self.folder / _ABOUT, _sealed({**self._about, "options": self._options}))
+            write_whole(self.folder / _ABOUT, _seal({**self._about, "options": self._options}))
 
     def _resume(self) -> State | None:
         check_same(read_about(self._out), self._about, self.folder)
@@ -248,7 +248,7 @@ def read_about(out: Path) -> dict[str, Any]:
         if not isinstance(about, dict) or about.get("schema") != _VERSION:
             raise ValueError("it is not of this version")
         about.pop("sha256", None)
-        if text != _sealed(about):
+        if text != _seal(about):
             raise ValueError("its checksum does not agree, so that it was changed")
         if not isinstance(about["options"], dict | None):
             raise ValueError("its options are none")
@@ -270,7 +270,7 @@ def read_about(out: Path) -> dict[str, Any]:
     return about
 
 
-def _sealed(about: Mapping[str, Any]) -> str:
+def _seal(about: Mapping[str, Any]) -> str:
     """Return the text of ``about.json``, with the SHA-256 of all else that is in it."""
     text = json.dumps(about, sort_keys=True)
     document = {**about, "sha256": hashlib.sha256(text.encode()).hexdigest()}

@@ -64,21 +64,21 @@ def checked_answer(policy: Policy, answer: object) -> Decision:
     return answer
 
 
-def why_infeasible(decision: Decision, state: PolicyState) -> str:
+def decision_fault(decision: Decision, state: PolicyState) -> str:
     """Return the fault of a decision on ``state``, which names its nodes; empty if it has none."""
     nodes, placement = state.nodes, decision.placement
     assert nodes is not None
-    problem = _why_not_these_counts(np.asarray(decision.counts), placement, state)
+    problem = _counts_fault(np.asarray(decision.counts), placement, state)
     if not problem and placement is None and (len(nodes.type_names) > 1 or _share_nodes(state, nodes)):
         problem = "counts without nodes, where nodes are of several types or shared"
     if not problem and decision.round is not None:
-        problem = _why_not_until_then(decision.round, decision.counts, state)
+        problem = _round_fault(decision.round, decision.counts, state)
     if problem or placement is None:
         return problem
-    return _why_not_these_nodes(np.asarray(decision.counts), placement, state, nodes)
+    return _nodes_fault(np.asarray(decision.counts), placement, state, nodes)
 
 
-def _why_not_these_counts(counts: NDArray[np.int64], placement: Placement | None, state: PolicyState) -> str:
+def _counts_fault(counts: NDArray[np.int64], placement: Placement | None, state: PolicyState) -> str:
     before = state.current
     if counts.shape != before.shape:
         return f"counts of shape {counts.shape}, expected one for each of {count(before.size, 'job')}, in their order"
@@ -127,7 +127,7 @@ def _share_nodes(state: PolicyState, nodes: NodesSeen) -> bool:
     return np.unique(held).size < held.size
 
 
-def _why_not_until_then(until: Round, counts: NDArray[np.int64], state: PolicyState) -> str:
+def _round_fault(until: Round, counts: NDArray[np.int64], state: PolicyState) -> str:
     """Return the fault of the rules until the policy is asked again."""
     shape = (state.n_jobs,)
     if until.samples is not None and not _are_numbers(until.samples, np.inf, state):
@@ -154,7 +154,7 @@ def _are_numbers(array: NDArray[np.float64], most: float, state: PolicyState) ->
     return array.shape == (state.n_jobs,) and bool(((array >= 0) & (array <= most)).all())
 
 
-def _why_not_these_nodes(counts: NDArray[np.int64], placement: Placement, state: PolicyState, nodes: NodesSeen) -> str:
+def _nodes_fault(counts: NDArray[np.int64], placement: Placement, state: PolicyState, nodes: NodesSeen) -> str:
     assigned, partner, restart_s = placement.assigned, placement.partner, placement.restart_s
     if restart_s is not None and not _are_numbers(restart_s, _MOST_S, state):
         return "restart_s that are not one number >= 0 for each job"

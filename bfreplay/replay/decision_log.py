@@ -29,7 +29,7 @@ class SlowestDecision(Part, frozen=True, kw_only=True):
     n_jobs: Count
 
 
-class Happened(NamedTuple):
+class PoolChanges(NamedTuple):
     """Changes just before a decision, at its instant."""
 
     joined: int  # nodes that became idle
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     nodes_used: int
 
 
-class Situation(NamedTuple):
+class DecisionPoint(NamedTuple):
     """Time, trigger and pool of a decision."""
 
     now_us: int
@@ -87,7 +87,7 @@ class DecisionLog:
         return self._decisions.n_rows
 
     def write(
-        self, at: Situation, happened: Happened, decision: Decision | None, decide_s: float, outcome: Outcome
+        self, at: DecisionPoint, happened: PoolChanges, decision: Decision | None, decide_s: float, outcome: Outcome
     ) -> None:
         """Write one decision; ``decision`` is ``None`` when the policy was not asked."""
         solution = None if decision is None else decision.solution
@@ -151,7 +151,7 @@ class DecisionLog:
             solution.message or None,
         )
 
-    def _without_solution(self, at: Situation, decision: Decision | None) -> tuple[float | str | None, ...]:
+    def _without_solution(self, at: DecisionPoint, decision: Decision | None) -> tuple[float | str | None, ...]:
         if decision is not None:  # a policy without a solver, or the first map: nothing to prove
             process, quality = ProcessStatus.OK, Quality.FEASIBLE
         elif at.n_jobs and at.n_idle:

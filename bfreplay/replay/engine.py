@@ -18,14 +18,21 @@ from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, NEVER_US, ActiveJobs, locate
-from bfreplay.replay.decision_checks import answer_of, why_infeasible
-from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
+from bfreplay.replay.decision_checks import answer_of, decision_fault
+from bfreplay.replay.decision_log import DecisionLog, DecisionPoint, Outcome, PoolChanges
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
-from bfreplay.replay.pool_tables import idle_and_held_us, write_idle_intervals
-from bfreplay.replay.progress import Semantics, advance, charge_preemption, predict_finish, settle_until_next, trim
+from bfreplay.replay.pool_tables import node_time_of_bins, write_idle_intervals
+from bfreplay.replay.progress import (
+    Semantics,
+    advance,
+    apply_and_predict,
+    charge_preemption,
+    predict_finish,
+    trim_to_work,
+)
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
 from bfreplay.workload import Ending, JobReport, JobSet, JobSource
@@ -37,7 +44,7 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 """
 
 
-_NOTHING = Happened(0, 0, 0, 0.0)
+_NOTHING = PoolChanges(0, 0, 0, 0.0)
 _POOL, _ARRIVAL, _COMPLETION, _ROUND, _BATCH_SIZE = (each.value for each in Trigger)  # plain numbers: ten times as fast
 _CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
 
@@ -237,7 +244,7 @@ class Engine:
             trigger |= self._complete(now_us)
         if has_events:
             joined, left, taken = self.pool.change(*self.timeline.take(), now_us)
-            happened = Happened(joined, left, *(self._preempt() if taken else (0, 0.0)))
+            happened = PoolChanges(joined, left, *(self._preempt() if taken else (0, 0.0)))
             if self.is_published:  # the published program looks at progress only now
                 trigger |= self._complete(now_us)
             if self.run_tables.pool is not None:
@@ -356,7 +363,7 @@ class Engine:
         active = self.active
         record = active.records[row]
         if how == _FINISHED:
-            excess = trim(record, self.is_published)
+            excess = trim_to_work(record, self.is_published)
             self._trimmed += excess
             self._samples -= excess
         is_shared = record["sharing"] != ALONE
@@ -413,7 +420,7 @@ class Engine:
 
     # -- decisions ----------------------------------------------------------------------------------------
 
-    def _decide(self, now_us: int, trigger: int, happened: Happened) -> None:
+    def _decide(self, now_us: int, trigger: int, happened: PoolChanges) -> None:
         active = self.active
         records = active.records
         is_seeding = self._is_first and self.is_published
@@ -431,7 +438,7 @@ class Engine:
             self._carry_out(decision, state)
         is_charged = decision is None or decision.placement is None or decision.placement.charges_rescales
         lifts_limits = decision is not None and decision.round is None
-        effects, next_finish_us = settle_until_next(
+        effects, next_finish_us = apply_and_predict(
             records, before, active.throughput, now_us, self.is_published, is_charged, lifts_limits
         )
         outcome, self._next_finish_us = Outcome(*effects), int(next_finish_us)
@@ -444,13 +451,13 @@ class Engine:
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
         counts = (before if decision is None else np.asarray(decision.counts)).astype(np.int32)
-        at = Situation(now_us, trigger, self.pool.n_usable, counts, self._samples - self._samples_logged)
+        at = DecisionPoint(now_us, trigger, self.pool.n_usable, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
         self.log.write(at, happened, decision, decide_s, outcome)
         if decision is not None and decision.round is not None:
-            self._let_go(decision.round, now_us)
+            self._dismiss_jobs(decision.round, now_us)
 
-    def _let_go(self, until: Round, now_us: int) -> None:
+    def _dismiss_jobs(self, until: Round, now_us: int) -> None:
         """Let the jobs leave that the policy has given up or declined."""
         how = {row: (Ending.DECLINED, reason) for row, reason in until.declined.items()}
         if until.failed is not None:
@@ -484,7 +491,7 @@ class Engine:
 
     def _carry_out(self, decision: Decision, state: PolicyState) -> None:
         """Give every job its nodes, after making sure that the policy's answer can be carried out."""
-        problem = why_infeasible(decision, state)
+        problem = decision_fault(decision, state)
         counts = np.asarray(decision.counts)
         if problem:
             raise BfreplayError(
@@ -492,7 +499,7 @@ class Engine:
             )
         placement = decision.placement
         if placement is None:
-            self.pool.place(np.array(counts, np.int64), self._now_us)  # of one kind, as in why_infeasible
+            self.pool.place(np.array(counts, np.int64), self._now_us)  # of one kind, as in decision_fault
         else:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
@@ -568,7 +575,7 @@ class Engine:
             credited_samples=self._credited,
         )
         ledger.close()
-        ledger.close_idle_intervals(*(sum(node_us) for node_us in idle_and_held_us(idle_intervals)))
+        ledger.close_idle_intervals(*(sum(node_us) for node_us in node_time_of_bins(idle_intervals)))
         if self.run_tables.idle_intervals is not None:
             write_idle_intervals(idle_intervals, self.run_tables.idle_intervals)
         return ledger

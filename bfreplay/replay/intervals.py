@@ -68,7 +68,7 @@ def _close_intervals(
     return used
 
 
-def charged_spans_us(
+def node_charges_us(
     sharing: NDArray[np.int64], since_us: NDArray[np.int64], until_us: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the part of each interval that its job is charged for each node, (A,); ``active.charged_us`` of arrays."""

@@ -125,7 +125,7 @@ def count_interval(bins: NDArray[np.void], length_us: int, held_us: int, is_cut:
             bins[b]["held_carried"] += 1
 
 
-def idle_and_held_us(bins: NDArray[np.void]) -> tuple[list[int], list[int]]:
+def node_time_of_bins(bins: NDArray[np.void]) -> tuple[list[int], list[int]]:
     """Idle and held node time of each bin, in whole numbers of Python."""
     idle, held = (
         [
@@ -196,7 +196,7 @@ def write_idle_intervals(bins: NDArray[np.void], table: RowTable) -> None:
     used = np.flatnonzero(bins["n_intervals"])
     if not used.size:
         return
-    idle, held = idle_and_held_us(bins)
+    idle, held = node_time_of_bins(bins)
     edges_s = [*(bins["over_us"] / 1e6).tolist(), None]
     counts = [bins[name].tolist() for name in ("n_intervals", "n_censored", "n_allocated")]
     for b in range(int(used[0]), int(used[-1]) + 1):

@@ -222,7 +222,7 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
 
 
 @compiled
-def settle_until_next(
+def apply_and_predict(
     records: NDArray[np.void],
     before: NDArray[np.int64],
     throughput: NDArray[np.float64],
@@ -243,7 +243,7 @@ def settle_until_next(
     return effects, predict_finish(records, before.shape[0], now_us)
 
 
-def trim(record: np.void, is_published: bool) -> float:
+def trim_to_work(record: np.void, is_published: bool) -> float:
     """Cut the progress of a finished job down to its work, and return the samples cut.
 
     In continuous time a job completes on the microsecond at or after its last sample, so that less than a

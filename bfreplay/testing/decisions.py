@@ -104,7 +104,7 @@ def wide_decisions(seed: int = 0) -> list[AllocationProblem]:
 
 
 @cache
-def replayed_decisions() -> tuple[AllocationProblem, ...]:
+def decisions_of_replay() -> tuple[AllocationProblem, ...]:
     """Return decisions of a replay of the bundled sample: two jobs of up to 64 nodes at once.
 
     At most 32 nodes are idle: beyond, a formulation with a column for each job and node may take minutes.

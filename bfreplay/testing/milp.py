@@ -25,9 +25,9 @@ from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.testing.decisions import (
     corner_decisions,
+    decisions_of_replay,
     point_fault,
     random_decisions,
-    replayed_decisions,
     wide_decisions,
 )
 from bfreplay.testing.models import infeasible_models, knapsack, market_split, solvable_models, unbounded_models
@@ -101,13 +101,13 @@ class FormulationContract:
             self.check_optimum(problem, worker)
 
     def test_it_has_the_optimum_of_the_decisions_of_a_replay(self, worker: IsolatedBackend) -> None:
-        for problem in replayed_decisions():
+        for problem in decisions_of_replay():
             self.check_optimum(problem, worker)
 
     def check_optimum(self, problem: AllocationProblem, worker: IsolatedBackend) -> None:
         """Solve one decision and compare the answer with the exact solver's."""
         instance = self.formulation()
-        posed = problem.held_to_published_limit() if instance.change_limited else problem
+        posed = problem.within_published_limit() if instance.change_limited else problem
         best = ExactSolver().solve(posed)
         solution = MilpSolver(
             instance, self.backend, worker=worker, fallback="none", referee=ExactSolver(), time_limit_s=60.0
@@ -285,7 +285,7 @@ class BackendContract:
         if reason := pairing_fault(formulation, instance):
             pytest.skip(f"{formulation_name}: {reason}")
         for problem in random_decisions(RANDOM_DECISIONS, seed=4):
-            posed = problem.held_to_published_limit() if formulation.change_limited else problem
+            posed = problem.within_published_limit() if formulation.change_limited else problem
             best = ExactSolver().solve(posed)
             model = formulation.build(problem)
             answer = must_solve(

@@ -17,7 +17,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.replay.decision_checks import checked_answer, why_infeasible
+from bfreplay.replay.decision_checks import checked_answer, decision_fault
 from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
@@ -32,7 +32,7 @@ _TOGETHER = 0.6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GivenNodes:
+class NodesByHand:
     """Nodes of a state made without a replay; see ``policies.state.NodesSeen``."""
 
     type_names: tuple[str, ...]
@@ -75,15 +75,15 @@ def arrays_of(state: PolicyState) -> dict[str, NDArray[np.generic]]:
     return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
 
-def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> GivenNodes:
+def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> NodesByHand:
     """Return idle nodes, the first of them held by the jobs with nodes."""
     n_nodes = max(n_idle, int(current.sum()))
     ends = np.cumsum(current).tolist()
     holds = tuple(tuple(range(end - n, end)) for end, n in zip(ends, current.tolist(), strict=True))
-    return GivenNodes(("any",), np.zeros(n_nodes, np.int16), np.ones(n_nodes, np.bool_), holds)
+    return NodesByHand(("any",), np.zeros(n_nodes, np.int16), np.ones(n_nodes, np.bool_), holds)
 
 
-def placed_states(n: int, seed: int, widest: int = WIDEST) -> list[PolicyState]:
+def states_with_nodes(n: int, seed: int, widest: int = WIDEST) -> list[PolicyState]:
     """Return ``n`` states with one to three node types; some jobs hold or share nodes, or exclude a type.
 
     No job uses more than ``widest`` nodes.
@@ -131,7 +131,7 @@ def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyS
             deadline_us=np.where(has_deadline, 7_200 * SECOND, NO_DEADLINE_US),
             model=np.arange(n_jobs) % len(_MODELS),
             throughput_by_type=by_type,
-            nodes=GivenNodes(TYPES[:n_types], node_type, is_idle, holds),
+            nodes=NodesByHand(TYPES[:n_types], node_type, is_idle, holds),
             model_names=_MODELS,
             colocation=colocation(),
         )
@@ -248,7 +248,7 @@ class PolicyContract:
         for policy, state in self._states_with_policy():
             decision = checked_answer(policy, policy.decide(state))
             assert isinstance(decision.counts, np.ndarray)
-            assert not why_infeasible(decision, state)
+            assert not decision_fault(decision, state)
             names_no_time = decision.round is None or decision.round.until_us is None
             assert names_no_time or Trigger.ROUND in policy.wakes_on, "names a time, and does not wake on rounds"
 
@@ -297,7 +297,7 @@ class PolicyContract:
         policy = self.make()
         places = _places(policy)
         asks_anew = places or policy.capabilities.in_rounds
-        for state in placed_states(_N_PLACED, seed=3, widest=self.widest) if places else _states():
+        for state in states_with_nodes(_N_PLACED, seed=3, widest=self.widest) if places else _states():
             if asks_anew:
                 policy.close()
                 policy = self.make()

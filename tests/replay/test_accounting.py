@@ -7,7 +7,7 @@ import pytest
 
 from bfreplay.errors import LedgerError
 from bfreplay.replay.active import ALONE, FIRST, SECOND, ActiveJobs
-from bfreplay.replay.progress import advance, charge_preemption, predict_finish, settle, trim
+from bfreplay.replay.progress import advance, charge_preemption, predict_finish, settle, trim_to_work
 from tests.replay.tiny import SECOND as ONE_S
 from tests.replay.tiny import job
 
@@ -165,7 +165,7 @@ def test_the_time_between_the_end_of_a_job_and_the_event_that_shows_it_is_stalle
     advance(active.records, 1, 8 * ONE_S, 8 * ONE_S, True)  # done after 5 s at 20 samples/s
     reclaimed(active, 1, is_published=True)  # at this instant: it does not matter any more
     record = active.records[0]
-    assert trim(record, True) == 60
+    assert trim_to_work(record, True) == 60
     assert (record["progress"], record["useful"], record["stalled"]) == (100, 10 * ONE_S, 6 * ONE_S)
 
 
@@ -173,12 +173,12 @@ def test_a_job_may_complete_a_microsecond_s_samples_early_and_no_more():
     active = holding(2, work=100)  # 20 samples/s
     advance(active.records, 1, ONE_S, ONE_S, False)
     active.records[0]["progress"] = 100 - 1.5e-5
-    assert trim(active.records[0], False) == pytest.approx(-1.5e-5)
+    assert trim_to_work(active.records[0], False) == pytest.approx(-1.5e-5)
     for name, amount in (("progress", 100 - 3e-5), ("rescale_debt", 3e-5), ("preempt_debt", 3e-5)):
         record = active.records[0].copy()
         record[name] = amount
         with pytest.raises(LedgerError, match="job 0 completes with"):
-            trim(record, False)
+            trim_to_work(record, False)
 
 
 def test_a_job_is_expected_to_finish_when_debts_and_work_are_done():

@@ -110,7 +110,7 @@ class Trials:
         entrants: list[tuple[Pair | None, Solver]] = [(None, self._exact)]
         entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
-            posed = (decision.problem, decision.problem.held_to_published_limit())
+            posed = (decision.problem, decision.problem.within_published_limit())
             best = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in posed))
             optima.append(best)
             for place in range(len(entrants)):

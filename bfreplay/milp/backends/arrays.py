@@ -93,25 +93,25 @@ def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str
     The side of a row is its ``row_upper``, and its ``row_lower`` where the sense is ``">"``.
     """
     equal = model.row_lower == model.row_upper
-    below = np.isfinite(model.row_upper)
-    above = np.isfinite(model.row_lower) & ~equal
-    copies = below.astype(np.int64) + above
-    old = np.repeat(np.arange(model.n_rows), copies)
+    has_upper = np.isfinite(model.row_upper)
+    has_lower = np.isfinite(model.row_lower) & ~equal
+    copies = has_upper.astype(np.int64) + has_lower
+    old_row = np.repeat(np.arange(model.n_rows), copies)
     first = np.cumsum(copies) - copies
-    second = np.arange(old.shape[0]) > first[old]
-    is_above = above[old] & ~second
-    sense = np.where(equal[old], "=", np.where(is_above, ">", "<"))
+    second = np.arange(old_row.shape[0]) > first[old_row]
+    is_above = has_lower[old_row] & ~second
+    sense = np.where(equal[old_row], "=", np.where(is_above, ">", "<"))
 
-    again = copies[model.entry_row] == 2
-    once = copies[model.entry_row] > 0
+    is_twice = copies[model.entry_row] == 2
+    is_kept = copies[model.entry_row] > 0
     split = replace(
         model,
-        row_lower=np.where(sense == "<", -np.inf, model.row_lower[old]),
-        row_upper=np.where(sense == ">", np.inf, model.row_upper[old]),
-        row_names=tuple(model.row_names[r] for r in old.tolist()),
-        entry_row=np.concatenate((first[model.entry_row[once]], first[model.entry_row[again]] + 1)),
-        entry_column=np.concatenate((model.entry_column[once], model.entry_column[again])),
-        entry_value=np.concatenate((model.entry_value[once], model.entry_value[again])),
+        row_lower=np.where(sense == "<", -np.inf, model.row_lower[old_row]),
+        row_upper=np.where(sense == ">", np.inf, model.row_upper[old_row]),
+        row_names=tuple(model.row_names[row_index] for row_index in old_row.tolist()),
+        entry_row=np.concatenate((first[model.entry_row[is_kept]], first[model.entry_row[is_twice]] + 1)),
+        entry_column=np.concatenate((model.entry_column[is_kept], model.entry_column[is_twice])),
+        entry_value=np.concatenate((model.entry_value[is_kept], model.entry_value[is_twice])),
     )
     return split, sense
 
@@ -128,12 +128,12 @@ def trivial_answer(model: LinearModel) -> BackendAnswer | None:
         (_impossible(model.row_lower, model.row_upper), model.row_names, "the sides of row {} exclude each other"),
         (_impossible(model.column_lower, model.column_upper), model.column_names, "column {} has no value"),
     )
-    for wrong, names, said in contradictions:
-        if wrong.any():
-            return BackendAnswer(SolverStatus.INFEASIBLE, message=said.format(names[int(np.argmax(wrong))]))
+    for is_wrong, names, problem in contradictions:
+        if is_wrong.any():
+            return BackendAnswer(SolverStatus.INFEASIBLE, message=problem.format(names[int(np.argmax(is_wrong))]))
     if model.n_columns == 0:
-        worth = float(model.objective_constant)
-        return BackendAnswer(SolverStatus.OPTIMAL, np.zeros(0), worth, worth, "the model has no columns")
+        constant = float(model.objective_constant)
+        return BackendAnswer(SolverStatus.OPTIMAL, np.zeros(0), constant, constant, "the model has no columns")
     return None
 
 
@@ -142,14 +142,14 @@ def _impossible(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArr
     return impossible
 
 
-def unscale(reported: float | None, model: LinearModel, scale: float, absent: float) -> float:
+def unscale(value: float | None, model: LinearModel, scale: float, absent: float) -> float:
     """Return the reported value of the scaled objective in the model's own; ``absent`` where it reports no number.
 
     Solvers report infinity as 1e20, 1e30, 1e50, 1e100 or the largest number there is; no scaled objective is as large.
     """
-    if reported is None or not math.isfinite(reported) or abs(reported) >= 1e20:
+    if value is None or not math.isfinite(value) or abs(value) >= 1e20:
         return absent
-    return float(reported) * scale + model.objective_constant
+    return float(value) * scale + model.objective_constant
 
 
 def refuse_sets(model: LinearModel, name: str) -> None:
@@ -165,8 +165,8 @@ def resolve_unbounded(
     solve: Callable[[LinearModel, SolveOptions], BackendAnswer], model: LinearModel, options: SolveOptions
 ) -> SolverStatus:
     """Return ``UNBOUNDED`` or ``INFEASIBLE`` for a model that is one of the two, by solving it without an objective."""
-    nothing = replace(model, objective=np.zeros(model.n_columns), objective_constant=0.0)
-    answer = solve(nothing, options)
+    without_objective = replace(model, objective=np.zeros(model.n_columns), objective_constant=0.0)
+    answer = solve(without_objective, options)
     if answer.x is not None:
         return SolverStatus.UNBOUNDED
     return SolverStatus.INFEASIBLE if answer.solver_status is SolverStatus.INFEASIBLE else SolverStatus.UNKNOWN
@@ -230,7 +230,7 @@ def without_sets(model: LinearModel) -> LinearModel:
         row_lower=np.concatenate((model.row_lower, *rows.lower)),
         row_upper=np.concatenate((model.row_upper, *rows.upper)),
         row_names=(*model.row_names, *rows.names),
-        entry_row=np.concatenate((model.entry_row, *(model.n_rows + row for row in rows.row))),
+        entry_row=np.concatenate((model.entry_row, *(model.n_rows + row_numbers for row_numbers in rows.row))),
         entry_column=np.concatenate((model.entry_column, *rows.column)),
         entry_value=np.concatenate((model.entry_value, *rows.value)),
         sets=(),
@@ -241,13 +241,13 @@ def without_sets(model: LinearModel) -> LinearModel:
 def _upper_bounds(model: LinearModel, number: int, members: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the members' upper bounds, which serve as their big M."""
     lower, upper = model.column_lower[members], model.column_upper[members]
-    bad = ~((lower >= 0.0) & np.isfinite(upper))
-    if bad.any():
-        which = int(np.argmax(bad))
+    is_unbounded = ~((lower >= 0.0) & np.isfinite(upper))
+    if is_unbounded.any():
+        position = int(np.argmax(is_unbounded))
         raise InputError(
             f"a member of set {number} may be negative or has no finite upper bound",
-            column=model.column_names[int(members[which])],
-            value=(float(lower[which]), float(upper[which])),
+            column=model.column_names[int(members[position])],
+            value=(float(lower[position]), float(upper[position])),
             expected="0 <= lower bound, upper bound finite",
             fix="bound the column, or take a solver that takes special ordered sets (bfreplay solvers lists them)",
         )
@@ -256,8 +256,8 @@ def _upper_bounds(model: LinearModel, number: int, members: NDArray[np.int64]) -
 
 def _first_of_segment(start: NDArray[np.float64], kind: int) -> int | None:
     """Return the first member that is not zero (0 if all are); ``None`` if more are than a set of ``kind`` allows."""
-    used = np.flatnonzero(np.abs(start) > ZERO)
-    if used.shape[0] == 0:
+    nonzero = np.flatnonzero(np.abs(start) > ZERO)
+    if nonzero.shape[0] == 0:
         return 0
-    first, last = int(used[0]), int(used[-1])
+    first, last = int(nonzero[0]), int(nonzero[-1])
     return first if last - first < kind else None

@@ -75,13 +75,13 @@ class CbcMip:
     def available(self) -> str:
         """Return what is missing, empty for nothing: python-mip, a sound CBC build, or a CBC for this machine."""
         fix = f"pip install {REQUIREMENT} (no CBC build exists for ppc64le: use the exact solver there)"
-        why = (
+        reason = (
             "cbcbox 2.931 and later abort on SOS2 models and call wrong answers optimal, 2.913 aborts on infeasible "
             "ones, and mip 2 requires a late one"
         )
-        wrong = unmet("mip", ">=1.17,<2", why=why, fix=fix) or unmet("cbcbox", ">=2.914,<2.929", why=why, fix=fix)
-        if wrong:
-            return wrong
+        fault = unmet("mip", ">=1.17,<2", why=reason, fix=fix) or unmet("cbcbox", ">=2.914,<2.929", why=reason, fix=fix)
+        if fault:
+            return fault
         try:
             import cbcbox
 
@@ -97,8 +97,8 @@ class CbcMip:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in CBC and maximise."""
         stopwatch = Stopwatch()
-        if (known := trivial_answer(model)) is not None:
-            return known
+        if (trivial := trivial_answer(model)) is not None:
+            return trivial
         scale = objective_scale(model)
         cbc = _build(model, scale)
         cbc.max_mip_gap = options.relative_gap
@@ -111,10 +111,10 @@ class CbcMip:
         cbc.threads = 0 if options.threads == 1 else options.threads  # 1 would mean a thread beside this one
         stopwatch.start_solving()
         with silent_stdout():
-            said = cbc.optimize(max_seconds=options.time_limit_s)
+            status_word = cbc.optimize(max_seconds=options.time_limit_s)
         report = Report(
-            status=MIP_STATUSES.get(said.name, SolverStatus.UNKNOWN),
-            message=f"CBC says {said.name}",
+            status=MIP_STATUSES.get(status_word.name, SolverStatus.UNKNOWN),
+            message=f"CBC says {status_word.name}",
             values=lambda: _column_values(cbc, model.n_columns),
             objective=lambda: cbc.objective_value,
             bound=lambda: cbc.objective_bound,
@@ -174,15 +174,15 @@ def _cbc_module() -> Any:
     """
     refuse_beside("CBC", OR_TOOLS)
     variable = "OPENBLAS_NUM_THREADS"
-    before = os.environ.get(variable)
+    old_value = os.environ.get(variable)
     os.environ[variable] = "1"
     try:
         import mip.cbc
     finally:
-        if before is None:
+        if old_value is None:
             del os.environ[variable]
         else:
-            os.environ[variable] = before
+            os.environ[variable] = old_value
     if not mip.cbc.has_cbc:
         raise RuntimeError("python-mip could not load its CBC library")
     mip.cbc.cbclib.Cbc_deleteModel  # noqa: B018
@@ -218,8 +218,8 @@ class CbcPulp:
 
     def available(self) -> str:
         """Return what is missing, empty for nothing: PuLP, or a CBC for this machine."""
-        if wrong := unmet("pulp", ">=3.3,<4", why="PuLP 4 brings no CBC", fix="pip install 'pulp>=3.3,<4'"):
-            return wrong
+        if fault := unmet("pulp", ">=3.3,<4", why="PuLP 4 brings no CBC", fix="pip install 'pulp>=3.3,<4'"):
+            return fault
         if platform.machine().lower() not in MACHINES:
             return f"PuLP brings no CBC command for {platform.machine()}; take highs or the exact solver"
         return ""
@@ -232,25 +232,25 @@ class CbcPulp:
         """Write the model, have CBC maximise it, read the answer."""
         stopwatch = Stopwatch()
         refuse_sets(model, self.name)
-        if (known := trivial_answer(model)) is not None:
-            return known
-        posed = _pose(model)
+        if (trivial := trivial_answer(model)) is not None:
+            return trivial
+        pulp_model = _pose(model)
         command = _command(options)
         stopwatch.start_solving()
         # PuLP leaves its files after a failure
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("pulp")) as folder:
             command.tmpDir = folder
-            command.actualSolve(posed)
-        status = PULP_STATUSES.get(posed.said, SolverStatus.UNKNOWN)
+            command.actualSolve(pulp_model)
+        status = PULP_STATUSES.get(pulp_model.said, SolverStatus.UNKNOWN)
         x, objective, bound = None, math.nan, math.inf
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
-            x = posed.column_values()
+            x = pulp_model.column_values()
             objective = float(model.objective @ x) + model.objective_constant
             if status is SolverStatus.OPTIMAL and options.relative_gap == 0:
                 bound = objective
         if status is SolverStatus.INFEASIBLE and stopwatch.solve_s >= options.time_limit_s:
             status = SolverStatus.NO_SOLUTION  # CBC says so as well when its time ends while it prepares the model
-        return stopwatch.answer(status, x, objective, bound, f"PuLP says {posed.said[0]}, {posed.said[1]}")
+        return stopwatch.answer(status, x, objective, bound, f"PuLP says {pulp_model.said[0]}, {pulp_model.said[1]}")
 
 
 def _command(options: SolveOptions) -> Any:
@@ -278,7 +278,7 @@ def _command(options: SolveOptions) -> Any:
 
 
 @dataclass
-class _Posed:
+class _PulpModel:
     """Model with the methods by which PuLP's commands write it and hand the answer over."""
 
     columns: list[str]
@@ -324,15 +324,15 @@ class _Posed:
         return np.array([self.values[column] for column in self.columns], dtype=np.float64)
 
 
-def _pose(model: LinearModel) -> _Posed:
+def _pose(model: LinearModel) -> _PulpModel:
     """Return the model as MPS with short names and the scaled objective."""
-    columns = [f"c{i}" for i in range(model.n_columns)]
+    columns = [f"c{index}" for index in range(model.n_columns)]
     short = replace(
         model,
         objective=model.objective / objective_scale(model),
         objective_constant=0.0,
         column_names=tuple(columns),
-        row_names=tuple(f"r{i}" for i in range(model.n_rows)),
+        row_names=tuple(f"r{index}" for index in range(model.n_rows)),
         start=None,
     )
-    return _Posed(columns, mps_text(short))
+    return _PulpModel(columns, mps_text(short))

@@ -60,9 +60,9 @@ class Gurobi:
 
     def available(self) -> str:
         """Return what is missing, empty for nothing: gurobipy, a valid release of it, or a licence that works."""
-        why = "the licence that comes with older ones has expired, newer ones are untried"
-        if wrong := unmet("gurobipy", ">=13,<14", why=why, fix="pip install 'bfreplay[gurobi]'"):
-            return wrong
+        reason = "the licence that comes with older ones has expired, newer ones are untried"
+        if fault := unmet("gurobipy", ">=13,<14", why=reason, fix="pip install 'bfreplay[gurobi]'"):
+            return fault
         try:
             if os.getpid() not in _environments:
                 _start_environment().dispose()  # no token of a floating licence is held by a process that only asks
@@ -72,14 +72,14 @@ class Gurobi:
 
     def version(self) -> str:
         """Return the version, as ``"Gurobi 13.0.3 (gurobipy 13.0.3)"``: both always have the same number."""
-        found = version("gurobipy")
-        return f"Gurobi {found} (gurobipy {found})"
+        release = version("gurobipy")
+        return f"Gurobi {release} (gurobipy {release})"
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in Gurobi and maximise."""
         stopwatch = Stopwatch()
-        if (known := trivial_answer(model)) is not None:
-            return known
+        if (trivial := trivial_answer(model)) is not None:
+            return trivial
         import gurobipy
 
         scale = objective_scale(model)
@@ -92,12 +92,14 @@ class Gurobi:
                 raise ModelRefusedError(_too_large(model)) from error
             raise
         try:
-            said = _status_names()[gurobi.Status]
-            if said == "INF_OR_UNBD":
-                return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"Gurobi says {said}")
+            status_word = _status_names()[gurobi.Status]
+            if status_word == "INF_OR_UNBD":
+                return BackendAnswer(
+                    resolve_unbounded(self.solve, model, options), message=f"Gurobi says {status_word}"
+                )
             report = Report(
-                status=status_of(said, STATUSES, gurobi.SolCount > 0),
-                message=f"Gurobi says {said}",
+                status=status_of(status_word, STATUSES, gurobi.SolCount > 0),
+                message=f"Gurobi says {status_word}",
                 values=lambda: np.array(gurobi.getAttr("X"), dtype=np.float64),
                 objective=lambda: gurobi.ObjVal,
                 bound=lambda: gurobi.ObjBound,
@@ -142,7 +144,7 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     if model.sets or model.start is not None:
         variables = gurobi.getVars()
         for group in model.sets:
-            members = [variables[c] for c in group.columns.tolist()]
+            members = [variables[column] for column in group.columns.tolist()]
             gurobi.addSOS(group.kind, members, group.weights.tolist())
         if model.start is not None:
             gurobi.setAttr("Start", variables, model.start.tolist())

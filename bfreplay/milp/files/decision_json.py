@@ -33,11 +33,11 @@ def decision_text(problem: AllocationProblem, about: Mapping[str, object] | None
     gain = zip(problem.gain, problem.max_nodes.tolist(), strict=True)
     texts = {
         "schema": json.dumps(SCHEMA),
-        "about": _lines("{}", [f"{json.dumps(key)}: {json.dumps(each)}" for key, each in (about or {}).items()]),
+        "about": _lines("{}", [f"{json.dumps(label)}: {json.dumps(value)}" for label, value in (about or {}).items()]),
         "capacity": json.dumps(int(problem.capacity)),
         "change_limit": json.dumps(None if problem.change_limit is None else int(problem.change_limit)),
         **{name: json.dumps(getattr(problem, name).tolist()) for name in _ARRAYS},
-        "gain": _lines("[]", [json.dumps(row[: most + 1].tolist()) for row, most in gain]),
+        "gain": _lines("[]", [json.dumps(gains[: max_nodes + 1].tolist()) for gains, max_nodes in gain]),
     }
     return "{\n" + ",\n".join(f' "{name}": {text}' for name, text in texts.items()) + "\n}\n"
 
@@ -64,10 +64,10 @@ def read_decision(path: Path) -> AllocationProblem:
     """
     document = _document(path)
     try:
-        rows = [np.asarray(row, dtype=np.float64) for row in document["gain"]]
-        gain = np.zeros((len(rows), max((len(row) for row in rows), default=1)))
-        for j, row in enumerate(rows):
-            gain[j, : len(row)] = row
+        rows = [np.asarray(gains, dtype=np.float64) for gains in document["gain"]]
+        gain = np.zeros((len(rows), max((len(gains) for gains in rows), default=1)))
+        for job_index, gains in enumerate(rows):
+            gain[job_index, : len(gains)] = gains
         problem = AllocationProblem(
             current=_whole_numbers("current", document["current"]),
             min_nodes=_whole_numbers("min_nodes", document["min_nodes"]),
@@ -78,22 +78,24 @@ def read_decision(path: Path) -> AllocationProblem:
             capacity=_capacity(document["capacity"]),
             change_limit=document["change_limit"],
         )
-        too_short = [j for j, row in enumerate(rows) if len(row) != problem.max_nodes[j] + 1]
+        too_short = [
+            job_index for job_index, gains in enumerate(rows) if len(gains) != problem.max_nodes[job_index] + 1
+        ]
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        said = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+        problem_text = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
         raise InputError(
-            f"the decision cannot be read: {said}",
+            f"the decision cannot be read: {problem_text}",
             file=path,
             expected="the fields and shapes that 'bfreplay export-decision' writes",
         ) from error
     if too_short:
-        j = too_short[0]
+        job_index = too_short[0]
         raise InputError(
-            f"gain of job {j} has the wrong length",
+            f"gain of job {job_index} has the wrong length",
             file=path,
             column="gain",
-            value=len(rows[j]),
-            expected=f"{int(problem.max_nodes[j]) + 1}: one number for 0 to max_nodes",
+            value=len(rows[job_index]),
+            expected=f"{int(problem.max_nodes[job_index]) + 1}: one number for 0 to max_nodes",
         )
     try:
         problem.validate()
@@ -110,12 +112,12 @@ def _document(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"is no JSON: {error}", file=path, expected="a file of 'bfreplay export-decision'") from error
     if not (isinstance(document, dict) and document.get("schema") == SCHEMA):
-        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        schema = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise InputError(
             "is no decision",
             file=path,
             column="schema",
-            value=found,
+            value=schema,
             expected=SCHEMA,
             fix="write one with 'bfreplay export-decision'",
         )

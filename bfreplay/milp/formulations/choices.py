@@ -38,54 +38,56 @@ class Choices:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; columns ordered by job, then count."""
-        return choice_model(problem, _offered_counts(problem), np.arange(problem.n_jobs), start_counts(problem))
+        return choice_model(problem, _countable(problem), np.arange(problem.n_jobs), start_counts(problem))
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
         """Return the chosen counts. A job with two choices gets their sum: re-verification judges it."""
-        return chosen_counts(_offered_counts(problem), x), None
+        return counts_from(_countable(problem), x), None
 
 
 def choice_model(
     problem: AllocationProblem,
-    offered: NDArray[np.bool_],
+    is_offered: NDArray[np.bool_],
     jobs: NDArray[np.int64],
     start: NDArray[np.int64] | None,
     *,
     capacity: int | None = None,
     constant: float = 0.0,
 ) -> LinearModel:
-    """Build the model in which ``jobs`` choose among the ``offered (J, K + 1)`` counts; other jobs are offered none.
+    """Build the model in which ``jobs`` choose among the ``is_offered (J, K + 1)`` counts; other jobs are offered none.
 
     A count that is offered although it is not allowed gets an upper bound of 0.
     ``start`` are counts ``(J,)`` of which those of ``jobs`` are offered; ``capacity`` is what ``jobs`` may use (the
     problem's own by default); ``constant`` is added to the objective.
     """
-    job, count = np.nonzero(offered)
+    job_index, count = np.nonzero(is_offered)
     columns, rows = Columns(), Rows()
-    worth = problem.value[job, count]
-    allowed = worth > -np.inf
-    y = columns.add("y", job, count, objective=np.where(allowed, worth, 0.0), upper=allowed.astype(np.float64))
-    one = rows.add("one", jobs.shape[0], 1.0, 1.0, jobs)
-    rows.put(one + np.searchsorted(jobs, job), y, 1.0)
-    room = problem.capacity if capacity is None else capacity
-    rows.put(rows.add("capacity", 1, -np.inf, float(room)), y, count.astype(np.float64))
-    begins = None if start is None else (start[job] == count).astype(np.float64)
-    return rows.model_of(columns, objective_constant=constant, start=begins)
+    worth = problem.value[job_index, count]
+    is_feasible = worth > -np.inf
+    choice_columns = columns.add(
+        "y", job_index, count, objective=np.where(is_feasible, worth, 0.0), upper=is_feasible.astype(np.float64)
+    )
+    one_per_job = rows.add("one", jobs.shape[0], 1.0, 1.0, jobs)
+    rows.put(one_per_job + np.searchsorted(jobs, job_index), choice_columns, 1.0)
+    n_nodes = problem.capacity if capacity is None else capacity
+    rows.put(rows.add("capacity", 1, -np.inf, float(n_nodes)), choice_columns, count.astype(np.float64))
+    start_values = None if start is None else (start[job_index] == count).astype(np.float64)
+    return rows.model_of(columns, objective_constant=constant, start=start_values)
 
 
-def chosen_counts(offered: NDArray[np.bool_], x: NDArray[np.float64]) -> NDArray[np.int64]:
+def counts_from(is_offered: NDArray[np.bool_], x: NDArray[np.float64]) -> NDArray[np.int64]:
     """``(J,)``: the counts that column values ``x`` of ``choice_model`` choose; 0 for jobs that are offered none."""
-    job, count = np.nonzero(offered)
-    counts = np.zeros(offered.shape[0], dtype=np.int64)
-    np.add.at(counts, job, count * np.rint(x).astype(np.int64))
+    job_index, count = np.nonzero(is_offered)
+    counts = np.zeros(is_offered.shape[0], dtype=np.int64)
+    np.add.at(counts, job_index, count * np.rint(x).astype(np.int64))
     return counts
 
 
-def _offered_counts(problem: AllocationProblem) -> NDArray[np.bool_]:
+def _countable(problem: AllocationProblem) -> NDArray[np.bool_]:
     """``(J, K + 1)``: the counts allowed, and 0 for a job that has none."""
-    offered = problem.value > -np.inf
-    offered[:, 0] |= ~offered.any(axis=1)
-    return offered
+    is_offered = problem.value > -np.inf
+    is_offered[:, 0] |= ~is_offered.any(axis=1)
+    return is_offered
 
 
 CORE = 1024
@@ -119,35 +121,35 @@ def reduction(problem: AllocationProblem) -> Reduction:
     kept too: if no answer is better, it is an optimal one, so an optimal answer is among the kept counts either way.
     """
     value, capacity = problem.value, problem.capacity
-    job, count = np.arange(problem.n_jobs), np.arange(problem.value.shape[1])
-    allowed = value > -np.inf
-    least = np.argmax(allowed, axis=1)
-    if not allowed.any(axis=1).all() or int(least.sum()) > capacity:
-        return Reduction(count == least[:, None], None)
+    job_index, count = np.arange(problem.n_jobs), np.arange(problem.value.shape[1])
+    is_feasible = value > -np.inf
+    least_count = np.argmax(is_feasible, axis=1)
+    if not is_feasible.any(axis=1).all() or int(least_count.sum()) > capacity:
+        return Reduction(count == least_count[:, None], None)
     hulls = concave_hulls(value, capacity)
     price, incumbent = 0.0, hulls.points[hulls.stop - 1]
     if int(incumbent.sum()) > capacity:
-        price, broken, vertex = critical_price(hulls, capacity)
+        price, cut_job, vertex = critical_price(hulls, capacity)
         incumbent = hulls.points[vertex]
-        gained, own, other, others = best_exchange(value, capacity, broken, incumbent)
-        if gained > 0.0:
-            incumbent[broken] = own
-            if other >= 0:
-                incumbent[other] = others
+        gain, cut_count, other_job, other_count = best_exchange(value, capacity, cut_job, incumbent)
+        if gain > 0.0:
+            incumbent[cut_job] = cut_count
+            if other_job >= 0:
+                incumbent[other_job] = other_count
     with np.errstate(over="ignore", invalid="ignore"):  # seen in the relaxation
         at_price = value - price * count
         best = at_price.max(axis=1)
         loss = best[:, None] - at_price
         relaxation = price * capacity + float(best.sum())
     if not np.isfinite(relaxation):
-        return Reduction(allowed, None)
-    slack = PROOF_TOLERANCE * (job.shape[0] + 2) * (abs(price * capacity) + float(np.abs(best).sum()))
-    kept = loss <= relaxation - float(value[job, incumbent].sum()) + slack
-    if np.count_nonzero(kept) > job.shape[0] + CORE:
+        return Reduction(is_feasible, None)
+    slack = PROOF_TOLERANCE * (job_index.shape[0] + 2) * (abs(price * capacity) + float(np.abs(best).sum()))
+    is_kept = loss <= relaxation - float(value[job_index, incumbent].sum()) + slack
+    if np.count_nonzero(is_kept) > job_index.shape[0] + CORE:
         incumbent = _best_in_core(value, loss, capacity, incumbent)
-        kept = loss <= relaxation - float(value[job, incumbent].sum()) + slack
-    kept[job, incumbent] = True
-    return Reduction(kept, incumbent)
+        is_kept = loss <= relaxation - float(value[job_index, incumbent].sum()) + slack
+    is_kept[job_index, incumbent] = True
+    return Reduction(is_kept, incumbent)
 
 
 def _best_in_core(
@@ -162,28 +164,28 @@ def _best_in_core(
     core.ravel()[np.argsort(loss, axis=None, kind="stable")[: value.shape[0] + CORE]] = True
     core &= np.isfinite(loss)
     core[jobs, counts] = True
-    choices = [np.flatnonzero(row) for row in core]
+    choices = [np.flatnonzero(is_choice) for is_choice in core]
     answer = np.array([choice[0] for choice in choices])
     room = capacity - int(answer.sum())
     best = np.zeros(1)  # by the nodes used beyond each job's least
-    taken: list[tuple[int, NDArray[np.int64]]] = []
-    for j in np.flatnonzero(core.sum(axis=1) > 1).tolist():
-        extra = choices[j] - answer[j]
+    choice_of_job: list[tuple[int, NDArray[np.int64]]] = []
+    for job_index in np.flatnonzero(core.sum(axis=1) > 1).tolist():
+        extra = choices[job_index] - answer[job_index]
         wider = np.full(min(room, best.shape[0] - 1 + int(extra[-1])) + 1, -np.inf)
         choice = np.zeros(wider.shape[0], dtype=np.int64)
-        for more, worth in zip(extra.tolist(), value[j, choices[j]].tolist(), strict=True):
-            reached = best[: max(0, wider.shape[0] - more)] + worth
-            here = slice(more, more + reached.shape[0])
-            better = reached > wider[here]
-            wider[here][better] = reached[better]
-            choice[here][better] = more
+        for n_more, worth in zip(extra.tolist(), value[job_index, choices[job_index]].tolist(), strict=True):
+            values = best[: max(0, wider.shape[0] - n_more)] + worth
+            target = slice(n_more, n_more + values.shape[0])
+            better = values > wider[target]
+            wider[target][better] = values[better]
+            choice[target][better] = n_more
         best = wider
-        taken.append((j, choice))
+        choice_of_job.append((job_index, choice))
     state = int(np.argmax(best))
-    for j, choice in reversed(taken):
-        more = int(choice[state])
-        answer[j] += more
-        state -= more
+    for job_index, choice in reversed(choice_of_job):
+        n_more = int(choice[state])
+        answer[job_index] += n_more
+        state -= n_more
     return answer
 
 
@@ -217,20 +219,20 @@ class ChoicesReduced:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; columns ordered by job, then count. Starts from the first answer."""
-        left = _open_counts(problem)
-        fixed = left.fixed
-        worth = float(problem.value[np.flatnonzero(fixed >= 0), fixed[fixed >= 0]].sum())
-        room, is_open = problem.capacity - int(fixed[fixed >= 0].sum()), np.flatnonzero(fixed < 0)
-        return choice_model(problem, left.offered, is_open, left.incumbent, capacity=room, constant=worth)
+        open_counts = _open_counts(problem)
+        fixed_counts = open_counts.fixed
+        worth = float(problem.value[np.flatnonzero(fixed_counts >= 0), fixed_counts[fixed_counts >= 0]].sum())
+        room, is_open = problem.capacity - int(fixed_counts[fixed_counts >= 0].sum()), np.flatnonzero(fixed_counts < 0)
+        return choice_model(problem, open_counts.offered, is_open, open_counts.incumbent, capacity=room, constant=worth)
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
         """Return the chosen counts, and the fixed ones. A job with two choices gets their sum, which is judged."""
-        left = _open_counts(problem)
-        return chosen_counts(left.offered, x) + np.maximum(left.fixed, 0), None
+        open_counts = _open_counts(problem)
+        return counts_from(open_counts.offered, x) + np.maximum(open_counts.fixed, 0), None
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
+class _OpenCounts:
     """Counts offered to open jobs, ``(J, K + 1)``; counts of fixed jobs, -1 for open ones, ``(J,)``; first answer."""
 
     offered: NDArray[np.bool_]
@@ -238,12 +240,12 @@ class _Left:
     incumbent: NDArray[np.int64] | None
 
 
-def _open_counts(problem: AllocationProblem) -> _Left:
+def _open_counts(problem: AllocationProblem) -> _OpenCounts:
     """Reduce, and fix. The same for the same problem, so ``read`` needs nothing from ``build``."""
-    found = reduction(problem)
-    fixed = np.full(problem.n_jobs, -1, dtype=np.int64)
-    if found.incumbent is not None:
-        decided = found.kept.sum(axis=1) == 1
-        decided[0] &= not decided.all()
-        fixed[decided] = found.incumbent[decided]
-    return _Left(found.kept & (fixed < 0)[:, None], fixed, found.incumbent)
+    reduced = reduction(problem)
+    fixed_counts = np.full(problem.n_jobs, -1, dtype=np.int64)
+    if reduced.incumbent is not None:
+        has_one_count = reduced.kept.sum(axis=1) == 1
+        has_one_count[0] &= not has_one_count.all()
+        fixed_counts[has_one_count] = reduced.incumbent[has_one_count]
+    return _OpenCounts(reduced.kept & (fixed_counts < 0)[:, None], fixed_counts, reduced.incumbent)

@@ -47,36 +47,38 @@ class CountsSos2:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J columns are the counts."""
-        job = np.arange(problem.n_jobs)
+        job_index = np.arange(problem.n_jobs)
         current, limit = problem.current, problem.change_limit
-        most = np.minimum(problem.max_nodes, problem.capacity)
-        least = np.zeros_like(current)
+        upper = np.minimum(problem.max_nodes, problem.capacity)
+        lower = np.zeros_like(current)
         if limit is not None:
-            most, least = np.minimum(most, current + limit), np.maximum(0, current - limit)
+            upper, lower = np.minimum(upper, current + limit), np.maximum(0, current - limit)
 
-        held = current.astype(np.float64)
+        current_count = current.astype(np.float64)
 
         columns, rows = Columns(), Rows()
-        count = columns.add("count", job, upper=most.astype(np.float64))
-        running = columns.add("running", job)
-        up = columns.add("up", job, objective=-problem.scale_up_loss)
-        down = columns.add("down", job, objective=-problem.scale_down_loss)
+        count = columns.add("count", job_index, upper=upper.astype(np.float64))
+        running = columns.add("running", job_index)
+        scales_up = columns.add("up", job_index, objective=-problem.scale_up_loss)
+        scales_down = columns.add("down", job_index, objective=-problem.scale_down_loss)
 
         rows.put(rows.add("capacity", 1, -np.inf, float(problem.capacity)), count, 1.0)
-        rows.relate("least", 0.0, np.inf, (count, 1.0), (running, -problem.min_nodes))
-        rows.relate("most", -np.inf, 0.0, (count, 1.0), (running, -most))
-        points = [_breakpoints(problem.gain[j], int(max(problem.min_nodes[j], least[j])), int(most[j])) for j in job]
+        rows.constrain("least", 0.0, np.inf, (count, 1.0), (running, -problem.min_nodes))
+        rows.constrain("most", -np.inf, 0.0, (count, 1.0), (running, -upper))
+        points = [
+            _breakpoints(problem.gain[j], int(max(problem.min_nodes[j], lower[j])), int(upper[j])) for j in job_index
+        ]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
-        rows.put(curves.curve_row + job, count, -1.0)
-        rows.relate("up", -np.inf, held, (count, 1.0), (up, -np.maximum(most - current, 0)))
-        rows.relate("down", held, np.inf, (count, 1.0), (down, current - least))
+        rows.put(curves.curve_row + job_index, count, -1.0)
+        rows.constrain("up", -np.inf, current_count, (count, 1.0), (scales_up, -np.maximum(upper - current, 0)))
+        rows.constrain("down", current_count, np.inf, (count, 1.0), (scales_down, current - lower))
 
         start, counts = None, start_counts(problem)
         if counts is not None:
             start = np.zeros(len(columns.names))
             start[count] = counts
             start[running] = counts > 0
-            start[down] = counts < current
+            start[scales_down] = counts < current
             start[curves.column] = curves.weights_at(counts)
         return rows.model_of(columns, sets=curves.sets, start=start)
 
@@ -131,17 +133,17 @@ class CountsSegments:
         """Build the model; columns ordered by kind, job, then count."""
         parts = segments(problem)
         width = (parts.last - parts.first).astype(np.float64)
-        allowed = problem.value[parts.job, parts.first] > -np.inf
-        worth = np.where(allowed, problem.value[parts.job, parts.first], 0.0)
+        is_feasible = problem.value[parts.job, parts.first] > -np.inf
+        worth = np.where(is_feasible, problem.value[parts.job, parts.first], 0.0)
         wide = np.flatnonzero(width > 0)
         slope = (problem.value[parts.job, parts.last] - worth)[wide] / width[wide]
 
         columns, rows = Columns(), Rows()
-        segment = columns.add("segment", parts.job, parts.first, objective=worth, upper=allowed.astype(np.float64))
+        segment = columns.add("segment", parts.job, parts.first, objective=worth, upper=is_feasible.astype(np.float64))
         beyond = columns.add("beyond", parts.job[wide], parts.first[wide], objective=slope, upper=width[wide])
         rows.put(rows.add("one", problem.n_jobs, 1.0, 1.0) + parts.job, segment, 1.0)
         index = parts.job[wide], parts.first[wide]
-        rows.relate("inside", -np.inf, 0.0, (beyond, 1.0), (segment[wide], -width[wide]), index=index)
+        rows.constrain("inside", -np.inf, 0.0, (beyond, 1.0), (segment[wide], -width[wide]), index=index)
         capacity = rows.add("capacity", 1, -np.inf, float(problem.capacity))
         rows.put(capacity, segment, parts.first.astype(np.float64))
         rows.put(capacity, beyond, 1.0)
@@ -158,10 +160,10 @@ class CountsSegments:
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
         """Return the counts. A job with two segments gets the sum: re-verification judges it."""
         parts = segments(problem)
-        whole = np.rint(x).astype(np.int64)
-        chosen, beyond = whole[: parts.job.shape[0]], whole[parts.job.shape[0] :]
+        values = np.rint(x).astype(np.int64)
+        is_chosen, beyond = values[: parts.job.shape[0]], values[parts.job.shape[0] :]
         counts = np.zeros(problem.n_jobs, dtype=np.int64)
-        np.add.at(counts, parts.job, parts.first * chosen)
+        np.add.at(counts, parts.job, parts.first * is_chosen)
         np.add.at(counts, parts.job[parts.last > parts.first], beyond)
         return counts, None
 
@@ -177,18 +179,26 @@ class Segments:
 
 def segments(problem: AllocationProblem) -> Segments:
     """Cut every job's allowed counts into stretches on which f_j is straight; a job without any has the stretch 0."""
-    found: list[tuple[int, int, int]] = []
-    for j in range(problem.n_jobs):
-        allowed = np.flatnonzero(problem.value[j] > -np.inf)
-        if allowed.shape[0] == 0:
-            found.append((j, 0, 0))
-        now = int(problem.current[j])
-        running = allowed[allowed > 0]
-        for counts in (allowed[allowed == 0], running[running < now], running[running == now], running[running > now]):
+    bounds: list[tuple[int, int, int]] = []
+    for job_index in range(problem.n_jobs):
+        feasible = np.flatnonzero(problem.value[job_index] > -np.inf)
+        if feasible.shape[0] == 0:
+            bounds.append((job_index, 0, 0))
+        current = int(problem.current[job_index])
+        running = feasible[feasible > 0]
+        for counts in (
+            feasible[feasible == 0],
+            running[running < current],
+            running[running == current],
+            running[running > current],
+        ):
             if counts.shape[0] > 0:
-                a, b = int(counts[0]), int(counts[-1])
-                found.extend((j, a + s, a + e) for s, e in _straight(kinks(problem.value[j, a : b + 1])))
-    table = np.array(found, dtype=np.int64).reshape(-1, 3)
+                lowest, highest = int(counts[0]), int(counts[-1])
+                bounds.extend(
+                    (job_index, lowest + first, lowest + last)
+                    for first, last in _straight(kinks(problem.value[job_index, lowest : highest + 1]))
+                )
+    table = np.array(bounds, dtype=np.int64).reshape(-1, 3)
     return Segments(table[:, 0], table[:, 1], table[:, 2])
 
 

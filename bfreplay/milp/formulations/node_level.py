@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.formulations.curves import add_weighted_curves, kinks, start_counts
-from bfreplay.milp.formulations.formulation import NodeMap, held_nodes, pairs, read_node_map
+from bfreplay.milp.formulations.formulation import NodeMap, node_holdings, pairs, read_node_map
 from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
 
@@ -57,28 +57,28 @@ class Published:
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J N columns are ``x``, ordered by job. Starts from the nodes held."""
         jobs, nodes = problem.n_jobs, problem.capacity
-        job, pair = np.arange(jobs), pairs(problem)
-        held = held_nodes(problem).astype(np.float64)
+        job_index, pair = np.arange(jobs), pairs(problem)
+        holdings = node_holdings(problem).astype(np.float64)
         min_nodes, max_nodes, current = (
-            each.astype(np.float64) for each in (problem.min_nodes, problem.max_nodes, problem.current)
+            array.astype(np.float64) for array in (problem.min_nodes, problem.max_nodes, problem.current)
         )
-        big = nodes + 1.0
+        big_m = nodes + 1.0
 
         columns, rows = Columns(), Rows()
         x = columns.add("x", *pair).reshape(jobs, nodes)
         change = columns.add("change", *pair).reshape(jobs, nodes)
-        low, high = columns.add("low", job), columns.add("high", job)
-        migr = columns.add("migr", job)
-        up = columns.add("up", job, objective=-problem.scale_up_loss)
-        down = columns.add("down", job, objective=-problem.scale_down_loss)
+        below_min, above_max = columns.add("low", job_index), columns.add("high", job_index)
+        migrates = columns.add("migr", job_index)
+        scales_up = columns.add("up", job_index, objective=-problem.scale_up_loss)
+        scales_down = columns.add("down", job_index, objective=-problem.scale_down_loss)
 
         rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
-        rows.relate("min", min_nodes, np.inf, (x, 1.0), (low, np.maximum(big, min_nodes)))
-        rows.relate("low", -np.inf, big, (x, 1.0), (low, big))
-        rows.relate("max", -np.inf, max_nodes, (x, 1.0), (high, -big))
-        rows.relate("high", -np.inf, big, (x, 1.0), (high, big))
+        rows.constrain("min", min_nodes, np.inf, (x, 1.0), (below_min, np.maximum(big_m, min_nodes)))
+        rows.constrain("low", -np.inf, big_m, (x, 1.0), (below_min, big_m))
+        rows.constrain("max", -np.inf, max_nodes, (x, 1.0), (above_max, -big_m))
+        rows.constrain("high", -np.inf, big_m, (x, 1.0), (above_max, big_m))
 
-        flat = held.ravel()
+        flat = holdings.ravel()
         for label, sign, lower, upper in (
             ("change_1", -1.0, -np.inf, flat),
             ("change_2", -1.0, -flat, np.inf),
@@ -89,26 +89,26 @@ class Published:
             rows.put(first + x, change, 1.0)  # x is numbered from 0, as these rows are
             rows.put(first + x, x, sign)
 
-        cap = big if problem.change_limit is None else min(big, 2.0 * problem.change_limit)
-        rows.relate("migr_1", current, np.inf, (x, 1.0), (migr, cap), (change, -1.0))
-        rows.relate("migr_2", -np.inf, current + cap, (x, 1.0), (migr, cap), (change, 1.0))
+        change_cap = big_m if problem.change_limit is None else min(big_m, 2.0 * problem.change_limit)
+        rows.constrain("migr_1", current, np.inf, (x, 1.0), (migrates, change_cap), (change, -1.0))
+        rows.constrain("migr_2", -np.inf, current + change_cap, (x, 1.0), (migrates, change_cap), (change, 1.0))
 
-        points = [kinks(problem.gain[j, : int(problem.max_nodes[j]) + 1]) for j in job]
+        points = [kinks(problem.gain[j, : int(problem.max_nodes[j]) + 1]) for j in job_index]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
-        rows.put((curves.curve_row + job)[:, None], x, -1.0)
-        rows.relate("up_1", -np.inf, current, (x, 1.0), (up, current - big))
-        rows.relate("up_2", 0.0, np.inf, (x, 1.0), (up, -(current + 1.0)))
-        rows.relate("down_1", -np.inf, big, (x, 1.0), (down, big - current + 1.0))
-        rows.relate("down_2", current, np.inf, (x, 1.0), (down, current))
+        rows.put((curves.curve_row + job_index)[:, None], x, -1.0)
+        rows.constrain("up_1", -np.inf, current, (x, 1.0), (scales_up, current - big_m))
+        rows.constrain("up_2", 0.0, np.inf, (x, 1.0), (scales_up, -(current + 1.0)))
+        rows.constrain("down_1", -np.inf, big_m, (x, 1.0), (scales_down, big_m - current + 1.0))
+        rows.constrain("down_2", current, np.inf, (x, 1.0), (scales_down, current))
 
-        start, counts = None, start_counts(problem.held_to_published_limit())
+        start, counts = None, start_counts(problem.within_published_limit())
         if counts is not None:
             start = np.zeros(len(columns.names))
-            keeps = held * (counts > 0)[:, None]
+            keeps = holdings * (counts > 0)[:, None]
             start[x] = keeps
-            start[change] = held - keeps
-            start[low] = counts == 0
-            start[migr] = start[down] = counts < problem.current
+            start[change] = holdings - keeps
+            start[below_min] = counts == 0
+            start[migrates] = start[scales_down] = counts < problem.current
             start[curves.column] = curves.weights_at(counts)
         return rows.model_of(columns, sets=curves.sets, start=start)
 
@@ -156,39 +156,39 @@ class NodeLevel:
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J N columns are ``x``, ordered by job. Starts from the nodes held."""
         jobs, nodes = problem.n_jobs, problem.capacity
-        job = np.arange(jobs)
-        held = held_nodes(problem)
-        big = 2.0 * (nodes if problem.change_limit is None else min(nodes, problem.change_limit))
+        job_index = np.arange(jobs)
+        holdings = node_holdings(problem)
+        big_m = 2.0 * (nodes if problem.change_limit is None else min(nodes, problem.change_limit))
         min_nodes, max_nodes, current = (
-            each.astype(np.float64) for each in (problem.min_nodes, problem.max_nodes, problem.current)
+            array.astype(np.float64) for array in (problem.min_nodes, problem.max_nodes, problem.current)
         )
 
         columns, rows = Columns(), Rows()
         x = columns.add("x", *pairs(problem)).reshape(jobs, nodes)
-        count = columns.add("count", job, upper=np.minimum(max_nodes, nodes), integer=False)
-        running = columns.add("running", job)
-        gained = columns.add("gained", job, objective=-problem.scale_up_loss)
-        lost = columns.add("lost", job, objective=-problem.scale_down_loss)
+        count = columns.add("count", job_index, upper=np.minimum(max_nodes, nodes), integer=False)
+        running = columns.add("running", job_index)
+        scales_up = columns.add("gained", job_index, objective=-problem.scale_up_loss)
+        scales_down = columns.add("lost", job_index, objective=-problem.scale_down_loss)
 
         rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
-        rows.relate("count", 0.0, 0.0, (x, 1.0), (count, -1.0))
-        rows.relate("least", 0.0, np.inf, (count, 1.0), (running, -min_nodes))
-        rows.relate("most", -np.inf, 0.0, (count, 1.0), (running, -max_nodes))
-        points = [kinks(problem.gain[j, : min(int(problem.max_nodes[j]), nodes) + 1]) for j in job]
+        rows.constrain("count", 0.0, 0.0, (x, 1.0), (count, -1.0))
+        rows.constrain("least", 0.0, np.inf, (count, 1.0), (running, -min_nodes))
+        rows.constrain("most", -np.inf, 0.0, (count, 1.0), (running, -max_nodes))
+        points = [kinks(problem.gain[j, : min(int(problem.max_nodes[j]), nodes) + 1]) for j in job_index]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
-        rows.put(curves.curve_row + job, count, -1.0)
-        rows.relate("gain", -np.inf, 0.0, (x, np.where(held, 0.0, 2.0)), (gained, -big))
+        rows.put(curves.curve_row + job_index, count, -1.0)
+        rows.constrain("gain", -np.inf, 0.0, (x, np.where(holdings, 0.0, 2.0)), (scales_up, -big_m))
         # 2 (current - held and kept) <= M lost
-        rows.relate("loss", -np.inf, -2.0 * current, (x, np.where(held, -2.0, 0.0)), (lost, -big))
-        rows.relate("either", -np.inf, 1.0, (gained, 1.0), (lost, 1.0))
+        rows.constrain("loss", -np.inf, -2.0 * current, (x, np.where(holdings, -2.0, 0.0)), (scales_down, -big_m))
+        rows.constrain("either", -np.inf, 1.0, (scales_up, 1.0), (scales_down, 1.0))
 
         start, counts = None, start_counts(problem)
         if counts is not None:
             start = np.zeros(len(columns.names))
-            start[x] = held & (counts > 0)[:, None]
+            start[x] = holdings & (counts > 0)[:, None]
             start[count] = counts
             start[running] = counts > 0
-            start[lost] = counts < problem.current
+            start[scales_down] = counts < problem.current
             start[curves.column] = curves.weights_at(counts)
         return rows.model_of(columns, sets=curves.sets, start=start)
 

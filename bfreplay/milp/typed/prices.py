@@ -61,7 +61,7 @@ def best_choices(choices: Choices, price: NDArray[np.float64]) -> tuple[NDArray[
     Among equals the first.
     """
     n_jobs = choices.offset.shape[0] - 1
-    chosen = np.empty(n_jobs, np.int64)
+    best_choice = np.empty(n_jobs, np.int64)
     worth = np.empty(n_jobs, np.float64)
     for j in range(n_jobs):
         best = -np.inf
@@ -69,9 +69,9 @@ def best_choices(choices: Choices, price: NDArray[np.float64]) -> tuple[NDArray[
             at_price = choices.value[k] - price[choices.kind[k]] * choices.nodes[k]
             if at_price > best:
                 best = at_price
-                chosen[j] = k
+                best_choice[j] = k
         worth[j] = best
-    return chosen, worth
+    return best_choice, worth
 
 
 @compiled
@@ -116,17 +116,17 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
             if best_bound < np.inf and -price[lowest] * capacity[lowest] <= _CLOSE * abs(best_bound):
                 break
         else:
-            chosen, worth = best_choices(choices, price)
+            proposal, worth = best_choices(choices, price)
             bound = 0.0
             for t in range(n_types):
                 bound += price[t] * capacity[t]
             magnitude = bound
             column_cost = 0.0
-            for j in range(chosen.shape[0]):
+            for j in range(proposal.shape[0]):
                 bound += worth[j]
                 magnitude += abs(worth[j])
-                column[choices.kind[chosen[j]]] += choices.nodes[chosen[j]]
-                column_cost += choices.value[chosen[j]]
+                column[choices.kind[proposal[j]]] += choices.nodes[proposal[j]]
+                column_cost += choices.value[proposal[j]]
             column[n_types] = 1.0
             if bound < best_bound:
                 best_bound = bound
@@ -162,16 +162,16 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
 
 @compiled
 def mend(
-    choices: Choices, loss: NDArray[np.float64], chosen: NDArray[np.int64], capacity: NDArray[np.int64]
+    choices: Choices, loss: NDArray[np.float64], start_choice: NDArray[np.int64], capacity: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Choices ``(J,)`` within the capacities, from ``chosen (J,)`` by steps that change one job.
+    """Choices ``(J,)`` within the capacities, from ``start_choice (J,)`` by steps that change one job.
 
     As long as a type has too few nodes, the step of least loss for each node that is too many; then the step that is
     worth most, as long as there is one. Among equals the first.
     """
     n_types = capacity.shape[0]
-    n_jobs = chosen.shape[0]
-    answer = chosen.copy()
+    n_jobs = start_choice.shape[0]
+    answer = start_choice.copy()
     free = capacity.copy()
     for j in range(n_jobs):
         free[choices.kind[answer[j]]] -= choices.nodes[answer[j]]
@@ -180,32 +180,32 @@ def mend(
         for t in range(n_types):
             is_over = is_over or free[t] < 0
         best = np.inf if is_over else 0.0
-        job = -1
-        step = -1
+        best_job = -1
+        best_step = -1
         for j in range(n_jobs):
-            here = answer[j]
-            was = choices.kind[here]
-            if is_over and not (free[was] < 0 and choices.nodes[here] > 0):
+            now_at = answer[j]
+            old_type = choices.kind[now_at]
+            if is_over and not (free[old_type] < 0 and choices.nodes[now_at] > 0):
                 continue
             for k in range(choices.offset[j], choices.offset[j + 1]):
-                to = choices.kind[k]
-                room = free[to] + (choices.nodes[here] if to == was else 0)
+                new_type = choices.kind[k]
+                room = free[new_type] + (choices.nodes[now_at] if new_type == old_type else 0)
                 if is_over:
-                    relief = choices.nodes[here] - (choices.nodes[k] if to == was else 0)
-                    relief = min(relief, -free[was])
-                    if relief <= 0 or (to != was and choices.nodes[k] > room):
+                    relief = choices.nodes[now_at] - (choices.nodes[k] if new_type == old_type else 0)
+                    relief = min(relief, -free[old_type])
+                    if relief <= 0 or (new_type != old_type and choices.nodes[k] > room):
                         continue
-                    rank = (loss[k] - loss[here]) / relief
+                    rank = (loss[k] - loss[now_at]) / relief
                 else:
                     if choices.nodes[k] > room:
                         continue
-                    rank = choices.value[here] - choices.value[k]
+                    rank = choices.value[now_at] - choices.value[k]
                 if rank < best:
                     best = rank
-                    job = j
-                    step = k
-        if job < 0:
+                    best_job = j
+                    best_step = k
+        if best_job < 0:
             return answer
-        free[choices.kind[answer[job]]] += choices.nodes[answer[job]]
-        free[choices.kind[step]] -= choices.nodes[step]
-        answer[job] = step
+        free[choices.kind[answer[best_job]]] += choices.nodes[answer[best_job]]
+        free[choices.kind[best_step]] -= choices.nodes[best_step]
+        answer[best_job] = best_step

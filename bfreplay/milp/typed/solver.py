@@ -63,8 +63,8 @@ class Relaxed(NamedTuple):
 def stiffest_last(choices: Choices, loss: NDArray[np.float64]) -> NDArray[np.int64]:
     """``(J,)`` jobs by the loss of their second choice, ascending; first come first served among equals."""
     n_jobs = choices.offset.size - 1
-    job = np.repeat(np.arange(n_jobs), np.diff(choices.offset))
-    by_loss = np.lexsort((loss, job))  # the choices of each job stay together
+    job_of_choice = np.repeat(np.arange(n_jobs), np.diff(choices.offset))
+    by_loss = np.lexsort((loss, job_of_choice))  # the choices of each job stay together
     second = np.full(n_jobs, np.inf)
     has_second = np.diff(choices.offset) > 1
     second[has_second] = loss[by_loss[choices.offset[:-1][has_second] + 1]]
@@ -73,50 +73,50 @@ def stiffest_last(choices: Choices, loss: NDArray[np.float64]) -> NDArray[np.int
 
 @compiled
 def _completion(
-    relaxed: Relaxed, order: NDArray[np.int64], allowance: float
+    relaxation: Relaxed, order: NDArray[np.int64], allowance: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Return for the jobs after each stage ``(nodes at their base (J, T), loss per node more (J, T), per node less)``.
 
     A node more may also stay unused, for its price.
     """
-    choices, loss, base, _, price = relaxed
+    choices, loss, base, _, price = relaxation
     n_jobs = order.shape[0]
     n_types = price.shape[0]
     rest = np.zeros((n_jobs, n_types), np.int64)
-    up = np.empty((n_jobs, n_types))
-    down = np.full((n_jobs, n_types), np.inf)
-    up[n_jobs - 1] = price
+    loss_per_more = np.empty((n_jobs, n_types))
+    loss_per_less = np.full((n_jobs, n_types), np.inf)
+    loss_per_more[n_jobs - 1] = price
     for i in range(n_jobs - 1, 0, -1):
         j = order[i]
         rest[i - 1] = rest[i]
-        up[i - 1] = up[i]
-        down[i - 1] = down[i]
-        own = base[j]
-        own_kind = choices.kind[own]
-        rest[i - 1, own_kind] += choices.nodes[own]
+        loss_per_more[i - 1] = loss_per_more[i]
+        loss_per_less[i - 1] = loss_per_less[i]
+        base_choice = base[j]
+        base_type = choices.kind[base_choice]
+        rest[i - 1, base_type] += choices.nodes[base_choice]
         for k in range(choices.offset[j], choices.offset[j + 1]):
-            if loss[k] > allowance or k == own:
+            if loss[k] > allowance or k == base_choice:
                 continue
-            kind = choices.kind[k]
-            more = choices.nodes[k] - (choices.nodes[own] if kind == own_kind else 0)
-            if more > 0:
-                up[i - 1, kind] = min(up[i - 1, kind], loss[k] / more)
-            less = choices.nodes[own] - (choices.nodes[k] if kind == own_kind else 0)
-            if less > 0:
-                down[i - 1, own_kind] = min(down[i - 1, own_kind], loss[k] / less)
-    return rest, up, down
+            node_type = choices.kind[k]
+            n_more = choices.nodes[k] - (choices.nodes[base_choice] if node_type == base_type else 0)
+            if n_more > 0:
+                loss_per_more[i - 1, node_type] = min(loss_per_more[i - 1, node_type], loss[k] / n_more)
+            n_fewer = choices.nodes[base_choice] - (choices.nodes[k] if node_type == base_type else 0)
+            if n_fewer > 0:
+                loss_per_less[i - 1, base_type] = min(loss_per_less[i - 1, base_type], loss[k] / n_fewer)
+    return rest, loss_per_more, loss_per_less
 
 
 @compiled
 def _merge(
     states: NDArray[np.int64],
-    lost: NDArray[np.float64],
+    losses: NDArray[np.float64],
     n_states: int,
-    other: NDArray[np.int64],
-    other_lost: NDArray[np.float64],
+    others: NDArray[np.int64],
+    other_losses: NDArray[np.float64],
     n_other: int,
-    into: NDArray[np.int64],
-    into_lost: NDArray[np.float64],
+    merged: NDArray[np.int64],
+    merged_losses: NDArray[np.float64],
 ) -> int:
     """Merge two lists of states by their codes into a third; of equal codes the one that has lost less, or the first.
 
@@ -126,17 +126,17 @@ def _merge(
     b = 0
     top = 0
     while a < n_states or b < n_other:
-        is_first = b == n_other or (a < n_states and states[a, 0] <= other[b, 0])
-        if is_first and b < n_other and states[a, 0] == other[b, 0]:
-            if other_lost[b] < lost[a]:
+        is_first = b == n_other or (a < n_states and states[a, 0] <= others[b, 0])
+        if is_first and b < n_other and states[a, 0] == others[b, 0]:
+            if other_losses[b] < losses[a]:
                 a += 1
                 continue
             b += 1
-        source = states if is_first else other
-        at = a if is_first else b
+        source = states if is_first else others
+        position = a if is_first else b
         for c in range(3):
-            into[top, c] = source[at, c]
-        into_lost[top] = lost[a] if is_first else other_lost[b]
+            merged[top, c] = source[position, c]
+        merged_losses[top] = losses[a] if is_first else other_losses[b]
         top += 1
         if is_first:
             a += 1
@@ -147,90 +147,94 @@ def _merge(
 
 @compiled
 def _least_loss(
-    relaxed: Relaxed, order: NDArray[np.int64], allowance: float, answer: NDArray[np.int64], states: NDArray[np.int64]
+    relaxation: Relaxed,
+    order: NDArray[np.int64],
+    allowance: float,
+    answer: NDArray[np.int64],
+    states: NDArray[np.int64],
 ) -> int:
     """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
 
     ``states (M, 3)`` is room for those of all stages: code, choice that led there, state before.
     """
-    choices, loss, base, capacity, price = relaxed
+    choices, loss, base, capacity, price = relaxation
     n_jobs = base.shape[0]
     n_types = capacity.shape[0]
-    rest, up, down = _completion(relaxed, order, allowance)
+    rest, loss_per_more, loss_per_less = _completion(relaxation, order, allowance)
     radix = np.empty(n_types, np.int64)
     radix[0] = 1
     for t in range(1, n_types):
         radix[t] = radix[t - 1] * (capacity[t - 1] + 1)
     first = np.zeros(n_jobs + 1, np.int64)  # of the states after each stage
-    lost = np.zeros(1)
+    losses = np.zeros(1)
     n_before = 1
-    before = np.zeros((1, 3), np.int64)
+    stage_before = np.zeros((1, 3), np.int64)
     for i in range(n_jobs):
         j = order[i]
-        n_found = 0
-        found = np.empty((1, 3), np.int64)
-        found_lost = np.empty(1)
+        n_states = 0
+        new_states = np.empty((1, 3), np.int64)
+        new_losses = np.empty(1)
         for k in range(choices.offset[j], choices.offset[j + 1]):
             if loss[k] > allowance:
                 continue
-            kind = choices.kind[k]
-            reached = np.empty((n_before, 3), np.int64)
-            reached_lost = np.empty(n_before)
-            n_reached = 0
+            node_type = choices.kind[k]
+            branch = np.empty((n_before, 3), np.int64)
+            branch_losses = np.empty(n_before)
+            n_branch = 0
             for s in range(n_before):
-                used = (before[s, 0] // radix[kind]) % (capacity[kind] + 1) + choices.nodes[k]
-                if lost[s] + loss[k] < allowance and used <= capacity[kind]:
-                    reached[n_reached, 0] = before[s, 0] + choices.nodes[k] * radix[kind]
-                    reached[n_reached, 1] = k
-                    reached[n_reached, 2] = s
-                    reached_lost[n_reached] = lost[s] + loss[k]
-                    n_reached += 1
-            if first[i] + n_found + n_reached > states.shape[0]:
+                n_used = (stage_before[s, 0] // radix[node_type]) % (capacity[node_type] + 1) + choices.nodes[k]
+                if losses[s] + loss[k] < allowance and n_used <= capacity[node_type]:
+                    branch[n_branch, 0] = stage_before[s, 0] + choices.nodes[k] * radix[node_type]
+                    branch[n_branch, 1] = k
+                    branch[n_branch, 2] = s
+                    branch_losses[n_branch] = losses[s] + loss[k]
+                    n_branch += 1
+            if first[i] + n_states + n_branch > states.shape[0]:
                 return TOO_MANY
-            both = np.empty((n_found + n_reached, 3), np.int64)
-            both_lost = np.empty(n_found + n_reached)
-            n_found = _merge(found, found_lost, n_found, reached, reached_lost, n_reached, both, both_lost)
-            found = both
-            found_lost = both_lost
-        lost = np.empty(n_found)
+            joint = np.empty((n_states + n_branch, 3), np.int64)
+            joint_losses = np.empty(n_states + n_branch)
+            n_states = _merge(new_states, new_losses, n_states, branch, branch_losses, n_branch, joint, joint_losses)
+            new_states = joint
+            new_losses = joint_losses
+        losses = np.empty(n_states)
         n_before = 0
-        before = states[first[i] :]
-        for s in range(n_found):
+        stage_before = states[first[i] :]
+        for s in range(n_states):
             ahead = 0.0
             for t in range(n_types):
-                needed = capacity[t] - (found[s, 0] // radix[t]) % (capacity[t] + 1) - rest[i, t]
-                if needed > 0:
-                    ahead = max(ahead, needed * up[i, t])
-                elif needed < 0:
-                    ahead = max(ahead, -needed * down[i, t])
-            if found_lost[s] + ahead * (1.0 - _ROUNDING) < allowance:
+                shortage = capacity[t] - (new_states[s, 0] // radix[t]) % (capacity[t] + 1) - rest[i, t]
+                if shortage > 0:
+                    ahead = max(ahead, shortage * loss_per_more[i, t])
+                elif shortage < 0:
+                    ahead = max(ahead, -shortage * loss_per_less[i, t])
+            if new_losses[s] + ahead * (1.0 - _ROUNDING) < allowance:
                 for c in range(3):
-                    before[n_before, c] = found[s, c]
-                lost[n_before] = found_lost[s]
+                    stage_before[n_before, c] = new_states[s, c]
+                losses[n_before] = new_losses[s]
                 n_before += 1
         if n_before == 0:
             return NOTHING
         first[i + 1] = first[i] + n_before
     best = np.inf
-    at = -1
+    best_state = -1
     for s in range(n_before):
-        total = lost[s]
+        total = losses[s]
         for t in range(n_types):
-            total += price[t] * (capacity[t] - (before[s, 0] // radix[t]) % (capacity[t] + 1))
+            total += price[t] * (capacity[t] - (stage_before[s, 0] // radix[t]) % (capacity[t] + 1))
         if total < best:
             best = total
-            at = s
+            best_state = s
     if not best < allowance:
         return NOTHING
     for i in range(n_jobs - 1, -1, -1):
-        answer[order[i]] = states[first[i] + at, 1]
-        at = states[first[i] + at, 2]
+        answer[order[i]] = states[first[i] + best_state, 1]
+        best_state = states[first[i] + best_state, 2]
     return FOUND
 
 
 @compiled
 def better_answer(
-    relaxed: Relaxed, order: NDArray[np.int64], allowance: float, most_states: int, answer: NDArray[np.int64]
+    relaxation: Relaxed, order: NDArray[np.int64], allowance: float, most_states: int, answer: NDArray[np.int64]
 ) -> int:
     """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
 
@@ -240,11 +244,11 @@ def better_answer(
     states = np.empty((most_states, 3), np.int64)  # touched as far as it is needed
     trial = FIRST_TRIAL * allowance
     while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
-        outcome = _least_loss(relaxed, order, trial, answer, states)
+        outcome = _least_loss(relaxation, order, trial, answer, states)
         if outcome != NOTHING:
             return outcome
         trial *= GROWTH
-    return _least_loss(relaxed, order, allowance, answer, states)
+    return _least_loss(relaxation, order, allowance, answer, states)
 
 
 class Settled(NamedTuple):
@@ -268,8 +272,8 @@ class Settled(NamedTuple):
     message: str
 
 
-def undecided_model(
-    relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float
+def model_of_undecided(
+    relaxation: Relaxed, incumbent: NDArray[np.int64], allowance: float
 ) -> tuple[LinearModel, NDArray[np.int64]]:
     """Return the model of the choices that lose at most ``allowance`` by themselves, and their numbers, ``(C,)``.
 
@@ -277,43 +281,45 @@ def undecided_model(
     ``- sum loss y - sum price unused``, so that the numbers are of the size of what is undecided, subject to
     ``sum y[j, t, n] = 1`` for each job (``one[j]``) and ``sum n y[j, t, n] + unused[t] = capacity[t]`` (``nodes[t]``).
     """
-    choices, loss, _, capacity, price = relaxed
+    choices, loss, _, capacity, price = relaxation
     n_jobs = incumbent.size
-    kept = loss <= allowance
-    kept[incumbent] = True
-    left = np.flatnonzero(kept)
-    job = np.repeat(np.arange(n_jobs), np.diff(choices.offset))[left]
+    is_open = loss <= allowance
+    is_open[incumbent] = True
+    open_choices = np.flatnonzero(is_open)
+    job_of_choice = np.repeat(np.arange(n_jobs), np.diff(choices.offset))[open_choices]
     columns, rows = Columns(), Rows()
-    y = columns.add("y", job, choices.kind[left], choices.nodes[left], objective=-loss[left])
-    types = np.arange(capacity.size)
-    room = capacity.astype(np.float64)
-    unused = columns.add("unused", types, objective=-price, upper=room, integer=False)
-    rows.put(rows.add("one", n_jobs, 1.0, 1.0) + job, y, 1.0)
-    nodes = rows.add("nodes", capacity.size, room, room)
-    rows.put(nodes + choices.kind[left], y, choices.nodes[left].astype(np.float64))
-    rows.put(nodes + types, unused, 1.0)
-    is_chosen = np.isin(left, incumbent)
-    used = np.bincount(choices.kind[incumbent], choices.nodes[incumbent].astype(np.float64), capacity.size)
-    start = np.concatenate([is_chosen.astype(np.float64), room - used])
-    return rows.model_of(columns, start=start), left
+    choice_columns = columns.add(
+        "y", job_of_choice, choices.kind[open_choices], choices.nodes[open_choices], objective=-loss[open_choices]
+    )
+    node_types = np.arange(capacity.size)
+    capacity_of_type = capacity.astype(np.float64)
+    idle_columns = columns.add("unused", node_types, objective=-price, upper=capacity_of_type, integer=False)
+    rows.put(rows.add("one", n_jobs, 1.0, 1.0) + job_of_choice, choice_columns, 1.0)
+    node_rows = rows.add("nodes", capacity.size, capacity_of_type, capacity_of_type)
+    rows.put(node_rows + choices.kind[open_choices], choice_columns, choices.nodes[open_choices].astype(np.float64))
+    rows.put(node_rows + node_types, idle_columns, 1.0)
+    in_incumbent = np.isin(open_choices, incumbent)
+    n_used = np.bincount(choices.kind[incumbent], choices.nodes[incumbent].astype(np.float64), capacity.size)
+    start = np.concatenate([in_incumbent.astype(np.float64), capacity_of_type - n_used])
+    return rows.model_of(columns, start=start), open_choices
 
 
-def settle(relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float) -> Settled:
+def settle(relaxation: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float) -> Settled:
     """Ask HiGHS for the choices that lose least. Never raises for its failure: then nothing is proven."""
     try:
         import_module("highspy")
-        model, left = undecided_model(relaxed, incumbent, allowance)
+        model, open_choices = model_of_undecided(relaxation, incumbent, allowance)
         answer = Highs().solve(model, SolveOptions(time_limit_s))
     except (ImportError, RuntimeError, ValueError) as error:
         return Settled(incumbent, 0.0, False, f"HiGHS cannot be asked: {one_line(error)}")
-    chosen = incumbent
+    choice = incumbent
     if answer.x is not None:
-        taken = left[np.rint(answer.x[: left.size]) == 1]
-        job = np.searchsorted(relaxed.choices.offset, taken, side="right") - 1
-        if np.array_equal(job, np.arange(incumbent.size)):
-            chosen = taken
+        in_answer = open_choices[np.rint(answer.x[: open_choices.size]) == 1]
+        job_of_choice = np.searchsorted(relaxation.choices.offset, in_answer, side="right") - 1
+        if np.array_equal(job_of_choice, np.arange(incumbent.size)):
+            choice = in_answer
     is_proven = answer.solver_status is SolverStatus.OPTIMAL and answer.x is not None
-    return Settled(chosen, max(-answer.bound, 0.0), is_proven, "" if is_proven else answer.message)
+    return Settled(choice, max(-answer.bound, 0.0), is_proven, "" if is_proven else answer.message)
 
 
 MOST_STATES = 200_000
@@ -363,35 +369,35 @@ def optimum_of(
     capacity = np.ascontiguousarray(capacity, dtype=np.int64)
     price = node_prices(choices, capacity)
     base, worth = best_choices(choices, price)
-    unused = price * capacity
-    magnitude = float(np.abs(worth).sum() + unused.sum())
-    relaxation = math.fsum([*unused.tolist(), *worth.tolist()])
-    job = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
-    loss = np.maximum(worth[job] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
-    relaxed = Relaxed(choices, loss, base, capacity, price)
-    chosen = mend(choices, loss, base, capacity)
+    idle_worth = price * capacity
+    magnitude = float(np.abs(worth).sum() + idle_worth.sum())
+    relaxation = math.fsum([*idle_worth.tolist(), *worth.tolist()])
+    job_of_choice = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
+    loss = np.maximum(worth[job_of_choice] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
+    at_prices = Relaxed(choices, loss, base, capacity, price)
+    choice = mend(choices, loss, base, capacity)
     slack = PROOF_TOLERANCE * (value.shape[0] + capacity.size + 1) * magnitude
-    allowance = relaxation - _worth(choices, chosen) - slack
+    allowance = relaxation - _worth(choices, choice) - slack
     outcome, message, bound = NOTHING, "", relaxation
     if allowance > 0.0:
         outcome = TOO_MANY
         if math.prod(c + 1 for c in capacity.tolist()) < _LARGEST_CODE:
-            outcome = better_answer(relaxed, stiffest_last(choices, loss), allowance, most_states, chosen)
-        bound = _worth(choices, chosen) + slack
+            outcome = better_answer(at_prices, stiffest_last(choices, loss), allowance, most_states, choice)
+        bound = _worth(choices, choice) + slack
     is_proven = outcome != TOO_MANY
     if not is_proven:
-        found = settle(relaxed, chosen, allowance + slack, time_limit_s)
-        if _worth(choices, found.chosen) > _worth(choices, chosen):
-            chosen = found.chosen
-        bound, is_proven, message = relaxation - found.least_loss, found.is_proven, found.message
-    objective = _worth(choices, chosen)
-    counts = choices.nodes[chosen]
-    types = np.where(counts > 0, choices.kind[chosen], NO_TYPE)
+        highs_answer = settle(at_prices, choice, allowance + slack, time_limit_s)
+        if _worth(choices, highs_answer.chosen) > _worth(choices, choice):
+            choice = highs_answer.chosen
+        bound, is_proven, message = relaxation - highs_answer.least_loss, highs_answer.is_proven, highs_answer.message
+    objective = _worth(choices, choice)
+    counts = choices.nodes[choice]
+    types = np.where(counts > 0, choices.kind[choice], NO_TYPE)
     return Optimum(types, counts, objective, max(bound, objective), is_proven, message)
 
 
-def _worth(choices: Choices, chosen: NDArray[np.int64]) -> float:
-    return math.fsum(choices.value[chosen].tolist())
+def _worth(choices: Choices, choice: NDArray[np.int64]) -> float:
+    return math.fsum(choices.value[choice].tolist())
 
 
 class TypedExactSolver:
@@ -426,35 +432,35 @@ class TypedExactSolver:
             solution = self._of_one_type.solve(problem.of_type(0))
             types = None if solution.counts is None else (solution.counts > 0) - 1
             return TypedSolution(types, solution)
-        started = perf_counter()
+        start_s = perf_counter()
         value = problem.value
-        built = perf_counter()
+        built_at = perf_counter()
         largest = np.abs(value, where=value != -np.inf, out=np.zeros_like(value)).max(initial=0.0)
         if not largest < LARGEST:  # nan as well: it hides from every other comparison
-            return TypedSolution(None, too_large(self.name, built - started))
-        found = optimum_of(value, problem.capacity, self.time_limit_s, self.most_states)
-        solved = perf_counter()
-        fault = violation(problem, found.types, found.counts)
-        worth = objective_of(problem, found.types, found.counts)
-        scale = max(magnitude(problem.of_type(t)) for t in range(problem.n_types))
-        if not fault and not (agrees(found.objective, worth, scale) and worth <= found.bound + 1e-12 * scale):
-            fault = f"claims {found.objective:.12g} of at most {found.bound:.12g}, is worth {worth:.12g}"
-        status = SolverStatus.OPTIMAL if found.is_proven else SolverStatus.FEASIBLE
+            return TypedSolution(None, too_large(self.name, built_at - start_s))
+        optimum = optimum_of(value, problem.capacity, self.time_limit_s, self.most_states)
+        solved_at = perf_counter()
+        fault = violation(problem, optimum.types, optimum.counts)
+        worth = objective_of(problem, optimum.types, optimum.counts)
+        scale = max(magnitude(problem.of_type(node_type)) for node_type in range(problem.n_types))
+        if not fault and not (agrees(optimum.objective, worth, scale) and worth <= optimum.bound + 1e-12 * scale):
+            fault = f"claims {optimum.objective:.12g} of at most {optimum.bound:.12g}, is worth {worth:.12g}"
+        status = SolverStatus.OPTIMAL if optimum.is_proven else SolverStatus.FEASIBLE
         if fault:
-            none = Solution.without_answer(self.name, status, fault, built - started, solved - built)
+            none = Solution.without_answer(self.name, status, fault, built_at - start_s, solved_at - built_at)
             return TypedSolution(None, replace(none, quality=Quality.WRONG))
         return TypedSolution(
-            found.types,
+            optimum.types,
             Solution(
-                found.counts,
+                optimum.counts,
                 worth,
-                max(found.bound, worth),
+                max(optimum.bound, worth),
                 ProcessStatus.OK,
                 status,
-                Quality.PROVEN if found.is_proven else Quality.FEASIBLE,
+                Quality.PROVEN if optimum.is_proven else Quality.FEASIBLE,
                 self.name,
-                built - started,
-                solved - built,
-                "" if found.is_proven else f"not proven optimal: {found.message}",
+                built_at - start_s,
+                solved_at - built_at,
+                "" if optimum.is_proven else f"not proven optimal: {optimum.message}",
             ),
         )

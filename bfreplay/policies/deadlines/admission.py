@@ -124,7 +124,7 @@ class DeadlinePlans:
         self._known.update(state.job[come].tolist())
         known = [row for row in range(state.n_jobs) if row not in come]
         best = self._in_order(jobs, known if admits else range(state.n_jobs), now_s, total)
-        followed = self._followed_on(state, jobs, known, now_s, total) if admits else None
+        followed = self._rest_of_followed(state, jobs, known, now_s, total) if admits else None
         if followed is not None and best.delays(jobs, followed, self._slot_s):
             best = followed
         declined: dict[int, str] = {}
@@ -177,7 +177,7 @@ class DeadlinePlans:
             free = plan.free
         return _JointPlan({**others.plans, row: plan}, free)
 
-    def _followed_on(
+    def _rest_of_followed(
         self, state: PolicyState, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, total: float
     ) -> _JointPlan | None:
         """Return the rest of the plans that were followed, for the work that is left; ``None`` if they do not fit."""

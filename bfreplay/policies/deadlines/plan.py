@@ -145,7 +145,7 @@ class _Levels(NamedTuple):
     rates: Floats  # (L,)
 
 
-class _Begun(NamedTuple):
+class _PartialPlan(NamedTuple):
     """Plan in the making: free nodes, the nodes that it leaves in ``k`` steps, its own ``m`` steps, all nodes."""
 
     free: Steps
@@ -243,9 +243,9 @@ def minimum_share(
     for level in range(top + 1):
         since = _latest_start(left, k, window, levels, work, level)
         if since >= begin:
-            return _in_time(_Begun(free, left, k, plan, m, total), window, levels, work, level, since)
+            return _in_time(_PartialPlan(free, left, k, plan, m, total), window, levels, work, level, since)
     last_level = top if forced == NOT_FORCED else forced
-    return _late(_Begun(free, left, k, plan, m, total), window, levels, work, last_level)
+    return _late(_PartialPlan(free, left, k, plan, m, total), window, levels, work, last_level)
 
 
 @compiled
@@ -269,7 +269,7 @@ def _latest_start(left: _Draft, k: int, window: _Window, levels: _Levels, work: 
 
 
 @compiled
-def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
+def _in_time(begun: _PartialPlan, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
     """Return the plan with a count that is enough ``since`` a step, and the next lower one before."""
     free, left, k, plan, m, total = begun
     last = -1
@@ -315,7 +315,7 @@ def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level
 
 
 @compiled
-def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
+def _late(begun: _PartialPlan, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
     """Return the plan if no count is enough: all nodes that fit, past the deadline; at last ``last_level``."""
     free, left, k, plan, m, total = begun
     now, due = free.time[0], window.due

@@ -111,7 +111,7 @@ def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: floa
 
 
 @compiled
-def _n_added(jobs: _Jobs, j: int) -> float:
+def _count_added(jobs: _Jobs, j: int) -> float:
     """Return the nodes that a job gains with its next higher count; inf if it has none."""
     at = jobs.offset[j] + jobs.level[j] + 1
     if at >= jobs.offset[j + 1]:
@@ -123,7 +123,7 @@ def _n_added(jobs: _Jobs, j: int) -> float:
 @compiled
 def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth_first: bool) -> float:
     """Return the score of a job; the job with the largest one is next."""
-    added = _n_added(jobs, j)
+    added = _count_added(jobs, j)
     if added > free.value[0]:
         return -np.inf
     is_first = jobs.level[j] < 0
@@ -176,12 +176,12 @@ def _share_spare(
     n_gained = 0
     while free.value[0] > 0:
         for j in range(n):
-            if _n_added(jobs, j) < np.inf:
+            if _count_added(jobs, j) < np.inf:
                 scores[j] = _score(jobs, j, free, slot_s, total, growth_first)
         order = order[np.argsort(-scores[order], kind="mergesort")]
         best = -1
         for k in range(n):
-            if _n_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
+            if _count_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
                 best = order[k]
                 break
         if best < 0:
@@ -200,7 +200,7 @@ def _share_spare(
     else:
         # the published program sorts once more when nothing is left
         for j in range(n):
-            if n_gained > 0 and _n_added(jobs, j) < np.inf:
+            if n_gained > 0 and _count_added(jobs, j) < np.inf:
                 scores[j] = -np.inf
         order = order[np.argsort(-scores[order], kind="mergesort")]
     return jobs, order, gained[:n_gained], ends[:n_gained], free

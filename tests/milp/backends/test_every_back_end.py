@@ -39,7 +39,7 @@ class TestOurBackEnds(BackendContract):
         @settings(max_examples=examples(12))
         @given(problem=problems())
         def gets_its_optimum(problem):
-            posed = problem.held_to_published_limit() if formulation.change_limited else problem
+            posed = problem.within_published_limit() if formulation.change_limited else problem
             best, counts = optimum_by_enumeration(posed)
             model = formulation.build(problem)
             answer = must_solve(
