@@ -213,12 +213,12 @@ def truth(key: str, value: object) -> bool:
     return value
 
 
-def known_keys(given: Iterable[str], known: Sequence[str], what: str, kind: str = "key") -> None:
-    """Raise ``InputError``, with the nearest known key, for a key that ``what`` does not have; ``kind`` is its word."""
+def known_keys(given: Iterable[str], known: Sequence[str], owner: str, kind: str = "key") -> None:
+    """Raise ``InputError``, with the nearest known key, for a key that ``owner`` does not have; ``kind`` is its word."""
     for key in given:
         if key not in known:
             raise InputError(
-                f"{what} has no {kind} {key!r}",
+                f"{owner} has no {kind} {key!r}",
                 column=key if kind == "key" else None,
                 value=key,
                 expected=", ".join(known) or f"no {kind}s",
@@ -226,13 +226,13 @@ def known_keys(given: Iterable[str], known: Sequence[str], what: str, kind: str 
             )
 
 
-def belongs(key: str, value: object, setting: str, *, wanted: bool) -> None:
+def belongs(key: str, value: object, setting: str, *, is_needed: bool) -> None:
     """Raise ``InputError`` for a missing key that ``setting`` needs, or a given key that only ``setting`` reads."""
-    if wanted and value is None:
+    if is_needed and value is None:
         raise InputError(
             f"{key} is missing: {setting} needs it", column=key, value=None, expected="a number", fix=f"add {key} = ..."
         )
-    if not wanted and value is not None:
+    if not is_needed and value is not None:
         raise InputError(
             f"{key} has no effect without {setting}",
             column=key,
@@ -246,9 +246,9 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | Non
     """Return the known name nearest to a misspelt one, ignoring case and surrounding spaces; ``a-007`` for ``a-7``."""
     if len(name) > LONGEST_NAME:
         return None
-    names, wanted = list(known), name.strip().lower()
-    same = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(wanted)]
-    near = same or difflib.get_close_matches(wanted, names, n=1, cutoff=cutoff)
+    names, target = list(known), name.strip().lower()
+    same = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(target)]
+    near = same or difflib.get_close_matches(target, names, n=1, cutoff=cutoff)
     return near[0] if near else None
 
 
@@ -270,8 +270,8 @@ def length_of_time(column: str, value: object, least: float = 1e-6) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)
     else:
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", str(value), re.ASCII)
-        seconds = -1.0 if found is None else float(found[1]) * _UNITS[found[2] or "s"]
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", str(value), re.ASCII)
+        seconds = -1.0 if match is None else float(match[1]) * _UNITS[match[2] or "s"]
     if not least <= seconds < 1e9:
         raise InputError(
             f"{column} is no length of time",

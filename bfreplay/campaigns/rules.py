@@ -39,8 +39,8 @@ class Arrival:
 
     def __post_init__(self) -> None:
         checks.one_of("arrival", self.pattern, PATTERNS)
-        checks.belongs("every_s", self.every_s, 'arrival = "every"', wanted=self.pattern == EVERY)
-        checks.belongs("per_hour", self.per_hour, 'arrival = "poisson"', wanted=self.pattern == POISSON)
+        checks.belongs("every_s", self.every_s, 'arrival = "every"', is_needed=self.pattern == EVERY)
+        checks.belongs("per_hour", self.per_hour, 'arrival = "poisson"', is_needed=self.pattern == POISSON)
         if self.every_s is not None:
             checks.number("every_s", self.every_s, least=0, most=1e9)
         if self.per_hour is not None:

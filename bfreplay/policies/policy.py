@@ -235,7 +235,9 @@ class Policy(ABC):
         return job.seconds_alone(n_nodes)
 
     def __repr__(self) -> str:
-        words = [f"{key} {_short_text(value)}" for key, value in self.describe().items() if key != "name"]
+        words = [
+            f"{parameter} {_short_text(value)}" for parameter, value in self.describe().items() if parameter != "name"
+        ]
         return f"<{type(self).__name__}{': ' if words else ''}{', '.join(words)}>"
 
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
@@ -265,7 +267,11 @@ def _short_text(value: object) -> object:
     """Return what stands for a part of a policy's description: of a mapping its ``spec`` or ``name``."""
     if not isinstance(value, Mapping):
         return value
-    return value.get("spec") or value.get("name") or ", ".join(f"{key} {each}" for key, each in value.items())
+    return (
+        value.get("spec")
+        or value.get("name")
+        or ", ".join(f"{parameter} {setting}" for parameter, setting in value.items())
+    )
 
 
 def not_a_policy(problem: str, value: object) -> InputError:

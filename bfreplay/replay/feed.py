@@ -180,8 +180,8 @@ class Feed:
                 raise InputError(
                     "the state calls a job source by another method", value=method, expected="begin, ask, tell"
                 )
-            given = (JobReport(*arguments),) if method == "tell" else arguments
-            answer = self._call_source(method, now_us, *given)
+            call_arguments = (JobReport(*arguments),) if method == "tell" else arguments
+            answer = self._call_source(method, now_us, *call_arguments)
             self._note_call(method, now_us, arguments, answer)
             for job in getattr(answer, "submit", ()):
                 self._submit(job)
@@ -246,9 +246,9 @@ class Feed:
         if not isinstance(orders, Orders):
             raise self._bad(f"answered {type(orders).__name__} when asked", "Orders")
         for field, kind in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
-            given = getattr(orders, field)
-            if not isinstance(given, kind) or isinstance(given, str):
-                raise self._bad(f"gives {field} as {type(given).__name__}", f"a {kind.__name__.lower()}", given)
+            value = getattr(orders, field)
+            if not isinstance(value, kind) or isinstance(value, str):
+                raise self._bad(f"gives {field} as {type(value).__name__}", f"a {kind.__name__.lower()}", value)
         again_us = orders.ask_again_us
         if again_us is not None and not (isinstance(again_us, Integral) and again_us > now_us):
             raise self._bad(
@@ -316,9 +316,9 @@ class Feed:
                 f"the job source {self._name!r} failed in {method}() at {iso_utc(now_us)}: {one_line(error)}"
             ) from error
 
-    def _bad(self, what: str, expected: str, *value: Any) -> InputError:
+    def _bad(self, fault: str, expected: str, *value: Any) -> InputError:
         return InputError(
-            f"the job source {self._name!r} {what}", expected=expected, **({"value": value[0]} if value else {})
+            f"the job source {self._name!r} {fault}", expected=expected, **({"value": value[0]} if value else {})
         )
 
     @property
@@ -345,10 +345,10 @@ def refuse_other_types(jobs: Sequence[ElasticJob] | JobSet, type_names: Sequence
     for job in jobs:
         if any(job.throughput_on(name) is not None for name in type_names):
             continue
-        why, expected = "there are no such nodes", f"one of {', '.join(type_names)}, or none"
+        reason, expected = "there are no such nodes", f"one of {', '.join(type_names)}, or none"
         fix = f"add nodes of type {job.node_types[0]}, or leave the job out"
         if tuple(type_names) == (ANY_TYPE,):
-            why, expected = "the log does not tell types apart", "no node types"
+            reason, expected = "the log does not tell types apart", "no node types"
             fix = f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty"
-        problem = f"job {job.name!r} runs on certain node types only, and {why}"
+        problem = f"job {job.name!r} runs on certain node types only, and {reason}"
         raise InputError(problem, column="node_types", value=";".join(job.node_types), expected=expected, fix=fix)

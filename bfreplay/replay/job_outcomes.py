@@ -180,7 +180,7 @@ class JobOutcomes:
         ended_us = now_us if status in ENDED else None
         index = int(record["job"])
         job = self._jobs[index]
-        started = int(record["first_start_us"])
+        first_start_us = int(record["first_start_us"])
         node_time = [int(record[name]) for name in _NODE_TIME]
         for name, node_us in zip(_NODE_TIME, node_time, strict=True):
             self.totals[name] += node_us
@@ -189,8 +189,8 @@ class JobOutcomes:
         self.preemption_samples += float(record["preempt_paid"])
         self.by_status[status] += 1
         self._count_deadline(index, finished_us, now_us, status)
-        if started != NEVER_US:
-            self._to_start_s.append((started - job.submit_us) / 1e6)
+        if first_start_us != NEVER_US:
+            self._to_start_s.append((first_start_us - job.submit_us) / 1e6)
         if finished_us is not None:
             self.jct_s[index] = (finished_us - job.submit_us) / 1e6
         self._rows[index] = (
@@ -199,7 +199,7 @@ class JobOutcomes:
             status,
             job.submit_us,
             int(record["admitted_us"]),
-            None if started == NEVER_US else started,
+            None if first_start_us == NEVER_US else first_start_us,
             finished_us,
             ended_us,
             job.deadline_us,
@@ -221,10 +221,10 @@ class JobOutcomes:
     def _count_deadline(self, index: int, finished_us: int | None, now_us: int, status: str) -> None:
         job = self._jobs[index]
         if job.deadline_us is not None and (self._measured is None or index in self._measured):
-            met = _meets_deadline(job, finished_us, now_us)
-            undecided = "void" if status in ENDED else "open"
-            known = undecided if met is None else "met" if met else "missed"
-            self.deadlines["declined" if status == Ending.DECLINED else known] += 1
+            is_met = _meets_deadline(job, finished_us, now_us)
+            open_key = "void" if status in ENDED else "open"
+            outcome = open_key if is_met is None else "met" if is_met else "missed"
+            self.deadlines["declined" if status == Ending.DECLINED else outcome] += 1
 
     def times(self) -> JobTimes:
         """Return the times from submission to first start and to finish, of the jobs that got there."""
@@ -239,15 +239,15 @@ class JobOutcomes:
             return None
         score, index, time_us = self._best or (None, None, None)
         job = None if index is None else self._jobs[index]
-        last, finished = self._best_finished or (None, None)
+        last_score, best_finisher = self._best_finished or (None, None)
         return Scores(
             n_reports=sum(number for number, _, _ in self._scores.values()),
             best_score=score,
             best_job=None if job is None else job.name,
             best_params=None if job is None else dict(job.params),
             best_time_us=time_us,
-            best_finished_score=last,
-            best_finished_job=None if finished is None else self._jobs[finished].name,
+            best_finished_score=last_score,
+            best_finished_job=None if best_finisher is None else self._jobs[best_finisher].name,
         )
 
     def write(self, isolated_jct_s: Mapping[int, float] | None = None) -> None:

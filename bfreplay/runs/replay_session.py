@@ -304,7 +304,7 @@ class ReplaySession:
     def _resume(self, state: State) -> None:
         self._ended_by = "could not be restored"  # until it is, whole
         restore_state(self, state)
-        self.engine.go_on()
+        self.engine.resume()
         self._ended_by = ""
 
     # -- the replay ---------------------------------------------------------------------------------------

@@ -75,9 +75,9 @@ class FormulationContract:
     @pytest.mark.parametrize("corner", CORNERS)
     def test_building_changes_nothing_and_is_repeatable(self, corner: str) -> None:
         problem = CORNERS[corner]
-        before = [np.array(getattr(problem, name)) for name in _ARRAYS]
+        originals = [np.array(getattr(problem, name)) for name in _ARRAYS]
         first, second = build_model(self.formulation(), problem), build_model(self.formulation(), problem)
-        for name, array in zip(_ARRAYS, before, strict=True):
+        for name, array in zip(_ARRAYS, originals, strict=True):
             assert np.array_equal(getattr(problem, name), array), f"build() changed {name}"
         assert _same(first, second), "the same decision gave two different models"
 
@@ -107,8 +107,8 @@ class FormulationContract:
     def check_optimum(self, problem: AllocationProblem, worker: IsolatedBackend) -> None:
         """Solve one decision and compare the answer with the exact solver's."""
         instance = self.formulation()
-        posed = problem.within_published_limit() if instance.change_limited else problem
-        best = ExactSolver().solve(posed)
+        question = problem.within_published_limit() if instance.change_limited else problem
+        best = ExactSolver().solve(question)
         solution = MilpSolver(
             instance, self.backend, worker=worker, fallback="none", referee=ExactSolver(), time_limit_s=60.0
         ).solve(problem)
@@ -122,12 +122,12 @@ class FormulationContract:
 
 def _same(first: LinearModel, second: LinearModel) -> bool:
     for field in fields(LinearModel):
-        a, b = getattr(first, field.name), getattr(second, field.name)
+        value, other_value = getattr(first, field.name), getattr(second, field.name)
         if field.name == "sets":
-            pairs = [(x.kind, x.columns.tolist(), x.weights.tolist()) for x in a]
-            if pairs != [(x.kind, x.columns.tolist(), x.weights.tolist()) for x in b]:
+            pairs = [(x.kind, x.columns.tolist(), x.weights.tolist()) for x in value]
+            if pairs != [(x.kind, x.columns.tolist(), x.weights.tolist()) for x in other_value]:
                 return False
-        elif not np.array_equal(np.asarray(a, dtype=object), np.asarray(b, dtype=object)):
+        elif not np.array_equal(np.asarray(value, dtype=object), np.asarray(other_value, dtype=object)):
             return False
     return True
 
@@ -166,10 +166,10 @@ class BackendContract:
     @classmethod
     def instance(cls, backend_name: str) -> Backend:
         """Back end in this process, for its name and capabilities; it solves nothing here."""
-        found = backend_of(backend_name)
-        if reason := why_not(found):
+        backend = backend_of(backend_name)
+        if reason := why_not(backend):
             pytest.fail(f"back end {backend_name} does not work here: {reason}")
-        return found
+        return backend
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -189,15 +189,15 @@ class BackendContract:
 
     @pytest.mark.parametrize("case", SOLVABLE)
     def test_it_finds_the_optimum(self, case: str, worker: IsolatedBackend, instance: Backend) -> None:
-        known = SOLVABLE[case]
-        answer = checked_answer(worker, instance, known.model)
+        solvable = SOLVABLE[case]
+        answer = checked_answer(worker, instance, solvable.model)
         if answer is not None:
             assert answer.solver_status is SolverStatus.OPTIMAL, answer.message
-            assert answer.objective == pytest.approx(known.optimum, rel=1e-7)
-            assert answer.bound == pytest.approx(known.optimum, rel=1e-6)
-            if known.x is not None:
+            assert answer.objective == pytest.approx(solvable.optimum, rel=1e-7)
+            assert answer.bound == pytest.approx(solvable.optimum, rel=1e-6)
+            if solvable.x is not None:
                 assert answer.x is not None
-                assert answer.x.tolist() == pytest.approx(list(known.x), rel=0.0, abs=1e-6)
+                assert answer.x.tolist() == pytest.approx(list(solvable.x), rel=0.0, abs=1e-6)
 
     @pytest.mark.parametrize("case", INFEASIBLE)
     def test_it_calls_an_infeasible_model_infeasible(
@@ -254,11 +254,11 @@ class BackendContract:
             assert answer.objective == pytest.approx(_optimum_of_the_decision())
 
     def test_a_gap_bounds_what_may_be_called_optimal(self, worker: IsolatedBackend, instance: Backend) -> None:
-        known = knapsack()
-        rough = must_solve(worker, instance, known.model, SolveOptions(30.0, relative_gap=0.2))
+        solvable = knapsack()
+        rough = must_solve(worker, instance, solvable.model, SolveOptions(30.0, relative_gap=0.2))
         assert rough.solver_status is SolverStatus.OPTIMAL, rough.message
-        assert rough.objective >= known.optimum / 1.25 - 1e-6, "its answer is worse than the gap allows"
-        assert rough.bound >= known.optimum - 1e-6, "its bound excludes the optimum"
+        assert rough.objective >= solvable.optimum / 1.25 - 1e-6, "its answer is worse than the gap allows"
+        assert rough.bound >= solvable.optimum - 1e-6, "its bound excludes the optimum"
 
     def test_nothing_reaches_standard_output_or_error(self, backend_name: str, instance: Backend) -> None:
         tasks = [
@@ -267,7 +267,7 @@ class BackendContract:
             (INFEASIBLE["integrality"], OPTIONS),
             (market_split(exact=False), SolveOptions(0.2)),
         ]
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-P", "-c", _SOLVE_ALL, backend_name],
             input=pickle.dumps((sys.path, tasks)),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -275,7 +275,7 @@ class BackendContract:
             timeout=120,
             check=False,
         )
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert (process.returncode, process.stdout, process.stderr) == (0, b"", b"")
 
     @pytest.mark.parametrize("formulation_name", FORMULATIONS.built_in)
     def test_random_decisions_get_their_optimum(
@@ -285,8 +285,8 @@ class BackendContract:
         if reason := pairing_fault(formulation, instance):
             pytest.skip(f"{formulation_name}: {reason}")
         for problem in random_decisions(RANDOM_DECISIONS, seed=4):
-            posed = problem.within_published_limit() if formulation.change_limited else problem
-            best = ExactSolver().solve(posed)
+            question = problem.within_published_limit() if formulation.change_limited else problem
+            best = ExactSolver().solve(question)
             model = formulation.build(problem)
             answer = must_solve(
                 worker, instance, model if instance.capabilities.warm_start else replace(model, start=None)
@@ -294,7 +294,7 @@ class BackendContract:
             if best.counts is None:
                 assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
             else:
-                verdict = against_referee(posed, judge(posed, formulation, model, answer), best)
+                verdict = against_referee(question, judge(question, formulation, model, answer), best)
                 assert verdict.quality is Quality.PROVEN, verdict.message
 
 
@@ -311,24 +311,26 @@ def checked_answer(
     worker: IsolatedBackend, instance: Backend, model: LinearModel, options: SolveOptions = OPTIONS
 ) -> BackendAnswer | None:
     """Return its answer after the checks for every answer; ``None`` for a refusal that is allowed."""
-    ran = worker.solve(model, options)
-    excluded = []
+    outcome = worker.solve(model, options)
+    exclusions = []
     if model.sets and not instance.capabilities.sos:
-        excluded.append("special ordered set")
+        exclusions.append("special ordered set")
     if not model.is_integer.all() and not instance.capabilities.continuous:
-        excluded.append("continuous")
-    if ran.process_status is ProcessStatus.REFUSED:
+        exclusions.append("continuous")
+    if outcome.process_status is ProcessStatus.REFUSED:
         endless = np.isinf(model.column_lower).any() or np.isinf(model.column_upper).any()
-        reasons = [*excluded, "bounds"] if endless else excluded
-        assert reasons, f"it refuses a model that it must take: {ran.message}"
-        assert instance.name in ran.message, f"the refusal does not name {instance.name}: {ran.message}"
-        assert any(reason in ran.message for reason in reasons), f"the refusal has none of {reasons}: {ran.message}"
+        reasons = [*exclusions, "bounds"] if endless else exclusions
+        assert reasons, f"it refuses a model that it must take: {outcome.message}"
+        assert instance.name in outcome.message, f"the refusal does not name {instance.name}: {outcome.message}"
+        assert any(reason in outcome.message for reason in reasons), (
+            f"the refusal has none of {reasons}: {outcome.message}"
+        )
         return None
-    assert ran.process_status is ProcessStatus.OK, ran.message
-    assert ran.answer is not None, ran.message
-    assert not excluded, f"it takes a model that its capabilities exclude: {excluded}"
-    _check(model, ran.answer)
-    return ran.answer
+    assert outcome.process_status is ProcessStatus.OK, outcome.message
+    assert outcome.answer is not None, outcome.message
+    assert not exclusions, f"it takes a model that its capabilities exclude: {exclusions}"
+    _check(model, outcome.answer)
+    return outcome.answer
 
 
 def _check(model: LinearModel, answer: BackendAnswer) -> None:

@@ -107,10 +107,10 @@ def solvable_models() -> dict[str, Solvable]:
             [0, 1, 1, 0, 1, 1],
         ),
         **{
-            f"a start that {what}": Solvable(
+            f"a start that {case}": Solvable(
                 linear([3, 2], [(1, {0: 1, 1: 1}, 4)], upper=[3, 10], start=start), 11, [3, 1]
             )
-            for what, start in (
+            for case, start in (
                 ("is optimal", [3, 1]),
                 ("is feasible", [0, 1]),
                 ("breaks a row below", [0, 0]),
@@ -160,27 +160,27 @@ def market_split(*, exact: bool) -> LinearModel:
     Some choice satisfies all. ``exact``: it is the start of the model, and other feasible points are hard to find.
     Otherwise the violation of the equations is minimised: feasible points are easy to find, and the optimum is 0.
     """
-    rng = np.random.default_rng(5)
-    n_rows, n = 5, 50
-    weights = rng.integers(0, 100, (n_rows, n))
-    chosen = rng.integers(0, 2, n)
-    sides = (weights @ chosen).astype(float)
+    generator = np.random.default_rng(5)
+    n_rows, n_binaries = 5, 50
+    weights = generator.integers(0, 100, (n_rows, n_binaries))
+    solution = generator.integers(0, 2, n_binaries)
+    sides = (weights @ solution).astype(float)
     rows: list[tuple[float, dict[int, float], float]] = []
     for r in range(n_rows):
-        row = {c: float(weights[r, c]) for c in range(n) if weights[r, c]}
+        row = {c: float(weights[r, c]) for c in range(n_binaries) if weights[r, c]}
         if not exact:
-            row |= {n + 2 * r: 1.0, n + 2 * r + 1: -1.0}
+            row |= {n_binaries + 2 * r: 1.0, n_binaries + 2 * r + 1: -1.0}
         rows.append((sides[r], row, sides[r]))
     if exact:
-        return linear(rng.integers(1, 100, n).tolist(), rows, upper=1.0, start=chosen.tolist())
-    return linear([0.0] * n + [-1.0] * (2 * n_rows), rows, upper=[1.0] * n + [1e4] * (2 * n_rows))
+        return linear(generator.integers(1, 100, n_binaries).tolist(), rows, upper=1.0, start=solution.tolist())
+    return linear([0.0] * n_binaries + [-1.0] * (2 * n_rows), rows, upper=[1.0] * n_binaries + [1e4] * (2 * n_rows))
 
 
 def knapsack() -> Solvable:
     """Return a knapsack with thirty items, a third of which fit; its optimum is from dynamic programming."""
-    rng = np.random.default_rng(2)
-    weights: list[int] = rng.integers(10, 60, 30).tolist()
-    worth: list[int] = rng.integers(10, 60, 30).tolist()
+    generator = np.random.default_rng(2)
+    weights: list[int] = generator.integers(10, 60, 30).tolist()
+    worth: list[int] = generator.integers(10, 60, 30).tolist()
     capacity = 300
     best = np.zeros(capacity + 1)  # best[c]: optimum over the items so far within a weight of c
     for weight, value in zip(weights, worth, strict=True):

@@ -45,8 +45,8 @@ class NodesByHand:
         return np.array(self.holds[j], dtype=np.int32)
 
 
-def state_of(problem: AllocationProblem, **more: Any) -> PolicyState:
-    """Return ``problem`` as a read-only state; ``more`` are the fields that it lacks."""
+def state_of(problem: AllocationProblem, **other_fields: Any) -> PolicyState:
+    """Return ``problem`` as a read-only state; ``other_fields`` are the fields that it lacks."""
     return read_only(
         PolicyState(
             n_idle=problem.capacity,
@@ -55,7 +55,7 @@ def state_of(problem: AllocationProblem, **more: Any) -> PolicyState:
             max_nodes=problem.max_nodes.copy(),
             scale_up_cost_s=problem.scale_up_loss.copy(),
             scale_down_cost_s=problem.scale_down_loss.copy(),
-            **more,
+            **other_fields,
         )
     )
 
@@ -69,27 +69,27 @@ def read_only(state: PolicyState) -> PolicyState:
 
 def arrays_of(state: PolicyState) -> dict[str, NDArray[np.generic]]:
     """Return all arrays of a state by name."""
-    named = {field.name: getattr(state, field.name) for field in fields(PolicyState)}
+    fields_by_name = {field.name: getattr(state, field.name) for field in fields(PolicyState)}
     if state.nodes is not None:
-        named |= {"nodes.node_type": state.nodes.node_type, "nodes.is_idle": state.nodes.is_idle}
-    return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+        fields_by_name |= {"nodes.node_type": state.nodes.node_type, "nodes.is_idle": state.nodes.is_idle}
+    return {name: value for name, value in fields_by_name.items() if isinstance(value, np.ndarray)}
 
 
 def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> NodesByHand:
     """Return idle nodes, the first of them held by the jobs with nodes."""
     n_nodes = max(n_idle, int(current.sum()))
     ends = np.cumsum(current).tolist()
-    holds = tuple(tuple(range(end - n, end)) for end, n in zip(ends, current.tolist(), strict=True))
+    holds = tuple(tuple(range(stop - count, stop)) for stop, count in zip(ends, current.tolist(), strict=True))
     return NodesByHand(("any",), np.zeros(n_nodes, np.int16), np.ones(n_nodes, np.bool_), holds)
 
 
-def states_with_nodes(n: int, seed: int, widest: int = WIDEST) -> list[PolicyState]:
-    """Return ``n`` states with one to three node types; some jobs hold or share nodes, or exclude a type.
+def states_with_nodes(n_states: int, seed: int, widest: int = WIDEST) -> list[PolicyState]:
+    """Return ``n_states`` states with one to three node types; some jobs hold or share nodes, or exclude a type.
 
     No job uses more than ``widest`` nodes.
     """
     generator = np.random.default_rng(seed)
-    return [_state(generator, 1 + k % len(TYPES), widest) for k in range(n)]
+    return [_state(generator, 1 + index % len(TYPES), widest) for index in range(n_states)]
 
 
 def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyState:
@@ -97,18 +97,18 @@ def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyS
     node_type = generator.integers(0, n_types, n_nodes).astype(np.int16)
     is_idle = generator.random(n_nodes) < 0.8
     is_idle[0] = True
-    most = min(widest, n_nodes)
-    min_nodes = generator.integers(1, min(2, most) + 1, n_jobs)
-    max_nodes = np.maximum(min_nodes, generator.integers(1, most + 1, n_jobs))
-    by_type = generator.uniform(1.0, 20.0, (n_jobs, n_types, 1)) * np.arange(most + 1) ** 0.8
-    by_type[np.arange(most + 1) > max_nodes[:, None, None] + np.zeros((1, n_types, 1))] = 0.0
-    unsuited = generator.random((n_jobs, n_types)) < 0.2
-    unsuited[:, 0] &= n_types > 1
-    by_type[unsuited] = 0.0
+    most_nodes = min(widest, n_nodes)
+    min_nodes = generator.integers(1, min(2, most_nodes) + 1, n_jobs)
+    max_nodes = np.maximum(min_nodes, generator.integers(1, most_nodes + 1, n_jobs))
+    by_type = generator.uniform(1.0, 20.0, (n_jobs, n_types, 1)) * np.arange(most_nodes + 1) ** 0.8
+    by_type[np.arange(most_nodes + 1) > max_nodes[:, None, None] + np.zeros((1, n_types, 1))] = 0.0
+    is_unsuited = generator.random((n_jobs, n_types)) < 0.2
+    is_unsuited[:, 0] &= n_types > 1
+    by_type[is_unsuited] = 0.0
     holds = _random_holdings(generator, node_type, is_idle, min_nodes, max_nodes)
-    where = np.array([node_type[nodes[0]] if nodes else 0 for nodes in holds])
+    type_of_job = np.array([node_type[nodes[0]] if nodes else 0 for nodes in holds])
     weight = generator.choice([1.0, 5.0], n_jobs)
-    throughput = by_type[np.arange(n_jobs), where]
+    throughput = by_type[np.arange(n_jobs), type_of_job]
     submit_us = np.sort(generator.integers(0, 3_600, n_jobs)) * SECOND
     has_deadline = generator.random(n_jobs) < 0.3
     return read_only(
@@ -146,20 +146,22 @@ def _random_holdings(
     max_nodes: NDArray[np.int64],
 ) -> tuple[tuple[int, ...], ...]:
     """Return the nodes of each job: none, some of one type, or the nodes of the job before it."""
-    free = np.flatnonzero(is_idle).tolist()
+    free_nodes = np.flatnonzero(is_idle).tolist()
     holds: list[tuple[int, ...]] = []
-    shared = False
-    for j, (least, most) in enumerate(zip(min_nodes.tolist(), max_nodes.tolist(), strict=True)):
-        before = holds[-1] if j and not shared else ()
-        if before and least <= len(before) <= most and generator.random() < 0.3:
-            shared = True
-            holds.append(before)
+    is_shared = False
+    for job_index, (min_count, max_count) in enumerate(zip(min_nodes.tolist(), max_nodes.tolist(), strict=True)):
+        nodes_before = holds[-1] if job_index and not is_shared else ()
+        if nodes_before and min_count <= len(nodes_before) <= max_count and generator.random() < 0.3:
+            is_shared = True
+            holds.append(nodes_before)
             continue
-        shared = False
-        chosen = int(generator.integers(0, 1 + int(node_type.max())))
-        nodes = [k for k in free if node_type[k] == chosen][: int(generator.integers(0, most + 1))]
-        nodes = nodes if len(nodes) >= least else []
-        free = [k for k in free if k not in nodes]
+        is_shared = False
+        node_kind = int(generator.integers(0, 1 + int(node_type.max())))
+        nodes = [node for node in free_nodes if node_type[node] == node_kind][
+            : int(generator.integers(0, max_count + 1))
+        ]
+        nodes = nodes if len(nodes) >= min_count else []
+        free_nodes = [node for node in free_nodes if node not in nodes]
         holds.append(tuple(nodes))
     return tuple(holds)
 
@@ -168,12 +170,15 @@ def colocation() -> Colocation:
     """Return rates of pairs: 0.6 of the rates of ``placed_jobs`` alone; two large jobs cannot share."""
     together = {}
     for first, model in enumerate(_MODELS):
-        for second, other in enumerate(_MODELS[: first + 1]):
+        for second, other_model in enumerate(_MODELS[: first + 1]):
             for node_type in TYPES:
                 for n_nodes in range(1, WIDEST + 1):
-                    both = (_rate(first, node_type, n_nodes), _rate(second, node_type, n_nodes))
+                    rates_of_both = (_rate(first, node_type, n_nodes), _rate(second, node_type, n_nodes))
                     if first + second:
-                        together[model, other, n_nodes, node_type] = (_TOGETHER * both[0], _TOGETHER * both[1])
+                        together[model, other_model, n_nodes, node_type] = (
+                            _TOGETHER * rates_of_both[0],
+                            _TOGETHER * rates_of_both[1],
+                        )
     return Colocation(together)
 
 
@@ -184,28 +189,29 @@ def _rate(model: int, node_type: str, n_nodes: int) -> float:
 def placed_jobs(widest: int = WIDEST) -> JobSet:
     """Return six jobs of one to four nodes, at most ``widest``; one runs on a single type."""
     jobs = []
-    for k in range(6):
-        gang = min(widest, (1, 2, 1, 4, 1, 2)[k])
-        types = TYPES if k != 4 else TYPES[:1]
+    for job_index in range(6):
+        gang = min(widest, (1, 2, 1, 4, 1, 2)[job_index])
+        types = TYPES if job_index != 4 else TYPES[:1]
         curves = {
             node_type: TabulatedCurve(
-                range(gang + 1), (0.0, *(_rate(k % len(_MODELS), node_type, n + 1) for n in range(gang)))
+                range(gang + 1),
+                (0.0, *(_rate(job_index % len(_MODELS), node_type, count + 1) for count in range(gang))),
             )
             for node_type in types
         }
         jobs.append(
             ElasticJob(
-                f"job{k}",
-                k * 300 * SECOND,
-                min(gang, 1 + (k == 3)),
+                f"job{job_index}",
+                job_index * 300 * SECOND,
+                min(gang, 1 + (job_index == 3)),
                 gang,
                 5.0,
                 3.0,
-                1_500.0 * (k + 1),
+                1_500.0 * (job_index + 1),
                 curves["v100"],
-                weight=1.0 + 4 * (k == 2),
-                deadline_us=None if k else 3_000 * SECOND,
-                model=_MODELS[k % len(_MODELS)],
+                weight=1.0 + 4 * (job_index == 2),
+                deadline_us=None if job_index else 3_000 * SECOND,
+                model=_MODELS[job_index % len(_MODELS)],
                 throughput_by_type=curves,
             )
         )
@@ -254,14 +260,16 @@ class PolicyContract:
 
     def test_it_changes_nothing_that_it_sees(self) -> None:
         for policy, state in self._states_with_policy():
-            before = {name: array.copy() for name, array in arrays_of(state).items()}
+            originals = {name: array.copy() for name, array in arrays_of(state).items()}
             policy.decide(state)
             for name, array in arrays_of(state).items():
-                assert np.array_equal(array, before[name]), f"decide() changed {name}"
+                assert np.array_equal(array, originals[name]), f"decide() changed {name}"
 
     def test_two_of_them_decide_alike(self) -> None:
-        for (one, state), (other, _) in zip(self._states_with_policy(), self._states_with_policy(), strict=True):
-            assert _answers(one.decide(state)) == _answers(other.decide(state))
+        for (first_policy, state), (second_policy, _) in zip(
+            self._states_with_policy(), self._states_with_policy(), strict=True
+        ):
+            assert _answers(first_policy.decide(state)) == _answers(second_policy.decide(state))
 
     @pytest.mark.parametrize("semantics", list(Semantics))
     def test_a_replay_with_it_closes_its_ledger_and_repeats(self, semantics: Semantics) -> None:
@@ -272,9 +280,11 @@ class PolicyContract:
                 run_replay(events, jobs, self.make(), settings, RunSettings())
             return
         # a ledger that does not close raises
-        one, other = (run_replay(events, jobs, self.make(), settings, RunSettings()).summary for _ in range(2))
-        assert one == other
-        assert one["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
+        first_summary, second_summary = (
+            run_replay(events, jobs, self.make(), settings, RunSettings()).summary for _ in range(2)
+        )
+        assert first_summary == second_summary
+        assert first_summary["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 
     def test_its_state_can_be_saved_and_restored_between_any_two_decisions(self) -> None:
         events, jobs, _ = self._replayed(Semantics.CONTINUOUS)
@@ -351,5 +361,15 @@ def _states() -> list[PolicyState]:
 def _jobs() -> JobSet:
     curve = TabulatedCurve((0, 1, 2, 4), (0.0, 1.0, 1.8, 3.0))
     return JobSet(
-        ElasticJob(f"job{k}", k * 300 * SECOND, 1 + k % 2, 4, 5.0, 3.0, 1_500.0 * (k + 1), curve) for k in range(5)
+        ElasticJob(
+            f"job{job_index}",
+            job_index * 300 * SECOND,
+            1 + job_index % 2,
+            4,
+            5.0,
+            3.0,
+            1_500.0 * (job_index + 1),
+            curve,
+        )
+        for job_index in range(5)
     )

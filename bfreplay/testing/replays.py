@@ -24,10 +24,10 @@ def toggling_log(
     node = generator.integers(0, n_nodes, n_events)
     is_idle = np.ones(n_nodes, dtype=np.bool_)
     states = []
-    for k in node.tolist():
-        is_idle[k] = not is_idle[k]
-        states.append(NodeState.IDLE if is_idle[k] else NodeState.BUSY)
-    names = [f"n{k:03d}" for k in range(n_nodes)]
+    for node_index in node.tolist():
+        is_idle[node_index] = not is_idle[node_index]
+        states.append(NodeState.IDLE if is_idle[node_index] else NodeState.BUSY)
+    names = [f"n{node_index:03d}" for node_index in range(n_nodes)]
     opening = np.full(n_nodes, NodeState.IDLE, dtype=np.int8)
     end_us = start_us + length_s * SECOND
     return NodeEvents.from_arrays(names, opening, times, node, states, start_us, end_us, node_types=node_types)
@@ -51,27 +51,29 @@ def check_resumes(make: Callable[[], ReplaySession], n_cuts: int = 5, seed: int 
     n_cuts, seed
         Number of instants to cut it after, drawn at random.
     """
-    whole, n_instants = _run(make, None, Path())
+    unbroken, n_instants = _run(make, None, Path())
     generator = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory(prefix="bfreplay-contract-") as folder:
         state = Path(folder, "state")
-        for after in sorted(generator.choice(np.arange(1, n_instants), min(n_cuts, n_instants - 1), replace=False)):
+        for n_before_cut in sorted(
+            generator.choice(np.arange(1, n_instants), min(n_cuts, n_instants - 1), replace=False)
+        ):
             try:
-                _run(make, int(after), state)
+                _run(make, int(n_before_cut), state)
             except _CutError:
                 with make() as session:
                     session.restore(state)
-                    _check_same(session.run(), whole, f"cut after {after} of {n_instants} instants")
+                    _check_same(session.run(), unbroken, f"cut after {n_before_cut} of {n_instants} instants")
 
 
-def _run(make: Callable[[], ReplaySession], after: int | None, state: Path) -> tuple[RunResult, int]:
+def _run(make: Callable[[], ReplaySession], n_before_cut: int | None, state: Path) -> tuple[RunResult, int]:
     """Run it, or cut it after so many instants and save its state."""
     n_instants = 0
 
     def count(_: Engine) -> None:
         nonlocal n_instants
         n_instants += 1
-        if n_instants == after:
+        if n_instants == n_before_cut:
             session.save(state)
             raise _CutError
 
@@ -80,7 +82,9 @@ def _run(make: Callable[[], ReplaySession], after: int | None, state: Path) -> t
         return session.run(), n_instants
 
 
-def _check_same(here: RunResult, whole: RunResult, where: str) -> None:
-    assert here.record == whole.record, f"{where}: another record"
-    for name in whole.tables:
-        assert name == MEASURED or here.table(name).equals(whole.table(name)), f"{where}: another table {name}"
+def _check_same(resumed: RunResult, unbroken: RunResult, description: str) -> None:
+    assert resumed.record == unbroken.record, f"{description}: another record"
+    for name in unbroken.tables:
+        assert name == MEASURED or resumed.table(name).equals(unbroken.table(name)), (
+            f"{description}: another table {name}"
+        )

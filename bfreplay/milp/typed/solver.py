@@ -251,7 +251,7 @@ def better_answer(
     return _least_loss(relaxation, order, allowance, answer, states)
 
 
-class Settled(NamedTuple):
+class HighsAnswer(NamedTuple):
     """Answer of HiGHS.
 
     Parameters
@@ -304,14 +304,16 @@ def model_of_undecided(
     return rows.model_of(columns, start=start), open_choices
 
 
-def settle(relaxation: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float) -> Settled:
+def solve_undecided(
+    relaxation: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float
+) -> HighsAnswer:
     """Ask HiGHS for the choices that lose least. Never raises for its failure: then nothing is proven."""
     try:
         import_module("highspy")
         model, open_choices = model_of_undecided(relaxation, incumbent, allowance)
         answer = Highs().solve(model, SolveOptions(time_limit_s))
     except (ImportError, RuntimeError, ValueError) as error:
-        return Settled(incumbent, 0.0, False, f"HiGHS cannot be asked: {one_line(error)}")
+        return HighsAnswer(incumbent, 0.0, False, f"HiGHS cannot be asked: {one_line(error)}")
     choice = incumbent
     if answer.x is not None:
         in_answer = open_choices[np.rint(answer.x[: open_choices.size]) == 1]
@@ -319,7 +321,7 @@ def settle(relaxation: Relaxed, incumbent: NDArray[np.int64], allowance: float, 
         if np.array_equal(job_of_choice, np.arange(incumbent.size)):
             choice = in_answer
     is_proven = answer.solver_status is SolverStatus.OPTIMAL and answer.x is not None
-    return Settled(choice, max(-answer.bound, 0.0), is_proven, "" if is_proven else answer.message)
+    return HighsAnswer(choice, max(-answer.bound, 0.0), is_proven, "" if is_proven else answer.message)
 
 
 MOST_STATES = 200_000
@@ -386,7 +388,7 @@ def optimum_of(
         bound = _worth(choices, choice) + slack
     is_proven = outcome != TOO_MANY
     if not is_proven:
-        highs_answer = settle(at_prices, choice, allowance + slack, time_limit_s)
+        highs_answer = solve_undecided(at_prices, choice, allowance + slack, time_limit_s)
         if _worth(choices, highs_answer.chosen) > _worth(choices, choice):
             choice = highs_answer.chosen
         bound, is_proven, message = relaxation - highs_answer.least_loss, highs_answer.is_proven, highs_answer.message

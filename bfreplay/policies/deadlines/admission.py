@@ -37,13 +37,13 @@ class Levels:
     rates: Floats
 
     @classmethod
-    def of(cls, curve: NDArray[np.float64], least: int) -> Levels:
-        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``least`` nodes or more.
+    def of(cls, curve: NDArray[np.float64], min_nodes: int) -> Levels:
+        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``min_nodes`` nodes or more.
 
         A count on which it is no faster than on fewer nodes, as where only powers of two can be used, is none.
         """
-        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[least:])))
-        counts = least + np.flatnonzero(fastest[1:] > fastest[:-1])
+        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[min_nodes:])))
+        counts = min_nodes + np.flatnonzero(fastest[1:] > fastest[:-1])
         return cls(counts.astype(np.float64), curve[counts].astype(np.float64))
 
 
@@ -54,14 +54,14 @@ class _JointPlan:
     plans: Mapping[int, Plan]
     free: Steps
 
-    def delays(self, jobs: Sequence[PlannedJob], before: _JointPlan, slot_s: float) -> list[int]:
-        """Return the rows of jobs that end after their deadlines, and later than by the plans ``before``.
+    def delays(self, jobs: Sequence[PlannedJob], earlier: _JointPlan, slot_s: float) -> list[int]:
+        """Return the rows of jobs that end after their deadlines, and later than by the plans ``earlier``.
 
         A job that is late by these may end a slot later: slots begin anew with each decision.
         """
         return [
             row
-            for row, plan in before.plans.items()
+            for row, plan in earlier.plans.items()
             if self.plans[row].finish_s > jobs[row].deadline_s
             and self.plans[row].finish_s > plan.finish_s + (slot_s if plan.finish_s > jobs[row].deadline_s else 0.0)
         ]
@@ -120,31 +120,31 @@ class DeadlinePlans:
         """
         total, now_s = float(state.n_idle), (state.time_us - state.window_start_us) / _US_PER_S
         jobs = [self._job(state, row, now_s) for row in range(state.n_jobs)]
-        come = [row for row, job in enumerate(state.job.tolist()) if job not in self._known]
-        self._known.update(state.job[come].tolist())
-        known = [row for row in range(state.n_jobs) if row not in come]
-        best = self._in_order(jobs, known if admits else range(state.n_jobs), now_s, total)
-        followed = self._rest_of_followed(state, jobs, known, now_s, total) if admits else None
-        if followed is not None and best.delays(jobs, followed, self._slot_s):
-            best = followed
-        declined: dict[int, str] = {}
-        for row in come if admits else ():
-            anew = self._in_order(jobs, [*best.plans, row], now_s, total)
-            beside = self._beside(jobs[row], row, best, now_s, total)
+        new_rows = [row for row, job in enumerate(state.job.tolist()) if job not in self._known]
+        self._known.update(state.job[new_rows].tolist())
+        old_rows = [row for row in range(state.n_jobs) if row not in new_rows]
+        plans = self._in_order(jobs, old_rows if admits else range(state.n_jobs), now_s, total)
+        plans_followed = self._rest_of_followed(state, jobs, old_rows, now_s, total) if admits else None
+        if plans_followed is not None and plans.delays(jobs, plans_followed, self._slot_s):
+            plans = plans_followed
+        refusals: dict[int, str] = {}
+        for row in new_rows if admits else ():
+            replanned = self._in_order(jobs, [*plans.plans, row], now_s, total)
+            appended = self._beside(jobs[row], row, plans, now_s, total)
             may_decline = state.deadline_us[row] != NO_DEADLINE_US
-            good = [
-                each
-                for each in (anew, beside)
-                if not each.delays(jobs, best, self._slot_s)
-                and (each.plans[row].finish_s <= jobs[row].deadline_s or not may_decline)
+            acceptable = [
+                candidate
+                for candidate in (replanned, appended)
+                if not candidate.delays(jobs, plans, self._slot_s)
+                and (candidate.plans[row].finish_s <= jobs[row].deadline_s or not may_decline)
             ]
-            if good:
-                best = good[0]
+            if acceptable:
+                plans = acceptable[0]
             else:
-                declined[row] = self._why_not(jobs, row, best, anew, now_s, total)
+                refusals[row] = self._why_not(jobs, row, plans, replanned, now_s, total)
         for row, job in enumerate(jobs):
-            job.follow(best.plans.get(row, _nothing(now_s)))
-        return jobs, declined, best.free
+            job.follow(plans.plans.get(row, _nothing(now_s)))
+        return jobs, refusals, plans.free
 
     def follow(self, state: PolicyState, jobs: Sequence[PlannedJob]) -> None:
         """Note the plans that the jobs of the state follow from now on."""
@@ -157,9 +157,9 @@ class DeadlinePlans:
             cost_s = float(max(state.scale_up_cost_s[row], state.scale_down_cost_s[row]))
             due_s = float(state.deadline_us[row] - state.window_start_us) / _US_PER_S
             deadline_s = max(due_s - self._reserve * cost_s, now_s)
-        owed = 0.0 if state.owed is None else float(state.owed[row])
-        left = float(state.work[row] - state.progress[row]) + owed
-        work = min(max(left, _LEAST_WORK), _MOST_WORK)
+        debt = 0.0 if state.owed is None else float(state.owed[row])
+        remaining = float(state.work[row] - state.progress[row]) + debt
+        work = min(max(remaining, _LEAST_WORK), _MOST_WORK)
         return PlannedJob(deadline_s, work, levels.counts, levels.rates, _nothing(now_s))
 
     def _in_order(self, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, total: float) -> _JointPlan:
@@ -196,11 +196,20 @@ class DeadlinePlans:
         return _JointPlan(plans, free)
 
     def _why_not(
-        self, jobs: Sequence[PlannedJob], row: int, before: _JointPlan, anew: _JointPlan, now_s: float, total: float
+        self,
+        jobs: Sequence[PlannedJob],
+        row: int,
+        earlier: _JointPlan,
+        replanned: _JointPlan,
+        now_s: float,
+        total: float,
     ) -> str:
         """Return why the job in ``row`` is declined."""
         job = jobs[row]
-        late_by_s, n_made_late = anew.plans[row].finish_s - job.deadline_s, len(anew.delays(jobs, before, self._slot_s))
+        late_by_s, n_made_late = (
+            replanned.plans[row].finish_s - job.deadline_s,
+            len(replanned.delays(jobs, earlier, self._slot_s)),
+        )
         usable = job.rates[job.counts <= total]
         if not usable.size or now_s + job.work / usable.max() > job.deadline_s:
             return "its deadline cannot be met with all idle nodes"

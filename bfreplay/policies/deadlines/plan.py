@@ -31,10 +31,10 @@ class Steps(NamedTuple):
     time: Floats  # (k,) s
     value: Floats  # (k,)
 
-    def since(self, at: float) -> Steps:
+    def since(self, from_s: float) -> Steps:
         """Return the steps from a time on, which is not before the first."""
-        first = int(np.searchsorted(self.time, at, side="right")) - 1
-        return Steps(np.concatenate(([at], self.time[first + 1 :])), self.value[first:])
+        first = int(np.searchsorted(self.time, from_s, side="right")) - 1
+        return Steps(np.concatenate(([from_s], self.time[first + 1 :])), self.value[first:])
 
 
 @restorable
@@ -73,10 +73,10 @@ def finish_of(nodes: Steps, end_s: float, work: float, counts: Floats, rates: Fl
 @compiled
 def _slots_up(seconds: float, slot_s: float) -> float:
     """Return the end of the slot in which a span of time ends."""
-    n = seconds // slot_s
+    n_slots = seconds // slot_s
     if seconds % slot_s > 0:
-        n += 1
-    return n * slot_s
+        n_slots += 1
+    return n_slots * slot_s
 
 
 @compiled
@@ -89,44 +89,44 @@ def _level_within(counts: Floats, free: float) -> int:
 
 
 @compiled
-def _put(time: Floats, value: Floats, n: int, at: float, new: float, replaces: bool) -> int:
-    """Set a step that begins ``at``, in place, and return the new number of steps."""
-    i = n
-    while i > 0 and time[i - 1] >= at:
-        i -= 1
-    if i < n and time[i] == at:
+def _put(time: Floats, value: Floats, n_steps: int, at_s: float, new_value: float, replaces: bool) -> int:
+    """Set a step that begins ``at_s``, in place, and return the new number of steps."""
+    position = n_steps
+    while position > 0 and time[position - 1] >= at_s:
+        position -= 1
+    if position < n_steps and time[position] == at_s:
         if replaces:
-            value[i] = new
-        return n
-    for j in range(n, i, -1):
-        time[j] = time[j - 1]
-        value[j] = value[j - 1]
-    time[i] = at
-    value[i] = new
-    return n + 1
+            value[position] = new_value
+        return n_steps
+    for k in range(n_steps, position, -1):
+        time[k] = time[k - 1]
+        value[k] = value[k - 1]
+    time[position] = at_s
+    value[position] = new_value
+    return n_steps + 1
 
 
 @compiled
-def _value_at(time: Floats, value: Floats, at: float, otherwise: float) -> float:
+def _value_at(time: Floats, value: Floats, at_s: float, otherwise: float) -> float:
     """Value of the last step that begins at or before a time."""
-    found = otherwise
+    current = otherwise
     for i in range(time.size):
-        if time[i] > at:
+        if time[i] > at_s:
             break
-        found = value[i]
-    return found
+        current = value[i]
+    return current
 
 
 @compiled
-def _without_repeats(time: Floats, value: Floats, n: int) -> Steps:
-    """Return the first ``n`` steps, without those that change nothing."""
-    kept = 0
-    for i in range(n):
-        if kept == 0 or value[i] != value[kept - 1]:
-            time[kept] = time[i]
-            value[kept] = value[i]
-            kept += 1
-    return Steps(time[:kept].copy(), value[:kept].copy())
+def _without_repeats(time: Floats, value: Floats, n_steps: int) -> Steps:
+    """Return the first ``n_steps`` steps, without those that change nothing."""
+    n_kept = 0
+    for i in range(n_steps):
+        if n_kept == 0 or value[i] != value[n_kept - 1]:
+            time[n_kept] = time[i]
+            value[n_kept] = value[i]
+            n_kept += 1
+    return Steps(time[:n_kept].copy(), value[:n_kept].copy())
 
 
 class _Window(NamedTuple):
@@ -164,9 +164,9 @@ class _Draft(NamedTuple):
 
 
 @compiled
-def _finish_plan(plan: _Draft, m: int, left: _Draft, k: int, end_s: float, finish_s: float) -> Plan:
-    nodes = _without_repeats(plan.time, plan.value, m)
-    return Plan(nodes, end_s, finish_s, _without_repeats(left.time, left.value, k))
+def _finish_plan(plan: _Draft, n_own: int, remaining: _Draft, n_remaining: int, end_s: float, finish_s: float) -> Plan:
+    nodes = _without_repeats(plan.time, plan.value, n_own)
+    return Plan(nodes, end_s, finish_s, _without_repeats(remaining.time, remaining.value, n_remaining))
 
 
 @compiled
@@ -208,100 +208,109 @@ def minimum_share(
     Plan
         The job is in time if ``finish_s <= deadline_s``.
     """
-    now = free.time[0]
-    k = free.time.size
-    left, plan = _Draft(np.empty(k + 4), np.empty(k + 4)), _Draft(np.zeros(k + 4), np.zeros(k + 4))
-    left.time[:k] = free.time
-    left.value[:k] = free.value
-    plan.time[0], m = now, 1
-    due = now + _slots_up(deadline_s - now, slot_s)
-    if due >= now:
-        k = _put(left.time, left.value, k, due, _value_at(free.time, free.value, due, total), False)
-    begin = now
+    now_s = free.time[0]
+    n_remaining = free.time.size
+    remaining, plan = (
+        _Draft(np.empty(n_remaining + 4), np.empty(n_remaining + 4)),
+        _Draft(np.zeros(n_remaining + 4), np.zeros(n_remaining + 4)),
+    )
+    remaining.time[:n_remaining] = free.time
+    remaining.value[:n_remaining] = free.value
+    plan.time[0], n_own = now_s, 1
+    due_s = now_s + _slots_up(deadline_s - now_s, slot_s)
+    if due_s >= now_s:
+        n_remaining = _put(
+            remaining.time, remaining.value, n_remaining, due_s, _value_at(free.time, free.value, due_s, total), False
+        )
+    begin = now_s
     if forced != NOT_FORCED:
         rate = rates[forced]
-        following = free.time[1] if free.time.size > 1 else due
+        following = free.time[1] if free.time.size > 1 else due_s
         plan.value[0] = counts[forced]
-        finish_s = float(math.ceil(now + work / rate))
-        end_s = now + _slots_up(finish_s - now, slot_s)
-        left.value[0] -= counts[forced]
-        is_over = due <= now and free.time.size == 1  # it is late, and nothing changes: it goes on to its end
-        if following < end_s and work <= (following - now) * rate:  # steps of an earlier decision: other slots
+        finish_s = float(math.ceil(now_s + work / rate))
+        end_s = now_s + _slots_up(finish_s - now_s, slot_s)
+        remaining.value[0] -= counts[forced]
+        is_over = due_s <= now_s and free.time.size == 1  # it is late, and nothing changes: it goes on to its end
+        if following < end_s and work <= (following - now_s) * rate:  # steps of an earlier decision: other slots
             end_s, is_over = following, True
         if is_over or (following >= end_s and deadline_s >= finish_s):
             is_new = free.time.size == 1 or free.time[1] != end_s
-            k = _put(left.time, left.value, k, end_s, free.value[0], is_new)
-            return _finish_plan(plan, m, left, k, end_s, finish_s)
-        work -= ((deadline_s if following == due else following) - now) * rate
+            n_remaining = _put(remaining.time, remaining.value, n_remaining, end_s, free.value[0], is_new)
+            return _finish_plan(plan, n_own, remaining, n_remaining, end_s, finish_s)
+        work -= ((deadline_s if following == due_s else following) - now_s) * rate
         begin = following
-        m = _put(plan.time, plan.value, m, begin, 0.0, True)
-    for i in range(k):
-        if left.time[i] < due:
-            m = _put(plan.time, plan.value, m, left.time[i], 0.0, False)
-    window, levels = _Window(begin, due, deadline_s, slot_s), _Levels(counts, rates)
-    top = _level_within(counts, total)
-    for level in range(top + 1):
-        since = _latest_start(left, k, window, levels, work, level)
+        n_own = _put(plan.time, plan.value, n_own, begin, 0.0, True)
+    for i in range(n_remaining):
+        if remaining.time[i] < due_s:
+            n_own = _put(plan.time, plan.value, n_own, remaining.time[i], 0.0, False)
+    window, levels = _Window(begin, due_s, deadline_s, slot_s), _Levels(counts, rates)
+    top_level = _level_within(counts, total)
+    for level in range(top_level + 1):
+        since = _latest_start(remaining, n_remaining, window, levels, work, level)
         if since >= begin:
-            return _in_time(_PartialPlan(free, left, k, plan, m, total), window, levels, work, level, since)
-    last_level = top if forced == NOT_FORCED else forced
-    return _late(_PartialPlan(free, left, k, plan, m, total), window, levels, work, last_level)
+            return _in_time(
+                _PartialPlan(free, remaining, n_remaining, plan, n_own, total), window, levels, work, level, since
+            )
+    last_level = top_level if forced == NOT_FORCED else forced
+    return _late(_PartialPlan(free, remaining, n_remaining, plan, n_own, total), window, levels, work, last_level)
 
 
 @compiled
-def _latest_start(left: _Draft, k: int, window: _Window, levels: _Levels, work: float, level: int) -> float:
+def _latest_start(
+    remaining: _Draft, n_remaining: int, window: _Window, levels: _Levels, work: float, level: int
+) -> float:
     """Return the latest step from which a count is enough to be done in time; before ``begin`` if none is."""
     until = window.due
-    done = 0.0
-    for i in range(k - 1, -1, -1):
-        since = left.time[i]
+    work_done = 0.0
+    for i in range(n_remaining - 1, -1, -1):
+        since = remaining.time[i]
         if since >= window.due:
             continue
         if since < window.begin:
             break
-        has = min(level, _level_within(levels.counts, left.value[i]))
-        if has >= 0:
-            done += ((window.deadline_s if until == window.due else until) - since) * levels.rates[has]
-            if done >= work:
+        level_here = min(level, _level_within(levels.counts, remaining.value[i]))
+        if level_here >= 0:
+            work_done += ((window.deadline_s if until == window.due else until) - since) * levels.rates[level_here]
+            if work_done >= work:
                 return float(since)
         until = since
     return window.begin - 1.0
 
 
 @compiled
-def _in_time(begun: _PartialPlan, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
+def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
     """Return the plan with a count that is enough ``since`` a step, and the next lower one before."""
-    free, left, k, plan, m, total = begun
+    free, remaining, n_remaining, plan, n_own, total = partial
     last = -1
-    has = -1
-    is_done = False
+    level_here = -1
+    is_complete = False
     end_s = finish_s = until_s = window.due
-    for i in range(k):
-        time = left.time[i]
+    for i in range(n_remaining):
+        time = remaining.time[i]
         if time > window.due:
             break
         if time < window.begin:
             continue
         if last >= 0:
-            count = levels.counts[has] if has >= 0 else 0.0
-            m = _put(plan.time, plan.value, m, left.time[last], count, True)
-            left.value[last] -= count
-            if has >= 0:
+            count = levels.counts[level_here] if level_here >= 0 else 0.0
+            n_own = _put(plan.time, plan.value, n_own, remaining.time[last], count, True)
+            remaining.value[last] -= count
+            if level_here >= 0:
                 until = window.deadline_s if time == window.due else time
-                does = (until - left.time[last]) * levels.rates[has]
-                if left.time[last] >= since and does >= work:
-                    is_done, until_s = True, time
+                does = (until - remaining.time[last]) * levels.rates[level_here]
+                if remaining.time[last] >= since and does >= work:
+                    is_complete, until_s = True, time
                     break
                 work -= does
         last = i
-        has = min(level if time >= since else level - 1, _level_within(levels.counts, left.value[i]))
-    if not is_done and has >= 0:
-        m = _put(plan.time, plan.value, m, left.time[last], levels.counts[has], True)
-        left.value[last] -= levels.counts[has]
-    if has >= 0:
-        span_s = float(math.ceil(work / levels.rates[has]))
-        end_s, finish_s = left.time[last] + _slots_up(span_s, window.slot_s), left.time[last] + span_s
-        if is_done:
+        level_here = min(level if time >= since else level - 1, _level_within(levels.counts, remaining.value[i]))
+    if not is_complete and level_here >= 0:
+        n_own = _put(plan.time, plan.value, n_own, remaining.time[last], levels.counts[level_here], True)
+        remaining.value[last] -= levels.counts[level_here]
+    if level_here >= 0:
+        span_s = float(math.ceil(work / levels.rates[level_here]))
+        end_s, finish_s = remaining.time[last] + _slots_up(span_s, window.slot_s), remaining.time[last] + span_s
+        if is_complete:
             end_s = min(end_s, until_s)  # plans of an earlier decision may have other slots
     was_free = total
     is_step = False
@@ -310,52 +319,52 @@ def _in_time(begun: _PartialPlan, window: _Window, levels: _Levels, work: float,
             was_free = free.value[i]
         is_step = is_step or free.time[i] == end_s
     if not is_step:
-        k = _put(left.time, left.value, k, end_s, was_free, True)
-    return _finish_plan(plan, m, left, k, end_s, finish_s)
+        n_remaining = _put(remaining.time, remaining.value, n_remaining, end_s, was_free, True)
+    return _finish_plan(plan, n_own, remaining, n_remaining, end_s, finish_s)
 
 
 @compiled
-def _late(begun: _PartialPlan, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
+def _late(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
     """Return the plan if no count is enough: all nodes that fit, past the deadline; at last ``last_level``."""
-    free, left, k, plan, m, total = begun
-    now, due = free.time[0], window.due
-    for i in range(k - 1):
-        if left.time[i] < window.begin or left.time[i + 1] > due:
+    free, remaining, n_remaining, plan, n_own, total = partial
+    now_s, due_s = free.time[0], window.due
+    for i in range(n_remaining - 1):
+        if remaining.time[i] < window.begin or remaining.time[i + 1] > due_s:
             continue
-        has = _level_within(levels.counts, left.value[i])
-        count = levels.counts[has] if has >= 0 else 0.0
-        m = _put(plan.time, plan.value, m, left.time[i], count, True)
-        left.value[i] -= count
-        if has >= 0:
-            until = window.deadline_s if left.time[i + 1] == due else left.time[i + 1]
-            work -= (until - left.time[i]) * levels.rates[has]
+        level_here = _level_within(levels.counts, remaining.value[i])
+        count = levels.counts[level_here] if level_here >= 0 else 0.0
+        n_own = _put(plan.time, plan.value, n_own, remaining.time[i], count, True)
+        remaining.value[i] -= count
+        if level_here >= 0:
+            until = window.deadline_s if remaining.time[i + 1] == due_s else remaining.time[i + 1]
+            work -= (until - remaining.time[i]) * levels.rates[level_here]
     last = 0
-    while left.time[last] < max(due, window.begin):
+    while remaining.time[last] < max(due_s, window.begin):
         last += 1
-    for i in range(k):
-        if left.time[i] <= due:
+    for i in range(n_remaining):
+        if remaining.time[i] <= due_s:
             continue
-        since = left.time[last]
-        has = _level_within(levels.counts, left.value[last])
-        count = levels.counts[has] if has >= 0 else 0.0
-        m = _put(plan.time, plan.value, m, since, count, True)
-        if has >= 0:
-            does = (left.time[i] - since) * levels.rates[has]
+        since = remaining.time[last]
+        level_here = _level_within(levels.counts, remaining.value[last])
+        count = levels.counts[level_here] if level_here >= 0 else 0.0
+        n_own = _put(plan.time, plan.value, n_own, since, count, True)
+        if level_here >= 0:
+            does = (remaining.time[i] - since) * levels.rates[level_here]
             if does >= work:
-                finish_s = float(math.ceil(since + work / levels.rates[has]))
-                end_s = min(now + _slots_up(finish_s - now, window.slot_s), left.time[i])
+                finish_s = float(math.ceil(since + work / levels.rates[level_here]))
+                end_s = min(now_s + _slots_up(finish_s - now_s, window.slot_s), remaining.time[i])
                 was_free = _value_at(free.time, free.value, since, total)
-                left.value[last] = was_free - count
-                k = _put(left.time, left.value, k, end_s, was_free, False)
-                return _finish_plan(plan, m, left, k, end_s, finish_s)
+                remaining.value[last] = was_free - count
+                n_remaining = _put(remaining.time, remaining.value, n_remaining, end_s, was_free, False)
+                return _finish_plan(plan, n_own, remaining, n_remaining, end_s, finish_s)
             work -= does
             if i > last:
-                left.value[last] -= count
+                remaining.value[last] -= count
         last = i
-    since, count = left.time[last], levels.counts[last_level]
-    m = _put(plan.time, plan.value, m, since, count, True)
+    since, count = remaining.time[last], levels.counts[last_level]
+    n_own = _put(plan.time, plan.value, n_own, since, count, True)
     finish_s = float(math.ceil(since + work / levels.rates[last_level]))
-    end_s = now + _slots_up(finish_s - now, window.slot_s)
-    left.value[last] = total - count
-    k = _put(left.time, left.value, k, end_s, total, True)
-    return _finish_plan(plan, m, left, k, end_s, finish_s)
+    end_s = now_s + _slots_up(finish_s - now_s, window.slot_s)
+    remaining.value[last] = total - count
+    n_remaining = _put(remaining.time, remaining.value, n_remaining, end_s, total, True)
+    return _finish_plan(plan, n_own, remaining, n_remaining, end_s, finish_s)

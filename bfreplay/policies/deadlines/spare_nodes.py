@@ -67,20 +67,20 @@ def node_time(nodes: Steps, end_s: float) -> float:
 def free_without(free: Steps, nodes: Steps, end_s: float, total: float) -> Steps:
     """Return the free nodes without a plan."""
     room = free.time.size + nodes.time.size + 1
-    t, f = np.empty(room), np.empty(room)
-    k = free.time.size
-    t[:k] = free.time
-    f[:k] = free.value
-    k = _put(t, f, k, end_s, _value_at(t[:k], f[:k], end_s, total), False)
-    before = 0.0
+    times, values = np.empty(room), np.empty(room)
+    n_steps = free.time.size
+    times[:n_steps] = free.time
+    values[:n_steps] = free.value
+    n_steps = _put(times, values, n_steps, end_s, _value_at(times[:n_steps], values[:n_steps], end_s, total), False)
+    nodes_before = 0.0
     for j in range(nodes.time.size):
         since = nodes.time[j]
-        k = _put(t, f, k, since, _value_at(t[:k], f[:k], since, total), False)
-        for i in range(k):
-            if since <= t[i] < end_s:
-                f[i] += nodes.value[j] - before
-        before = nodes.value[j]
-    return _without_repeats(t, f, k)
+        n_steps = _put(times, values, n_steps, since, _value_at(times[:n_steps], values[:n_steps], since, total), False)
+        for i in range(n_steps):
+            if since <= times[i] < end_s:
+                values[i] += nodes.value[j] - nodes_before
+        nodes_before = nodes.value[j]
+    return _without_repeats(times, values, n_steps)
 
 
 class _Jobs(NamedTuple):
@@ -102,8 +102,8 @@ class _Jobs(NamedTuple):
 @compiled
 def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
     """Return the plan of a job with the next higher count for now."""
-    m = jobs.n_steps[j]
-    nodes = Steps(jobs.time[j][:m], jobs.value[j][:m])
+    n_steps = jobs.n_steps[j]
+    nodes = Steps(jobs.time[j][:n_steps], jobs.value[j][:n_steps])
     without = free_without(free, nodes, jobs.end_s[j], total)
     counts = jobs.counts[jobs.offset[j] : jobs.offset[j + 1]]
     rates = jobs.rates[jobs.offset[j] : jobs.offset[j + 1]]
@@ -113,18 +113,18 @@ def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: floa
 @compiled
 def _count_added(jobs: _Jobs, j: int) -> float:
     """Return the nodes that a job gains with its next higher count; inf if it has none."""
-    at = jobs.offset[j] + jobs.level[j] + 1
-    if at >= jobs.offset[j + 1]:
+    next_level = jobs.offset[j] + jobs.level[j] + 1
+    if next_level >= jobs.offset[j + 1]:
         return np.inf
-    before = jobs.counts[at - 1] if jobs.level[j] >= 0 else 0.0
-    return float(jobs.counts[at] - before)
+    count_now = jobs.counts[next_level - 1] if jobs.level[j] >= 0 else 0.0
+    return float(jobs.counts[next_level] - count_now)
 
 
 @compiled
 def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth_first: bool) -> float:
     """Return the score of a job; the job with the largest one is next."""
-    added = _count_added(jobs, j)
-    if added > free.value[0]:
+    n_added = _count_added(jobs, j)
+    if n_added > free.value[0]:
         return -np.inf
     is_first = jobs.level[j] < 0
     if is_first and growth_first:
@@ -134,20 +134,22 @@ def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth
         return -np.inf
     if is_first:
         return np.inf
-    m = jobs.n_steps[j]
-    grows = node_time(plan.nodes, plan.end_s) - node_time(Steps(jobs.time[j][:m], jobs.value[j][:m]), jobs.end_s[j])
+    n_steps = jobs.n_steps[j]
+    grows = node_time(plan.nodes, plan.end_s) - node_time(
+        Steps(jobs.time[j][:n_steps], jobs.value[j][:n_steps]), jobs.end_s[j]
+    )
     if growth_first:
-        return grows / added
-    return -grows / added
+        return grows / n_added
+    return -grows / n_added
 
 
 @compiled
 def _with_room(jobs: _Jobs, width: int) -> _Jobs:
     """Return the jobs with room for plans of ``width`` steps."""
-    n, before = jobs.time.shape
-    time, value = np.zeros((n, width)), np.zeros((n, width))
-    time[:, :before] = jobs.time
-    value[:, :before] = jobs.value
+    n_jobs, old_room = jobs.time.shape
+    time, value = np.zeros((n_jobs, width)), np.zeros((n_jobs, width))
+    time[:, :old_room] = jobs.time
+    value[:, :old_room] = jobs.value
     return _Jobs(
         jobs.offset,
         jobs.counts,
@@ -168,19 +170,19 @@ def _share_spare(
     jobs: _Jobs, free: Steps, slot_s: float, total: float, growth_first: bool
 ) -> tuple[_Jobs, NDArray[np.int64], NDArray[np.int64], Floats, Steps]:
     """Apply ``share_spare`` to arrays; return jobs, order, the job that gained each time and its ends, free nodes."""
-    n = jobs.level.size
-    order = np.arange(n)
-    scores = np.full(n, -np.inf)
-    most = int(free.value[0])
-    gained, ends = np.zeros(most, np.int64), np.zeros((most, 2))
-    n_gained = 0
+    n_jobs = jobs.level.size
+    order = np.arange(n_jobs)
+    scores = np.full(n_jobs, -np.inf)
+    most_gains = int(free.value[0])
+    gainers, ends = np.zeros(most_gains, np.int64), np.zeros((most_gains, 2))
+    n_gains = 0
     while free.value[0] > 0:
-        for j in range(n):
+        for j in range(n_jobs):
             if _count_added(jobs, j) < np.inf:
                 scores[j] = _score(jobs, j, free, slot_s, total, growth_first)
         order = order[np.argsort(-scores[order], kind="mergesort")]
         best = -1
-        for k in range(n):
+        for k in range(n_jobs):
             if _count_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
                 best = order[k]
                 break
@@ -188,30 +190,30 @@ def _share_spare(
             break
         plan = _plan_with_more(jobs, best, free, slot_s, total)
         jobs.level[best] += 1
-        m = plan.nodes.time.size
-        if m > jobs.time.shape[1]:
-            jobs = _with_room(jobs, 2 * m)
-        jobs.time[best][:m] = plan.nodes.time
-        jobs.value[best][:m] = plan.nodes.value
-        jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = m, plan.end_s, plan.finish_s
-        gained[n_gained], ends[n_gained, 0], ends[n_gained, 1] = best, plan.end_s, plan.finish_s
-        n_gained += 1
+        n_steps = plan.nodes.time.size
+        if n_steps > jobs.time.shape[1]:
+            jobs = _with_room(jobs, 2 * n_steps)
+        jobs.time[best][:n_steps] = plan.nodes.time
+        jobs.value[best][:n_steps] = plan.nodes.value
+        jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = n_steps, plan.end_s, plan.finish_s
+        gainers[n_gains], ends[n_gains, 0], ends[n_gains, 1] = best, plan.end_s, plan.finish_s
+        n_gains += 1
         free = plan.free
     else:
         # the published program sorts once more when nothing is left
-        for j in range(n):
-            if n_gained > 0 and _count_added(jobs, j) < np.inf:
+        for j in range(n_jobs):
+            if n_gains > 0 and _count_added(jobs, j) < np.inf:
                 scores[j] = -np.inf
         order = order[np.argsort(-scores[order], kind="mergesort")]
-    return jobs, order, gained[:n_gained], ends[:n_gained], free
+    return jobs, order, gainers[:n_gains], ends[:n_gains], free
 
 
 def _arrays_of(jobs: Sequence[PlannedJob], free: Steps) -> _Jobs:
     width = 2 * max(job.plan.nodes.time.size for job in jobs)
     time, value = np.zeros((len(jobs), width)), np.zeros((len(jobs), width))
-    for j, job in enumerate(jobs):
-        m = job.plan.nodes.time.size
-        time[j, :m], value[j, :m] = job.plan.nodes
+    for row, job in enumerate(jobs):
+        n_steps = job.plan.nodes.time.size
+        time[row, :n_steps], value[row, :n_steps] = job.plan.nodes
     return _Jobs(
         np.concatenate([np.zeros(1, np.int64), np.cumsum([job.counts.size for job in jobs])]),
         np.concatenate([job.counts for job in jobs]),
@@ -263,13 +265,13 @@ def share_spare(
     if not jobs:
         return [], free
     arrays = _arrays_of(jobs, free)
-    arrays, order, who, ends, free = _share_spare(arrays, free, slot_s, total, largest_growth_first)
-    for j in dict.fromkeys(who.tolist()):
-        m = arrays.n_steps[j]
-        nodes = Steps(arrays.time[j, :m].copy(), arrays.value[j, :m].copy())
-        jobs[j].plan = Plan(nodes, float(arrays.end_s[j]), float(arrays.finish_s[j]), free)
-        jobs[j].level = int(arrays.level[j])
+    arrays, order, gainers, ends, free = _share_spare(arrays, free, slot_s, total, largest_growth_first)
+    for row in dict.fromkeys(gainers.tolist()):
+        n_steps = arrays.n_steps[row]
+        nodes = Steps(arrays.time[row, :n_steps].copy(), arrays.value[row, :n_steps].copy())
+        jobs[row].plan = Plan(nodes, float(arrays.end_s[row]), float(arrays.finish_s[row]), free)
+        jobs[row].level = int(arrays.level[row])
     if gained is not None:
-        for j, (end_s, finish_s) in zip(who.tolist(), ends.tolist(), strict=True):
-            gained(jobs[j], end_s, finish_s)
-    return [jobs[j] for j in order.tolist()], free
+        for row, (end_s, finish_s) in zip(gainers.tolist(), ends.tolist(), strict=True):
+            gained(jobs[row], end_s, finish_s)
+    return [jobs[row] for row in order.tolist()], free
