@@ -214,7 +214,7 @@ def truth(key: str, value: object) -> bool:
 
 
 def known_keys(given: Iterable[str], known: Sequence[str], owner: str, kind: str = "key") -> None:
-    """Raise ``InputError``, with the nearest known key, for a key that ``owner`` does not have; ``kind`` is its word."""
+    """Raise ``InputError``, with the nearest known key, for a key that ``owner`` lacks; ``kind`` is its word."""
     for key in given:
         if key not in known:
             raise InputError(

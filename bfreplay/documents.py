@@ -256,7 +256,7 @@ _TOML_KINDS = (
 
 
 def refuse_other_toml(tables: Mapping[str, object], file: str | Path, own_kind: str) -> None:
-    """Raise ``InputError`` for a TOML file that is not ``own_kind``: ``"a campaign"``, ``"a sweep"`` or ``"a job set"``."""
+    """Raise ``InputError`` for TOML that is not ``own_kind``: ``"a campaign"``, ``"a sweep"`` or ``"a job set"``."""
     if any(kind == own_kind and not keys.isdisjoint(tables) for keys, kind, _ in _TOML_KINDS):
         return
     for keys, kind, command in _TOML_KINDS:

@@ -251,16 +251,12 @@ def _fix_of_import(module_name: str, error: BaseException) -> str:
     module = sys.modules.get(module_name)
     if module is None:
         return "correct this error, which the module raises when it is imported"
-    own_names = [
+    names = [
         name
         for name, value in vars(module).items()
         if callable(value) and name[:1] != "_" and getattr(value, "__module__", "") == module_name
     ]
-    return (
-        f"choose one of its classes and functions: {', '.join(own_names)}"
-        if own_names
-        else "the module has no such name"
-    )
+    return f"choose one of its classes and functions: {', '.join(names)}" if names else "the module has no such name"
 
 
 def make_from_code(make: Callable[[], _Made], what: str, **details: Any) -> _Made:
@@ -301,10 +297,8 @@ def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "packag
 def _by_family(name: str, names: Sequence[str]) -> list[str]:
     """Return ``gavel.NAME`` for all names of that family; where ``name`` is one of it, the names of that family."""
     family = name.partition(".")[0]
-    family_names = [name for name in names if name.startswith(f"{family}.")]
-    return family_names or list(
-        dict.fromkeys(f"{name.partition('.')[0]}.NAME" if "." in name else name for name in names)
-    )
+    members = [name for name in names if name.startswith(f"{family}.")]
+    return members or list(dict.fromkeys(f"{name.partition('.')[0]}.NAME" if "." in name else name for name in names))
 
 
 def one_line(error: BaseException) -> str:

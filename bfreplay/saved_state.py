@@ -186,7 +186,7 @@ class _Saver:
     def thing(self, value: Any, path: str) -> Any:
         """Return an object as data: its attributes, or what its own ``save_state`` returns."""
         kind = type(value)
-        number = self._count(value)
+        no = self._count(value)
         has_own = hasattr(kind, "save_state")
         if not (has_own or _is_transparent(kind)):
             raise UnsavedError(_refusal(path, value))
@@ -194,14 +194,9 @@ class _Saver:
         if self._in_place.get(path) != name:
             name = _declared(kind, path)
         if has_own:
-            return {
-                "is": "own",
-                "no": number,
-                "class": name,
-                "of": self.node(value.save_state(), f"{path}.save_state()"),
-            }
-        nodes = {name: self.node(attribute, f"{path}.{name}") for name, attribute in _attributes(value).items()}
-        return {"is": "object", "no": number, "class": name, "of": nodes}
+            return {"is": "own", "no": no, "class": name, "of": self.node(value.save_state(), f"{path}.save_state()")}
+        nodes = {name: self.node(part, f"{path}.{name}") for name, part in _attributes(value).items()}
+        return {"is": "object", "no": no, "class": name, "of": nodes}
 
     def _count(self, value: object) -> int:
         self._number[id(value)] = len(self._alive)
@@ -282,12 +277,10 @@ class _Restorer:
         attributes, not_saved = _attributes(target), _not_saved(type(target))
         for name in attributes.keys() - node["of"].keys():
             delattr(target, name)
-        for name, attribute_node in node["of"].items():
+        for name, member in node["of"].items():
             if name.startswith("__") or name in not_saved:
                 raise ValueError(f"{name} is no attribute that is saved")
-            object.__setattr__(
-                target, name, self.value(attribute_node, attributes.get(name))
-            )  # also where it is frozen
+            object.__setattr__(target, name, self.value(member, attributes.get(name)))  # also where it is frozen
         return target
 
     def _note(self, node: Any, restored: Any) -> Any:
@@ -313,13 +306,9 @@ def _not_saved(kind: type) -> set[str]:
 
 def _is_transparent(kind: type) -> bool:
     """Return whether attributes are all that an object of the class holds: it is made in Python, of no other kind."""
-    own_bases = [base for base in kind.__mro__ if base is not object]
-    words = 2 + sum(_n_slots(base) for base in own_bases)  # attributes and references besides
-    return (
-        bool(own_bases)
-        and all(base.__flags__ & _HEAP_TYPE for base in own_bases)
-        and kind.__basicsize__ <= 16 + 8 * words
-    )
+    bases = [base for base in kind.__mro__ if base is not object]
+    words = 2 + sum(_n_slots(base) for base in bases)  # attributes and references besides
+    return bool(bases) and all(base.__flags__ & _HEAP_TYPE for base in bases) and kind.__basicsize__ <= 16 + 8 * words
 
 
 def _n_slots(kind: type) -> int:

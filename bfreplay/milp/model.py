@@ -116,7 +116,7 @@ def model_fault(model: LinearModel) -> str:
         if not _in_range(getattr(model, name), size):
             return f"{name} points outside 0 to {size - 1}"
     if not (
-        isinstance(model.sets, tuple | list) and all(isinstance(one_set, SpecialOrderedSet) for one_set in model.sets)
+        isinstance(model.sets, tuple | list) and all(isinstance(group_of, SpecialOrderedSet) for group_of in model.sets)
     ):
         return "sets is no tuple of SpecialOrderedSet"
     for group in model.sets:
@@ -282,6 +282,4 @@ def _concatenate(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
 
 def indexed_names(label: str, *index: NDArray[np.int64]) -> list[str]:
     """``["x[0,0]", "x[0,1]", ...]``: one name for each element of the index arrays."""
-    return [
-        f"{label}[{','.join(map(str, indices))}]" for indices in zip(*(array.tolist() for array in index), strict=True)
-    ]
+    return [f"{label}[{','.join(map(str, place))}]" for place in zip(*(axis.tolist() for axis in index), strict=True)]

@@ -74,10 +74,8 @@ def solver_of(
             expected=f"for {name}: one of {', '.join(FORMULATIONS.names())}; or package.module:Class",
             fix=f"take the solver {EXACT!r}, or leave the formulation out",
         )
-    formulation_name = formulation or defaults.MILP_FORMULATION
-    return MilpSolver(
-        formulation_name, name, time_limit_s=time_limit_s, fallback=fallback, referee=ExactSolver(), **options
-    )
+    model_name = formulation or defaults.MILP_FORMULATION
+    return MilpSolver(model_name, name, time_limit_s=time_limit_s, fallback=fallback, referee=ExactSolver(), **options)
 
 
 def _not_for_exact(formulation: str) -> InputError:

@@ -117,10 +117,8 @@ class AllocationProblem:
         )
         for name, is_wrong, expected in checks:
             if is_wrong.any():
-                job_index, value = int(np.argmax(is_wrong)), getattr(self, name)[np.argmax(is_wrong)].item()
-                raise InputError(
-                    f"{name} of job {job_index} is out of range", column=name, value=value, expected=expected
-                )
+                index, value = int(np.argmax(is_wrong)), getattr(self, name)[np.argmax(is_wrong)].item()
+                raise InputError(f"{name} of job {index} is out of range", column=name, value=value, expected=expected)
         is_read = np.arange(width) <= self.max_nodes[:, None]
         if not np.isfinite(self.gain[is_read]).all():
             raise InputError("gain holds a number that is not finite", column="gain", expected="finite numbers")
@@ -201,18 +199,18 @@ def charge(
     capacity: int,
 ) -> Charges:
     """Return the charges of a ``problem_of_rates``."""
-    up_loss = np.empty(current.shape[0], np.float64)
-    down_loss = np.empty(current.shape[0], np.float64)
+    up_cost = np.empty(current.shape[0], np.float64)
+    down_cost = np.empty(current.shape[0], np.float64)
     most_held = 0
     for j in range(current.shape[0]):
         rate = charged_rate(rate_now[j], current[j], min_nodes[j])
-        up_loss[j] = scale_up_cost(rate, up_s[j])
-        down_loss[j] = scale_down_cost(rate, down_s[j])
+        up_cost[j] = scale_up_cost(rate, up_s[j])
+        down_cost[j] = scale_down_cost(rate, down_s[j])
         most_held = max(most_held, current[j])
     return Charges(
-        up_loss,
-        down_loss,
-        _value_table(current, min_nodes, max_nodes, gain, up_loss, down_loss, capacity, capacity + most_held),
+        up_cost,
+        down_cost,
+        _value_table(current, min_nodes, max_nodes, gain, up_cost, down_cost, capacity, capacity + most_held),
     )
 
 

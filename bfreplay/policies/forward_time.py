@@ -28,25 +28,21 @@ def _current_rate(jobs: JobTables, counts: NDArray[np.int64], j: int) -> float:
 
 @compiled
 def reclaim(
-    counts: NDArray[np.int64],
-    real_counts: NDArray[np.int64],
-    real_losses: NDArray[np.int64],
-    n_idle: int,
-    jobs: JobTables,
+    counts: NDArray[np.int64], held_now: NDArray[np.int64], losses: NDArray[np.int64], n_idle: int, jobs: JobTables
 ) -> float:
     """Take nodes from a shadow's ``counts (J,)``; returns what the jobs that lose some are charged.
 
-    Which nodes a shadow's jobs would have held is not known, only what the real ones held and lost (``real_counts``, ``real_losses``,
-    both (J,)). Nodes that the shadow left free and the real jobs took are the first to go. Of the rest, a job loses the
-    share of its nodes that the real one lost, rounded up, in order of admission. What does not fit into ``n_idle``
-    after that goes from the largest.
+    Which nodes a shadow's jobs would have held is not known, only what the real ones held and lost (``held_now``,
+    ``losses``, both (J,)). Nodes that the shadow left free and the real jobs took are the first to go. Of the rest, a
+    job loses the share of its nodes that the real one lost, rounded up, in order of admission. What does not fit into
+    ``n_idle`` after that goes from the largest.
     """
     cost = 0.0
     total = counts.sum()
-    n_to_lose = real_losses.sum() - max(0, real_counts.sum() - total)
+    n_to_lose = losses.sum() - max(0, held_now.sum() - total)
     for j in range(counts.shape[0]):
-        if n_to_lose > 0 and real_losses[j] > 0 and counts[j] > 0:
-            n_lost = min(counts[j], n_to_lose, -(-real_losses[j] * counts[j] // real_counts[j]))
+        if n_to_lose > 0 and losses[j] > 0 and counts[j] > 0:
+            n_lost = min(counts[j], n_to_lose, -(-losses[j] * counts[j] // held_now[j]))
             cost += preemption_cost(_current_rate(jobs, counts, j), jobs.scale_down_cost_s[j])
             counts[j] -= n_lost
             total -= n_lost
@@ -100,21 +96,21 @@ def decide(
 def step(
     counts: NDArray[np.int64],
     candidates_s: NDArray[np.float64],
-    real_counts: NDArray[np.int64],
-    real_losses: NDArray[np.int64],
+    held_now: NDArray[np.int64],
+    losses: NDArray[np.int64],
     n_idle: int,
     jobs: JobTables,
     charges: NDArray[np.float64],
-    rates_after: NDArray[np.float64],
+    rates: NDArray[np.float64],
 ) -> None:
     """One instant of all E shadows: nodes go, each decides with its own forward-looking time.
 
-    Writes ``counts (E, J)``, ``charges (E,)`` and ``rates_after (E,)``: what each is charged now, and makes per second after.
+    Writes ``counts (E, J)``, ``charges (E,)`` and ``rates (E,)``: what each is charged now, and makes per second after.
     """
     value = np.empty(jobs.rate.shape)
     for e in range(counts.shape[0]):
-        preemption_charge = reclaim(counts[e], real_counts, real_losses, n_idle, jobs)
-        rescale_charge, rates_after[e] = decide(counts[e], candidates_s[e], n_idle, jobs, value)
+        preemption_charge = reclaim(counts[e], held_now, losses, n_idle, jobs)
+        rescale_charge, rates[e] = decide(counts[e], candidates_s[e], n_idle, jobs, value)
         charges[e] = preemption_charge + rescale_charge
 
 

@@ -90,9 +90,9 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
     n_jobs, width = rate.shape
     n_futures, length = seconds.shape
     worth = np.zeros((n_jobs, width))
-    value_held = np.empty(width)
+    ahead = np.empty(width)
     during = np.empty(width)
-    value_more = np.empty(width)
+    more = np.empty(width)
     for j in range(n_jobs):
         twin = _twin(jobs, j)
         if twin < j:
@@ -100,28 +100,26 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
             continue
         most_nodes = max_nodes[j]
         for s in range(n_futures):
-            value_held[:] = 0.0
+            ahead[:] = 0.0
             for i in range(length - 1, 0, -1):
                 for n in range(most_nodes + 1):
-                    is_allowed = n == 0 or n >= min_nodes[j]
-                    during[n] = (
-                        value_held[n] + seconds[s, i] * (rate[j, n] - price[s, i] * n) if is_allowed else -np.inf
-                    )
+                    is_legal = n == 0 or n >= min_nodes[j]
+                    during[n] = ahead[n] + seconds[s, i] * (rate[j, n] - price[s, i] * n) if is_legal else -np.inf
                 best = -np.inf
                 for n in range(most_nodes, -1, -1):
-                    value_more[n] = best
+                    more[n] = best
                     best = max(best, during[n])
                 best = -np.inf  # of fewer nodes
                 for n in range(most_nodes + 1):
-                    rate_now = rate[j, n]
+                    rate_here = rate[j, n]
                     up_cost, down_cost = (
-                        scale_up_cost(rate_now, scale_up_s[j]),
-                        scale_down_cost(rate_now, scale_down_s[j]),
+                        scale_up_cost(rate_here, scale_up_s[j]),
+                        scale_down_cost(rate_here, scale_down_s[j]),
                     )
-                    value_held[n] = max(during[n], value_more[n] - up_cost, best - down_cost)
+                    ahead[n] = max(during[n], more[n] - up_cost, best - down_cost)
                     best = max(best, during[n])
             for n in range(most_nodes + 1):
-                worth[j, n] += seconds[s, 0] * rate[j, n] + value_held[n] - value_held[0]
+                worth[j, n] += seconds[s, 0] * rate[j, n] + ahead[n] - ahead[0]
         for n in range(most_nodes + 1):
             worth[j, n] /= n_futures
     return worth

@@ -235,9 +235,7 @@ class Policy(ABC):
         return job.seconds_alone(n_nodes)
 
     def __repr__(self) -> str:
-        words = [
-            f"{parameter} {_short_text(value)}" for parameter, value in self.describe().items() if parameter != "name"
-        ]
+        words = [f"{option} {_short_text(value)}" for option, value in self.describe().items() if option != "name"]
         return f"<{type(self).__name__}{': ' if words else ''}{', '.join(words)}>"
 
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
@@ -267,11 +265,7 @@ def _short_text(value: object) -> object:
     """Return what stands for a part of a policy's description: of a mapping its ``spec`` or ``name``."""
     if not isinstance(value, Mapping):
         return value
-    return (
-        value.get("spec")
-        or value.get("name")
-        or ", ".join(f"{parameter} {setting}" for parameter, setting in value.items())
-    )
+    return value.get("spec") or value.get("name") or ", ".join(f"{option} {part}" for option, part in value.items())
 
 
 def not_a_policy(problem: str, value: object) -> InputError:

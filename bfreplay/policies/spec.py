@@ -232,14 +232,12 @@ def keywords_from(*options: type[Any], only: Sequence[str] = (), **defaults: Val
         Other defaults than those of the fields.
     """
     of_fields = {field.name: field.default for kind in reversed(options) for field in fields(kind)}
-    default_of = {name: defaults.get(name, of_fields[name]) for name in only or of_fields}
+    values = {name: defaults.get(name, of_fields[name]) for name in only or of_fields}
     parameters = [inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)]
     parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in (T_FWD_S, "solver")]
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default_of[name]) for name in default_of
-    ]
+    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=values[name]) for name in values]
 
-    def declared(function: _F) -> _F:
+    def with_signature(function: _F) -> _F:
         function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
         return function
 

@@ -127,9 +127,9 @@ class PolicyState:
     jobs_to_come: bool = True
 
     def __repr__(self) -> str:
-        n_held = int(self.current.sum())
+        n_used = int(self.current.sum())
         return (
-            f"<PolicyState: {self.n_jobs:,} jobs hold {n_held:,} of {self.n_idle:,} idle nodes at {self.time_us:,} us>"
+            f"<PolicyState: {self.n_jobs:,} jobs hold {n_used:,} of {self.n_idle:,} idle nodes at {self.time_us:,} us>"
         )
 
     @classmethod

@@ -46,9 +46,7 @@ def place_jobs(nodes: NodesSeen, types: NDArray[np.int64], counts: NDArray[np.in
         stays = own_nodes.size > 0 and nodes.node_type[own_nodes[0]] == node_type
         kept_nodes.append(own_nodes[:count] if stays else own_nodes[:0])
         is_free[kept_nodes[-1]] = False
-    free_nodes = [
-        np.flatnonzero(is_free & (nodes.node_type == type_index)) for type_index in range(len(nodes.type_names))
-    ]
+    free_nodes = [np.flatnonzero(is_free & (nodes.node_type == kind)) for kind in range(len(nodes.type_names))]
     n_used = [0] * len(free_nodes)
     placement = []
     for of_job, node_type, count in zip(kept_nodes, types.tolist(), counts.tolist(), strict=True):
@@ -239,10 +237,8 @@ def _restart_s(
     job_index = np.arange(state.n_jobs)
     rate_before = state.throughput[job_index, state.current]
     rate_after = by_type[job_index, np.maximum(types, 0), counts]
-    remaining_s = np.where(moves, move_s - charge_s, 0.0)
-    restart_s: NDArray[np.float64] = (
-        remaining_s * rate_before / np.where(moves & (rate_after > 0.0), rate_after, np.inf)
-    )
+    rest_s = np.where(moves, move_s - charge_s, 0.0)
+    restart_s: NDArray[np.float64] = rest_s * rate_before / np.where(moves & (rate_after > 0.0), rate_after, np.inf)
     return restart_s
 
 

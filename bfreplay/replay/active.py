@@ -173,15 +173,13 @@ class ActiveJobs:
         tables = self.records, self.throughput, self.objective, self.by_type
         if not tables_then or any(map(is_not, tables_then, tables)):
             records = self.records[: self.n]
-            fields_of_records = {name: records[name].copy() for name in _FIXED} | {
-                name: records[name] for name in _CHANGING
-            }
-            fields_of_records["admitted_us"] = records["admitted_us"] + records["paused_us"]
+            columns = {name: records[name].copy() for name in _FIXED} | {name: records[name] for name in _CHANGING}
+            columns["admitted_us"] = records["admitted_us"] + records["paused_us"]
             names = "throughput", "objective", "throughput_by_type"
-            fields_of_records |= {name: table[: self.n] for name, table in zip(names, tables[1:], strict=True)}
-            for array in fields_of_records.values():
+            columns |= {name: table[: self.n] for name, table in zip(names, tables[1:], strict=True)}
+            for array in columns.values():
                 array.flags.writeable = False  # a policy that writes here would corrupt the ledger
-            arrays = {**fields_of_records, **({} if self.is_placed else {"throughput_by_type": None})}
+            arrays = {**columns, **({} if self.is_placed else {"throughput_by_type": None})}
             self._policy_arrays = tables, arrays
         return arrays
 

@@ -79,9 +79,9 @@ def decision_fault(decision: Decision, state: PolicyState) -> str:
 
 
 def _counts_fault(counts: NDArray[np.int64], placement: Placement | None, state: PolicyState) -> str:
-    counts_before = state.current
-    if counts.shape != counts_before.shape:
-        return f"counts of shape {counts.shape}, expected one for each of {count(counts_before.size, 'job')}, in their order"
+    before = state.current
+    if counts.shape != before.shape:
+        return f"counts of shape {counts.shape}, expected one for each of {count(before.size, 'job')}, in their order"
     if counts.dtype.kind not in "iu":
         return f"{counts.dtype} counts, expected whole numbers (np.int64)"
     partner = None if placement is None else placement.partner
@@ -89,7 +89,7 @@ def _counts_fault(counts: NDArray[np.int64], placement: Placement | None, state:
         return f"partners of shape {partner.shape} for {counts.size} jobs"
     max_nodes, min_nodes = state.max_nodes, state.min_nodes
     # copied, and so of one kind: each other one would compile the loop anew
-    n_used, is_outside, is_between = _check_counts(np.array(counts, np.int64), counts_before, min_nodes, max_nodes)
+    n_used, is_outside, is_between = _check_counts(np.array(counts, np.int64), before, min_nodes, max_nodes)
     if partner is not None:  # the nodes of two that share them are counted with the first
         n_used -= int(counts[(partner >= 0) & (partner < np.arange(partner.size))].sum())
     if n_used > state.n_idle:

@@ -275,14 +275,15 @@ class Engine:
         """Charge the jobs that have lost nodes; return (jobs, samples charged)."""
         active = self.active
         if self.feed.colocation is not None:
-            update_placed_curves(
-                active, self.feed.model_names, self.feed.colocation
-            )  # two on fewer nodes make something else
+            self._update_curves()  # two on fewer nodes make something else
         jobs, samples = charge_preemption(active.records, active.n, active.throughput, self.is_published)
         self.n_preemptions += int(jobs)
         if self.is_published:
             self._samples -= float(samples)
         return int(jobs), float(samples)
+
+    def _update_curves(self) -> None:
+        update_placed_curves(self.active, self.feed.model_names, self.feed.colocation)
 
     @property
     def _jobs_are_done(self) -> bool:
@@ -371,9 +372,7 @@ class Engine:
         is_shared = record["sharing"] != ALONE
         self.pool.release(row, now_us)
         if is_shared:
-            update_placed_curves(
-                active, self.feed.model_names, self.feed.colocation
-            )  # the other has its nodes for itself
+            self._update_curves()  # the other has its nodes for itself
         self.run_tables.allocations.close_intervals(active.records, active.n, now_us)
         if ending == _PAUSED:
             record["rate"] = 0.0
@@ -507,7 +506,7 @@ class Engine:
         else:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
-                update_placed_curves(self.active, self.feed.model_names, self.feed.colocation)
+                self._update_curves()
             if placement.restart_s is not None:
                 self.active.records["restart_s"][: self.active.n] = placement.restart_s
         if decision.round is not None:
@@ -532,10 +531,8 @@ class Engine:
             self._samples += credit
         records["halt"] = np.inf
         if until.samples is not None:
-            remaining = (
-                records["work"] - records["progress"]
-            )  # a limit of all of it is none: their sum may be rounded down
-            records["halt"] = np.where(until.samples >= remaining, np.inf, records["progress"] + until.samples)
+            rest = records["work"] - records["progress"]  # a limit of all of it is none: their sum may be rounded down
+            records["halt"] = np.where(until.samples >= rest, np.inf, records["progress"] + until.samples)
         records["not_before_us"] = LONG_AGO_US
         if until.not_before_us is not None:
             is_later = until.not_before_us > self._now_us

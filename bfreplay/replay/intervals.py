@@ -71,7 +71,7 @@ def _close_intervals(
 def node_charges_us(
     sharing: NDArray[np.int64], since_us: NDArray[np.int64], until_us: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the part of each interval that its job is charged for each node, (A,); ``active.node_charge_us`` of arrays."""
+    """Return the part of intervals that their jobs are charged for a node, (A,); ``active.node_charge_us`` of arrays."""
     first, second = until_us // 2 - since_us // 2, (until_us + 1) // 2 - (since_us + 1) // 2
     return np.where(sharing == FIRST, first, np.where(sharing == SECOND, second, until_us - since_us))
 
@@ -169,22 +169,20 @@ class NodeTable:
     def close_intervals(self, holder: NDArray[np.int32], now_us: int) -> None:
         """End the interval of every node whose holder has changed."""
         holder_now = np.maximum(holder, -1)
-        nodes_changing = np.flatnonzero(holder_now != self._holder)
-        nodes_of_intervals = nodes_changing[
-            (self._holder[nodes_changing] >= 0) & (self._since[nodes_changing] < now_us)
-        ]
-        if nodes_of_intervals.size:
+        changing = np.flatnonzero(holder_now != self._holder)
+        closing = changing[(self._holder[changing] >= 0) & (self._since[changing] < now_us)]
+        if closing.size:
             self._chunks.append(
                 (
-                    nodes_of_intervals.astype(np.int32),
-                    self._holder[nodes_of_intervals],
-                    self._since[nodes_of_intervals],
-                    np.full(nodes_of_intervals.size, now_us, np.int64),
+                    closing.astype(np.int32),
+                    self._holder[closing],
+                    self._since[closing],
+                    np.full(closing.size, now_us, np.int64),
                 )
             )
-            self._used += nodes_of_intervals.size
-        self._holder[nodes_changing] = holder_now[nodes_changing]
-        self._since[nodes_changing] = now_us
+            self._used += closing.size
+        self._holder[changing] = holder_now[changing]
+        self._since[changing] = now_us
         if self._used >= CHUNK_ROWS:
             self._flush()
 

@@ -69,15 +69,16 @@ class Ledger(Part, frozen=True, kw_only=True):
         LedgerError
             Node time differs by as much as one node-microsecond, or samples by more than rounding.
         """
-        node_us_of_jobs = self.useful_node_us + self.rescaling_node_us + self.preempted_node_us + self.stalled_node_us
-        if node_us_of_jobs + self.unallocated_node_us != self.idle_node_us:
+        job_us = self.useful_node_us + self.rescaling_node_us + self.preempted_node_us + self.stalled_node_us
+        if job_us + self.unallocated_node_us != self.idle_node_us:
             raise LedgerError(
                 f"idle node time does not close: {self.idle_node_us} node-us in the log, "
-                f"{node_us_of_jobs + self.unallocated_node_us} in the jobs and the free pool; {self}"
+                f"{job_us + self.unallocated_node_us} in the jobs and the free pool; {self}"
             )
-        if node_us_of_jobs != self.allocated_node_us:
+        if job_us != self.allocated_node_us:
             raise LedgerError(
-                f"held node time does not close: {node_us_of_jobs} node-us in the jobs, {self.allocated_node_us} allocated; {self}"
+                f"held node time does not close: {job_us} node-us in the jobs, {self.allocated_node_us} allocated; "
+                f"{self}"
             )
         costs = self.rescale_samples + self.preemption_samples
         rounding = _SAMPLE_TOLERANCE * max(self.gross_samples, costs, abs(self.samples))
@@ -101,12 +102,12 @@ class Ledger(Part, frozen=True, kw_only=True):
         LedgerError
             One of the two differs by as much as one node-microsecond.
         """
-        for name, in_intervals, in_ledger in (
+        for name, in_intervals, ledger in (
             ("idle", idle_node_us, self.idle_node_us),
             ("held", held_node_us, self.allocated_node_us),
         ):
-            if in_intervals != in_ledger:
+            if in_intervals != ledger:
                 raise LedgerError(
-                    f"{name} node time of the idle intervals does not close: {in_intervals} node-us against {in_ledger}; "
+                    f"{name} node time of the idle intervals does not close: {in_intervals} node-us against {ledger}; "
                     f"{self}"
                 )

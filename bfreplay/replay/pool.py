@@ -117,13 +117,13 @@ def _change(
     row_of_job: NDArray[np.int32],
     n_active: int,
     joins_as: int,
-    batch_met: NDArray[np.int32],
+    met_now: NDArray[np.int32],
 ) -> tuple[int, int, int, int, int, int, int]:
     """Reclaim the nodes that leave idle, then add those that became idle, with the holder ``joins_as``.
 
     Returns (nodes that left, nodes of jobs among them, idle time of those that left, nodes that joined, nodes that
-    became busy, of those the nodes of jobs, increase of the number of busy nodes). ``batch_met (N,)`` begins with the last
-    but one, by node.
+    became busy, of those the nodes of jobs, increase of the number of busy nodes). ``met_now (N,)`` begins with the
+    last but one, by node.
     """
     for j in range(n_active):
         records[j]["lost"] = 0
@@ -146,7 +146,7 @@ def _change(
         idle_time += now_us - since_us
         if holder[k] >= 0:
             if is_busy:
-                batch_met[n_met] = k
+                met_now[n_met] = k
                 n_met += 1
             row = row_of_job[holder[k]]
             _lose(row, k, records, nodes_of_job)

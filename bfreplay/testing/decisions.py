@@ -41,52 +41,44 @@ def _decision(
 
 def corner_decisions() -> dict[str, AllocationProblem]:
     """Return small decisions with one trap each, by the name of the trap."""
-    concave, with_dent = [0.0, 5.0, 8.0, 9.0, 9.5], [0.0, 1.0, 1.5, 6.0, 6.1]
+    concave, dent = [0.0, 5.0, 8.0, 9.0, 9.5], [0.0, 1.0, 1.5, 6.0, 6.1]
     return {
         "one job, one node": _decision([0], [1], [1], [[0.0, 3.0]], 1),
-        "more nodes than the jobs can take": _decision([1, 0], [1, 1], [4, 4], [concave, with_dent], 20),
-        "a minimum above the idle nodes": _decision([0, 0], [1, 4], [4, 4], [concave, with_dent], 3),
-        "left below the minimum by a reclaim": _decision([1, 2], [3, 1], [4, 4], [with_dent, concave], 4),
-        "a dent in the curve": _decision([0, 2], [1, 1], [4, 4], [with_dent, with_dent], 5),
-        "rescaling costs more than it brings": _decision(
-            [2, 2], [1, 1], [4, 4], [concave, with_dent], 6, up=50, down=50
-        ),
-        "rescaling is free": _decision([2, 2], [1, 1], [4, 4], [concave, with_dent], 6, up=0, down=0),
+        "more nodes than the jobs can take": _decision([1, 0], [1, 1], [4, 4], [concave, dent], 20),
+        "a minimum above the idle nodes": _decision([0, 0], [1, 4], [4, 4], [concave, dent], 3),
+        "left below the minimum by a reclaim": _decision([1, 2], [3, 1], [4, 4], [dent, concave], 4),
+        "a dent in the curve": _decision([0, 2], [1, 1], [4, 4], [dent, dent], 5),
+        "rescaling costs more than it brings": _decision([2, 2], [1, 1], [4, 4], [concave, dent], 6, up=50, down=50),
+        "rescaling is free": _decision([2, 2], [1, 1], [4, 4], [concave, dent], 6, up=0, down=0),
         "running is worth less than stopping": _decision([2, 1], [1, 1], [2, 2], [[0.0, -3.0, -4.0], [0, 2, 3]], 3),
         "stopping is worth something": _decision([2, 1], [1, 1], [2, 2], [[4.0, 1.0, 2.0], [0, 2, 3]], 3),
         "nothing is worth anything": _decision([0, 1], [1, 1], [2, 2], [[0.0] * 3, [0.0] * 3], 3, up=0, down=0),
         "all jobs alike": _decision([0] * 4, [1] * 4, [4] * 4, [concave] * 4, 7, up=0, down=0),
-        "no change allowed": _decision([1, 2], [1, 1], [4, 4], [concave, with_dent], 6, change_limit=0),
-        "changes of one node allowed": _decision([1, 2], [1, 1], [4, 4], [concave, with_dent], 6, change_limit=1),
-        "no answer within the limit": _decision([2, 0], [3, 1], [4, 4], [concave, with_dent], 6, change_limit=0),
-        "large numbers": _decision([0, 2], [1, 1], [4, 4], (1e9 * np.array([concave, with_dent])).tolist(), 5, up=1e8),
-        "small numbers": _decision(
-            [0, 2], [1, 1], [4, 4], (1e-6 * np.array([concave, with_dent])).tolist(), 5, up=1e-7
-        ),
+        "no change allowed": _decision([1, 2], [1, 1], [4, 4], [concave, dent], 6, change_limit=0),
+        "changes of one node allowed": _decision([1, 2], [1, 1], [4, 4], [concave, dent], 6, change_limit=1),
+        "no answer within the limit": _decision([2, 0], [3, 1], [4, 4], [concave, dent], 6, change_limit=0),
+        "large numbers": _decision([0, 2], [1, 1], [4, 4], (1e9 * np.array([concave, dent])).tolist(), 5, up=1e8),
+        "small numbers": _decision([0, 2], [1, 1], [4, 4], (1e-6 * np.array([concave, dent])).tolist(), 5, up=1e-7),
         "a table wider than any job": _decision([0], [1], [2], [[0.0, 3.0, 4.0, 99.0, 99.0]], 4),
     }
 
 
 def random_decisions(count: int = RANDOM_DECISIONS, seed: int = 0) -> list[AllocationProblem]:
     """Return decisions of up to five jobs on twelve nodes: curves with dents, sometimes a change limit."""
-    generator = np.random.default_rng(seed)
+    draw = np.random.default_rng(seed)
     decisions = []
     for _ in range(count):
-        n_jobs, capacity, width = (
-            int(generator.integers(1, 6)),
-            int(generator.integers(1, 13)),
-            int(generator.integers(2, 10)),
-        )
-        gain = np.cumsum(generator.integers(-2, 9, (n_jobs, width)), axis=1).astype(np.float64)
+        n_jobs, capacity, width = (int(draw.integers(1, 6)), int(draw.integers(1, 13)), int(draw.integers(2, 10)))
+        gain = np.cumsum(draw.integers(-2, 9, (n_jobs, width)), axis=1).astype(np.float64)
         gain[:, 0] = 0.0
-        min_nodes = generator.integers(1, width, n_jobs)
-        max_nodes = generator.integers(min_nodes, width)
+        min_nodes = draw.integers(1, width, n_jobs)
+        max_nodes = draw.integers(min_nodes, width)
         current, n_free = np.zeros(n_jobs, dtype=np.int64), capacity
         for job_index in range(n_jobs):
-            current[job_index] = generator.integers(0, min(n_free, max_nodes[job_index]) + 1)
+            current[job_index] = draw.integers(0, min(n_free, max_nodes[job_index]) + 1)
             n_free -= int(current[job_index])
-        limit = int(generator.integers(0, capacity + 1)) if generator.random() < 0.3 else None
-        losses = generator.integers(0, 8, (2, n_jobs)).astype(np.float64)
+        limit = int(draw.integers(0, capacity + 1)) if draw.random() < 0.3 else None
+        losses = draw.integers(0, 8, (2, n_jobs)).astype(np.float64)
         decisions.append(AllocationProblem(current, min_nodes, max_nodes, gain, losses[0], losses[1], capacity, limit))
     return decisions
 
@@ -158,7 +150,8 @@ def point_fault(model: LinearModel, x: NDArray[np.float64], tolerance: float = T
     Bounds and whole columns may be off by ``tolerance``, rows by ``tolerance`` times the larger of 1 and their sum.
     """
     for column in np.flatnonzero((x < model.column_lower - tolerance) | (x > model.column_upper + tolerance)):
-        return f"{model.column_names[column]} = {x[column]} is outside {model.column_lower[column]} to {model.column_upper[column]}"
+        lower, upper = model.column_lower[column], model.column_upper[column]
+        return f"{model.column_names[column]} = {x[column]} is outside {lower} to {upper}"
     for column in np.flatnonzero(model.is_integer & (np.abs(x - np.rint(x)) > tolerance)):
         return f"{model.column_names[column]} = {x[column]} is not whole"
     sides = np.zeros(model.n_rows)

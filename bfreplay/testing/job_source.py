@@ -235,11 +235,11 @@ class JobSourceContract:
     def test_another_window_only_moves_its_orders(self) -> None:
         source = self.make()
         length_us = round(self.hours * 3_600) * SECOND
-        earlier = drive(source, START_US, START_US + length_us)
-        later = drive(source, START_US + 86_400 * SECOND, START_US + 86_400 * SECOND + length_us)
-        assert list(earlier.submitted) == list(later.submitted)
-        assert [answer.report.samples for answer in earlier.answers] == [
-            answer.report.samples for answer in later.answers
+        first = drive(source, START_US, START_US + length_us)
+        moved = drive(source, START_US + 86_400 * SECOND, START_US + 86_400 * SECOND + length_us)
+        assert list(first.submitted) == list(moved.submitted)
+        assert [answer.report.samples for answer in first.answers] == [
+            answer.report.samples for answer in moved.answers
         ]
 
     def test_neither_the_clock_nor_global_random_numbers_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:

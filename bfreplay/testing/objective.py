@@ -97,12 +97,11 @@ def jobs_of_every_kind() -> list[PolicyState]:
     return states
 
 
-def _same(first_problem: AllocationProblem, second_problem: AllocationProblem) -> bool:
-    read = np.arange(first_problem.gain.shape[1]) <= first_problem.max_nodes[:, None]
+def _same(first: AllocationProblem, second: AllocationProblem) -> bool:
+    read = np.arange(first.gain.shape[1]) <= first.max_nodes[:, None]
     return bool(
-        np.array_equal(first_problem.gain[read], second_problem.gain[read])
-        and np.array_equal(first_problem.scale_up_loss, second_problem.scale_up_loss)
-        and np.array_equal(first_problem.scale_down_loss, second_problem.scale_down_loss)
-        and (first_problem.capacity, first_problem.change_limit)
-        == (second_problem.capacity, second_problem.change_limit)
+        np.array_equal(first.gain[read], second.gain[read])
+        and np.array_equal(first.scale_up_loss, second.scale_up_loss)
+        and np.array_equal(first.scale_down_loss, second.scale_down_loss)
+        and (first.capacity, first.change_limit) == (second.capacity, second.change_limit)
     )

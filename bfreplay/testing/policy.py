@@ -156,10 +156,8 @@ def _random_holdings(
             holds.append(nodes_before)
             continue
         is_shared = False
-        node_kind = int(generator.integers(0, 1 + int(node_type.max())))
-        nodes = [node for node in free_nodes if node_type[node] == node_kind][
-            : int(generator.integers(0, max_count + 1))
-        ]
+        kind = int(generator.integers(0, 1 + int(node_type.max())))
+        nodes = [node for node in free_nodes if node_type[node] == kind][: int(generator.integers(0, max_count + 1))]
         nodes = nodes if len(nodes) >= min_count else []
         free_nodes = [node for node in free_nodes if node not in nodes]
         holds.append(tuple(nodes))
@@ -173,12 +171,9 @@ def colocation() -> Colocation:
         for second, other_model in enumerate(_MODELS[: first + 1]):
             for node_type in TYPES:
                 for n_nodes in range(1, WIDEST + 1):
-                    rates_of_both = (_rate(first, node_type, n_nodes), _rate(second, node_type, n_nodes))
+                    rates = (_rate(first, node_type, n_nodes), _rate(second, node_type, n_nodes))
                     if first + second:
-                        together[model, other_model, n_nodes, node_type] = (
-                            _TOGETHER * rates_of_both[0],
-                            _TOGETHER * rates_of_both[1],
-                        )
+                        together[model, other_model, n_nodes, node_type] = (_TOGETHER * rates[0], _TOGETHER * rates[1])
     return Colocation(together)
 
 
@@ -189,29 +184,29 @@ def _rate(model: int, node_type: str, n_nodes: int) -> float:
 def placed_jobs(widest: int = WIDEST) -> JobSet:
     """Return six jobs of one to four nodes, at most ``widest``; one runs on a single type."""
     jobs = []
-    for job_index in range(6):
-        gang = min(widest, (1, 2, 1, 4, 1, 2)[job_index])
-        types = TYPES if job_index != 4 else TYPES[:1]
+    for index in range(6):
+        gang = min(widest, (1, 2, 1, 4, 1, 2)[index])
+        types = TYPES if index != 4 else TYPES[:1]
         curves = {
             node_type: TabulatedCurve(
                 range(gang + 1),
-                (0.0, *(_rate(job_index % len(_MODELS), node_type, count + 1) for count in range(gang))),
+                (0.0, *(_rate(index % len(_MODELS), node_type, n + 1) for n in range(gang))),
             )
             for node_type in types
         }
         jobs.append(
             ElasticJob(
-                f"job{job_index}",
-                job_index * 300 * SECOND,
-                min(gang, 1 + (job_index == 3)),
+                f"job{index}",
+                index * 300 * SECOND,
+                min(gang, 1 + (index == 3)),
                 gang,
                 5.0,
                 3.0,
-                1_500.0 * (job_index + 1),
+                1_500.0 * (index + 1),
                 curves["v100"],
-                weight=1.0 + 4 * (job_index == 2),
-                deadline_us=None if job_index else 3_000 * SECOND,
-                model=_MODELS[job_index % len(_MODELS)],
+                weight=1.0 + 4 * (index == 2),
+                deadline_us=None if index else 3_000 * SECOND,
+                model=_MODELS[index % len(_MODELS)],
                 throughput_by_type=curves,
             )
         )
@@ -266,10 +261,8 @@ class PolicyContract:
                 assert np.array_equal(array, originals[name]), f"decide() changed {name}"
 
     def test_two_of_them_decide_alike(self) -> None:
-        for (first_policy, state), (second_policy, _) in zip(
-            self._states_with_policy(), self._states_with_policy(), strict=True
-        ):
-            assert _answers(first_policy.decide(state)) == _answers(second_policy.decide(state))
+        for (first, state), (second, _) in zip(self._states_with_policy(), self._states_with_policy(), strict=True):
+            assert _answers(first.decide(state)) == _answers(second.decide(state))
 
     @pytest.mark.parametrize("semantics", list(Semantics))
     def test_a_replay_with_it_closes_its_ledger_and_repeats(self, semantics: Semantics) -> None:
@@ -280,11 +273,9 @@ class PolicyContract:
                 run_replay(events, jobs, self.make(), settings, RunSettings())
             return
         # a ledger that does not close raises
-        first_summary, second_summary = (
-            run_replay(events, jobs, self.make(), settings, RunSettings()).summary for _ in range(2)
-        )
-        assert first_summary == second_summary
-        assert first_summary["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
+        first, second = (run_replay(events, jobs, self.make(), settings, RunSettings()).summary for _ in range(2))
+        assert first == second
+        assert first["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 
     def test_its_state_can_be_saved_and_restored_between_any_two_decisions(self) -> None:
         events, jobs, _ = self._replayed(Semantics.CONTINUOUS)
@@ -361,15 +352,5 @@ def _states() -> list[PolicyState]:
 def _jobs() -> JobSet:
     curve = TabulatedCurve((0, 1, 2, 4), (0.0, 1.0, 1.8, 3.0))
     return JobSet(
-        ElasticJob(
-            f"job{job_index}",
-            job_index * 300 * SECOND,
-            1 + job_index % 2,
-            4,
-            5.0,
-            3.0,
-            1_500.0 * (job_index + 1),
-            curve,
-        )
-        for job_index in range(5)
+        ElasticJob(f"job{k}", k * 300 * SECOND, 1 + k % 2, 4, 5.0, 3.0, 1_500.0 * (k + 1), curve) for k in range(5)
     )

@@ -55,25 +55,23 @@ def check_resumes(make: Callable[[], ReplaySession], n_cuts: int = 5, seed: int 
     generator = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory(prefix="bfreplay-contract-") as folder:
         state = Path(folder, "state")
-        for n_before_cut in sorted(
-            generator.choice(np.arange(1, n_instants), min(n_cuts, n_instants - 1), replace=False)
-        ):
+        for cut_after in sorted(generator.choice(np.arange(1, n_instants), min(n_cuts, n_instants - 1), replace=False)):
             try:
-                _run(make, int(n_before_cut), state)
+                _run(make, int(cut_after), state)
             except _CutError:
                 with make() as session:
                     session.restore(state)
-                    _check_same(session.run(), unbroken, f"cut after {n_before_cut} of {n_instants} instants")
+                    _check_same(session.run(), unbroken, f"cut after {cut_after} of {n_instants} instants")
 
 
-def _run(make: Callable[[], ReplaySession], n_before_cut: int | None, state: Path) -> tuple[RunResult, int]:
+def _run(make: Callable[[], ReplaySession], cut_after: int | None, state: Path) -> tuple[RunResult, int]:
     """Run it, or cut it after so many instants and save its state."""
     n_instants = 0
 
     def count(_: Engine) -> None:
         nonlocal n_instants
         n_instants += 1
-        if n_instants == n_before_cut:
+        if n_instants == cut_after:
             session.save(state)
             raise _CutError
 
@@ -82,9 +80,7 @@ def _run(make: Callable[[], ReplaySession], n_before_cut: int | None, state: Pat
         return session.run(), n_instants
 
 
-def _check_same(resumed: RunResult, unbroken: RunResult, description: str) -> None:
-    assert resumed.record == unbroken.record, f"{description}: another record"
+def _check_same(resumed: RunResult, unbroken: RunResult, where: str) -> None:
+    assert resumed.record == unbroken.record, f"{where}: another record"
     for name in unbroken.tables:
-        assert name == MEASURED or resumed.table(name).equals(unbroken.table(name)), (
-            f"{description}: another table {name}"
-        )
+        assert name == MEASURED or resumed.table(name).equals(unbroken.table(name)), f"{where}: another table {name}"

@@ -108,11 +108,11 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
         entries = slice(start[row_index], start[row_index + 1])
         if entries.start == entries.stop or (math.isinf(lower) and math.isinf(upper)):
             continue  # says nothing
-        expression = Expr(
+        terms_of_row = Expr(
             {terms[column]: factor for column, factor in zip(index[entries], value[entries], strict=True)}
         )
         scip.addCons(
-            ExprCons(expression, lower if math.isfinite(lower) else None, upper if math.isfinite(upper) else None)
+            ExprCons(terms_of_row, lower if math.isfinite(lower) else None, upper if math.isfinite(upper) else None)
         )
     for group in model.sets:
         add_set = scip.addConsSOS1 if group.kind == 1 else scip.addConsSOS2

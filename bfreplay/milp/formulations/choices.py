@@ -77,9 +77,9 @@ def choice_model(
 
 def counts_from(is_offered: NDArray[np.bool_], x: NDArray[np.float64]) -> NDArray[np.int64]:
     """``(J,)``: the counts that column values ``x`` of ``choice_model`` choose; 0 for jobs that are offered none."""
-    job_index, count = np.nonzero(is_offered)
+    row, count = np.nonzero(is_offered)
     counts = np.zeros(is_offered.shape[0], dtype=np.int64)
-    np.add.at(counts, job_index, count * np.rint(x).astype(np.int64))
+    np.add.at(counts, row, count * np.rint(x).astype(np.int64))
     return counts
 
 

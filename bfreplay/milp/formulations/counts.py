@@ -47,7 +47,7 @@ class CountsSos2:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J columns are the counts."""
-        job_index = np.arange(problem.n_jobs)
+        index = np.arange(problem.n_jobs)
         current, limit = problem.current, problem.change_limit
         upper = np.minimum(problem.max_nodes, problem.capacity)
         lower = np.zeros_like(current)
@@ -57,19 +57,17 @@ class CountsSos2:
         current_count = current.astype(np.float64)
 
         columns, rows = Columns(), Rows()
-        count = columns.add("count", job_index, upper=upper.astype(np.float64))
-        running = columns.add("running", job_index)
-        scales_up = columns.add("up", job_index, objective=-problem.scale_up_loss)
-        scales_down = columns.add("down", job_index, objective=-problem.scale_down_loss)
+        count = columns.add("count", index, upper=upper.astype(np.float64))
+        running = columns.add("running", index)
+        scales_up = columns.add("up", index, objective=-problem.scale_up_loss)
+        scales_down = columns.add("down", index, objective=-problem.scale_down_loss)
 
         rows.put(rows.add("capacity", 1, -np.inf, float(problem.capacity)), count, 1.0)
         rows.constrain("least", 0.0, np.inf, (count, 1.0), (running, -problem.min_nodes))
         rows.constrain("most", -np.inf, 0.0, (count, 1.0), (running, -upper))
-        points = [
-            _breakpoints(problem.gain[j], int(max(problem.min_nodes[j], lower[j])), int(upper[j])) for j in job_index
-        ]
+        points = [_breakpoints(problem.gain[j], int(max(problem.min_nodes[j], lower[j])), int(upper[j])) for j in index]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
-        rows.put(curves.curve_row + job_index, count, -1.0)
+        rows.put(curves.curve_row + index, count, -1.0)
         rows.constrain("up", -np.inf, current_count, (count, 1.0), (scales_up, -np.maximum(upper - current, 0)))
         rows.constrain("down", current_count, np.inf, (count, 1.0), (scales_down, current - lower))
 
@@ -180,11 +178,11 @@ class Segments:
 def segments(problem: AllocationProblem) -> Segments:
     """Cut every job's allowed counts into stretches on which f_j is straight; a job without any has the stretch 0."""
     bounds: list[tuple[int, int, int]] = []
-    for job_index in range(problem.n_jobs):
-        feasible = np.flatnonzero(problem.value[job_index] > -np.inf)
+    for job in range(problem.n_jobs):
+        feasible = np.flatnonzero(problem.value[job] > -np.inf)
         if feasible.shape[0] == 0:
-            bounds.append((job_index, 0, 0))
-        current = int(problem.current[job_index])
+            bounds.append((job, 0, 0))
+        current = int(problem.current[job])
         running = feasible[feasible > 0]
         for counts in (
             feasible[feasible == 0],
@@ -193,10 +191,10 @@ def segments(problem: AllocationProblem) -> Segments:
             running[running > current],
         ):
             if counts.shape[0] > 0:
-                lowest, highest = int(counts[0]), int(counts[-1])
+                low, high = int(counts[0]), int(counts[-1])
                 bounds.extend(
-                    (job_index, lowest + first, lowest + last)
-                    for first, last in _straight(kinks(problem.value[job_index, lowest : highest + 1]))
+                    (job, low + first, low + last)
+                    for first, last in _straight(kinks(problem.value[job, low : high + 1]))
                 )
     table = np.array(bounds, dtype=np.int64).reshape(-1, 3)
     return Segments(table[:, 0], table[:, 1], table[:, 2])

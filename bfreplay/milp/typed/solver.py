@@ -273,7 +273,7 @@ class HighsAnswer(NamedTuple):
 
 
 def model_of_undecided(
-    relaxation: Relaxed, incumbent: NDArray[np.int64], allowance: float
+    relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float
 ) -> tuple[LinearModel, NDArray[np.int64]]:
     """Return the model of the choices that lose at most ``allowance`` by themselves, and their numbers, ``(C,)``.
 
@@ -281,43 +281,43 @@ def model_of_undecided(
     ``- sum loss y - sum price unused``, so that the numbers are of the size of what is undecided, subject to
     ``sum y[j, t, n] = 1`` for each job (``one[j]``) and ``sum n y[j, t, n] + unused[t] = capacity[t]`` (``nodes[t]``).
     """
-    choices, loss, _, capacity, price = relaxation
+    choices, loss, _, capacity, price = relaxed
     n_jobs = incumbent.size
     is_open = loss <= allowance
     is_open[incumbent] = True
-    open_choices = np.flatnonzero(is_open)
-    job_of_choice = np.repeat(np.arange(n_jobs), np.diff(choices.offset))[open_choices]
+    options = np.flatnonzero(is_open)
+    job_of_choice = np.repeat(np.arange(n_jobs), np.diff(choices.offset))[options]
     columns, rows = Columns(), Rows()
     choice_columns = columns.add(
-        "y", job_of_choice, choices.kind[open_choices], choices.nodes[open_choices], objective=-loss[open_choices]
+        "y", job_of_choice, choices.kind[options], choices.nodes[options], objective=-loss[options]
     )
     node_types = np.arange(capacity.size)
     capacity_of_type = capacity.astype(np.float64)
     idle_columns = columns.add("unused", node_types, objective=-price, upper=capacity_of_type, integer=False)
     rows.put(rows.add("one", n_jobs, 1.0, 1.0) + job_of_choice, choice_columns, 1.0)
     node_rows = rows.add("nodes", capacity.size, capacity_of_type, capacity_of_type)
-    rows.put(node_rows + choices.kind[open_choices], choice_columns, choices.nodes[open_choices].astype(np.float64))
+    rows.put(node_rows + choices.kind[options], choice_columns, choices.nodes[options].astype(np.float64))
     rows.put(node_rows + node_types, idle_columns, 1.0)
-    in_incumbent = np.isin(open_choices, incumbent)
+    in_incumbent = np.isin(options, incumbent)
     n_used = np.bincount(choices.kind[incumbent], choices.nodes[incumbent].astype(np.float64), capacity.size)
     start = np.concatenate([in_incumbent.astype(np.float64), capacity_of_type - n_used])
-    return rows.model_of(columns, start=start), open_choices
+    return rows.model_of(columns, start=start), options
 
 
 def solve_undecided(
-    relaxation: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float
+    relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float
 ) -> HighsAnswer:
     """Ask HiGHS for the choices that lose least. Never raises for its failure: then nothing is proven."""
     try:
         import_module("highspy")
-        model, open_choices = model_of_undecided(relaxation, incumbent, allowance)
+        model, open_choices = model_of_undecided(relaxed, incumbent, allowance)
         answer = Highs().solve(model, SolveOptions(time_limit_s))
     except (ImportError, RuntimeError, ValueError) as error:
         return HighsAnswer(incumbent, 0.0, False, f"HiGHS cannot be asked: {one_line(error)}")
     choice = incumbent
     if answer.x is not None:
         in_answer = open_choices[np.rint(answer.x[: open_choices.size]) == 1]
-        job_of_choice = np.searchsorted(relaxation.choices.offset, in_answer, side="right") - 1
+        job_of_choice = np.searchsorted(relaxed.choices.offset, in_answer, side="right") - 1
         if np.array_equal(job_of_choice, np.arange(incumbent.size)):
             choice = in_answer
     is_proven = answer.solver_status is SolverStatus.OPTIMAL and answer.x is not None

@@ -124,7 +124,7 @@ class DeadlinePlans:
         self._known.update(state.job[new_rows].tolist())
         old_rows = [row for row in range(state.n_jobs) if row not in new_rows]
         plans = self._in_order(jobs, old_rows if admits else range(state.n_jobs), now_s, total)
-        plans_followed = self._rest_of_followed(state, jobs, old_rows, now_s, total) if admits else None
+        plans_followed = self._remaining_plans(state, jobs, old_rows, now_s, total) if admits else None
         if plans_followed is not None and plans.delays(jobs, plans_followed, self._slot_s):
             plans = plans_followed
         refusals: dict[int, str] = {}
@@ -177,7 +177,7 @@ class DeadlinePlans:
             free = plan.free
         return _JointPlan({**others.plans, row: plan}, free)
 
-    def _rest_of_followed(
+    def _remaining_plans(
         self, state: PolicyState, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, total: float
     ) -> _JointPlan | None:
         """Return the rest of the plans that were followed, for the work that is left; ``None`` if they do not fit."""
@@ -200,16 +200,14 @@ class DeadlinePlans:
         jobs: Sequence[PlannedJob],
         row: int,
         earlier: _JointPlan,
-        replanned: _JointPlan,
+        anew: _JointPlan,
         now_s: float,
         total: float,
     ) -> str:
         """Return why the job in ``row`` is declined."""
         job = jobs[row]
-        late_by_s, n_made_late = (
-            replanned.plans[row].finish_s - job.deadline_s,
-            len(replanned.delays(jobs, earlier, self._slot_s)),
-        )
+        late_by_s = anew.plans[row].finish_s - job.deadline_s
+        n_made_late = len(anew.delays(jobs, earlier, self._slot_s))
         usable = job.rates[job.counts <= total]
         if not usable.size or now_s + job.work / usable.max() > job.deadline_s:
             return "its deadline cannot be met with all idle nodes"

@@ -164,9 +164,9 @@ class _Draft(NamedTuple):
 
 
 @compiled
-def _finish_plan(plan: _Draft, n_own: int, remaining: _Draft, n_remaining: int, end_s: float, finish_s: float) -> Plan:
+def _finish_plan(plan: _Draft, n_own: int, rest: _Draft, n_rest: int, end_s: float, finish_s: float) -> Plan:
     nodes = _without_repeats(plan.time, plan.value, n_own)
-    return Plan(nodes, end_s, finish_s, _without_repeats(remaining.time, remaining.value, n_remaining))
+    return Plan(nodes, end_s, finish_s, _without_repeats(rest.time, rest.value, n_rest))
 
 
 @compiled
@@ -209,19 +209,17 @@ def minimum_share(
         The job is in time if ``finish_s <= deadline_s``.
     """
     now_s = free.time[0]
-    n_remaining = free.time.size
-    remaining, plan = (
-        _Draft(np.empty(n_remaining + 4), np.empty(n_remaining + 4)),
-        _Draft(np.zeros(n_remaining + 4), np.zeros(n_remaining + 4)),
+    n_rest = free.time.size
+    rest, plan = (
+        _Draft(np.empty(n_rest + 4), np.empty(n_rest + 4)),
+        _Draft(np.zeros(n_rest + 4), np.zeros(n_rest + 4)),
     )
-    remaining.time[:n_remaining] = free.time
-    remaining.value[:n_remaining] = free.value
+    rest.time[:n_rest] = free.time
+    rest.value[:n_rest] = free.value
     plan.time[0], n_own = now_s, 1
     due_s = now_s + _slots_up(deadline_s - now_s, slot_s)
     if due_s >= now_s:
-        n_remaining = _put(
-            remaining.time, remaining.value, n_remaining, due_s, _value_at(free.time, free.value, due_s, total), False
-        )
+        n_rest = _put(rest.time, rest.value, n_rest, due_s, _value_at(free.time, free.value, due_s, total), False)
     begin = now_s
     if forced != NOT_FORCED:
         rate = rates[forced]
@@ -229,46 +227,42 @@ def minimum_share(
         plan.value[0] = counts[forced]
         finish_s = float(math.ceil(now_s + work / rate))
         end_s = now_s + _slots_up(finish_s - now_s, slot_s)
-        remaining.value[0] -= counts[forced]
+        rest.value[0] -= counts[forced]
         is_over = due_s <= now_s and free.time.size == 1  # it is late, and nothing changes: it goes on to its end
         if following < end_s and work <= (following - now_s) * rate:  # steps of an earlier decision: other slots
             end_s, is_over = following, True
         if is_over or (following >= end_s and deadline_s >= finish_s):
             is_new = free.time.size == 1 or free.time[1] != end_s
-            n_remaining = _put(remaining.time, remaining.value, n_remaining, end_s, free.value[0], is_new)
-            return _finish_plan(plan, n_own, remaining, n_remaining, end_s, finish_s)
+            n_rest = _put(rest.time, rest.value, n_rest, end_s, free.value[0], is_new)
+            return _finish_plan(plan, n_own, rest, n_rest, end_s, finish_s)
         work -= ((deadline_s if following == due_s else following) - now_s) * rate
         begin = following
         n_own = _put(plan.time, plan.value, n_own, begin, 0.0, True)
-    for i in range(n_remaining):
-        if remaining.time[i] < due_s:
-            n_own = _put(plan.time, plan.value, n_own, remaining.time[i], 0.0, False)
+    for i in range(n_rest):
+        if rest.time[i] < due_s:
+            n_own = _put(plan.time, plan.value, n_own, rest.time[i], 0.0, False)
     window, levels = _Window(begin, due_s, deadline_s, slot_s), _Levels(counts, rates)
     top_level = _level_within(counts, total)
     for level in range(top_level + 1):
-        since = _latest_start(remaining, n_remaining, window, levels, work, level)
+        since = _latest_start(rest, n_rest, window, levels, work, level)
         if since >= begin:
-            return _in_time(
-                _PartialPlan(free, remaining, n_remaining, plan, n_own, total), window, levels, work, level, since
-            )
+            return _in_time(_PartialPlan(free, rest, n_rest, plan, n_own, total), window, levels, work, level, since)
     last_level = top_level if forced == NOT_FORCED else forced
-    return _late(_PartialPlan(free, remaining, n_remaining, plan, n_own, total), window, levels, work, last_level)
+    return _late(_PartialPlan(free, rest, n_rest, plan, n_own, total), window, levels, work, last_level)
 
 
 @compiled
-def _latest_start(
-    remaining: _Draft, n_remaining: int, window: _Window, levels: _Levels, work: float, level: int
-) -> float:
+def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: _Levels, work: float, level: int) -> float:
     """Return the latest step from which a count is enough to be done in time; before ``begin`` if none is."""
     until = window.due
     work_done = 0.0
-    for i in range(n_remaining - 1, -1, -1):
-        since = remaining.time[i]
+    for i in range(n_rest - 1, -1, -1):
+        since = rest.time[i]
         if since >= window.due:
             continue
         if since < window.begin:
             break
-        level_here = min(level, _level_within(levels.counts, remaining.value[i]))
+        level_here = min(level, _level_within(levels.counts, rest.value[i]))
         if level_here >= 0:
             work_done += ((window.deadline_s if until == window.due else until) - since) * levels.rates[level_here]
             if work_done >= work:
@@ -280,36 +274,36 @@ def _latest_start(
 @compiled
 def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
     """Return the plan with a count that is enough ``since`` a step, and the next lower one before."""
-    free, remaining, n_remaining, plan, n_own, total = partial
+    free, rest, n_rest, plan, n_own, total = partial
     last = -1
     level_here = -1
     is_complete = False
     end_s = finish_s = until_s = window.due
-    for i in range(n_remaining):
-        time = remaining.time[i]
+    for i in range(n_rest):
+        time = rest.time[i]
         if time > window.due:
             break
         if time < window.begin:
             continue
         if last >= 0:
             count = levels.counts[level_here] if level_here >= 0 else 0.0
-            n_own = _put(plan.time, plan.value, n_own, remaining.time[last], count, True)
-            remaining.value[last] -= count
+            n_own = _put(plan.time, plan.value, n_own, rest.time[last], count, True)
+            rest.value[last] -= count
             if level_here >= 0:
                 until = window.deadline_s if time == window.due else time
-                does = (until - remaining.time[last]) * levels.rates[level_here]
-                if remaining.time[last] >= since and does >= work:
+                does = (until - rest.time[last]) * levels.rates[level_here]
+                if rest.time[last] >= since and does >= work:
                     is_complete, until_s = True, time
                     break
                 work -= does
         last = i
-        level_here = min(level if time >= since else level - 1, _level_within(levels.counts, remaining.value[i]))
+        level_here = min(level if time >= since else level - 1, _level_within(levels.counts, rest.value[i]))
     if not is_complete and level_here >= 0:
-        n_own = _put(plan.time, plan.value, n_own, remaining.time[last], levels.counts[level_here], True)
-        remaining.value[last] -= levels.counts[level_here]
+        n_own = _put(plan.time, plan.value, n_own, rest.time[last], levels.counts[level_here], True)
+        rest.value[last] -= levels.counts[level_here]
     if level_here >= 0:
         span_s = float(math.ceil(work / levels.rates[level_here]))
-        end_s, finish_s = remaining.time[last] + _slots_up(span_s, window.slot_s), remaining.time[last] + span_s
+        end_s, finish_s = rest.time[last] + _slots_up(span_s, window.slot_s), rest.time[last] + span_s
         if is_complete:
             end_s = min(end_s, until_s)  # plans of an earlier decision may have other slots
     was_free = total
@@ -319,52 +313,52 @@ def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: floa
             was_free = free.value[i]
         is_step = is_step or free.time[i] == end_s
     if not is_step:
-        n_remaining = _put(remaining.time, remaining.value, n_remaining, end_s, was_free, True)
-    return _finish_plan(plan, n_own, remaining, n_remaining, end_s, finish_s)
+        n_rest = _put(rest.time, rest.value, n_rest, end_s, was_free, True)
+    return _finish_plan(plan, n_own, rest, n_rest, end_s, finish_s)
 
 
 @compiled
 def _late(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
     """Return the plan if no count is enough: all nodes that fit, past the deadline; at last ``last_level``."""
-    free, remaining, n_remaining, plan, n_own, total = partial
+    free, rest, n_rest, plan, n_own, total = partial
     now_s, due_s = free.time[0], window.due
-    for i in range(n_remaining - 1):
-        if remaining.time[i] < window.begin or remaining.time[i + 1] > due_s:
+    for i in range(n_rest - 1):
+        if rest.time[i] < window.begin or rest.time[i + 1] > due_s:
             continue
-        level_here = _level_within(levels.counts, remaining.value[i])
+        level_here = _level_within(levels.counts, rest.value[i])
         count = levels.counts[level_here] if level_here >= 0 else 0.0
-        n_own = _put(plan.time, plan.value, n_own, remaining.time[i], count, True)
-        remaining.value[i] -= count
+        n_own = _put(plan.time, plan.value, n_own, rest.time[i], count, True)
+        rest.value[i] -= count
         if level_here >= 0:
-            until = window.deadline_s if remaining.time[i + 1] == due_s else remaining.time[i + 1]
-            work -= (until - remaining.time[i]) * levels.rates[level_here]
+            until = window.deadline_s if rest.time[i + 1] == due_s else rest.time[i + 1]
+            work -= (until - rest.time[i]) * levels.rates[level_here]
     last = 0
-    while remaining.time[last] < max(due_s, window.begin):
+    while rest.time[last] < max(due_s, window.begin):
         last += 1
-    for i in range(n_remaining):
-        if remaining.time[i] <= due_s:
+    for i in range(n_rest):
+        if rest.time[i] <= due_s:
             continue
-        since = remaining.time[last]
-        level_here = _level_within(levels.counts, remaining.value[last])
+        since = rest.time[last]
+        level_here = _level_within(levels.counts, rest.value[last])
         count = levels.counts[level_here] if level_here >= 0 else 0.0
         n_own = _put(plan.time, plan.value, n_own, since, count, True)
         if level_here >= 0:
-            does = (remaining.time[i] - since) * levels.rates[level_here]
+            does = (rest.time[i] - since) * levels.rates[level_here]
             if does >= work:
                 finish_s = float(math.ceil(since + work / levels.rates[level_here]))
-                end_s = min(now_s + _slots_up(finish_s - now_s, window.slot_s), remaining.time[i])
+                end_s = min(now_s + _slots_up(finish_s - now_s, window.slot_s), rest.time[i])
                 was_free = _value_at(free.time, free.value, since, total)
-                remaining.value[last] = was_free - count
-                n_remaining = _put(remaining.time, remaining.value, n_remaining, end_s, was_free, False)
-                return _finish_plan(plan, n_own, remaining, n_remaining, end_s, finish_s)
+                rest.value[last] = was_free - count
+                n_rest = _put(rest.time, rest.value, n_rest, end_s, was_free, False)
+                return _finish_plan(plan, n_own, rest, n_rest, end_s, finish_s)
             work -= does
             if i > last:
-                remaining.value[last] -= count
+                rest.value[last] -= count
         last = i
-    since, count = remaining.time[last], levels.counts[last_level]
+    since, count = rest.time[last], levels.counts[last_level]
     n_own = _put(plan.time, plan.value, n_own, since, count, True)
     finish_s = float(math.ceil(since + work / levels.rates[last_level]))
     end_s = now_s + _slots_up(finish_s - now_s, window.slot_s)
-    remaining.value[last] = total - count
-    n_remaining = _put(remaining.time, remaining.value, n_remaining, end_s, total, True)
-    return _finish_plan(plan, n_own, remaining, n_remaining, end_s, finish_s)
+    rest.value[last] = total - count
+    n_rest = _put(rest.time, rest.value, n_rest, end_s, total, True)
+    return _finish_plan(plan, n_own, rest, n_rest, end_s, finish_s)
