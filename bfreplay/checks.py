@@ -145,39 +145,39 @@ def is_name(value: object) -> bool:
     return value == value.strip() and value.isprintable()
 
 
-def name(what: str, value: object, column: str, file: Path | None = None) -> str:
+def name(title: str, value: object, column: str, file: Path | None = None) -> str:
     """Return a name that ``is_name`` accepts; InputError for anything else."""
     if not is_name(value):
-        raise unusable_name(what, value, column, file)
+        raise unusable_name(title, value, column, file)
     return str(value)
 
 
-def no_formula(what: str, name: str, file: Path) -> None:
+def no_formula(title: str, name: str, file: Path) -> None:
     """Raise ``InputError`` for a name that a spreadsheet would run as a formula when it opens a CSV file."""
     if name[:1] in ("=", "+", "-", "@"):
         raise InputError(
-            f"a {what} name cannot be written as CSV: a spreadsheet would run it as a formula",
+            f"a {title} name cannot be written as CSV: a spreadsheet would run it as a formula",
             file=file,
-            column=what,
+            column=title,
             value=name,
             expected="a name that does not begin with = + - or @",
-            fix=f"rename the {what}" + (", or write Parquet" if what == "node" else ""),
+            fix=f"rename the {title}" + (", or write Parquet" if title == "node" else ""),
         )
 
 
 def unusable_name(
-    what: str, value: object, column: str, file: Path | None = None, row: int | None = None
+    title: str, value: object, column: str, file: Path | None = None, row: int | None = None
 ) -> InputError:
-    """Return the error for a name that ``is_name`` refuses; ``what`` is the named thing: node, job."""
-    fault, fix = "it has a control character or another that no terminal shows", f"rename the {what}"
+    """Return the error for a name that ``is_name`` refuses; ``title`` is the named thing: node, job."""
+    fault, fix = "it has a control character or another that no terminal shows", f"rename the {title}"
     if not isinstance(value, str) or not value:
-        fault, fix = "it is no text, or empty", f"give the {what} a name"
+        fault, fix = "it is no text, or empty", f"give the {title} a name"
     elif len(value) > LONGEST_NAME:
         fault = f"it has {len(value):,} characters"
     elif value.strip().isprintable():
         fault, fix = "it has spaces around it", "remove the spaces"
     return InputError(
-        f"a {what} name is unusable: {fault}",
+        f"a {title} name is unusable: {fault}",
         file=file,
         row=row,
         column=column,

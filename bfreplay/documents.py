@@ -125,17 +125,17 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
-def pick(item: object, *names: str) -> dict[str, Json]:
-    """Return the attributes of ``item`` with these names, for a JSON document."""
-    return {name: getattr(item, name) for name in names}
+def pick(element: object, *names: str) -> dict[str, Json]:
+    """Return the attributes of ``element`` with these names, for a JSON document."""
+    return {name: getattr(element, name) for name in names}
 
 
 def printable_json(value: Any) -> Any:
     """Return a JSON value whose texts and keys have control characters and lone surrogates as escapes."""
     if isinstance(value, list):
-        return [printable_json(item) for item in value]
+        return [printable_json(element) for element in value]
     if isinstance(value, dict):
-        return {printable(key): printable_json(item) for key, item in value.items()}
+        return {printable(key): printable_json(element) for key, element in value.items()}
     return printable(value) if isinstance(value, str) else value
 
 

@@ -326,9 +326,9 @@ class Engine:
             self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
         return trigger | (_COMPLETION if leaving else 0)
 
-    def _reach_batch_sizes(self, row: int) -> int:
+    def _reach_batch_sizes(self, job_row: int) -> int:
         """Let a job that has reached a change of its batch size train with the new one."""
-        record = self.active.records[row]
+        record = self.active.records[job_row]
         job = self.feed.jobs[int(record["job"])]
         samples = float(record["target"])
         if job.adaptation is None or samples >= job.work_samples:
@@ -336,13 +336,13 @@ class Engine:
         if self.is_published:  # it looks at progress seldom: several changes may lie behind
             samples = float(record["progress"])
             record["target"] = self.active.next_target(job, samples)
-        return _BATCH_SIZE if self.active.reach_batch_size(row, job, samples) else 0
+        return _BATCH_SIZE if self.active.reach_batch_size(job_row, job, samples) else 0
 
-    def _report(self, row: int, now_us: int) -> str:
+    def _report(self, job_row: int, now_us: int) -> str:
         """Report a job that has reached its target to its source; return the verdict, a word of ``reports``."""
-        record = self.active.records[row]
-        index, samples = int(record["job"]), float(record["target"])
-        job = self.feed.jobs[index]
+        record = self.active.records[job_row]
+        job_index, samples = int(record["job"]), float(record["target"])
+        job = self.feed.jobs[job_index]
         is_finished = samples >= job.work_samples
         if self.feed.source is None or not (is_finished or samples in job.report_at_samples):
             if not is_finished:  # it has only changed its batch size
@@ -350,7 +350,7 @@ class Engine:
             return _FINISHED if is_finished else _CONTINUE
         node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
         verdict = self.feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
-        self.outcomes.note_report(index, verdict.score, now_us)
+        self.outcomes.note_report(job_index, verdict.score, now_us)
         word = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
         if not is_finished:
             record["target"] = self.active.next_target(job, samples)
@@ -361,16 +361,16 @@ class Engine:
         if self.run_tables.reports is not None:
             self.run_tables.reports.append((now_us, name, samples, score, str(verdict)))
 
-    def _leave(self, row: int, ending: str, now_us: int) -> None:
+    def _leave(self, job_row: int, ending: str, now_us: int) -> None:
         """Free the nodes of an active job and remove it: it is done, has to end, or pauses."""
         active = self.active
-        record = active.records[row]
+        record = active.records[job_row]
         if ending == _FINISHED:
             excess = trim_to_work(record, self.is_published)
             self._trimmed += excess
             self._samples -= excess
         is_shared = record["sharing"] != ALONE
-        self.pool.release(row, now_us)
+        self.pool.release(job_row, now_us)
         if is_shared:
             self._update_curves()  # the other has its nodes for itself
         self.run_tables.allocations.close_intervals(active.records, active.n, now_us)
@@ -384,7 +384,7 @@ class Engine:
             self.feed.note_departure(int(record["job"]))
             if self._note_departure is not None:
                 self._note_departure(int(record["job"]))
-        active.remove(row)
+        active.remove(job_row)
 
     def _follow_orders(self, now_us: int) -> int:
         """Ask the source, and take out the jobs that it stops."""
@@ -393,9 +393,9 @@ class Engine:
             name = self.feed.names[stop.job]
             progress = 0.0
             if stop.is_active:
-                row = int(self.active.row_of_job[stop.job])
-                progress = self._progress(self.active.records[row])
-                self._leave(row, stop.ending, now_us)
+                job_row = int(self.active.row_of_job[stop.job])
+                progress = self._progress(self.active.records[job_row])
+                self._leave(job_row, stop.ending, now_us)
                 trigger = _COMPLETION
             elif stop.record is not None:
                 progress = self._progress(stop.record)
@@ -416,8 +416,8 @@ class Engine:
         if now_us >= self.end_us:
             return trigger  # no time is left to run in
         while not self.active.is_full and (next_job := self.feed.pop_due(now_us)) is not None:
-            index, old_record = next_job
-            self.active.admit(index, self.feed.jobs[index], self.feed.model_of(index), now_us, old_record)
+            job_index, old_record = next_job
+            self.active.admit(job_index, self.feed.jobs[job_index], self.feed.model_of(job_index), now_us, old_record)
             trigger = _ARRIVAL
         return trigger
 
@@ -462,14 +462,14 @@ class Engine:
 
     def _dismiss_jobs(self, until: Round, now_us: int) -> None:
         """Let the jobs leave that the policy has given up or declined."""
-        ending_of = {row: (Ending.DECLINED, reason) for row, reason in until.declined.items()}
+        ending_of = {job_row: (Ending.DECLINED, reason) for job_row, reason in until.declined.items()}
         if until.failed is not None:
             ending_of |= dict.fromkeys(np.flatnonzero(until.failed).tolist(), (Ending.FAILED, ""))
-        for row in sorted(ending_of, reverse=True):
-            ending, reason = ending_of[row]
+        for job_row in sorted(ending_of, reverse=True):
+            ending, reason = ending_of[job_row]
             if reason:
-                self.outcomes.declined[self.feed.names[int(self.active.records[row]["job"])]] = reason
-            self._leave(row, ending, now_us)
+                self.outcomes.declined[self.feed.names[int(self.active.records[job_row]["job"])]] = reason
+            self._leave(job_row, ending, now_us)
 
     def _asks_policy(self, trigger: int) -> bool:
         wakes_on = int(self.policy.wakes_on)
@@ -516,14 +516,14 @@ class Engine:
         """Write into the records what the policy wants until it is asked again."""
         records = self.active.records[: self.active.n]
         if until.batch_size is not None:
-            for row in np.flatnonzero(until.batch_size > 0).tolist():
-                job, size = self.feed.jobs[int(records[row]["job"])], int(until.batch_size[row])
+            for job_row in np.flatnonzero(until.batch_size > 0).tolist():
+                job, size = self.feed.jobs[int(records[job_row]["job"])], int(until.batch_size[job_row])
                 if not self.policy.sets_batch_sizes or job.adaptation is None or size not in job.adaptation.throughput:
                     raise BfreplayError(
                         f"the policy {self.policy.name!r} gave job {job.name!r} the batch size {size}, which it may "
                         f"not have: at {iso_utc(self._now_us)}"
                     )
-                self.active.set_batch_size(row, job, size)
+                self.active.set_batch_size(job_row, job, size)
         if until.credit is not None:
             records["progress"] += until.credit
             credit = float(until.credit.sum())
@@ -548,8 +548,8 @@ class Engine:
         idle_node_us = self.pool.idle_node_us_until(end_us)
         idle_intervals = self.pool.idle_intervals_until(end_us)
         records = active.records[: active.n].copy()
-        for row in range(active.n):
-            self.pool.release(row, end_us)
+        for job_row in range(active.n):
+            self.pool.release(job_row, end_us)
         self.run_tables.allocations.close_intervals(active.records, active.n, end_us)
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, end_us)
@@ -558,8 +558,8 @@ class Engine:
         self.outcomes.is_over = not self.feed.may_go_on
         for record in self.feed.paused.values():
             self.outcomes.interrupt(record, end_us, is_paused=True)
-        for index in self.feed.never_admitted():
-            self.outcomes.never_admitted(index, end_us)
+        for job_index in self.feed.never_admitted():
+            self.outcomes.never_admitted(job_index, end_us)
         totals = self.outcomes.totals
         ledger = Ledger(
             idle_node_us=idle_node_us,

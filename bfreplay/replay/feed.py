@@ -91,14 +91,14 @@ class Feed:
         """Return the next job to admit, with its record if it was paused; ``None`` when none is due."""
         if self.next_us > now_us:
             return None
-        index = heapq.heappop(self._queue)[2]
-        self._queued.discard(index)
+        job_index = heapq.heappop(self._queue)[2]
+        self._queued.discard(job_index)
         self._skip_departures()
-        return index, self._paused.pop(index, None)
+        return job_index, self._paused.pop(job_index, None)
 
-    def model_of(self, index: int) -> int:
+    def model_of(self, job_index: int) -> int:
         """Number of the job's model name, in order of appearance; -1 for a job without one."""
-        model = self.jobs[index].model
+        model = self.jobs[job_index].model
         if model is None:
             return -1
         if model not in self._models:
@@ -124,21 +124,21 @@ class Feed:
         """Keep a job's record until the source resumes it."""
         self._paused[int(record["job"])] = record
 
-    def note_departure(self, index: int) -> None:
+    def note_departure(self, job_index: int) -> None:
         """Note that a job has left for good."""
-        self._gone.add(index)
+        self._gone.add(job_index)
 
     def _submit(self, job: ElasticJob) -> None:
-        index = len(self.jobs)
+        job_index = len(self.jobs)
         self.jobs.append(job)
         self.names.append(job.name)
-        self._index_of[job.name] = index
-        self._enqueue(job.submit_us, index)
+        self._index_of[job.name] = job_index
+        self._enqueue(job.submit_us, job_index)
 
-    def _enqueue(self, time_us: int, index: int) -> None:
-        heapq.heappush(self._queue, (time_us, self._n_queued, index))
+    def _enqueue(self, time_us: int, job_index: int) -> None:
+        heapq.heappush(self._queue, (time_us, self._n_queued, job_index))
         self._n_queued += 1
-        self._queued.add(index)
+        self._queued.add(job_index)
 
     def _skip_departures(self) -> None:
         while self._queue and self._queue[0][2] in self._gone:
@@ -258,10 +258,10 @@ class Feed:
         stops = [self._stop(name, ending) for name, ending in orders.stop.items()]
         self._skip_departures()
         for name in orders.resume:
-            index = self._find_job(name, "resumes")
-            if index not in self._paused or index in self._queued:
+            job_index = self._find_job(name, "resumes")
+            if job_index not in self._paused or job_index in self._queued:
                 raise self._bad("resumes a job that is not paused", "the name of a paused job", name)
-            self._enqueue(now_us, index)
+            self._enqueue(now_us, job_index)
         for job in orders.submit:
             self._check_new(job, now_us)
             self._submit(job)
@@ -269,21 +269,21 @@ class Feed:
         return stops
 
     def _stop(self, name: str, ending: Any) -> Stop:
-        index = self._find_job(name, "stops")
+        job_index = self._find_job(name, "stops")
         if not isinstance(ending, Ending):
             raise self._bad(f"stops job {name!r} in an unknown way", "an Ending", ending)
-        is_active = index not in self._queued and index not in self._paused
+        is_active = job_index not in self._queued and job_index not in self._paused
         if not is_active:
-            self._gone.add(index)
-            self._queued.discard(index)
-        return Stop(index, ending, is_active, self._paused.pop(index, None))
+            self._gone.add(job_index)
+            self._queued.discard(job_index)
+        return Stop(job_index, ending, is_active, self._paused.pop(job_index, None))
 
     def _find_job(self, name: str, verb: str) -> int:
-        index = self._index_of.get(name)
-        if index is None or index in self._gone:
-            state = "does not know" if index is None else "is told has left"
+        job_index = self._index_of.get(name)
+        if job_index is None or job_index in self._gone:
+            state = "does not know" if job_index is None else "is told has left"
             raise self._bad(f"{verb} job {name!r}, which the replay {state}", "the name of a job that is there", name)
-        return index
+        return job_index
 
     def _check_new(self, job: Any, now_us: int) -> None:
         if not isinstance(job, ElasticJob):

@@ -71,7 +71,7 @@ def _close_intervals(
 def node_charges_us(
     sharing: NDArray[np.int64], since_us: NDArray[np.int64], until_us: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the part of intervals that their jobs are charged for a node, (A,); ``active.node_charge_us`` of arrays."""
+    """Return parts of intervals that their jobs are charged for a node, (A,); ``active.node_charge_us`` of arrays."""
     first, second = until_us // 2 - since_us // 2, (until_us + 1) // 2 - (since_us + 1) // 2
     return np.where(sharing == FIRST, first, np.where(sharing == SECOND, second, until_us - since_us))
 

@@ -91,16 +91,16 @@ _NODE = np.dtype(
 
 
 @compiled
-def _lose(row: int, node: int, records: NDArray[np.void], held: NDArray[np.int32]) -> None:
+def _lose(job_row: int, node: int, records: NDArray[np.void], held: NDArray[np.int32]) -> None:
     """Remove node ``node`` from the nodes of a job."""
-    count = records[row]["count"]
+    count = records[job_row]["count"]
     position = 0
-    while held[row, position] != node:
+    while held[job_row, position] != node:
         position += 1
     for slot in range(position, count - 1):
-        held[row, slot] = held[row, slot + 1]
-    records[row]["count"] = count - 1
-    records[row]["lost"] += 1
+        held[job_row, slot] = held[job_row, slot + 1]
+    records[job_row]["count"] = count - 1
+    records[job_row]["lost"] += 1
 
 
 @compiled
@@ -134,35 +134,35 @@ def _change(
     n_met = 0
     n_busier = 0
     for e in range(node.shape[0]):
-        k = node[e]
+        node_index = node[e]
         is_busy = 1 if state[e] == _BUSY_STATE else 0
-        n_busier += is_busy - nodes[k]["is_busy"]
-        nodes[k]["is_busy"] = is_busy
-        if state[e] == _IDLE_STATE or holder[k] == NOT_IDLE:
+        n_busier += is_busy - nodes[node_index]["is_busy"]
+        nodes[node_index]["is_busy"] = is_busy
+        if state[e] == _IDLE_STATE or holder[node_index] == NOT_IDLE:
             continue
         n_left += 1
         n_started += is_busy
-        since_us = nodes[k]["idle_since_us"]
+        since_us = nodes[node_index]["idle_since_us"]
         idle_time += now_us - since_us
-        if holder[k] >= 0:
+        if holder[node_index] >= 0:
             if is_busy:
-                met_now[n_met] = k
+                met_now[n_met] = node_index
                 n_met += 1
-            row = row_of_job[holder[k]]
-            _lose(row, k, records, nodes_of_job)
-            if records[row]["partner"] >= 0:
-                _lose(row_of_job[records[row]["partner"]], k, records, nodes_of_job)
+            job_row = row_of_job[holder[node_index]]
+            _lose(job_row, node_index, records, nodes_of_job)
+            if records[job_row]["partner"] >= 0:
+                _lose(row_of_job[records[job_row]["partner"]], node_index, records, nodes_of_job)
             n_reclaimed += 1
-            nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
-        holder[k] = NOT_IDLE
-        count_interval(bins, now_us - since_us, nodes[k]["held_us"], since_us == start_us)
+            nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
+        holder[node_index] = NOT_IDLE
+        count_interval(bins, now_us - since_us, nodes[node_index]["held_us"], since_us == start_us)
     n_joined = 0
     for e in range(node.shape[0]):
-        k = node[e]
-        if state[e] == _IDLE_STATE and holder[k] == NOT_IDLE:
-            holder[k] = joins_as
-            nodes[k]["idle_since_us"] = now_us
-            nodes[k]["held_us"] = 0
+        node_index = node[e]
+        if state[e] == _IDLE_STATE and holder[node_index] == NOT_IDLE:
+            holder[node_index] = joins_as
+            nodes[node_index]["idle_since_us"] = now_us
+            nodes[node_index]["held_us"] = 0
             n_joined += 1
     return n_left, n_reclaimed, idle_time, n_joined, n_started, n_met, n_busier
 
@@ -179,30 +179,30 @@ def _leave_alone(
     n_alone = 0
     n_reserved = 0
     next_us = NEVER_US
-    for k in range(holder.shape[0]):
-        if holder[k] == YOUNG:
-            old_us = nodes[k]["idle_since_us"] + min_age_us
+    for node_index in range(holder.shape[0]):
+        if holder[node_index] == YOUNG:
+            old_us = nodes[node_index]["idle_since_us"] + min_age_us
             if old_us <= now_us:
-                holder[k] = FREE
+                holder[node_index] = FREE
             else:
                 n_alone += 1
                 next_us = min(next_us, old_us)
-        elif holder[k] == RESERVED:
+        elif holder[node_index] == RESERVED:
             n_reserved += 1
     n_alone += n_reserved
-    k = holder.shape[0] - 1
-    while n_alone < reserve and k >= 0:
-        if holder[k] == FREE:
-            holder[k] = RESERVED
+    node_index = holder.shape[0] - 1
+    while n_alone < reserve and node_index >= 0:
+        if holder[node_index] == FREE:
+            holder[node_index] = RESERVED
             n_alone += 1
-        k -= 1
-    k = 0
+        node_index -= 1
+    node_index = 0
     while n_alone > reserve and n_reserved > 0:
-        if holder[k] == RESERVED:
-            holder[k] = FREE
+        if holder[node_index] == RESERVED:
+            holder[node_index] = FREE
             n_alone -= 1
             n_reserved -= 1
-        k += 1
+        node_index += 1
     return n_alone, next_us
 
 
@@ -211,8 +211,8 @@ def _skip_blocks(holder: NDArray[np.int32], first: int) -> int:
     """Return the first block of nodes with a free one, from that at ``first`` on."""
     while first + _BLOCK <= holder.shape[0]:
         n_free = 0
-        for k in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
-            n_free += holder[k] == FREE
+        for node in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
+            n_free += holder[node] == FREE
         if n_free > 0:
             break
         first += _BLOCK
@@ -234,9 +234,9 @@ def _place(
         count = records[j]["count"]
         while count > counts[j]:
             count -= 1
-            k = nodes_of_job[j, count]
-            holder[k] = FREE
-            nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
+            node_index = nodes_of_job[j, count]
+            holder[node_index] = FREE
+            nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
         records[j]["count"] = count
         n_wanted += counts[j] - count
     if n_wanted == 0:
@@ -259,13 +259,13 @@ def _place(
 @compiled
 def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int, bins: NDArray[np.void]) -> None:
     """Count the idle intervals that last until now and are censored."""
-    for k in range(holder.shape[0]):
-        if holder[k] == NOT_IDLE:
+    for node_index in range(holder.shape[0]):
+        if holder[node_index] == NOT_IDLE:
             continue
-        allocated_us = nodes[k]["held_us"]
-        if holder[k] >= 0:
-            allocated_us += now_us - nodes[k]["held_since_us"]
-        count_interval(bins, now_us - nodes[k]["idle_since_us"], allocated_us, True)
+        allocated_us = nodes[node_index]["held_us"]
+        if holder[node_index] >= 0:
+            allocated_us += now_us - nodes[node_index]["held_since_us"]
+        count_interval(bins, now_us - nodes[node_index]["idle_since_us"], allocated_us, True)
 
 
 class NodePool:
@@ -388,15 +388,15 @@ class NodePool:
             records["count"][j] = len(nodes)
             records["node_type"][j] = self.node_type[nodes[0]]
 
-    def release(self, row: int, now_us: int) -> None:
+    def release(self, job_row: int, now_us: int) -> None:
         """Free all nodes of a job; a job that shared them then has them for itself."""
-        self._free(row, now_us)
-        self.active.records[row]["count"] = 0
+        self._free(job_row, now_us)
+        self.active.records[job_row]["count"] = 0
 
-    def _free(self, row: int, now_us: int) -> None:
+    def _free(self, job_row: int, now_us: int) -> None:
         records = self.active.records
-        record = records[row]
-        nodes = self.active.held[row, : record["count"]]
+        record = records[job_row]
+        nodes = self.active.held[job_row, : record["count"]]
         if record["sharing"] != ALONE:
             partner = records[self.active.row_of_job[record["partner"]]]
             record["partner"] = partner["partner"] = -1

@@ -33,22 +33,24 @@ def linear(
     start: Sequence[float] | None = None,
 ) -> LinearModel:
     """Maximise ``objective``. Rows: (lower side, {column: coefficient}, upper side), sets: (kind, columns, weights)."""
-    n = len(objective)
-    entries = [(r, c, v) for r, (_, row, _) in enumerate(rows) for c, v in row.items()]
+    n_columns = len(objective)
+    entries = [(r, column, factor) for r, (_, row, _) in enumerate(rows) for column, factor in row.items()]
     return LinearModel(
         objective=np.array(objective, dtype=np.float64),
         objective_constant=constant,
-        column_lower=np.broadcast_to(np.array(lower, dtype=np.float64), (n,)).copy(),
-        column_upper=np.broadcast_to(np.array(upper, dtype=np.float64), (n,)).copy(),
-        is_integer=np.broadcast_to(np.array(whole, dtype=np.bool_), (n,)).copy(),
-        column_names=tuple(f"x{i}" for i in range(n)),
+        column_lower=np.broadcast_to(np.array(lower, dtype=np.float64), (n_columns,)).copy(),
+        column_upper=np.broadcast_to(np.array(upper, dtype=np.float64), (n_columns,)).copy(),
+        is_integer=np.broadcast_to(np.array(whole, dtype=np.bool_), (n_columns,)).copy(),
+        column_names=tuple(f"x{i}" for i in range(n_columns)),
         row_lower=np.array([low for low, _, _ in rows], dtype=np.float64),
         row_upper=np.array([high for _, _, high in rows], dtype=np.float64),
         row_names=tuple(f"row{i}" for i in range(len(rows))),
         entry_row=np.array([r for r, _, _ in entries], dtype=np.int64),
-        entry_column=np.array([c for _, c, _ in entries], dtype=np.int64),
-        entry_value=np.array([v for _, _, v in entries], dtype=np.float64),
-        sets=tuple(SpecialOrderedSet(kind, np.array(c), np.array(w, dtype=np.float64)) for kind, c, w in sets),
+        entry_column=np.array([column for _, column, _ in entries], dtype=np.int64),
+        entry_value=np.array([factor for _, _, factor in entries], dtype=np.float64),
+        sets=tuple(
+            SpecialOrderedSet(kind, np.array(column), np.array(w, dtype=np.float64)) for kind, column, w in sets
+        ),
         start=None if start is None else np.array(start, dtype=np.float64),
     )
 
@@ -167,7 +169,7 @@ def market_split(*, exact: bool) -> LinearModel:
     sides = (weights @ solution).astype(float)
     rows: list[tuple[float, dict[int, float], float]] = []
     for r in range(n_rows):
-        row = {c: float(weights[r, c]) for c in range(n_binaries) if weights[r, c]}
+        row = {column: float(weights[r, column]) for column in range(n_binaries) if weights[r, column]}
         if not exact:
             row |= {n_binaries + 2 * r: 1.0, n_binaries + 2 * r + 1: -1.0}
         rows.append((sides[r], row, sides[r]))
@@ -206,7 +208,7 @@ def _curve(*, shuffled: bool = False) -> LinearModel:
     """Return weights on (0, 0), (1, -1), (2, 3), at 1; columns in the set's order or another (optimum 1.5)."""
     rows: list[tuple[float, dict[int, float], float]] = [(1, {0: 1, 1: 1, 2: 1}, 1), (1, {1: 1, 2: 2}, 1)]
     order = [2, 0, 1] if shuffled else [0, 1, 2]
-    return linear([0, -1, 3], rows, upper=1, whole=False, sets=[(2, order, [float(c) for c in order])])
+    return linear([0, -1, 3], rows, upper=1, whole=False, sets=[(2, order, [float(column) for column in order])])
 
 
 def _one_of_three(*, whole: bool) -> LinearModel:

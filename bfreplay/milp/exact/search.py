@@ -250,15 +250,17 @@ def _least_loss(search_space: Undecided, relaxation: Relaxed, allowance: float, 
     n_choices = 0
     for i in range(n_jobs):
         j = order[i]
-        a = offset[j]
-        b = offset[j + 1]
+        first_choice = offset[j]
+        end = offset[j + 1]
         rest_nodes -= base[j]
-        fewest_rest -= count[a]
-        if b - a == 1:  # its base, for nothing: all sums are larger by as much
-            first += count[a]
+        fewest_rest -= count[first_choice]
+        if end - first_choice == 1:  # its base, for nothing: all sums are larger by as much
+            first += count[first_choice]
             continue
-        new_first = max(first + count[a], capacity - rest_nodes - (loss_above.shape[0] - 1))
-        new_last = min(first + state_loss.shape[0] - 1 + count[b - 1], capacity - rest_nodes + loss_below.shape[0] - 1)
+        new_first = max(first + count[first_choice], capacity - rest_nodes - (loss_above.shape[0] - 1))
+        new_last = min(
+            first + state_loss.shape[0] - 1 + count[end - 1], capacity - rest_nodes + loss_below.shape[0] - 1
+        )
         new_last = min(new_last, capacity - fewest_rest)
         if new_last < new_first:
             return np.inf
@@ -268,14 +270,14 @@ def _least_loss(search_space: Undecided, relaxation: Relaxed, allowance: float, 
             wider[:n_choices] = choice[:n_choices]
             choice = wider
         new_loss = np.full(size, np.inf)
-        for k in range(a, b):
+        for k in range(first_choice, end):
             shift = first + count[k] - new_first
             own_loss = loss[k]
             for s in range(max(0, -shift), min(state_loss.shape[0], size - shift)):
                 total = state_loss[s] + own_loss
                 if total < new_loss[s + shift]:
                     new_loss[s + shift] = total
-                    choice[n_choices + s + shift] = k - a
+                    choice[n_choices + s + shift] = k - first_choice
         low = size
         high = 0
         for s in range(size):

@@ -94,16 +94,16 @@ def _completion(
         base_choice = base[j]
         base_type = choices.kind[base_choice]
         rest[i - 1, base_type] += choices.nodes[base_choice]
-        for k in range(choices.offset[j], choices.offset[j + 1]):
-            if loss[k] > allowance or k == base_choice:
+        for choice in range(choices.offset[j], choices.offset[j + 1]):
+            if loss[choice] > allowance or choice == base_choice:
                 continue
-            node_type = choices.kind[k]
-            n_more = choices.nodes[k] - (choices.nodes[base_choice] if node_type == base_type else 0)
+            node_type = choices.kind[choice]
+            n_more = choices.nodes[choice] - (choices.nodes[base_choice] if node_type == base_type else 0)
             if n_more > 0:
-                loss_per_more[i - 1, node_type] = min(loss_per_more[i - 1, node_type], loss[k] / n_more)
-            n_fewer = choices.nodes[base_choice] - (choices.nodes[k] if node_type == base_type else 0)
+                loss_per_more[i - 1, node_type] = min(loss_per_more[i - 1, node_type], loss[choice] / n_more)
+            n_fewer = choices.nodes[base_choice] - (choices.nodes[choice] if node_type == base_type else 0)
             if n_fewer > 0:
-                loss_per_less[i - 1, base_type] = min(loss_per_less[i - 1, base_type], loss[k] / n_fewer)
+                loss_per_less[i - 1, base_type] = min(loss_per_less[i - 1, base_type], loss[choice] / n_fewer)
     return rest, loss_per_more, loss_per_less
 
 
@@ -174,20 +174,20 @@ def _least_loss(
         n_states = 0
         new_states = np.empty((1, 3), np.int64)
         new_losses = np.empty(1)
-        for k in range(choices.offset[j], choices.offset[j + 1]):
-            if loss[k] > allowance:
+        for choice in range(choices.offset[j], choices.offset[j + 1]):
+            if loss[choice] > allowance:
                 continue
-            node_type = choices.kind[k]
+            node_type = choices.kind[choice]
             branch = np.empty((n_before, 3), np.int64)
             branch_losses = np.empty(n_before)
             n_branch = 0
             for s in range(n_before):
-                n_used = (stage_before[s, 0] // radix[node_type]) % (capacity[node_type] + 1) + choices.nodes[k]
-                if losses[s] + loss[k] < allowance and n_used <= capacity[node_type]:
-                    branch[n_branch, 0] = stage_before[s, 0] + choices.nodes[k] * radix[node_type]
-                    branch[n_branch, 1] = k
+                n_used = (stage_before[s, 0] // radix[node_type]) % (capacity[node_type] + 1) + choices.nodes[choice]
+                if losses[s] + loss[choice] < allowance and n_used <= capacity[node_type]:
+                    branch[n_branch, 0] = stage_before[s, 0] + choices.nodes[choice] * radix[node_type]
+                    branch[n_branch, 1] = choice
                     branch[n_branch, 2] = s
-                    branch_losses[n_branch] = losses[s] + loss[k]
+                    branch_losses[n_branch] = losses[s] + loss[choice]
                     n_branch += 1
             if first[i] + n_states + n_branch > states.shape[0]:
                 return TOO_MANY

@@ -110,10 +110,10 @@ def _put(time: Floats, value: Floats, n_steps: int, at_s: float, new_value: floa
 def _value_at(time: Floats, value: Floats, at_s: float, otherwise: float) -> float:
     """Value of the last step that begins at or before a time."""
     current = otherwise
-    for i in range(time.size):
-        if time[i] > at_s:
+    for step_index in range(time.size):
+        if time[step_index] > at_s:
             break
-        current = value[i]
+        current = value[step_index]
     return current
 
 
@@ -121,10 +121,10 @@ def _value_at(time: Floats, value: Floats, at_s: float, otherwise: float) -> flo
 def _without_repeats(time: Floats, value: Floats, n_steps: int) -> Steps:
     """Return the first ``n_steps`` steps, without those that change nothing."""
     n_kept = 0
-    for i in range(n_steps):
-        if n_kept == 0 or value[i] != value[n_kept - 1]:
-            time[n_kept] = time[i]
-            value[n_kept] = value[i]
+    for step_index in range(n_steps):
+        if n_kept == 0 or value[step_index] != value[n_kept - 1]:
+            time[n_kept] = time[step_index]
+            value[n_kept] = value[step_index]
             n_kept += 1
     return Steps(time[:n_kept].copy(), value[:n_kept].copy())
 
@@ -164,8 +164,8 @@ class _Draft(NamedTuple):
 
 
 @compiled
-def _finish_plan(plan: _Draft, n_own: int, rest: _Draft, n_rest: int, end_s: float, finish_s: float) -> Plan:
-    nodes = _without_repeats(plan.time, plan.value, n_own)
+def _finish_plan(plan: _Draft, n_own_steps: int, rest: _Draft, n_rest: int, end_s: float, finish_s: float) -> Plan:
+    nodes = _without_repeats(plan.time, plan.value, n_own_steps)
     return Plan(nodes, end_s, finish_s, _without_repeats(rest.time, rest.value, n_rest))
 
 
@@ -177,7 +177,7 @@ def minimum_share(
     work: float,
     counts: Floats,
     rates: Floats,
-    total: float,
+    n_nodes: float,
     forced: int = NOT_FORCED,
 ) -> Plan:
     """Plan one job.
@@ -189,7 +189,7 @@ def minimum_share(
     Parameters
     ----------
     free
-        Free nodes from now on; from the last step on all ``total`` are free.
+        Free nodes from now on; from the last step on all ``n_nodes`` are free.
     deadline_s
         When the job has to be done, on the clock of ``free``.
     slot_s
@@ -198,7 +198,7 @@ def minimum_share(
         Left to do, in the unit of ``rates``; above 0.
     counts, rates : (L,)
         Node counts that the job may use, in increasing order, and what it does in a second on each.
-    total
+    n_nodes
         Nodes of the cluster.
     forced
         Position in ``counts`` of what it has until the next step of ``free``; ``NOT_FORCED`` for a free choice.
@@ -219,7 +219,7 @@ def minimum_share(
     plan.time[0], n_own = now_s, 1
     due_s = now_s + _slots_up(deadline_s - now_s, slot_s)
     if due_s >= now_s:
-        n_rest = _put(rest.time, rest.value, n_rest, due_s, _value_at(free.time, free.value, due_s, total), False)
+        n_rest = _put(rest.time, rest.value, n_rest, due_s, _value_at(free.time, free.value, due_s, n_nodes), False)
     begin = now_s
     if forced != NOT_FORCED:
         rate = rates[forced]
@@ -238,17 +238,17 @@ def minimum_share(
         work -= ((deadline_s if following == due_s else following) - now_s) * rate
         begin = following
         n_own = _put(plan.time, plan.value, n_own, begin, 0.0, True)
-    for i in range(n_rest):
-        if rest.time[i] < due_s:
-            n_own = _put(plan.time, plan.value, n_own, rest.time[i], 0.0, False)
+    for step_index in range(n_rest):
+        if rest.time[step_index] < due_s:
+            n_own = _put(plan.time, plan.value, n_own, rest.time[step_index], 0.0, False)
     window, levels = _Window(begin, due_s, deadline_s, slot_s), _Levels(counts, rates)
-    top_level = _level_within(counts, total)
+    top_level = _level_within(counts, n_nodes)
     for level in range(top_level + 1):
         since = _latest_start(rest, n_rest, window, levels, work, level)
         if since >= begin:
-            return _in_time(_PartialPlan(free, rest, n_rest, plan, n_own, total), window, levels, work, level, since)
+            return _in_time(_PartialPlan(free, rest, n_rest, plan, n_own, n_nodes), window, levels, work, level, since)
     last_level = top_level if forced == NOT_FORCED else forced
-    return _late(_PartialPlan(free, rest, n_rest, plan, n_own, total), window, levels, work, last_level)
+    return _late(_PartialPlan(free, rest, n_rest, plan, n_own, n_nodes), window, levels, work, last_level)
 
 
 @compiled
@@ -256,13 +256,13 @@ def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: _Levels, w
     """Return the latest step from which a count is enough to be done in time; before ``begin`` if none is."""
     until = window.due
     work_done = 0.0
-    for i in range(n_rest - 1, -1, -1):
-        since = rest.time[i]
+    for step_index in range(n_rest - 1, -1, -1):
+        since = rest.time[step_index]
         if since >= window.due:
             continue
         if since < window.begin:
             break
-        level_here = min(level, _level_within(levels.counts, rest.value[i]))
+        level_here = min(level, _level_within(levels.counts, rest.value[step_index]))
         if level_here >= 0:
             work_done += ((window.deadline_s if until == window.due else until) - since) * levels.rates[level_here]
             if work_done >= work:
@@ -274,20 +274,20 @@ def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: _Levels, w
 @compiled
 def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
     """Return the plan with a count that is enough ``since`` a step, and the next lower one before."""
-    free, rest, n_rest, plan, n_own, total = partial
+    free, rest, n_rest, plan, n_own_steps, n_nodes = partial
     last = -1
     level_here = -1
     is_complete = False
     end_s = finish_s = until_s = window.due
-    for i in range(n_rest):
-        time = rest.time[i]
+    for step_index in range(n_rest):
+        time = rest.time[step_index]
         if time > window.due:
             break
         if time < window.begin:
             continue
         if last >= 0:
             count = levels.counts[level_here] if level_here >= 0 else 0.0
-            n_own = _put(plan.time, plan.value, n_own, rest.time[last], count, True)
+            n_own_steps = _put(plan.time, plan.value, n_own_steps, rest.time[last], count, True)
             rest.value[last] -= count
             if level_here >= 0:
                 until = window.deadline_s if time == window.due else time
@@ -296,69 +296,69 @@ def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: floa
                     is_complete, until_s = True, time
                     break
                 work -= does
-        last = i
-        level_here = min(level if time >= since else level - 1, _level_within(levels.counts, rest.value[i]))
+        last = step_index
+        level_here = min(level if time >= since else level - 1, _level_within(levels.counts, rest.value[step_index]))
     if not is_complete and level_here >= 0:
-        n_own = _put(plan.time, plan.value, n_own, rest.time[last], levels.counts[level_here], True)
+        n_own_steps = _put(plan.time, plan.value, n_own_steps, rest.time[last], levels.counts[level_here], True)
         rest.value[last] -= levels.counts[level_here]
     if level_here >= 0:
         span_s = float(math.ceil(work / levels.rates[level_here]))
         end_s, finish_s = rest.time[last] + _slots_up(span_s, window.slot_s), rest.time[last] + span_s
         if is_complete:
             end_s = min(end_s, until_s)  # plans of an earlier decision may have other slots
-    was_free = total
+    was_free = n_nodes
     is_step = False
-    for i in range(free.time.size):
-        if window.begin <= free.time[i] < end_s:
-            was_free = free.value[i]
-        is_step = is_step or free.time[i] == end_s
+    for step_index in range(free.time.size):
+        if window.begin <= free.time[step_index] < end_s:
+            was_free = free.value[step_index]
+        is_step = is_step or free.time[step_index] == end_s
     if not is_step:
         n_rest = _put(rest.time, rest.value, n_rest, end_s, was_free, True)
-    return _finish_plan(plan, n_own, rest, n_rest, end_s, finish_s)
+    return _finish_plan(plan, n_own_steps, rest, n_rest, end_s, finish_s)
 
 
 @compiled
 def _late(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
     """Return the plan if no count is enough: all nodes that fit, past the deadline; at last ``last_level``."""
-    free, rest, n_rest, plan, n_own, total = partial
+    free, rest, n_rest, plan, n_own_steps, n_nodes = partial
     now_s, due_s = free.time[0], window.due
-    for i in range(n_rest - 1):
-        if rest.time[i] < window.begin or rest.time[i + 1] > due_s:
+    for step_index in range(n_rest - 1):
+        if rest.time[step_index] < window.begin or rest.time[step_index + 1] > due_s:
             continue
-        level_here = _level_within(levels.counts, rest.value[i])
+        level_here = _level_within(levels.counts, rest.value[step_index])
         count = levels.counts[level_here] if level_here >= 0 else 0.0
-        n_own = _put(plan.time, plan.value, n_own, rest.time[i], count, True)
-        rest.value[i] -= count
+        n_own_steps = _put(plan.time, plan.value, n_own_steps, rest.time[step_index], count, True)
+        rest.value[step_index] -= count
         if level_here >= 0:
-            until = window.deadline_s if rest.time[i + 1] == due_s else rest.time[i + 1]
-            work -= (until - rest.time[i]) * levels.rates[level_here]
+            until = window.deadline_s if rest.time[step_index + 1] == due_s else rest.time[step_index + 1]
+            work -= (until - rest.time[step_index]) * levels.rates[level_here]
     last = 0
     while rest.time[last] < max(due_s, window.begin):
         last += 1
-    for i in range(n_rest):
-        if rest.time[i] <= due_s:
+    for step_index in range(n_rest):
+        if rest.time[step_index] <= due_s:
             continue
         since = rest.time[last]
         level_here = _level_within(levels.counts, rest.value[last])
         count = levels.counts[level_here] if level_here >= 0 else 0.0
-        n_own = _put(plan.time, plan.value, n_own, since, count, True)
+        n_own_steps = _put(plan.time, plan.value, n_own_steps, since, count, True)
         if level_here >= 0:
-            does = (rest.time[i] - since) * levels.rates[level_here]
+            does = (rest.time[step_index] - since) * levels.rates[level_here]
             if does >= work:
                 finish_s = float(math.ceil(since + work / levels.rates[level_here]))
-                end_s = min(now_s + _slots_up(finish_s - now_s, window.slot_s), rest.time[i])
-                was_free = _value_at(free.time, free.value, since, total)
+                end_s = min(now_s + _slots_up(finish_s - now_s, window.slot_s), rest.time[step_index])
+                was_free = _value_at(free.time, free.value, since, n_nodes)
                 rest.value[last] = was_free - count
                 n_rest = _put(rest.time, rest.value, n_rest, end_s, was_free, False)
-                return _finish_plan(plan, n_own, rest, n_rest, end_s, finish_s)
+                return _finish_plan(plan, n_own_steps, rest, n_rest, end_s, finish_s)
             work -= does
-            if i > last:
+            if step_index > last:
                 rest.value[last] -= count
-        last = i
+        last = step_index
     since, count = rest.time[last], levels.counts[last_level]
-    n_own = _put(plan.time, plan.value, n_own, since, count, True)
+    n_own_steps = _put(plan.time, plan.value, n_own_steps, since, count, True)
     finish_s = float(math.ceil(since + work / levels.rates[last_level]))
     end_s = now_s + _slots_up(finish_s - now_s, window.slot_s)
-    rest.value[last] = total - count
-    n_rest = _put(rest.time, rest.value, n_rest, end_s, total, True)
-    return _finish_plan(plan, n_own, rest, n_rest, end_s, finish_s)
+    rest.value[last] = n_nodes - count
+    n_rest = _put(rest.time, rest.value, n_rest, end_s, n_nodes, True)
+    return _finish_plan(plan, n_own_steps, rest, n_rest, end_s, finish_s)

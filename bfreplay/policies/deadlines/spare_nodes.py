@@ -57,30 +57,30 @@ class PlannedJob:
 @compiled
 def node_time(nodes: Steps, end_s: float) -> float:
     """Node seconds of a plan up to the end of its last slot."""
-    total = 0.0
+    n_nodes = 0.0
     for i in range(nodes.time.size - 1):
-        total += nodes.value[i] * (nodes.time[i + 1] - nodes.time[i])
-    return total + float(nodes.value[-1] * (end_s - nodes.time[-1]))
+        n_nodes += nodes.value[i] * (nodes.time[i + 1] - nodes.time[i])
+    return n_nodes + float(nodes.value[-1] * (end_s - nodes.time[-1]))
 
 
 @compiled
-def free_without(free: Steps, nodes: Steps, end_s: float, total: float) -> Steps:
+def free_without(free: Steps, nodes: Steps, end_s: float, n_nodes: float) -> Steps:
     """Return the free nodes without a plan."""
     room = free.time.size + nodes.time.size + 1
     times, values = np.empty(room), np.empty(room)
-    n_steps = free.time.size
-    times[:n_steps] = free.time
-    values[:n_steps] = free.value
-    n_steps = _put(times, values, n_steps, end_s, _value_at(times[:n_steps], values[:n_steps], end_s, total), False)
+    size = free.time.size
+    times[:size] = free.time
+    values[:size] = free.value
+    size = _put(times, values, size, end_s, _value_at(times[:size], values[:size], end_s, n_nodes), False)
     nodes_before = 0.0
     for j in range(nodes.time.size):
         since = nodes.time[j]
-        n_steps = _put(times, values, n_steps, since, _value_at(times[:n_steps], values[:n_steps], since, total), False)
-        for i in range(n_steps):
+        size = _put(times, values, size, since, _value_at(times[:size], values[:size], since, n_nodes), False)
+        for i in range(size):
             if since <= times[i] < end_s:
                 values[i] += nodes.value[j] - nodes_before
         nodes_before = nodes.value[j]
-    return _without_repeats(times, values, n_steps)
+    return _without_repeats(times, values, size)
 
 
 class _Jobs(NamedTuple):
@@ -100,14 +100,14 @@ class _Jobs(NamedTuple):
 
 
 @compiled
-def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
+def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, n_nodes: float) -> Plan:
     """Return the plan of a job with the next higher count for now."""
     n_steps = jobs.n_steps[j]
     nodes = Steps(jobs.time[j][:n_steps], jobs.value[j][:n_steps])
-    without = free_without(free, nodes, jobs.end_s[j], total)
+    without = free_without(free, nodes, jobs.end_s[j], n_nodes)
     counts = jobs.counts[jobs.offset[j] : jobs.offset[j + 1]]
     rates = jobs.rates[jobs.offset[j] : jobs.offset[j + 1]]
-    return minimum_share(without, jobs.deadline_s[j], slot_s, jobs.work[j], counts, rates, total, jobs.level[j] + 1)
+    return minimum_share(without, jobs.deadline_s[j], slot_s, jobs.work[j], counts, rates, n_nodes, jobs.level[j] + 1)
 
 
 @compiled
@@ -121,7 +121,7 @@ def _count_added(jobs: _Jobs, j: int) -> float:
 
 
 @compiled
-def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth_first: bool) -> float:
+def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, n_nodes: float, growth_first: bool) -> float:
     """Return the score of a job; the job with the largest one is next."""
     n_added = _count_added(jobs, j)
     if n_added > free.value[0]:
@@ -129,7 +129,7 @@ def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth
     is_first = jobs.level[j] < 0
     if is_first and growth_first:
         return np.inf
-    plan = _plan_with_more(jobs, j, free, slot_s, total)
+    plan = _plan_with_more(jobs, j, free, slot_s, n_nodes)
     if not growth_first and plan.finish_s > jobs.deadline_s[j] and jobs.finish_s[j] <= jobs.deadline_s[j]:
         return -np.inf
     if is_first:
@@ -167,7 +167,7 @@ def _with_room(jobs: _Jobs, width: int) -> _Jobs:
 
 @compiled
 def _share_spare(
-    jobs: _Jobs, free: Steps, slot_s: float, total: float, growth_first: bool
+    jobs: _Jobs, free: Steps, slot_s: float, n_nodes: float, growth_first: bool
 ) -> tuple[_Jobs, NDArray[np.int64], NDArray[np.int64], Floats, Steps]:
     """Apply ``share_spare`` to arrays; return jobs, order, the job that gained each time and its ends, free nodes."""
     n_jobs = jobs.level.size
@@ -179,7 +179,7 @@ def _share_spare(
     while free.value[0] > 0:
         for j in range(n_jobs):
             if _count_added(jobs, j) < np.inf:
-                scores[j] = _score(jobs, j, free, slot_s, total, growth_first)
+                scores[j] = _score(jobs, j, free, slot_s, n_nodes, growth_first)
         order = order[np.argsort(-scores[order], kind="mergesort")]
         best = -1
         for k in range(n_jobs):
@@ -188,7 +188,7 @@ def _share_spare(
                 break
         if best < 0:
             break
-        plan = _plan_with_more(jobs, best, free, slot_s, total)
+        plan = _plan_with_more(jobs, best, free, slot_s, n_nodes)
         jobs.level[best] += 1
         n_steps = plan.nodes.time.size
         if n_steps > jobs.time.shape[1]:
@@ -233,7 +233,7 @@ def share_spare(
     jobs: Sequence[PlannedJob],
     free: Steps,
     slot_s: float,
-    total: float,
+    n_nodes: float,
     *,
     largest_growth_first: bool = False,
     gained: Callable[[PlannedJob, float, float], None] | None = None,
@@ -246,7 +246,7 @@ def share_spare(
         The jobs; ties go to those that come first.
     free
         Free nodes, the plans of ``jobs`` taken off.
-    slot_s, total
+    slot_s, n_nodes
         As ``minimum_share`` takes them.
     largest_growth_first
         The job whose node time grows most per added node comes first, in time or not, as in the published program;
@@ -265,7 +265,7 @@ def share_spare(
     if not jobs:
         return [], free
     arrays = _arrays_of(jobs, free)
-    arrays, order, gainers, ends, free = _share_spare(arrays, free, slot_s, total, largest_growth_first)
+    arrays, order, gainers, ends, free = _share_spare(arrays, free, slot_s, n_nodes, largest_growth_first)
     for row in dict.fromkeys(gainers.tolist()):
         n_steps = arrays.n_steps[row]
         nodes = Steps(arrays.time[row, :n_steps].copy(), arrays.value[row, :n_steps].copy())
