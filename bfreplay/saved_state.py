@@ -74,7 +74,7 @@ class State(NamedTuple):
     arrays: list[NDArray[Any]]
 
 
-def constructed(thing: object) -> dict[str, str]:
+def classes_inside(thing: object) -> dict[str, str]:
     """Return the class of every object that a new one holds, by the attributes that lead to it, for ``save_state``."""
     classes: dict[str, str] = {}
     visited: set[int] = set()
@@ -96,7 +96,7 @@ def save_state(thing: object, in_place: Mapping[str, str]) -> State:
     Parameters
     ----------
     in_place
-        What ``constructed`` returned of ``thing`` when it was new, or returns of another new one: where objects of
+        What ``classes_inside`` returned of ``thing`` when it was new, or returns of another new one: where objects of
         classes that are not ``restorable`` can be restored.
 
     Raises
@@ -143,7 +143,7 @@ class _Saver:
         if isinstance(value, np.generic):
             return {"is": "scalar", "at": self._keep(np.asarray(value))}
         if isinstance(value, Enum):
-            return {"is": "enum", "class": _declared(kind, path), "of": value.value}
+            return {"is": "enum", "class": _restorable_name(kind, path), "of": value.value}
         if kind is bytes:
             return {"is": "bytes", "at": self._keep(np.frombuffer(value, np.uint8))}
         if kind is range:
@@ -153,7 +153,7 @@ class _Saver:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             fields = zip(value._fields, value, strict=True)
             nodes = [self.node(item, f"{path}.{name}") for name, item in fields]
-            return {"is": "fields", "class": _declared(kind, path), "of": nodes}
+            return {"is": "fields", "class": _restorable_name(kind, path), "of": nodes}
         number = self._number.get(id(value))
         if number is not None:
             return {"no": number}
@@ -192,7 +192,7 @@ class _Saver:
             raise UnsavedError(_refusal(path, value))
         name = _name(kind)
         if self._in_place.get(path) != name:
-            name = _declared(kind, path)
+            name = _restorable_name(kind, path)
         if has_own:
             return {"is": "own", "no": no, "class": name, "of": self.node(value.save_state(), f"{path}.save_state()")}
         nodes = {name: self.node(part, f"{path}.{name}") for name, part in _attributes(value).items()}
@@ -320,7 +320,7 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _declared(kind: type, path: str) -> str:
+def _restorable_name(kind: type, path: str) -> str:
     """Return the name of a class of which the state makes an object."""
     name = _name(kind)
     if _RESTORABLE.get(name) is not kind:

@@ -144,14 +144,14 @@ def _finite(numbers: ArrayLike) -> Floats:
     if isinstance(numbers, Expression):
         raise InputError("two expressions are multiplied or divided", expected="numbers as a factor")
     try:
-        found = np.asarray(numbers, dtype=np.float64)
+        array = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
-        found = None
-    if found is None or numbers is None:
+        array = None
+    if array is None or numbers is None:
         raise InputError("this is neither an expression nor numbers", value=numbers, expected="x, 2 * x, an array")
-    if not np.isfinite(found).all():
+    if not np.isfinite(array).all():
         raise InputError("a number is not finite", value=numbers, fix="np.where(allowed, value, 0) for value")
-    return found
+    return array
 
 
 def _common_shape(one: tuple[int, ...], two: tuple[int, ...]) -> tuple[int, ...]:

@@ -39,10 +39,10 @@ def answer_of(policy: Policy, state: PolicyState) -> Decision:
             f"({state.n_jobs} jobs, {state.n_idle} idle nodes): {one_line(error)}",
             expected="decide(self, state), which returns a bfreplay.Decision",
         ) from error
-    return checked_answer(policy, answer)
+    return require_decision(policy, answer)
 
 
-def checked_answer(policy: Policy, answer: object) -> Decision:
+def require_decision(policy: Policy, answer: object) -> Decision:
     """Return ``answer`` if it is a decision with parts of the right types.
 
     Raises

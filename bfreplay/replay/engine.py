@@ -204,7 +204,7 @@ class Engine:
         """Go on from a state that was restored: what the log had until then is skipped when it is read again."""
         self.timeline = Timeline(self.reached_us)
         if self._note_departure is not None:
-            for number in self.feed.departed:
+            for number in self.feed.departures:
                 self._note_departure(number)
 
     def _next_instant(self) -> int:
@@ -401,7 +401,7 @@ class Engine:
                 progress = self._progress(stop.record)
                 self.outcomes.leave(stop.record, stop.ending, now_us)
             else:
-                self.outcomes.never_admitted(stop.job, now_us, stop.ending)
+                self.outcomes.note_not_admitted(stop.job, now_us, stop.ending)
             self._record_report(now_us, name, progress, None, stop.ending)
         return trigger
 
@@ -558,8 +558,8 @@ class Engine:
         self.outcomes.is_over = not self.feed.may_go_on
         for record in self.feed.paused.values():
             self.outcomes.interrupt(record, end_us, is_paused=True)
-        for job_index in self.feed.never_admitted():
-            self.outcomes.never_admitted(job_index, end_us)
+        for job_index in self.feed.waiting_jobs():
+            self.outcomes.note_not_admitted(job_index, end_us)
         totals = self.outcomes.totals
         ledger = Ledger(
             idle_node_us=idle_node_us,

@@ -106,7 +106,7 @@ class Feed:
             self.model_names.append(model)
         return self._models[model]
 
-    def never_admitted(self) -> list[int]:
+    def waiting_jobs(self) -> list[int]:
         """Return the jobs that were never admitted."""
         return sorted(self._queued - self._paused.keys())
 
@@ -116,7 +116,7 @@ class Feed:
         return self._paused
 
     @property
-    def departed(self) -> list[int]:
+    def departures(self) -> list[int]:
         """Jobs that have left for good."""
         return sorted(self._gone)
 

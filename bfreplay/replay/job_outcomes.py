@@ -146,7 +146,7 @@ class JobOutcomes:
         """Note that the window ends while a job is active, or paused."""
         self._enter(record, "paused" if is_paused else "running" if record["rate"] > 0 else "waiting", end_us)
 
-    def never_admitted(self, job_index: int, now_us: int, ending: Ending | None = None) -> None:
+    def note_not_admitted(self, job_index: int, now_us: int, ending: Ending | None = None) -> None:
         """Note that the window ends, or the source withdraws the job, before it was admitted."""
         job = self._jobs[job_index]
         waiting = "queued" if job.submit_us <= now_us else "not_submitted"

@@ -190,7 +190,7 @@ class BackendContract:
     @pytest.mark.parametrize("case", SOLVABLE)
     def test_it_finds_the_optimum(self, case: str, worker: IsolatedBackend, instance: Backend) -> None:
         solvable = SOLVABLE[case]
-        answer = checked_answer(worker, instance, solvable.model)
+        answer = answer_to_check(worker, instance, solvable.model)
         if answer is not None:
             assert answer.solver_status is SolverStatus.OPTIMAL, answer.message
             assert answer.objective == pytest.approx(solvable.optimum, rel=1e-7)
@@ -203,13 +203,13 @@ class BackendContract:
     def test_it_calls_an_infeasible_model_infeasible(
         self, case: str, worker: IsolatedBackend, instance: Backend
     ) -> None:
-        answer = checked_answer(worker, instance, INFEASIBLE[case])
+        answer = answer_to_check(worker, instance, INFEASIBLE[case])
         if answer is not None:
             assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
 
     @pytest.mark.parametrize("case", UNBOUNDED)
     def test_it_calls_an_unbounded_model_unbounded(self, case: str, worker: IsolatedBackend, instance: Backend) -> None:
-        answer = checked_answer(worker, instance, UNBOUNDED[case])
+        answer = answer_to_check(worker, instance, UNBOUNDED[case])
         if answer is not None:
             assert answer.solver_status is SolverStatus.UNBOUNDED, answer.message
 
@@ -302,12 +302,12 @@ def must_solve(
     worker: IsolatedBackend, instance: Backend, model: LinearModel, options: SolveOptions = OPTIONS
 ) -> BackendAnswer:
     """Return its answer to a model that it may not refuse."""
-    answer = checked_answer(worker, instance, model, options)
+    answer = answer_to_check(worker, instance, model, options)
     assert answer is not None
     return answer
 
 
-def checked_answer(
+def answer_to_check(
     worker: IsolatedBackend, instance: Backend, model: LinearModel, options: SolveOptions = OPTIONS
 ) -> BackendAnswer | None:
     """Return its answer after the checks for every answer; ``None`` for a refusal that is allowed."""

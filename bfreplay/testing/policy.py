@@ -17,7 +17,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.replay.decision_checks import checked_answer, decision_fault
+from bfreplay.replay.decision_checks import decision_fault, require_decision
 from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
@@ -165,7 +165,7 @@ def _random_holdings(
 
 
 def colocation() -> Colocation:
-    """Return rates of pairs: 0.6 of the rates of ``placed_jobs`` alone; two large jobs cannot share."""
+    """Return rates of pairs: 0.6 of the rates of ``jobs_by_type`` alone; two large jobs cannot share."""
     together = {}
     for first, model in enumerate(_MODELS):
         for second, other_model in enumerate(_MODELS[: first + 1]):
@@ -181,7 +181,7 @@ def _rate(model: int, node_type: str, n_nodes: int) -> float:
     return float((1 + model) * (4.0, 2.0, 1.0)[TYPES.index(node_type)] * n_nodes**0.9)
 
 
-def placed_jobs(widest: int = WIDEST) -> JobSet:
+def jobs_by_type(widest: int = WIDEST) -> JobSet:
     """Return six jobs of one to four nodes, at most ``widest``; one runs on a single type."""
     jobs = []
     for index in range(6):
@@ -247,7 +247,7 @@ class PolicyContract:
 
     def test_its_counts_are_allowed(self) -> None:
         for policy, state in self._states_with_policy():
-            decision = checked_answer(policy, policy.decide(state))
+            decision = require_decision(policy, policy.decide(state))
             assert isinstance(decision.counts, np.ndarray)
             assert not decision_fault(decision, state)
             names_no_time = decision.round is None or decision.round.until_us is None
@@ -266,7 +266,7 @@ class PolicyContract:
 
     @pytest.mark.parametrize("semantics", list(Semantics))
     def test_a_replay_with_it_closes_its_ledger_and_repeats(self, semantics: Semantics) -> None:
-        events, jobs, in_rounds = self._replayed(semantics)
+        events, jobs, in_rounds = self._replay_case(semantics)
         settings = ReplaySettings(max_parallel=3, semantics=semantics)
         if in_rounds and semantics is Semantics.PUBLISHED:
             with pytest.raises(InputError, match="decides in rounds"):
@@ -278,11 +278,11 @@ class PolicyContract:
         assert first["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 
     def test_its_state_can_be_saved_and_restored_between_any_two_decisions(self) -> None:
-        events, jobs, _ = self._replayed(Semantics.CONTINUOUS)
+        events, jobs, _ = self._replay_case(Semantics.CONTINUOUS)
         settings, run_settings = ReplaySettings(max_parallel=3), RunSettings(efficiency=False, bound=False)
         check_resumes(lambda: ReplaySession(events, jobs, self.make(), settings, run_settings))
 
-    def _replayed(self, semantics: Semantics) -> tuple[NodeEvents, JobSet, bool]:
+    def _replay_case(self, semantics: Semantics) -> tuple[NodeEvents, JobSet, bool]:
         """Return a log and jobs to replay, and whether the policy decides in rounds."""
         policy = self.make()
         places = _places(policy) and semantics is Semantics.CONTINUOUS  # the published clock knows one type
@@ -290,7 +290,7 @@ class PolicyContract:
         policy.close()
         if places:
             node_types = [TYPES[0]] * 4 + [TYPES[1]] * 4 + [TYPES[2]] * 2
-            return toggling_log(10, 40, 3_600, node_types=node_types), placed_jobs(self.widest), in_rounds
+            return toggling_log(10, 40, 3_600, node_types=node_types), jobs_by_type(self.widest), in_rounds
         return toggling_log(8, 60, 3_600), _jobs(), in_rounds
 
     def _states_with_policy(self) -> Iterator[tuple[Policy, PolicyState]]:

@@ -141,19 +141,19 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
         ratio = np.inf
         for i in range(size):
             direction[i] = 0.0
-            for choice in range(size):
-                direction[i] += inverse[i, choice] * column[choice]
+            for entry in range(size):
+                direction[i] += inverse[i, entry] * column[entry]
             if direction[i] > _NO_PIVOT and level[i] / direction[i] < ratio:
                 ratio = level[i] / direction[i]
                 leaving = i
         if leaving < 0:
             break
-        for choice in range(size):
-            inverse[leaving, choice] /= direction[leaving]
+        for entry in range(size):
+            inverse[leaving, entry] /= direction[leaving]
         for i in range(size):
             if i != leaving:
-                for choice in range(size):
-                    inverse[i, choice] -= direction[i] * inverse[leaving, choice]
+                for entry in range(size):
+                    inverse[i, entry] -= direction[i] * inverse[leaving, entry]
                 level[i] = max(level[i] - direction[i] * ratio, 0.0)
         level[leaving] = ratio
         cost[leaving] = column_cost

@@ -57,10 +57,10 @@ class PlannedJob:
 @compiled
 def node_time(nodes: Steps, end_s: float) -> float:
     """Node seconds of a plan up to the end of its last slot."""
-    n_nodes = 0.0
+    node_seconds = 0.0
     for i in range(nodes.time.size - 1):
-        n_nodes += nodes.value[i] * (nodes.time[i + 1] - nodes.time[i])
-    return n_nodes + float(nodes.value[-1] * (end_s - nodes.time[-1]))
+        node_seconds += nodes.value[i] * (nodes.time[i + 1] - nodes.time[i])
+    return node_seconds + float(nodes.value[-1] * (end_s - nodes.time[-1]))
 
 
 @compiled
