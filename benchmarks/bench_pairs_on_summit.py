@@ -20,7 +20,7 @@ from bfreplay import JobSet, NodeEvents, load_events, load_jobs, replay_log
 from bfreplay.milp import AllocationProblem, ExactSolver, MilpSolver, Quality, Solution
 from bfreplay.milp.backends import BACKENDS, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
-from bfreplay.milp.pairing import pairing_fault
+from bfreplay.milp.milp_solver import pairing_fault
 from bfreplay.milp.solver import Solver
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings

@@ -54,18 +54,18 @@ def compiled(function: F, is_inlined: bool = False) -> F:
     """
     if _NUMBA is None:
         return function
-    jitted: Any
+    dispatcher: Any
     try:
-        jitted = _NUMBA.njit(cache=True, fastmath=False, forceinline=is_inlined)(function)
+        dispatcher = _NUMBA.njit(cache=True, fastmath=False, forceinline=is_inlined)(function)
     except RuntimeError:  # no writable folder: compile in each process
         return _NUMBA.njit(cache=False, fastmath=False, forceinline=is_inlined)(function)  # type: ignore[no-any-return]
-    cache: Any = getattr(jitted, "_cache", None)
+    cache: Any = getattr(dispatcher, "_cache", None)
     file: Any = getattr(cache, "_cache_file", None)
     if hasattr(file, "_version"):
         file._version = (file._version, _DIGEST)
     if hasattr(cache, "_load_overload") and hasattr(_RUNTIME, "initialize"):
         cache.load_overload = partial(_load_from_disk, cache.load_overload, cache._load_overload)
-    return jitted  # type: ignore[no-any-return]
+    return dispatcher  # type: ignore[no-any-return]
 
 
 _RUNTIME: Any = getattr(importlib.import_module("numba.core.runtime"), "rtsys", None) if IS_COMPILED else None
@@ -93,11 +93,11 @@ def _load_from_disk(load: Callable[..., Any], load_only: Callable[..., Any], sig
     """
     try:
         _RUNTIME.initialize(target)
-        loaded = load_only(signature, target)
-        found = load(signature, target) if loaded is None else loaded
-        while found is None and _notice:
+        machine_code = load_only(signature, target)
+        dispatched = load(signature, target) if machine_code is None else machine_code
+        while dispatched is None and _notice:
             _notice.pop()()
-        return found
+        return dispatched
     except _UNREADABLE as error:
         _warn_unreadable(f"{type(error).__name__}: {error}")
     try:
@@ -120,9 +120,9 @@ def notice_of_compiling(show: Callable[[], None]) -> Iterator[None]:
 
 
 @cache  # once for each reason
-def _warn_unreadable(why: str) -> None:
+def _warn_unreadable(reason: str) -> None:
     warnings.warn(
-        f"a compiled loop on disk cannot be read ({why}); it is read by numba's own way, or compiled anew. "
+        f"a compiled loop on disk cannot be read ({reason}); it is read by numba's own way, or compiled anew. "
         "If this repeats, delete the folder NUMBA_CACHE_DIR, or the __pycache__ folders of bfreplay",
         RuntimeWarning,
         stacklevel=2,
@@ -134,7 +134,7 @@ def compiled_inline(function: F) -> F:
     return compiled(function, is_inlined=True)
 
 
-def compiled_within(function: F) -> F:
+def callable_when_compiled(function: F) -> F:
     """Let compiled functions call ``function``, which stays plain Python for every other caller.
 
     Meant for small rules that compiled loops apply to numbers and other code to whole arrays.
@@ -155,5 +155,5 @@ def zero_records(kind: type[T], n: int) -> Sequence[T]:
 
 @cache  # reading type hints is slow
 def _record_of(kind: type[Any]) -> np.dtype[Any]:
-    fields = [(name, np.dtype(of)) for name, of in get_type_hints(kind).items()]
+    fields = [(name, np.dtype(field_type)) for name, field_type in get_type_hints(kind).items()]
     return np.dtype((np.record, fields))

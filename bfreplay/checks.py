@@ -145,39 +145,39 @@ def is_name(value: object) -> bool:
     return value == value.strip() and value.isprintable()
 
 
-def name(what: str, value: object, column: str, file: Path | None = None) -> str:
+def name(title: str, value: object, column: str, file: Path | None = None) -> str:
     """Return a name that ``is_name`` accepts; InputError for anything else."""
     if not is_name(value):
-        raise unusable_name(what, value, column, file)
+        raise unusable_name(title, value, column, file)
     return str(value)
 
 
-def no_formula(what: str, name: str, file: Path) -> None:
+def no_formula(title: str, name: str, file: Path) -> None:
     """Raise ``InputError`` for a name that a spreadsheet would run as a formula when it opens a CSV file."""
     if name[:1] in ("=", "+", "-", "@"):
         raise InputError(
-            f"a {what} name cannot be written as CSV: a spreadsheet would run it as a formula",
+            f"a {title} name cannot be written as CSV: a spreadsheet would run it as a formula",
             file=file,
-            column=what,
+            column=title,
             value=name,
             expected="a name that does not begin with = + - or @",
-            fix=f"rename the {what}" + (", or write Parquet" if what == "node" else ""),
+            fix=f"rename the {title}" + (", or write Parquet" if title == "node" else ""),
         )
 
 
 def unusable_name(
-    what: str, value: object, column: str, file: Path | None = None, row: int | None = None
+    title: str, value: object, column: str, file: Path | None = None, row: int | None = None
 ) -> InputError:
-    """Return the error for a name that ``is_name`` refuses; ``what`` is the named thing: node, job."""
-    fault, fix = "it has a control character or another that no terminal shows", f"rename the {what}"
+    """Return the error for a name that ``is_name`` refuses; ``title`` is the named thing: node, job."""
+    fault, fix = "it has a control character or another that no terminal shows", f"rename the {title}"
     if not isinstance(value, str) or not value:
-        fault, fix = "it is no text, or empty", f"give the {what} a name"
+        fault, fix = "it is no text, or empty", f"give the {title} a name"
     elif len(value) > LONGEST_NAME:
         fault = f"it has {len(value):,} characters"
     elif value.strip().isprintable():
         fault, fix = "it has spaces around it", "remove the spaces"
     return InputError(
-        f"a {what} name is unusable: {fault}",
+        f"a {title} name is unusable: {fault}",
         file=file,
         row=row,
         column=column,
@@ -213,12 +213,12 @@ def truth(key: str, value: object) -> bool:
     return value
 
 
-def known_keys(given: Iterable[str], known: Sequence[str], what: str, kind: str = "key") -> None:
-    """Raise ``InputError``, with the nearest known key, for a key that ``what`` does not have; ``kind`` is its word."""
+def known_keys(given: Iterable[str], known: Sequence[str], owner: str, kind: str = "key") -> None:
+    """Raise ``InputError``, with the nearest known key, for a key that ``owner`` lacks; ``kind`` is its word."""
     for key in given:
         if key not in known:
             raise InputError(
-                f"{what} has no {kind} {key!r}",
+                f"{owner} has no {kind} {key!r}",
                 column=key if kind == "key" else None,
                 value=key,
                 expected=", ".join(known) or f"no {kind}s",
@@ -226,13 +226,13 @@ def known_keys(given: Iterable[str], known: Sequence[str], what: str, kind: str 
             )
 
 
-def belongs(key: str, value: object, setting: str, *, wanted: bool) -> None:
+def belongs(key: str, value: object, setting: str, *, is_needed: bool) -> None:
     """Raise ``InputError`` for a missing key that ``setting`` needs, or a given key that only ``setting`` reads."""
-    if wanted and value is None:
+    if is_needed and value is None:
         raise InputError(
             f"{key} is missing: {setting} needs it", column=key, value=None, expected="a number", fix=f"add {key} = ..."
         )
-    if not wanted and value is not None:
+    if not is_needed and value is not None:
         raise InputError(
             f"{key} has no effect without {setting}",
             column=key,
@@ -246,9 +246,9 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | Non
     """Return the known name nearest to a misspelt one, ignoring case and surrounding spaces; ``a-007`` for ``a-7``."""
     if len(name) > LONGEST_NAME:
         return None
-    names, wanted = list(known), name.strip().lower()
-    same = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(wanted)]
-    near = same or difflib.get_close_matches(wanted, names, n=1, cutoff=cutoff)
+    names, target = list(known), name.strip().lower()
+    same = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(target)]
+    near = same or difflib.get_close_matches(target, names, n=1, cutoff=cutoff)
     return near[0] if near else None
 
 
@@ -270,8 +270,8 @@ def length_of_time(column: str, value: object, least: float = 1e-6) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)
     else:
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", str(value), re.ASCII)
-        seconds = -1.0 if found is None else float(found[1]) * _UNITS[found[2] or "s"]
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", str(value), re.ASCII)
+        seconds = -1.0 if match is None else float(match[1]) * _UNITS[match[2] or "s"]
     if not least <= seconds < 1e9:
         raise InputError(
             f"{column} is no length of time",

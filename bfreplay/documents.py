@@ -139,9 +139,9 @@ def pick(item: object, *names: str) -> dict[str, Json]:
 def printable_json(value: Any) -> Any:
     """Return a JSON value whose texts and keys have control characters and lone surrogates as escapes."""
     if isinstance(value, list):
-        return [printable_json(each) for each in value]
+        return [printable_json(element) for element in value]
     if isinstance(value, dict):
-        return {printable(key): printable_json(each) for key, each in value.items()}
+        return {printable(key): printable_json(element) for key, element in value.items()}
     return printable(value) if isinstance(value, str) else value
 
 
@@ -180,10 +180,10 @@ def endless_line(
 
 def not_utf8(file: Path) -> InputError:
     """Return the error for a text file that is not UTF-8, with the first bad line."""
-    opened: Callable[..., Any] = gzip.open if file.suffix.lower() == ".gz" else open
+    opener: Callable[..., Any] = gzip.open if file.suffix.lower() == ".gz" else open
     number, line = 0, b""
     try:
-        with opened(file, "rb") as stream:
+        with opener(file, "rb") as stream:
             kind = other_kind(stream.peek(_START_BYTES))
             if kind is not None and kind[0] != UTF16:
                 return InputError(f"this is {kind[0]}", file=file, expected="UTF-8 text", fix=kind[1])
@@ -236,9 +236,9 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
     """Return the kind of an unreadable file from its first bytes, and the fix; ``None`` for any other file."""
     if start.startswith(_ZIP_MAGIC):
         return _SPREADSHEET if any(sign in start for sign in _SPREADSHEET_SIGNS) else (ZIP, _UNPACK)
-    for signature, what, fix in _OTHER_KINDS:
+    for signature, kind, fix in _OTHER_KINDS:
         if start.startswith(signature):
-            return what, fix
+            return kind, fix
     even, odd = start[:100:2], start[1:100:2]
     for letters, zeros, name in ((even, odd, "UTF-16LE"), (odd, even, "UTF-16BE")):
         if len(zeros) > 1 and all(letters) and not any(zeros):
@@ -261,15 +261,15 @@ _TOML_KINDS = (
 """Keys at the top level that tell a kind of TOML file, its name, and its command."""
 
 
-def refuse_other_toml(tables: Mapping[str, object], file: str | Path, own: str) -> None:
-    """Raise ``InputError`` for a TOML file that is not ``own``: ``"a campaign"``, ``"a sweep"`` or ``"a job set"``."""
-    if any(kind == own and not keys.isdisjoint(tables) for keys, kind, _ in _TOML_KINDS):
+def refuse_other_toml(tables: Mapping[str, object], file: str | Path, own_kind: str) -> None:
+    """Raise ``InputError`` for TOML that is not ``own_kind``: ``"a campaign"``, ``"a sweep"`` or ``"a job set"``."""
+    if any(kind == own_kind and not keys.isdisjoint(tables) for keys, kind, _ in _TOML_KINDS):
         return
     for keys, kind, command in _TOML_KINDS:
         if not keys.isdisjoint(tables):
             key = next(iter(keys & tables.keys()))
             fix = f"use it so: {command.format(Path(file).name)}"
-            raise InputError(f"this is {kind}, not {own}", file=file, column=key, value=[*tables], fix=fix)
+            raise InputError(f"this is {kind}, not {own_kind}", file=file, column=key, value=[*tables], fix=fix)
 
 
 def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:

@@ -46,12 +46,12 @@ def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]
     """
     for file in files:
         remove_leftovers(file)
-    with _written_whole(files, overwrite) as temporary:
+    with _rename_when_done(files, overwrite) as temporary:
         yield temporary
 
 
 @contextmanager
-def _written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]]:
+def _rename_when_done(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]]:
     for file in files:
         if not _is_folder(file.parent):
             raise InputError(
@@ -93,7 +93,7 @@ def write_whole(file: Path, text: str) -> None:
 
     Does not look for leftovers, which the maker of a folder of results removes once for its many files.
     """
-    with _written_whole([file], overwrite=True) as (part,):
+    with _rename_when_done([file], overwrite=True) as (part,):
         part.write_text(text, encoding="utf-8")
 
 
@@ -115,10 +115,10 @@ def temporary_name(name: str, kind: str) -> str:
 
 def _shorten(name: str) -> str:
     """``name``, or the start of a long one with a digest, so that long names with the same start remain distinct."""
-    encoded = os.fsencode(name)
-    if len(encoded) <= _LONGEST_NAME:
+    name_bytes = os.fsencode(name)
+    if len(name_bytes) <= _LONGEST_NAME:
         return name
-    return f"{encoded[: _LONGEST_NAME - 9].decode(errors='ignore')}-{hashlib.sha256(encoded).hexdigest()[:8]}"
+    return f"{name_bytes[: _LONGEST_NAME - 9].decode(errors='ignore')}-{hashlib.sha256(name_bytes).hexdigest()[:8]}"
 
 
 def scratch_prefix(purpose: str) -> str:
@@ -144,7 +144,7 @@ def remove_leftovers(target: Path) -> None:
             _remove_leftover(target, target.parent / match[0], *match.groups())
 
 
-def _remove_leftover(target: Path, path: Path, kind: str, machine: str, process: str | None, started: str) -> None:
+def _remove_leftover(target: Path, path: Path, kind: str, machine: str, process: str | None, start_ticks: str) -> None:
     if path.lstat().st_uid != os.geteuid():
         return
     if machine != _machine() or process is None:
@@ -154,7 +154,7 @@ def _remove_leftover(target: Path, path: Path, kind: str, machine: str, process:
             path,
             "move what is in it back" if kind == "replaced" else "remove it",
         )
-    elif not _is_alive(int(process), int(started)):
+    elif not _is_alive(int(process), int(start_ticks)):
         if (path / target.name).is_dir() and not target.exists():  # killed between the two renames
             (path / target.name).rename(target)
             _LOG.warning("Note: %s was restored: a killed process had moved it aside.", target)
@@ -168,14 +168,14 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _is_alive(process: int, started: int) -> bool:
+def _is_alive(process: int, start_ticks: int) -> bool:
     """Return whether a process of this machine still runs; the start time tells it from a later one."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, PermissionError):  # a process of another user did not write our file
         return False
-    state, begun = _state_and_start(process)
-    return state not in ("Z", "X") and begun == started
+    state, begin_ticks = _state_and_start(process)
+    return state not in ("Z", "X") and begin_ticks == start_ticks
 
 
 def _state_and_start(process: int) -> tuple[str, int]:
@@ -203,7 +203,7 @@ def make_folder(folder: Path) -> list[Path]:
     OSError
         It cannot be made; no new folder is left.
     """
-    fresh = list(takewhile(lambda each: not each.exists(), (folder, *folder.parents)))
+    fresh = list(takewhile(lambda parent: not parent.exists(), (folder, *folder.parents)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

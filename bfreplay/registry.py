@@ -102,9 +102,9 @@ class Registry:
         InputError
             The name is unknown; the message lists the known ones.
         """
-        registered = self._location_of(name)
-        if registered is not None:
-            return registered
+        known_location = self._location_of(name)
+        if known_location is not None:
+            return known_location
         if ":" in name:
             return name
         raise unknown_name(self.kind, name, self.names(), self.form)
@@ -115,14 +115,14 @@ class Registry:
     def refuse_code(self, name: str, column: str | None = None) -> None:
         """Raise ``InputError`` if ``name``, read from a file, is code to import."""
         if ":" in name and self._location_of(name) is None:
-            raise refused_code_error(f"the {self.kind} {name!r}", name, column)
+            raise code_refusal(f"the {self.kind} {name!r}", name, column)
 
     def find(self, name: str, form: str, *, allow_code: bool) -> Any:
         """Import anything by ``name``; arguments and errors as for ``load`` and ``import_code``."""
-        registered, what = self._location_of(name), f"the {self.kind} {name!r}"
-        if registered is not None:
-            return _import_location(registered, what, form)
-        return import_code(self.location(name), what, form, allow_code=allow_code)
+        known_location, title = self._location_of(name), f"the {self.kind} {name!r}"
+        if known_location is not None:
+            return _import_location(known_location, title, form)
+        return import_code(self.location(name), title, form, allow_code=allow_code)
 
     def load(self, name: str, *, allow_code: bool) -> Any:
         """Import the class behind ``name``, or the function where functions are accepted.
@@ -139,20 +139,20 @@ class Registry:
         InputError
             The name is unknown, may not or cannot be imported, or is of another kind.
         """
-        location, found = self.location(name), self.find(name, self.form, allow_code=allow_code)
-        if not isinstance(found, type):
-            if self.takes_functions and callable(found):
-                return found
-            what = "neither a function nor a class" if self.takes_functions else "no class"
-            raise InputError(f"the {self.kind} {name!r} is {what}", value=location, expected=self.form)
-        missing = [attribute for attribute in self.needs if not hasattr(found, attribute)]
+        location, thing = self.location(name), self.find(name, self.form, allow_code=allow_code)
+        if not isinstance(thing, type):
+            if self.takes_functions and callable(thing):
+                return thing
+            fault = "neither a function nor a class" if self.takes_functions else "no class"
+            raise InputError(f"the {self.kind} {name!r} is {fault}", value=location, expected=self.form)
+        missing = [attribute for attribute in self.needs if not hasattr(thing, attribute)]
         if missing:
             raise InputError(
                 f"{location} is no {self.kind}: it has no {', '.join(missing)}",
                 value=location,
                 expected=f"a class with {', '.join(self.needs)}",
             )
-        return found
+        return thing
 
     def make(self, name: str, *, allow_code: bool) -> Any:
         """Import the class behind ``name`` and call it without arguments; ``allow_code`` as for ``load``.
@@ -199,14 +199,14 @@ def import_code(location: str, what: str, form: str, column: str | None = None, 
         It may not or cannot be imported, or is misspelt.
     """
     if not allow_code:
-        raise refused_code_error(what, location, column)
-    here, package = str(Path.cwd()), location.partition(":")[0].partition(".")[0]
-    if package and not {here, package} & {*sys.path, *sys.modules} and find_spec(package) is None:
-        sys.path.append(here)
+        raise code_refusal(what, location, column)
+    folder, package = str(Path.cwd()), location.partition(":")[0].partition(".")[0]
+    if package and not {folder, package} & {*sys.path, *sys.modules} and find_spec(package) is None:
+        sys.path.append(folder)
     return _import_location(location, what, form, column)
 
 
-def refused_code_error(what: str, location: str, column: str | None) -> InputError:
+def code_refusal(what: str, location: str, column: str | None) -> InputError:
     """Return the error for code that only a file names."""
     return InputError(
         f"{what} is code that only a file names, which is not imported",
@@ -229,9 +229,9 @@ def _import_location(location: str, what: str, form: str, column: str | None = N
             fix="write the module, a colon, and the name in it",
         )
     try:
-        found: Any = importlib.import_module(module_name)
+        thing: Any = importlib.import_module(module_name)
         for part in path.split("."):
-            found = getattr(found, part)
+            thing = getattr(thing, part)
     # user code may raise anything on import, and a script without a __main__ guard exits
     except (Exception, SystemExit) as error:
         raise InputError(
@@ -241,7 +241,7 @@ def _import_location(location: str, what: str, form: str, column: str | None = N
             expected=f"{form}, importable from here",
             fix=_fix_of_import(module_name, error),
         ) from error
-    return found
+    return thing
 
 
 def _fix_of_import(module_name: str, error: BaseException) -> str:
@@ -251,12 +251,12 @@ def _fix_of_import(module_name: str, error: BaseException) -> str:
     module = sys.modules.get(module_name)
     if module is None:
         return "correct this error, which the module raises when it is imported"
-    own = [
+    names = [
         name
-        for name, each in vars(module).items()
-        if callable(each) and name[:1] != "_" and getattr(each, "__module__", "") == module_name
+        for name, value in vars(module).items()
+        if callable(value) and name[:1] != "_" and getattr(value, "__module__", "") == module_name
     ]
-    return f"choose one of its classes and functions: {', '.join(own)}" if own else "the module has no such name"
+    return f"choose one of its classes and functions: {', '.join(names)}" if names else "the module has no such name"
 
 
 def make_from_code(make: Callable[[], _Made], what: str, **details: Any) -> _Made:
@@ -297,8 +297,8 @@ def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "packag
 def _by_family(name: str, names: Sequence[str]) -> list[str]:
     """Return ``gavel.NAME`` for all names of that family; where ``name`` is one of it, the names of that family."""
     family = name.partition(".")[0]
-    own = [name for name in names if name.startswith(f"{family}.")]
-    return own or list(dict.fromkeys(f"{name.partition('.')[0]}.NAME" if "." in name else name for name in names))
+    members = [name for name in names if name.startswith(f"{family}.")]
+    return members or list(dict.fromkeys(f"{name.partition('.')[0]}.NAME" if "." in name else name for name in names))
 
 
 def one_line(error: BaseException) -> str:

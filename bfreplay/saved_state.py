@@ -74,17 +74,17 @@ class State(NamedTuple):
     arrays: list[NDArray[Any]]
 
 
-def constructed(thing: object) -> dict[str, str]:
+def classes_inside(thing: object) -> dict[str, str]:
     """Return the class of every object that a new one holds, by the attributes that lead to it, for ``save_state``."""
     classes: dict[str, str] = {}
-    seen: set[int] = set()
+    visited: set[int] = set()
     waiting = [(type(thing).__name__, thing)]
     while waiting:
-        path, each = waiting.pop()
-        classes[path] = _name(type(each))
-        if id(each) not in seen and _is_transparent(type(each)):
-            seen.add(id(each))
-            waiting += [(f"{path}.{name}", inner) for name, inner in reversed(_attributes(each).items())]
+        path, holder = waiting.pop()
+        classes[path] = _name(type(holder))
+        if id(holder) not in visited and _is_transparent(type(holder)):
+            visited.add(id(holder))
+            waiting += [(f"{path}.{name}", inner) for name, inner in reversed(_attributes(holder).items())]
     return classes
 
 
@@ -96,7 +96,7 @@ def save_state(thing: object, in_place: Mapping[str, str]) -> State:
     Parameters
     ----------
     in_place
-        What ``constructed`` returned of ``thing`` when it was new, or returns of another new one: where objects of
+        What ``classes_inside`` returned of ``thing`` when it was new, or returns of another new one: where objects of
         classes that are not ``restorable`` can be restored.
 
     Raises
@@ -143,17 +143,17 @@ class _Saver:
         if isinstance(value, np.generic):
             return {"is": "scalar", "at": self._keep(np.asarray(value))}
         if isinstance(value, Enum):
-            return {"is": "enum", "class": _declared(kind, path), "of": value.value}
+            return {"is": "enum", "class": _restorable_name(kind, path), "of": value.value}
         if kind is bytes:
             return {"is": "bytes", "at": self._keep(np.frombuffer(value, np.uint8))}
         if kind is range:
             return {"is": "range", "of": [value.start, value.stop, value.step]}
         if kind in (tuple, frozenset):  # immutable: nobody can tell one from its equal
-            return {"is": kind.__name__, "of": [self.node(each, f"{path}[{k}]") for k, each in enumerate(value)]}
+            return {"is": kind.__name__, "of": [self.node(item, f"{path}[{k}]") for k, item in enumerate(value)]}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             fields = zip(value._fields, value, strict=True)
-            of = [self.node(each, f"{path}.{name}") for name, each in fields]
-            return {"is": "fields", "class": _declared(kind, path), "of": of}
+            nodes = [self.node(item, f"{path}.{name}") for name, item in fields]
+            return {"is": "fields", "class": _restorable_name(kind, path), "of": nodes}
         number = self._number.get(id(value))
         if number is not None:
             return {"no": number}
@@ -166,21 +166,21 @@ class _Saver:
             frozen = {} if value.flags.writeable else {"frozen": True}
             return {"is": "array", "no": self._count(value), "at": self._keep(value), **frozen}
         if kind.__name__ in _SEQUENCES and kind is _SEQUENCES[kind.__name__]:
-            no = self._count(value)
-            items = [self.node(each, f"{path}[{k}]") for k, each in enumerate(value)]
-            return {"is": kind.__name__, "no": no, "of": items} | ({"most": value.maxlen} if kind is deque else {})
+            number = self._count(value)
+            items = [self.node(item, f"{path}[{k}]") for k, item in enumerate(value)]
+            return {"is": kind.__name__, "no": number, "of": items} | ({"most": value.maxlen} if kind is deque else {})
         if kind is defaultdict or kind in _MAPPINGS.values():
-            no = self._count(value)
-            items = [[self.node(key, f"{path}[]"), self.node(each, f"{path}[{key!r}]")] for key, each in value.items()]
+            number = self._count(value)
+            items = [[self.node(key, f"{path}[]"), self.node(item, f"{path}[{key!r}]")] for key, item in value.items()]
             if kind is not defaultdict:
-                return {"is": kind.__name__, "no": no, "of": items}
+                return {"is": kind.__name__, "no": number, "of": items}
             factory = getattr(value.default_factory, "__name__", "")
             if _FACTORIES.get(factory) is not value.default_factory:
                 raise UnsavedError(_refusal(path, value))
-            return {"is": "defaultdict", "no": no, "of": items, "factory": factory}
-        for name, known, get, _ in _GENERATORS:
-            if kind is known:
-                return {"is": name, "no": self._count(value), "of": self.node(get(value), path)}
+            return {"is": "defaultdict", "no": number, "of": items, "factory": factory}
+        for name, generator_type, state_of, _ in _GENERATORS:
+            if kind is generator_type:
+                return {"is": name, "no": self._count(value), "of": self.node(state_of(value), path)}
         return self.thing(value, path)
 
     def thing(self, value: Any, path: str) -> Any:
@@ -192,11 +192,11 @@ class _Saver:
             raise UnsavedError(_refusal(path, value))
         name = _name(kind)
         if self._in_place.get(path) != name:
-            name = _declared(kind, path)
+            name = _restorable_name(kind, path)
         if has_own:
             return {"is": "own", "no": no, "class": name, "of": self.node(value.save_state(), f"{path}.save_state()")}
-        of = {name: self.node(each, f"{path}.{name}") for name, each in _attributes(value).items()}
-        return {"is": "object", "no": no, "class": name, "of": of}
+        nodes = {name: self.node(part, f"{path}.{name}") for name, part in _attributes(value).items()}
+        return {"is": "object", "no": no, "class": name, "of": nodes}
 
     def _count(self, value: object) -> int:
         self._number[id(value)] = len(self._alive)
@@ -213,26 +213,26 @@ class _Restorer:
         self._arrays = arrays
         self._made: dict[int, Any] = {}
 
-    def value(self, node: Any, here: Any) -> Any:
-        """Return the value of a node; ``here`` is what stands at its place in the object that is restored into."""
+    def value(self, node: Any, present: Any) -> Any:
+        """Return the value of a node; ``present`` is what stands at its place in the object that is restored into."""
         if not isinstance(node, dict):
             return node
         if "is" not in node:
             return self._made[node["no"]]
         kind: str = node["is"]
-        of: Any = node.get("of")
+        content: Any = node.get("of")
         if kind == "float":
-            return float(of)
+            return float(content)
         if kind == "scalar":
             return self._arrays[node["at"]].copy()[()]
         if kind == "bytes":
             return self._arrays[node["at"]].tobytes()
         if kind == "range":
-            return range(*of)
+            return range(*content)
         if kind == "enum":
-            return _restorable(node["class"], Enum)(of)
+            return _restorable(node["class"], Enum)(content)
         if kind == "fields":
-            return _restorable(node["class"], tuple)(*(self.value(each, None) for each in of))
+            return _restorable(node["class"], tuple)(*(self.value(item, None) for item in content))
         if kind == "array":
             array = self._arrays[node["at"]].copy(order="K")
             array.flags.writeable = "frozen" not in node
@@ -240,75 +240,75 @@ class _Restorer:
         if kind in _SEQUENCES:
             return self._sequence(node)
         if kind in _MAPPINGS or kind == "defaultdict":
-            made = self._note(
+            mapping = self._note(
                 node, defaultdict(_FACTORIES[node["factory"]]) if "factory" in node else _MAPPINGS[kind]()
             )
-            for key, each in of:
-                made[self.value(key, None)] = self.value(each, None)
-            return made
+            for key, item in content:
+                mapping[self.value(key, None)] = self.value(item, None)
+            return mapping
         for name, _, _, make in _GENERATORS:
             if kind == name:
-                return self._note(node, make(self.value(of, None)))
-        return self.thing(node, here)
+                return self._note(node, make(self.value(content, None)))
+        return self.thing(node, present)
 
     def _sequence(self, node: Any) -> Any:
-        items = (self.value(each, None) for each in node["of"])
+        items = (self.value(item, None) for item in node["of"])
         if node["is"] in ("tuple", "frozenset"):
             return _SEQUENCES[node["is"]](items)
-        made = self._note(node, deque(maxlen=node["most"]) if node["is"] == "deque" else _SEQUENCES[node["is"]](()))
-        made.update(items) if node["is"] == "set" else made.extend(items)
-        return made
+        sequence = self._note(node, deque(maxlen=node["most"]) if node["is"] == "deque" else _SEQUENCES[node["is"]](()))
+        sequence.update(items) if node["is"] == "set" else sequence.extend(items)
+        return sequence
 
-    def thing(self, node: Any, here: Any) -> Any:
+    def thing(self, node: Any, target: Any) -> Any:
         """Restore an object in place, or make it where there is none of its class."""
-        if here is None or node["class"] != _name(type(here)):
+        if target is None or node["class"] != _name(type(target)):
             kind = _restorable(node["class"], object)
-            here = kind.__new__(kind)
+            target = kind.__new__(kind)
         elif getattr(
-            getattr(here, "__dataclass_params__", None), "frozen", False
+            getattr(target, "__dataclass_params__", None), "frozen", False
         ):  # it may be a constant that others hold too
-            here = copy(here)
-        self._note(node, here)
-        if (node["is"] == "own") != hasattr(here, "save_state"):
+            target = copy(target)
+        self._note(node, target)
+        if (node["is"] == "own") != hasattr(target, "save_state"):
             raise ValueError(f"{node['class']} is saved in another way")
         if node["is"] == "own":
-            here.restore_state(self.value(node["of"], None))
-            return here
-        present, not_saved = _attributes(here), _not_saved(type(here))
-        for name in present.keys() - node["of"].keys():
-            delattr(here, name)
-        for name, each in node["of"].items():
+            target.restore_state(self.value(node["of"], None))
+            return target
+        attributes, not_saved = _attributes(target), _not_saved(type(target))
+        for name in attributes.keys() - node["of"].keys():
+            delattr(target, name)
+        for name, member in node["of"].items():
             if name.startswith("__") or name in not_saved:
                 raise ValueError(f"{name} is no attribute that is saved")
-            object.__setattr__(here, name, self.value(each, present.get(name)))  # also where it is frozen
-        return here
+            object.__setattr__(target, name, self.value(member, attributes.get(name)))  # also where it is frozen
+        return target
 
-    def _note(self, node: Any, made: Any) -> Any:
-        self._made[node["no"]] = made
-        return made
+    def _note(self, node: Any, restored: Any) -> Any:
+        self._made[node["no"]] = restored
+        return restored
 
 
 def _attributes(thing: Any) -> dict[str, Any]:
     """Return the attributes of an object that are saved, by name."""
     kind = type(thing)
     names: list[str] = []
-    for each in kind.__mro__:
-        slots = vars(each).get("__slots__", ())
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__", ())
         names += [slots] if isinstance(slots, str) else slots
     names += vars(thing) if hasattr(thing, "__dict__") else ()
-    left_out = {"__dict__", "__weakref__"} | _not_saved(kind)
-    return {name: getattr(thing, name) for name in names if name not in left_out and hasattr(thing, name)}
+    excluded_names = {"__dict__", "__weakref__"} | _not_saved(kind)
+    return {name: getattr(thing, name) for name in names if name not in excluded_names and hasattr(thing, name)}
 
 
 def _not_saved(kind: type) -> set[str]:
-    return {name for each in kind.__mro__ for name in vars(each).get("not_saved", ())}
+    return {name for base in kind.__mro__ for name in vars(base).get("not_saved", ())}
 
 
 def _is_transparent(kind: type) -> bool:
     """Return whether attributes are all that an object of the class holds: it is made in Python, of no other kind."""
-    own = [each for each in kind.__mro__ if each is not object]
-    words = 2 + sum(_n_slots(each) for each in own)  # attributes and references besides
-    return bool(own) and all(each.__flags__ & _HEAP_TYPE for each in own) and kind.__basicsize__ <= 16 + 8 * words
+    bases = [base for base in kind.__mro__ if base is not object]
+    words = 2 + sum(_n_slots(base) for base in bases)  # attributes and references besides
+    return bool(bases) and all(base.__flags__ & _HEAP_TYPE for base in bases) and kind.__basicsize__ <= 16 + 8 * words
 
 
 def _n_slots(kind: type) -> int:
@@ -320,7 +320,7 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _declared(kind: type, path: str) -> str:
+def _restorable_name(kind: type, path: str) -> str:
     """Return the name of a class of which the state makes an object."""
     name = _name(kind)
     if _RESTORABLE.get(name) is not kind:
@@ -332,11 +332,11 @@ def _declared(kind: type, path: str) -> str:
     return name
 
 
-def _restorable(name: Any, of: type) -> Any:
+def _restorable(name: Any, base_kind: type) -> Any:
     """Return a class that a state may make objects of: an enumeration, a named tuple, or any other."""
     kind = _RESTORABLE.get(name)
     base = Enum if kind and issubclass(kind, Enum) else tuple if kind and issubclass(kind, tuple) else object
-    if kind is None or base is not of:
+    if kind is None or base is not base_kind:
         raise InputError(
             "the state names a class of which it may make no objects",
             value=name,
@@ -360,21 +360,21 @@ def _generator_of(state: Mapping[str, Any]) -> np.random.Generator:
     name = state["bit_generator"]
     if name not in _BIT_GENERATORS:
         raise InputError("the state has an unknown generator", value=name, expected=", ".join(_BIT_GENERATORS))
-    made: Any = getattr(np.random, name)()
-    made.state = state
-    return np.random.Generator(made)
+    generator: Any = getattr(np.random, name)()
+    generator.state = state
+    return np.random.Generator(generator)
 
 
 def _legacy_generator_of(state: dict[str, Any]) -> np.random.RandomState:
-    made = np.random.RandomState()
-    made.set_state(state)
-    return made
+    generator = np.random.RandomState()
+    generator.set_state(state)
+    return generator
 
 
 def _python_generator_of(state: Any) -> random.Random:
-    made = random.Random()
-    made.setstate(state)
-    return made
+    generator = random.Random()
+    generator.setstate(state)
+    return generator
 
 
 _GENERATORS: tuple[tuple[str, type, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
@@ -389,14 +389,14 @@ def write_state(file: Path, state: State) -> None:
 
     It has a line, the length of the JSON text, the text, the arrays one after the other, and the SHA-256 of all this.
     """
-    described, offset, parts = [], 0, []
+    descriptions, offset, parts = [], 0, []
     for array in state.arrays:
         order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         data = array.tobytes(order)
-        described.append([np.lib.format.dtype_to_descr(array.dtype), list(array.shape), order, offset])
+        descriptions.append([np.lib.format.dtype_to_descr(array.dtype), list(array.shape), order, offset])
         parts.append(data)
         offset += len(data)
-    text = json.dumps([state.tree, described], allow_nan=False).encode()
+    text = json.dumps([state.tree, descriptions], allow_nan=False).encode()
     data = b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *parts])
     with written_whole([file], overwrite=True) as (part,):
         part.write_bytes(data + hashlib.sha256(data).digest())
@@ -418,15 +418,15 @@ def read_state(file: Path) -> State:
             raise ValueError("it begins otherwise")
         if hashlib.sha256(data).digest() != checksum:
             raise ValueError("its checksum does not agree, so that it was cut or changed")
-        after = begin + int.from_bytes(data[len(_MAGIC) : begin], "little")
-        tree, described = json.loads(data[begin:after])
+        text_end = begin + int.from_bytes(data[len(_MAGIC) : begin], "little")
+        tree, descriptions = json.loads(data[begin:text_end])
         arrays = []
-        for descr, shape, order, offset in described:
+        for descr, shape, order, offset in descriptions:
             dtype = np.lib.format.descr_to_dtype(_as_descr(descr))
             if dtype.hasobject:
                 raise ValueError("an array of objects")
             count = math.prod(shape)
-            array = np.frombuffer(data, dtype, count, after + offset) if count else np.zeros(0, dtype)
+            array = np.frombuffer(data, dtype, count, text_end + offset) if count else np.zeros(0, dtype)
             arrays.append(array.reshape(shape, order=order))
     except (OSError, *_NO_FIT) as error:
         raise InputError(
@@ -441,5 +441,5 @@ def read_state(file: Path) -> State:
 def _as_descr(descr: Any) -> Any:
     """Return the description of a type as numpy has it: with tuples, where JSON has lists."""
     if isinstance(descr, list):
-        return [tuple(_as_descr(each) if isinstance(each, list) else each for each in field) for field in descr]
+        return [tuple(_as_descr(item) if isinstance(item, list) else item for item in field) for field in descr]
     return descr

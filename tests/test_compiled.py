@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bfreplay._compiled import IS_COMPILED, compiled, compiled_within, sources_digest
+from bfreplay._compiled import IS_COMPILED, callable_when_compiled, compiled, sources_digest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -105,7 +105,7 @@ print(_compiled._DIGEST, total(Pair(1, 2)))
 """
 
 
-@compiled_within
+@callable_when_compiled
 def _doubled(x, times=1):
     return 2 * times * x
 

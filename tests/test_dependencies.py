@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from bfreplay.milp import linear_program
-from bfreplay.milp.backends import cbc_mip
+from bfreplay.milp.backends import cbc
 from tests.conftest import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -64,5 +64,5 @@ def test_requirements_in_the_code_are_those_of_the_project_file():
     extras = declared(*PROJECT["optional-dependencies"])
     assert {package for package, _ in ASKED} >= {"mip", "cbcbox", "pulp", "gurobipy", "pyscipopt", "ortools", "optuna"}
     assert [asked for asked in ASKED if Requirement("".join(asked)).specifier != extras[asked[0]].specifier] == []
-    for asked in map(Requirement, re.findall(r"'(.*?)'", cbc_mip.REQUIREMENT)):
+    for asked in map(Requirement, re.findall(r"'(.*?)'", cbc.REQUIREMENT)):
         assert asked.specifier == declared()[asked.name].specifier

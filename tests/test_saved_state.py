@@ -26,7 +26,7 @@ from bfreplay.replay.active import ACTIVE_JOB
 from bfreplay.saved_state import (
     State,
     UnsavedError,
-    constructed,
+    classes_inside,
     read_state,
     restorable,
     restore_state,
@@ -83,11 +83,11 @@ class WithOwn:
 
 
 def saved(thing):
-    return save_state(thing, constructed(thing))
+    return save_state(thing, classes_inside(thing))
 
 
 def again(thing, into, tmp_path):
-    write_state(tmp_path / "state", save_state(thing, constructed(into)))
+    write_state(tmp_path / "state", save_state(thing, classes_inside(into)))
     restore_state(into, read_state(tmp_path / "state"))
     return into
 
@@ -252,7 +252,7 @@ def test_what_is_no_data_is_refused_by_its_name(value):
 
 
 def test_an_object_that_no_constructor_made_and_no_class_declares_is_refused_when_it_is_saved():
-    new = constructed(Holder(inner=None, other=Frozen(1)))
+    new = classes_inside(Holder(inner=None, other=Frozen(1)))
     for late in (Holder(inner=Holder()), Holder(inner=[Holder()]), Holder(inner=None, other=Holder())):
         with pytest.raises(UnsavedError, match=r"Holder\.(inner|other)(\[0\])? is Holder") as refusal:
             save_state(late, new)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merge_classes
 from bfreplay.bounds.linear_program import Entries, dual_values
-from bfreplay.milp.exact.relaxation import hull_counts, relaxed_optima
+from bfreplay.milp.exact.relaxation import hull_counts
 from bfreplay.workload import ElasticJob
 
 _EXACT_STEPS = 4e8
@@ -35,7 +35,7 @@ def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.flo
         rate = np.full((len(classes), max(job_class.rate.size for job_class in classes)), -np.inf)
         for row, job_class in zip(rate, classes, strict=True):
             row[: job_class.rate.size] = reachable(job_class)
-        return relaxed_optima(rate, np.array([job_class.n_jobs for job_class in classes]), most_nodes)
+        return optima_of_hulls(rate, np.array([job_class.n_jobs for job_class in classes]), most_nodes)
     best = np.zeros(most_nodes + 1)
     for job_class in classes:
         for _ in range(job_class.n_jobs):

@@ -43,8 +43,8 @@ class Arrival:
     per_hour: float | None = None
 
     def __post_init__(self) -> None:
-        checks.belongs("every_s", self.every_s, 'arrival = "every"', wanted=self.pattern == EVERY)
-        checks.belongs("per_hour", self.per_hour, 'arrival = "poisson"', wanted=self.pattern == POISSON)
+        checks.belongs("every_s", self.every_s, 'arrival = "every"', is_needed=self.pattern == EVERY)
+        checks.belongs("per_hour", self.per_hour, 'arrival = "poisson"', is_needed=self.pattern == POISSON)
 
     def after_us(self, trials: int, seed: int) -> list[int]:
         """Return the arrivals of trials 0, 1, ... in microseconds after the start of the campaign, never decreasing."""

@@ -19,7 +19,7 @@ from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.checks import nearest
 from bfreplay.datasets.located import locate_errors
 from bfreplay.errors import InputError
-from bfreplay.registry import Registry, refused_code_error
+from bfreplay.registry import Registry, code_refusal
 
 RANDOM, OPTUNA = "random", "optuna"
 
@@ -157,7 +157,7 @@ class PartsOfFile:
         with locate_errors(self.file, "[optuna]"):
             for key, name in (("sampler", table.sampler), ("pruner", table.pruner or "")):
                 if ":" in name and not self.allow_code:
-                    raise refused_code_error(f"the {key} {name!r}", name, key)
+                    raise code_refusal(f"the {key} {name!r}", name, key)
         return OptunaStudy(
             self.space,
             table if self._pruner_kind == OPTUNA else structs.replace(table, pruner="none"),

@@ -15,26 +15,26 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled_within
+from bfreplay._compiled import callable_when_compiled
 
 _Floats = NDArray[np.float64]
 _Counts = NDArray[np.int64]
 _Real = TypeVar("_Real", float, _Floats)
 
 
-@compiled_within
+@callable_when_compiled
 def scale_up_cost(rate_before: _Real, scale_up_cost_s: _Real) -> _Real:
     """Cost of gaining nodes, however many."""
     return rate_before * scale_up_cost_s
 
 
-@compiled_within
+@callable_when_compiled
 def scale_down_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
     """Cost of losing nodes by a decision, however many."""
     return rate_before * scale_down_cost_s
 
 
-@compiled_within
+@callable_when_compiled
 def preemption_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
     """Cost of losing nodes to a reclaim, however many go at once."""
     return scale_down_cost(rate_before, scale_down_cost_s)
@@ -48,13 +48,13 @@ def preemption_pause_s(scale_down_cost_s: float, notice_s: float) -> float:
     return max(0.0, scale_down_cost_s - notice_s)
 
 
-@compiled_within
+@callable_when_compiled
 def move_cost(growth: _Real, shrink: _Real) -> _Real:
     """Cost of moving to nodes of another type, from the costs of gaining and of losing some: the job does both."""
     return growth + shrink
 
 
-@compiled_within
+@callable_when_compiled
 def charged_rate(rate: float, count: int, min_nodes: int, is_published: bool = False) -> float:
     """Rate by which a job on ``count`` nodes is charged, if its curve says ``rate`` there.
 
@@ -64,7 +64,7 @@ def charged_rate(rate: float, count: int, min_nodes: int, is_published: bool = F
     return rate if is_published or count >= min_nodes else 0.0
 
 
-@compiled_within
+@callable_when_compiled
 def rescale_cost(rate_before: float, before: int, after: int, up_s: float, down_s: float) -> float:
     """Cost of a decision that takes a job from ``before`` nodes to ``after``."""
     if after > before:

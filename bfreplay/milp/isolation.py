@@ -76,9 +76,9 @@ class InProcessBackend:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
         """Solve here; exceptions of the back end become the message."""
-        started = time.perf_counter()
+        start_s = time.perf_counter()
         kind, content = try_to_solve(self.backend, model, options)
-        return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
+        return IsolatedAnswer.of(kind, content, time.perf_counter() - start_s)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -146,17 +146,17 @@ class IsolatedBackend:
             worker = self._ready_worker()
         except _WorkerError as failure:
             return IsolatedAnswer(failure.status, None, f"the worker did not start: {failure}", 0.0)
-        started = time.perf_counter()
+        start_s = time.perf_counter()
         try:
             worker.send((model, options))
             kind, content = worker.receive(options.time_limit_s + self._grace_s)
         except _WorkerError as failure:
             self.close()
-            return IsolatedAnswer(failure.status, None, str(failure), time.perf_counter() - started)
+            return IsolatedAnswer(failure.status, None, str(failure), time.perf_counter() - start_s)
         except BaseException:  # Ctrl-C among them: the worker is busy and its answer would come to the next question
             self.close()
             raise
-        return IsolatedAnswer.of(kind, content, time.perf_counter() - started)
+        return IsolatedAnswer.of(kind, content, time.perf_counter() - start_s)
 
     def close(self) -> None:
         """End the worker; harmless when called twice. A later ``solve`` starts a new one."""
@@ -182,11 +182,11 @@ class IsolatedBackend:
                 raise _WorkerError(ProcessStatus.CRASHED, f"{self._python}: {error.strerror or error}") from error
             self._starts += 1
             try:
-                search = _search_path(foreign=self._python != sys.executable)
-                worker.send((search, self._backend, self._memory_limit_bytes))
-                said = worker.receive(self._start_timeout_s)
-                if said[0] != "ready":
-                    raise _WorkerError(ProcessStatus.CRASHED, str(said[1]))
+                search_path = _search_path(foreign=self._python != sys.executable)
+                worker.send((search_path, self._backend, self._memory_limit_bytes))
+                greeting = worker.receive(self._start_timeout_s)
+                if greeting[0] != "ready":
+                    raise _WorkerError(ProcessStatus.CRASHED, str(greeting[1]))
             except BaseException:
                 worker.end()
                 raise
@@ -223,14 +223,14 @@ class ModelSolver:
         """Solve; an answer without finite numbers for all columns counts as none."""
         if not self.backend.capabilities.warm_start:
             model = replace(model, start=None)
-        if self._worker is None and (self.backend.name != "highs" or any(each in sys.modules for each in OR_TOOLS)):
+        if self._worker is None and (self.backend.name != "highs" or any(module in sys.modules for module in OR_TOOLS)):
             self._worker = IsolatedBackend(self._name)
-        ran = (self._worker or InProcessBackend(self.backend)).solve(model, options)
-        if ran.answer is None:
-            return BackendAnswer(SolverStatus.ERROR, message=ran.message)
-        x, has_answer = ran.answer.x, ran.answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
-        usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
-        return ran.answer if usable else replace(ran.answer, x=None)
+        outcome = (self._worker or InProcessBackend(self.backend)).solve(model, options)
+        if outcome.answer is None:
+            return BackendAnswer(SolverStatus.ERROR, message=outcome.message)
+        x, has_answer = outcome.answer.x, outcome.answer.solver_status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+        is_usable = has_answer and x is not None and x.shape == (model.n_columns,) and bool(np.isfinite(x).all())
+        return outcome.answer if is_usable else replace(outcome.answer, x=None)
 
     def close(self) -> None:
         """End the worker process, if any."""
@@ -243,11 +243,11 @@ def _search_path(*, foreign: bool) -> list[str]:
 
     It gets our folders outside this interpreter's installation: those of the project and of the user.
     """
-    ours = [entry or str(Path.cwd()) for entry in sys.path]
+    own_entries = [entry or str(Path.cwd()) for entry in sys.path]
     if not foreign:
-        return ours
-    installed = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
-    return [entry for entry in ours if not any(Path(entry).resolve().is_relative_to(root) for root in installed)]
+        return own_entries
+    prefixes = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}]
+    return [entry for entry in own_entries if not any(Path(entry).resolve().is_relative_to(root) for root in prefixes)]
 
 
 class _WorkerError(Exception):
@@ -262,40 +262,40 @@ class _Worker:
     """One process, our end of its socket, and the file that its standard error goes to."""
 
     def __init__(self, python: str) -> None:
-        ours, theirs = socket.socketpair()
+        parent_end, worker_end = socket.socketpair()
         scratch = tempfile.mkdtemp(prefix=scratch_prefix("solver"))  # a killed solver cannot tidy up: removed in _end
         try:
             for option in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
-                ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", _STUCK_S, 0))
-            self.complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _end
+                parent_end.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", _STUCK_S, 0))
+            self.stderr_file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in _end
             package_root = str(Path(__file__).resolve().parents[2])
-            inherited = os.environ.get("PYTHONPATH")
+            old_path = os.environ.get("PYTHONPATH")
             by_kernel = int(threading.current_thread() is threading.main_thread())
-            arguments = map(str, (theirs.fileno(), os.getpid(), by_kernel, scratch))
+            arguments = map(str, (worker_end.fileno(), os.getpid(), by_kernel, scratch))
             self.process = subprocess.Popen(
                 [python, "-P", "-m", "bfreplay.milp.worker", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=self.complaints,
-                pass_fds=(theirs.fileno(),),
+                stderr=self.stderr_file,
+                pass_fds=(worker_end.fileno(),),
                 env={
                     **os.environ,
-                    "PYTHONPATH": package_root + (os.pathsep + inherited if inherited else ""),
+                    "PYTHONPATH": package_root + (os.pathsep + old_path if old_path else ""),
                     "OPENBLAS_NUM_THREADS": "1",
                     "TMPDIR": scratch,
                 },
                 start_new_session=True,
             )
-            self.connection = Connection(ours.detach())
+            self.connection = Connection(parent_end.detach())
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
         finally:
-            ours.close()
-            theirs.close()
+            parent_end.close()
+            worker_end.close()
         self.owner = os.getpid()
         self.end = weakref.finalize(
-            self, _end, self.process, self.connection, self.complaints, Path(scratch), self.owner
+            self, _end, self.process, self.connection, self.stderr_file, Path(scratch), self.owner
         )
         """Stop, reap and release; harmless when called twice."""
 
@@ -314,8 +314,8 @@ class _Worker:
     def receive(self, timeout_s: float) -> Any:
         try:
             if not self.connection.poll(timeout_s):
-                why = f"no answer after {timeout_s:.6g} s with grace; the worker was killed"
-                raise _WorkerError(ProcessStatus.TIMED_OUT, why)
+                reason = f"no answer after {timeout_s:.6g} s with grace; the worker was killed"
+                raise _WorkerError(ProcessStatus.TIMED_OUT, reason)
         except OSError as error:
             raise self._crash() from error
         try:
@@ -325,8 +325,8 @@ class _Worker:
         except (EOFError, OSError) as error:
             raise self._crash() from error
         except Exception as error:  # a stranger's answer may not even unpickle here
-            why = f"the worker's answer cannot be read: {type(error).__name__}: {error}"
-            raise _WorkerError(ProcessStatus.CRASHED, why) from error
+            reason = f"the worker's answer cannot be read: {type(error).__name__}: {error}"
+            raise _WorkerError(ProcessStatus.CRASHED, reason) from error
 
     def _crash(self) -> _WorkerError:
         """Describe the end of the dead process."""
@@ -334,10 +334,12 @@ class _Worker:
             code = self.process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
             return _WorkerError(ProcessStatus.CRASHED, "the worker closed its connection but goes on; it was killed")
-        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
-        self.complaints.seek(max(0, self.complaints.seek(0, os.SEEK_END) - 500))
-        tail = self.complaints.read().decode(errors="replace").strip()
-        return _WorkerError(ProcessStatus.CRASHED, f"the worker {how}" + (f"; it said last: {tail}" if tail else ""))
+        exit_text = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+        self.stderr_file.seek(max(0, self.stderr_file.seek(0, os.SEEK_END) - 500))
+        last_words = self.stderr_file.read().decode(errors="replace").strip()
+        return _WorkerError(
+            ProcessStatus.CRASHED, f"the worker {exit_text}" + (f"; it said last: {last_words}" if last_words else "")
+        )
 
 
 def _signal_name(number: int) -> str:
@@ -348,14 +350,14 @@ def _signal_name(number: int) -> str:
 
 
 def _end(
-    process: subprocess.Popen[bytes], connection: Connection, complaints: IO[bytes], scratch: Path, owner: int
+    process: subprocess.Popen[bytes], connection: Connection, stderr_file: IO[bytes], scratch: Path, owner: int
 ) -> None:
     """Kill and reap the worker; a forked child only closes its copies.
 
     The worker leads a process group, and a solver may have started processes of its own: all of it goes.
     """
     connection.close()
-    complaints.close()
+    stderr_file.close()
     if owner == os.getpid():
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

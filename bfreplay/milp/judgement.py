@@ -67,41 +67,43 @@ def judge(
         The formulation cannot read the answer.
     """
     status = answer.solver_status
-    malformed = _type_fault(answer)
-    if malformed:
-        return Judgement(Quality.WRONG, message=malformed)
+    type_fault = _type_fault(answer)
+    if type_fault:
+        return Judgement(Quality.WRONG, message=type_fault)
     if status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         return Judgement(Quality.NONE, message=f"no answer: solver status {status}" + _detail(answer))
     if answer.x is None:
         return Judgement(Quality.WRONG, message=f"claims {status} without an answer" + _detail(answer))
-    x = np.asarray(answer.x, dtype=np.float64)
-    if x.shape != (model.n_columns,):
-        return Judgement(Quality.WRONG, message=f"{x.shape} column values for {model.n_columns} columns")
-    if not np.isfinite(x).all():
+    values = np.asarray(answer.x, dtype=np.float64)
+    if values.shape != (model.n_columns,):
+        return Judgement(Quality.WRONG, message=f"{values.shape} column values for {model.n_columns} columns")
+    if not np.isfinite(values).all():
         return Judgement(Quality.WRONG, message="a column value is not finite")
-    off = np.where(model.is_integer, np.abs(x - np.rint(x)), 0.0)
-    if off.max(initial=0.0) > INTEGRALITY_TOLERANCE:
-        worst = int(np.argmax(off))
-        return Judgement(Quality.WRONG, message=f"{model.column_names[worst]} = {x[worst]:.9g} is not whole")
-    counts, nodes = read(formulation, problem if built_from is None else built_from, x)
+    distance = np.where(model.is_integer, np.abs(values - np.rint(values)), 0.0)
+    if distance.max(initial=0.0) > INTEGRALITY_TOLERANCE:
+        worst = int(np.argmax(distance))
+        return Judgement(Quality.WRONG, message=f"{model.column_names[worst]} = {values[worst]:.9g} is not whole")
+    counts, nodes = read(formulation, problem if built_from is None else built_from, values)
     fault = violation(problem, counts) or ("" if nodes is None else _map_fault(problem, counts, nodes))
     if fault:
         return Judgement(Quality.WRONG, counts, nodes, message=fault)
     objective = objective_of(problem, counts)
     scale = largest_coefficient(problem)
-    proven = status is SolverStatus.OPTIMAL
-    right = agrees(answer.objective, objective, scale) or (not proven and answer.objective < objective)
+    claims_optimum = status is SolverStatus.OPTIMAL
+    is_right = agrees(answer.objective, objective, scale) or (not claims_optimum and answer.objective < objective)
     wrong = Judgement(Quality.WRONG, counts, nodes, objective)
-    if not right:
+    if not is_right:
         return replace(wrong, message=f"claims {answer.objective:.12g}, is worth {objective:.12g}")
     if answer.bound < objective and not agrees(answer.bound, objective, scale):
         message = f"its bound {answer.bound:.12g} is below its own answer's {objective:.12g}"
         return replace(wrong, message=message)
-    if proven and relative_gap == 0.0:
+    if claims_optimum and relative_gap == 0.0:
         return Judgement(Quality.PROVEN, counts, nodes, objective, objective)
     bound = answer.bound if math.isfinite(answer.bound) else math.inf
-    why = f"called optimal within a gap of {relative_gap:g}" if proven else f"not proven optimal{_detail(answer)}"
-    return Judgement(Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), why)
+    reason = (
+        f"called optimal within a gap of {relative_gap:g}" if claims_optimum else f"not proven optimal{_detail(answer)}"
+    )
+    return Judgement(Quality.FEASIBLE, counts, nodes, objective, max(bound, objective), reason)
 
 
 def apply_referee(
@@ -122,17 +124,17 @@ def apply_referee(
         return _wrong(judgement, f"{judgement.message}, but {worth}")
     if referee.quality is not Quality.PROVEN:
         return judgement
-    told = largest_coefficient(problem)
-    if judgement.bound < referee.objective and not agrees(judgement.bound, referee.objective, told):
+    coefficient = largest_coefficient(problem)
+    if judgement.bound < referee.objective and not agrees(judgement.bound, referee.objective, coefficient):
         message = f"its bound {judgement.bound:.12g} is below the optimum {referee.objective:.12g} ({referee.solver})"
         return _wrong(judgement, message)
     if relative_gap is None:
         return judgement
     loss = referee.objective - judgement.objective
-    room = relative_gap * max(abs(judgement.objective), abs(referee.objective))
-    if loss > room and not agrees(judgement.objective + room, referee.objective, magnitude(problem)):
-        claimed = f"within a gap of {relative_gap:g} at {judgement.objective:.12g}"
-        return _wrong(judgement, f"called optimal {claimed}, but {referee.solver} has {referee.objective:.12g}")
+    slack = relative_gap * max(abs(judgement.objective), abs(referee.objective))
+    if loss > slack and not agrees(judgement.objective + slack, referee.objective, magnitude(problem)):
+        claim = f"within a gap of {relative_gap:g} at {judgement.objective:.12g}"
+        return _wrong(judgement, f"called optimal {claim}, but {referee.solver} has {referee.objective:.12g}")
     return replace(judgement, bound=max(judgement.objective, referee.bound))
 
 
@@ -148,14 +150,14 @@ def against_referee(problem: AllocationProblem, judgement: Judgement, referee: S
     if referee.counts is None:
         if referee.solver_status is not SolverStatus.ERROR:
             return judgement
-        unchecked = f"called optimal, which {referee.solver} could not check: {referee.message}"
-        return replace(unproven, message=unchecked)
+        problem_text = f"called optimal, which {referee.solver} could not check: {referee.message}"
+        return replace(unproven, message=problem_text)
     if agrees(judgement.objective, referee.objective, magnitude(problem)):
         bound = referee.bound if referee.quality is Quality.PROVEN else judgement.bound
         return replace(judgement, bound=max(judgement.objective, bound))
     if judgement.objective < referee.objective:
-        claimed = f"called optimal at {judgement.objective:.12g}"
-        return _wrong(judgement, f"{claimed}, but {referee.solver} has {referee.objective:.12g}")
+        claim = f"called optimal at {judgement.objective:.12g}"
+        return _wrong(judgement, f"{claim}, but {referee.solver} has {referee.objective:.12g}")
     if referee.quality is Quality.PROVEN:
         better = f"better ({judgement.objective:.12g}) than what {referee.solver} calls optimal "
         defect = f"({referee.objective:.12g}): a defect of {referee.solver}, please report it"
@@ -168,9 +170,9 @@ def _wrong(judgement: Judgement, message: str) -> Judgement:
 
 
 def _map_fault(problem: AllocationProblem, counts: NDArray[np.int64], nodes: NodeMap) -> str:
-    for j, (count, mine) in enumerate(zip(counts.tolist(), nodes, strict=True)):
-        if len(set(mine)) != count:
-            return f"job {j} gets {count} nodes, but its node map names {len(set(mine))}"
+    for job_index, (count, of_job) in enumerate(zip(counts.tolist(), nodes, strict=True)):
+        if len(set(of_job)) != count:
+            return f"job {job_index} gets {count} nodes, but its node map names {len(set(of_job))}"
     return map_violation(problem, nodes)
 
 

@@ -1,4 +1,4 @@
-"""A formulation on a back end as a solver: isolated, re-verified, with a fallback."""
+"""A formulation on a back end as a solver: checked to fit, isolated, re-verified, with a fallback."""
 
 from __future__ import annotations
 
@@ -14,18 +14,63 @@ from bfreplay import checks, defaults
 from bfreplay.documents import pick
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, backend_of, why_not
-from bfreplay.milp.failures import FailureFolder
+from bfreplay.milp.backends.arrays import without_sets
+from bfreplay.milp.files.decision_json import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.formulation import FormulationError, build_model
-from bfreplay.milp.formulations.without_sets import without_sets
 from bfreplay.milp.isolation import GRACE_S, InProcessBackend, IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, apply_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
-from bfreplay.milp.pairing import check_options, location_of, pairing_fault
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.solver import Solver
 from bfreplay.milp.verify import violation
+
+MAX_SEED = 2**31 - 2
+"""Solvers take 32-bit seeds, and CBC needs one more."""
+
+MAX_TIME_LIMIT_S = 1e6
+"""Eleven days: waiting times are counted in 32-bit milliseconds."""
+
+
+def pairing_fault(formulation: Formulation, backend: Backend, *, reformulate_sets: bool = False) -> str:
+    """Return why ``backend`` cannot take the models of ``formulation``; empty when it can."""
+    abilities = backend.capabilities
+    if formulation.needs_sos and not abilities.sos and not reformulate_sets:
+        return (
+            f"{backend.name} takes no special ordered sets, which {formulation.name} needs; take another formulation "
+            "(choices_reduced needs none), another back end (cbc takes them), or have the sets posed by binaries "
+            "(--reformulate-sets)"
+        )
+    if formulation.needs_continuous and not abilities.continuous:
+        return (
+            f"{backend.name} takes integer columns only, and {formulation.name} has continuous ones; take another "
+            "formulation (choices_reduced has none) or another back end"
+        )
+    return ""
+
+
+def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: int) -> None:
+    """Raise ``InputError`` for an option of ``SolveOptions`` that is out of range."""
+    checks.number("time_limit_s", time_limit_s, above=0, most=MAX_TIME_LIMIT_S)
+    if not 0 <= relative_gap < 1:
+        raise InputError("the gap is out of range", value=relative_gap, expected="0 <= gap < 1, relative")
+    checks.whole("threads", threads, 1, checks.MOST_THREADS)
+    checks.whole("seed", seed, 0, MAX_SEED)
+
+
+def location_of(backend: Backend) -> str:
+    """``"package.module:Class"`` of an instance; ``InputError`` where a worker could not import it."""
+    kind = type(backend)
+    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+        raise InputError(
+            "a worker process cannot import this back end",
+            value=kind.__qualname__,
+            expected="a class in an importable module",
+            fix="move it to a module of its own, or pass isolated=False",
+        )
+    return f"{kind.__module__}:{kind.__qualname__}"
+
 
 Fallback = Literal["exact", "keep", "none"]
 _DENIALS = (SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED)
@@ -111,21 +156,21 @@ class MilpSolver:
             )
         check_options(time_limit_s, relative_gap, threads, seed)
         self._formulation = formulation_of(formulation) if isinstance(formulation, str) else formulation
-        made = backend_of(backend) if isinstance(backend, str) else backend
-        reason = why_not(made) if worker is None else ""  # a given worker may have packages that are not here
+        instance = backend_of(backend) if isinstance(backend, str) else backend
+        reason = why_not(instance) if worker is None else ""  # a given worker may have packages that are not here
         if reason:
-            raise SolverUnavailableError(f"{made.name} does not work here: {reason}")
-        refusal = pairing_fault(self._formulation, made, reformulate_sets=reformulate_sets)
+            raise SolverUnavailableError(f"{instance.name} does not work here: {reason}")
+        refusal = pairing_fault(self._formulation, instance, reformulate_sets=reformulate_sets)
         if refusal:
             raise SolverUnavailableError(refusal)
-        self.name = f"{self._formulation.name} on {made.name}"
+        self.name = f"{self._formulation.name} on {instance.name}"
         """``"choices on cbc"``."""
         self._options = SolveOptions(time_limit_s, relative_gap, threads, seed)
         self._fallback: Fallback = fallback
         self._referee = referee
         self._failures = FailureFolder(Path(save_failures)) if isinstance(save_failures, str | Path) else save_failures
-        self._warm_start = warm_start and made.capabilities.warm_start
-        self._without_sets = not made.capabilities.sos
+        self._warm_start = warm_start and instance.capabilities.warm_start
+        self._without_sets = not instance.capabilities.sos
         self._reformulates = reformulate_sets
         self._memory_limit_bytes = memory_limit_bytes
         self._own_worker = worker is None
@@ -139,7 +184,7 @@ class MilpSolver:
         elif isolated:
             self._runner = IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
         else:
-            self._runner = InProcessBackend(made)
+            self._runner = InProcessBackend(instance)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}, fallback {self._fallback}>"
@@ -157,31 +202,31 @@ class MilpSolver:
                 quality=Quality.PROVEN,
                 solver=self.name,
             )
-        posed = problem.held_to_published_limit() if self._formulation.change_limited else problem
-        started = time.perf_counter()
+        question = problem.within_published_limit() if self._formulation.change_limited else problem
+        start_s = time.perf_counter()
         try:
             model = build_model(self._formulation, problem)
-            solved = self._adapt(model)
+            adapted_model = self._adapt(model)
         except FormulationError as error:
-            build_s = time.perf_counter() - started
-            failed = Solution.without_answer(self.name, SolverStatus.ERROR, str(error), build_s)
-            self._keep(problem, None, failed)
-            return self._instead(problem, posed, failed, None)
-        built_s = time.perf_counter() - started
-        ran = _cut_back(self._runner.solve(solved, self._options), model, solved)
+            build_s = time.perf_counter() - start_s
+            failure = Solution.without_answer(self.name, SolverStatus.ERROR, str(error), build_s)
+            self._keep(problem, None, failure)
+            return self._instead(problem, question, failure, None)
+        build_time_s = time.perf_counter() - start_s
+        outcome = _cut_back(self._runner.solve(adapted_model, self._options), model, adapted_model)
         try:
-            verdict, exact = self._judge(problem, posed, model, ran)
+            verdict, exact = self._judge(problem, question, model, outcome)
         except FormulationError as error:
             verdict, exact = Judgement(Quality.NONE, message=str(error)), None
-            ran = replace(ran, answer=None)  # nothing can be read from it: an error, whatever the back end says
-        solution = _solution(self.name, ran, verdict, built_s, solved.size)
+            outcome = replace(outcome, answer=None)  # nothing can be read from it: an error, whatever the back end says
+        solution = _solution(self.name, outcome, verdict, build_time_s, adapted_model.size)
         within_gap = verdict.quality is Quality.FEASIBLE and solution.solver_status is SolverStatus.OPTIMAL
-        used = verdict.quality is Quality.FEASIBLE and self._fallback != "keep"
-        if verdict.quality is Quality.PROVEN or within_gap or used:
+        is_good_enough = verdict.quality is Quality.FEASIBLE and self._fallback != "keep"
+        if verdict.quality is Quality.PROVEN or within_gap or is_good_enough:
             return solution
         if not (verdict.quality is Quality.FEASIBLE or solution.process_status is ProcessStatus.REFUSED):
-            self._keep(problem, solved, solution)
-        return self._instead(problem, posed, solution, exact)
+            self._keep(problem, adapted_model, solution)
+        return self._instead(problem, question, solution, exact)
 
     def describe(self) -> dict[str, object]:
         """Formulation, back end, and every option that may change an answer."""
@@ -214,67 +259,67 @@ class MilpSolver:
         return model
 
     def _judge(
-        self, problem: AllocationProblem, posed: AllocationProblem, model: LinearModel, ran: IsolatedAnswer
+        self, problem: AllocationProblem, question: AllocationProblem, model: LinearModel, outcome: IsolatedAnswer
     ) -> tuple[Judgement, Solution | None]:
-        """Return the verdict, and the referee's answer to ``posed`` where it was asked."""
-        if ran.answer is None:
-            return Judgement(Quality.NONE, message=ran.message), None
+        """Return the verdict, and the referee's answer to ``question`` where it was asked."""
+        if outcome.answer is None:
+            return Judgement(Quality.NONE, message=outcome.message), None
         gap = self._options.relative_gap
-        verdict = judge(posed, self._formulation, model, ran.answer, gap, built_from=problem)
-        denied = verdict.quality is Quality.NONE and ran.answer.solver_status in _DENIALS
-        answered = verdict.quality in (Quality.PROVEN, Quality.FEASIBLE)
-        if self._referee is None or not (denied or answered):
+        verdict = judge(question, self._formulation, model, outcome.answer, gap, built_from=problem)
+        is_denial = verdict.quality is Quality.NONE and outcome.answer.solver_status in _DENIALS
+        is_answer = verdict.quality in (Quality.PROVEN, Quality.FEASIBLE)
+        if self._referee is None or not (is_denial or is_answer):
             return verdict, None
-        exact = self._referee.solve(posed)
-        called_optimal = ran.answer.solver_status is SolverStatus.OPTIMAL
-        return apply_referee(posed, verdict, exact, gap if called_optimal else None), exact
+        reference = self._referee.solve(question)
+        claims_optimum = outcome.answer.solver_status is SolverStatus.OPTIMAL
+        return apply_referee(question, verdict, reference, gap if claims_optimum else None), reference
 
     def _instead(
-        self, problem: AllocationProblem, posed: AllocationProblem, failed: Solution, exact: Solution | None
+        self, problem: AllocationProblem, question: AllocationProblem, failure: Solution, exact: Solution | None
     ) -> Solution:
-        """Return the fallback's answer, with ``failed`` in ``rejected``."""
-        why = f"{failed.solver} rejected: {failed.message}"
+        """Return the fallback's answer, with ``failure`` in ``rejected``."""
+        reason = f"{failure.solver} rejected: {failure.message}"
         if self._fallback == "exact" and self._referee is not None:
-            answer = exact if exact is not None and posed is problem else self._referee.solve(problem)
-            message = why if not answer.message else f"{answer.message}; {why}"
-            return replace(answer, rejected=failed, message=message)
+            answer = exact if exact is not None and question is problem else self._referee.solve(problem)
+            message = reason if not answer.message else f"{answer.message}; {reason}"
+            return replace(answer, rejected=failure, message=message)
         if self._fallback == "keep":
-            return _keep_current(problem, failed, why)
+            return _keep_current(problem, failure, reason)
         return replace(
-            failed,
+            failure,
             counts=None,
             nodes=None,
             objective=math.nan,
             bound=math.inf,
             quality=Quality.NONE,
-            message=why,
-            rejected=failed,
+            message=reason,
+            rejected=failure,
         )
 
-    def _keep(self, problem: AllocationProblem, model: LinearModel | None, failed: Solution) -> None:
+    def _keep(self, problem: AllocationProblem, model: LinearModel | None, failure: Solution) -> None:
         """Save a failure, if the user asked for it."""
         if self._failures is not None:
             statuses = {
-                "process_status": failed.process_status.value,
-                "solver_status": failed.solver_status.value,
-                "quality": failed.quality.value,
-                "message": failed.message,
-                "claimed_counts": None if failed.counts is None else failed.counts.tolist(),
+                "process_status": failure.process_status.value,
+                "solver_status": failure.solver_status.value,
+                "quality": failure.quality.value,
+                "message": failure.message,
+                "claimed_counts": None if failure.counts is None else failure.counts.tolist(),
             }
             self._failures.keep(self.name, problem, model, {"options": self.describe(), **statuses})
 
 
-def _cut_back(ran: IsolatedAnswer, model: LinearModel, solved: LinearModel) -> IsolatedAnswer:
-    """Return the answer to ``solved`` as one to ``model``, without the columns added to reformulate sets."""
-    answer = ran.answer
-    if solved.n_columns == model.n_columns or answer is None or not isinstance(answer.x, np.ndarray):
-        return ran
-    if answer.x.shape != (solved.n_columns,):
-        return ran  # judged, and rejected, as it is
-    return replace(ran, answer=replace(answer, x=answer.x[: model.n_columns]))
+def _cut_back(outcome: IsolatedAnswer, model: LinearModel, adapted_model: LinearModel) -> IsolatedAnswer:
+    """Return the answer to ``adapted_model`` as one to ``model``, without the columns added to reformulate sets."""
+    answer = outcome.answer
+    if adapted_model.n_columns == model.n_columns or answer is None or not isinstance(answer.x, np.ndarray):
+        return outcome
+    if answer.x.shape != (adapted_model.n_columns,):
+        return outcome  # judged, and rejected, as it is
+    return replace(outcome, answer=replace(answer, x=answer.x[: model.n_columns]))
 
 
-def _keep_current(problem: AllocationProblem, failed: Solution, why: str) -> Solution:
+def _keep_current(problem: AllocationProblem, failure: Solution, reason: str) -> Solution:
     """Return the answer that keeps all counts. A job that may not run on its own is worth nothing."""
     counts = problem.current.astype(np.int64, copy=True)
     fault = violation(problem, counts)
@@ -289,30 +334,32 @@ def _keep_current(problem: AllocationProblem, failed: Solution, why: str) -> Sol
         solver_status=SolverStatus.FEASIBLE if not fault else SolverStatus.INFEASIBLE,
         quality=Quality.FEASIBLE if not fault else Quality.WRONG,
         solver="keep",
-        message=f"the current counts are kept{': ' + fault if fault else ''}; {why}",
-        rejected=failed,
+        message=f"the current counts are kept{': ' + fault if fault else ''}; {reason}",
+        rejected=failure,
     )
 
 
-def _solution(name: str, ran: IsolatedAnswer, verdict: Judgement, built_s: float, size: ModelSize) -> Solution:
-    answer = ran.answer
-    told = 0.0 if answer is None else answer.build_s
+def _solution(
+    name: str, outcome: IsolatedAnswer, verdict: Judgement, build_time_s: float, model_size: ModelSize
+) -> Solution:
+    answer = outcome.answer
+    claimed_s = 0.0 if answer is None else answer.build_s
     # a stranger's may be anything
-    handed_over_s = told if isinstance(told, float | int) and math.isfinite(told) else 0.0
-    status = SolverStatus.UNKNOWN if ran.process_status is not ProcessStatus.OK else SolverStatus.ERROR
+    transfer_s = claimed_s if isinstance(claimed_s, float | int) and math.isfinite(claimed_s) else 0.0
+    status = SolverStatus.UNKNOWN if outcome.process_status is not ProcessStatus.OK else SolverStatus.ERROR
     if answer is not None and isinstance(answer.solver_status, SolverStatus):
         status = answer.solver_status
     return Solution(
         counts=verdict.counts,
         objective=verdict.objective,
         bound=verdict.bound,
-        process_status=ran.process_status,
+        process_status=outcome.process_status,
         solver_status=status,
         quality=verdict.quality,
         solver=name,
-        build_s=built_s + handed_over_s,
-        solve_s=max(0.0, ran.elapsed_s - handed_over_s),
+        build_s=build_time_s + transfer_s,
+        solve_s=max(0.0, outcome.elapsed_s - transfer_s),
         message=verdict.message,
         nodes=verdict.nodes,
-        size=size,
+        size=model_size,
     )

@@ -55,9 +55,9 @@ class LinearModel:
     start: NDArray[np.float64] | None = None  # (C,)
 
     def __repr__(self) -> str:
-        it = self.size
-        whole = f"{it.columns:,} columns ({it.integer_columns:,} integer)"
-        return f"<LinearModel: {whole}, {it.rows:,} rows, {it.entries:,} entries, {it.sets:,} sets>"
+        size = self.size
+        integer_part = f"{size.columns:,} columns ({size.integer_columns:,} integer)"
+        return f"<LinearModel: {integer_part}, {size.rows:,} rows, {size.entries:,} entries, {size.sets:,} sets>"
 
     @property
     def size(self) -> ModelSize:
@@ -115,7 +115,9 @@ def model_fault(model: LinearModel) -> str:
     for name, size in (("entry_row", model.n_rows), ("entry_column", model.n_columns)):
         if not _in_range(getattr(model, name), size):
             return f"{name} points outside 0 to {size - 1}"
-    if not (isinstance(model.sets, tuple | list) and all(isinstance(set, SpecialOrderedSet) for set in model.sets)):
+    if not (
+        isinstance(model.sets, tuple | list) and all(isinstance(group_of, SpecialOrderedSet) for group_of in model.sets)
+    ):
         return "sets is no tuple of SpecialOrderedSet"
     for group in model.sets:
         if group.kind not in (1, 2):
@@ -225,7 +227,7 @@ class Rows:
         self.names.extend(indexed_names(label, *(index or (np.arange(size),))))
         return first
 
-    def relate(
+    def constrain(
         self,
         label: str,
         lower: Numbers,
@@ -235,17 +237,17 @@ class Rows:
     ) -> None:
         """Append R rows ``lower <= sum of terms <= upper``; a term: (columns, factors), ``(R,)`` or ``(R, n)``."""
         size = terms[0][0].shape[0]
-        row = self.add(label, size, lower, upper, *index) + np.arange(size)
+        row_numbers = self.add(label, size, lower, upper, *index) + np.arange(size)
         for column, factor in terms:
-            self.put(row if column.ndim == 1 else row[:, None], column, factor)
+            self.put(row_numbers if column.ndim == 1 else row_numbers[:, None], column, factor)
 
     def put(self, row: NDArray[np.int64] | int, column: NDArray[np.int64], value: Numbers) -> None:
         """Entries ``value`` at (``row``, ``column``), broadcast against each other. Those of value 0 are left out."""
         row, column, value = np.broadcast_arrays(row, column, np.asarray(value, dtype=np.float64))
-        there = value != 0.0
-        self.row.append(row[there].astype(np.int64))
-        self.column.append(column[there].astype(np.int64))
-        self.value.append(value[there])
+        is_nonzero = value != 0.0
+        self.row.append(row[is_nonzero].astype(np.int64))
+        self.column.append(column[is_nonzero].astype(np.int64))
+        self.value.append(value[is_nonzero])
 
     def model_of(
         self,
@@ -280,4 +282,4 @@ def _concatenate(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
 
 def indexed_names(label: str, *index: NDArray[np.int64]) -> list[str]:
     """``["x[0,0]", "x[0,1]", ...]``: one name for each element of the index arrays."""
-    return [f"{label}[{','.join(map(str, i))}]" for i in zip(*(each.tolist() for each in index), strict=True)]
+    return [f"{label}[{','.join(map(str, place))}]" for place in zip(*(axis.tolist() for axis in index), strict=True)]

@@ -46,8 +46,8 @@ class Expression:
     def __getitem__(self, index: Any) -> Expression:
         return self._at(self._places[index])
 
-    def __add__(self, other: Expression | ArrayLike) -> Expression:
-        one, two = self, other if isinstance(other, Expression) else constant(other)
+    def __add__(self, operand: Expression | ArrayLike) -> Expression:
+        one, two = self, operand if isinstance(operand, Expression) else constant(operand)
         if one.builder is not None:
             one.builder.check_own(two)
         shape, width = _common_shape(one.shape, two.shape), max(one.factors.shape[1], two.factors.shape[1])
@@ -79,24 +79,24 @@ class Expression:
     def __neg__(self) -> Expression:
         return self * -1.0
 
-    def __sub__(self, other: Expression | ArrayLike) -> Expression:
-        return self + -(other if isinstance(other, Expression) else _finite(other))
+    def __sub__(self, operand: Expression | ArrayLike) -> Expression:
+        return self + -(operand if isinstance(operand, Expression) else _finite(operand))
 
-    def __rsub__(self, other: ArrayLike) -> Expression:
-        return -self + other
+    def __rsub__(self, operand: ArrayLike) -> Expression:
+        return -self + operand
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __le__(self, other: Expression | ArrayLike) -> Constraint:
-        return Constraint(self - other, -np.inf, 0.0)
+    def __le__(self, operand: Expression | ArrayLike) -> Constraint:
+        return Constraint(self - operand, -np.inf, 0.0)
 
-    def __ge__(self, other: Expression | ArrayLike) -> Constraint:
-        return Constraint(self - other, 0.0, np.inf)
+    def __ge__(self, operand: Expression | ArrayLike) -> Constraint:
+        return Constraint(self - operand, 0.0, np.inf)
 
-    def __eq__(self, other: Expression | ArrayLike) -> Constraint:  # type: ignore[override]
-        return Constraint(self - other, 0.0, 0.0)
+    def __eq__(self, operand: Expression | ArrayLike) -> Constraint:  # type: ignore[override]
+        return Constraint(self - operand, 0.0, 0.0)
 
-    def __ne__(self, other: object) -> NoReturn:
+    def __ne__(self, operand: object) -> NoReturn:
         raise InputError("this is no linear constraint", expected="<=, >= or ==")
 
     __lt__ = __gt__ = __ne__
@@ -144,14 +144,14 @@ def _finite(numbers: ArrayLike) -> Floats:
     if isinstance(numbers, Expression):
         raise InputError("two expressions are multiplied or divided", expected="numbers as a factor")
     try:
-        found = np.asarray(numbers, dtype=np.float64)
+        array = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
-        found = None
-    if found is None or numbers is None:
+        array = None
+    if array is None or numbers is None:
         raise InputError("this is neither an expression nor numbers", value=numbers, expected="x, 2 * x, an array")
-    if not np.isfinite(found).all():
+    if not np.isfinite(array).all():
         raise InputError("a number is not finite", value=numbers, fix="np.where(allowed, value, 0) for value")
-    return found
+    return array
 
 
 def _common_shape(one: tuple[int, ...], two: tuple[int, ...]) -> tuple[int, ...]:
@@ -255,7 +255,7 @@ class ModelBuilder:
 
     def check_own(self, expression: Expression) -> None:
         """Raise ``InputError`` for an expression of another builder's variables."""
-        if (other := expression.builder) not in (None, self):
-            names, columns = other._columns.names, expression.factors.indices
+        if (operand := expression.builder) not in (None, self):
+            names, columns = operand._columns.names, expression.factors.indices
             name = names[columns[0]].partition("[")[0] if columns.size else "the expression"
             raise InputError(f"{name} belongs to another ModelBuilder", fix="make all variables of a model with one")

@@ -16,8 +16,7 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
-from bfreplay.milp.milp_solver import Fallback, MilpSolver
-from bfreplay.milp.pairing import pairing_fault
+from bfreplay.milp.milp_solver import Fallback, MilpSolver, pairing_fault
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Solution
 from bfreplay.milp.solver import Solver
@@ -75,8 +74,8 @@ def solver_of(
             expected=f"for {name}: one of {', '.join(FORMULATIONS.names())}; or package.module:Class",
             fix=f"take the solver {EXACT!r}, or leave the formulation out",
         )
-    posed = formulation or defaults.MILP_FORMULATION
-    return MilpSolver(posed, name, time_limit_s=time_limit_s, fallback=fallback, referee=ExactSolver(), **options)
+    model_name = formulation or defaults.MILP_FORMULATION
+    return MilpSolver(model_name, name, time_limit_s=time_limit_s, fallback=fallback, referee=ExactSolver(), **options)
 
 
 def _not_for_exact(formulation: str) -> InputError:
@@ -111,11 +110,11 @@ def solve(problem: AllocationProblem, solver: Solver | str = EXACT, formulation:
     problem.validate()
     if not isinstance(solver, str):
         return solver.solve(problem)
-    made = solver_of(solver, formulation)
+    instance = solver_of(solver, formulation)
     try:
-        return made.solve(problem)
+        return instance.solve(problem)
     finally:
-        made.close()
+        instance.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +149,16 @@ def solver_entries() -> list[SolverEntry]:
 
     Each back end is tried on a small decision in a process of its own.
     """
-    formulations, broken = [], []
+    formulations, unusable = [], []
     for name in FORMULATIONS.names():
         try:
             formulations.append((name, formulation_of(name)))
         except BfreplayError as error:  # another package's: not offered to any solver, but told of
-            broken.append(SolverEntry(f"formulation {name}", problem=str(error).splitlines()[0]))
+            unusable.append(SolverEntry(f"formulation {name}", problem=str(error).splitlines()[0]))
     entries = [SolverEntry(EXACT, f"bfreplay {__version__}", "Apache-2.0", (COUNTS, "published"))]
-    with ThreadPoolExecutor(max_workers=4) as pool:  # each waits for a worker process
-        entries += pool.map(partial(_entry, formulations), BACKENDS.names())
-    return entries + broken
+    with ThreadPoolExecutor(max_workers=4) as executor:  # each waits for a worker process
+        entries += executor.map(partial(_entry, formulations), BACKENDS.names())
+    return entries + unusable
 
 
 def _entry(formulations: Sequence[tuple[str, Formulation]], backend_name: str) -> SolverEntry:
@@ -167,24 +166,24 @@ def _entry(formulations: Sequence[tuple[str, Formulation]], backend_name: str) -
         backend = backend_of(backend_name)
     except BfreplayError as error:  # another package's may be broken: say so and list the others
         return SolverEntry(backend_name, problem=str(error).splitlines()[0])
-    able = backend.capabilities
-    usable = [name for name, formulation in formulations if not pairing_fault(formulation, backend)]
-    more = [
+    abilities = backend.capabilities
+    solvable = [name for name, formulation in formulations if not pairing_fault(formulation, backend)]
+    reformulable = [
         name for name, formulation in formulations if not pairing_fault(formulation, backend, reformulate_sets=True)
     ]
-    problem = why_not(backend) or (_failed_trial(backend_name, usable[-1]) if usable else "")
+    problem = why_not(backend) or (_trial_fault(backend_name, solvable[-1]) if solvable else "")
     return SolverEntry(
         name=backend_name,
         version="" if problem else version_of(backend),
-        licence=able.licence,
-        formulations=tuple(usable),
-        reformulated=tuple(name for name in more if name not in usable),
-        warm_start=able.warm_start,
+        licence=abilities.licence,
+        formulations=tuple(solvable),
+        reformulated=tuple(name for name in reformulable if name not in solvable),
+        warm_start=abilities.warm_start,
         problem=" ".join(problem.split()),
     )
 
 
-def _failed_trial(backend: str, formulation: str) -> str:
+def _trial_fault(backend: str, formulation: str) -> str:
     """Return why the back end, in a process of its own, does not solve a small decision; empty where it does."""
     problem = AllocationProblem(
         current=np.array([1, 2]),
@@ -197,12 +196,14 @@ def _failed_trial(backend: str, formulation: str) -> str:
     )
     solver = MilpSolver(formulation, backend, time_limit_s=20.0, fallback="keep", referee=ExactSolver())
     try:
-        found = solver.solve(problem)
+        solution = solver.solve(problem)
     except BfreplayError as error:
         return str(error).splitlines()[0]
     finally:
         solver.close()
-    failed = found.rejected
+    rejection = solution.rejected
     return (
-        "" if failed is None else failed.message or f"it does not solve a small decision: {failed.solver_status.value}"
+        ""
+        if rejection is None
+        else rejection.message or f"it does not solve a small decision: {rejection.solver_status.value}"
     )

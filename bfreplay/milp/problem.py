@@ -63,12 +63,12 @@ class AllocationProblem:
         if {*map(type, _given(self))} == {np.ndarray}:
             return
         for name in _ARRAYS:  # lists are taken as well
-            if not isinstance(given := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, np.asarray(given, None if name in _ARRAYS[:3] else np.float64))
+            if not isinstance(value := getattr(self, name), np.ndarray):
+                object.__setattr__(self, name, np.asarray(value, None if name in _ARRAYS[:3] else np.float64))
 
     def __repr__(self) -> str:
-        held = int(self.current.sum())
-        return f"<AllocationProblem: {self.n_jobs:,} jobs hold {held:,} of {self.capacity:,} idle nodes>"
+        n_held = int(self.current.sum())
+        return f"<AllocationProblem: {self.n_jobs:,} jobs hold {n_held:,} of {self.capacity:,} idle nodes>"
 
     @property
     def n_jobs(self) -> int:
@@ -80,7 +80,7 @@ class AllocationProblem:
         """``(J, K + 1)``: f_j(n), and ``-inf`` where job j may not have n nodes. Computed once."""
         return value_table(self)
 
-    def held_to_published_limit(self) -> AllocationProblem:
+    def within_published_limit(self) -> AllocationProblem:
         """Return the same decision under the published model's limit as well; see ``published_change_limit``."""
         limit = published_change_limit(self.capacity)
         return replace(self, change_limit=limit if self.change_limit is None else min(limit, self.change_limit))
@@ -88,10 +88,10 @@ class AllocationProblem:
     def validate(self) -> None:
         """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""
         for name in _ARRAYS:
-            kind, found = np.integer if name in _ARRAYS[:3] else np.floating, getattr(self, name).dtype
-            if not np.issubdtype(found, kind):
+            kind, dtype = np.integer if name in _ARRAYS[:3] else np.floating, getattr(self, name).dtype
+            if not np.issubdtype(dtype, kind):
                 raise InputError(
-                    f"{name} has the wrong type", column=name, value=str(found), expected=f"array of {kind.__name__}"
+                    f"{name} has the wrong type", column=name, value=str(dtype), expected=f"array of {kind.__name__}"
                 )
         if self.current.ndim != 1:
             raise InputError("current has the wrong shape", value=self.current.shape, expected="(J,)")
@@ -115,12 +115,12 @@ class AllocationProblem:
                 for name, loss in (("scale_up_loss", self.scale_up_loss), ("scale_down_loss", self.scale_down_loss))
             ),
         )
-        for name, bad, expected in checks:
-            if bad.any():
-                j, value = int(np.argmax(bad)), getattr(self, name)[np.argmax(bad)].item()
-                raise InputError(f"{name} of job {j} is out of range", column=name, value=value, expected=expected)
-        read = np.arange(width) <= self.max_nodes[:, None]
-        if not np.isfinite(self.gain[read]).all():
+        for name, is_wrong, expected in checks:
+            if is_wrong.any():
+                index, value = int(np.argmax(is_wrong)), getattr(self, name)[np.argmax(is_wrong)].item()
+                raise InputError(f"{name} of job {index} is out of range", column=name, value=value, expected=expected)
+        is_read = np.arange(width) <= self.max_nodes[:, None]
+        if not np.isfinite(self.gain[is_read]).all():
             raise InputError("gain holds a number that is not finite", column="gain", expected="finite numbers")
         if int(self.current.sum()) > self.capacity:
             raise InputError(
@@ -139,12 +139,12 @@ class Charges(NamedTuple):
     value: NDArray[np.float64]  # (J, K + 1)
 
 
-def charged_problem(
+def problem_of_rates(
     current: NDArray[np.int64],
     min_nodes: NDArray[np.int64],
     max_nodes: NDArray[np.int64],
     gain: NDArray[np.float64],
-    given_up: NDArray[np.float64],
+    rate_now: NDArray[np.float64],
     costs_s: tuple[NDArray[np.float64], NDArray[np.float64]],
     capacity: int,
 ) -> AllocationProblem:
@@ -154,12 +154,12 @@ def charged_problem(
     ----------
     current, min_nodes, max_nodes, gain, capacity
         As in an ``AllocationProblem``, which keeps them.
-    given_up : (J,) float64
+    rate_now : (J,) float64
         What each job gives up per second while it rescales, if it holds ``min_nodes``.
     costs_s : (J,) float64 each
         Seconds that gaining and losing nodes takes.
     """
-    charges = charge(current, min_nodes, max_nodes, np.ascontiguousarray(gain), given_up, *costs_s, int(capacity))
+    charges = charge(current, min_nodes, max_nodes, np.ascontiguousarray(gain), rate_now, *costs_s, int(capacity))
     return problem_with_charges(current, min_nodes, max_nodes, gain, charges, capacity)
 
 
@@ -173,14 +173,14 @@ def problem_with_charges(
 ) -> AllocationProblem:
     """Return the decision whose value table is there; a replay makes many, and the constructor takes longer."""
     problem = AllocationProblem.__new__(AllocationProblem)
-    up, down, value = charges
+    scale_up_loss, scale_down_loss, value = charges
     vars(problem).update(
         current=current,
         min_nodes=min_nodes,
         max_nodes=max_nodes,
         gain=gain,
-        scale_up_loss=up,
-        scale_down_loss=down,
+        scale_up_loss=scale_up_loss,
+        scale_down_loss=scale_down_loss,
         capacity=capacity,
         value=value,
     )
@@ -193,21 +193,25 @@ def charge(
     min_nodes: NDArray[np.int64],
     max_nodes: NDArray[np.int64],
     gain: NDArray[np.float64],
-    given_up: NDArray[np.float64],
+    rate_now: NDArray[np.float64],
     up_s: NDArray[np.float64],
     down_s: NDArray[np.float64],
     capacity: int,
 ) -> Charges:
-    """Return the charges of a ``charged_problem``."""
-    up = np.empty(current.shape[0], np.float64)
-    down = np.empty(current.shape[0], np.float64)
-    held = 0
+    """Return the charges of a ``problem_of_rates``."""
+    up_cost = np.empty(current.shape[0], np.float64)
+    down_cost = np.empty(current.shape[0], np.float64)
+    most_held = 0
     for j in range(current.shape[0]):
-        rate = charged_rate(given_up[j], current[j], min_nodes[j])
-        up[j] = scale_up_cost(rate, up_s[j])
-        down[j] = scale_down_cost(rate, down_s[j])
-        held = max(held, current[j])
-    return Charges(up, down, _value_table(current, min_nodes, max_nodes, gain, up, down, capacity, capacity + held))
+        rate = charged_rate(rate_now[j], current[j], min_nodes[j])
+        up_cost[j] = scale_up_cost(rate, up_s[j])
+        down_cost[j] = scale_down_cost(rate, down_s[j])
+        most_held = max(most_held, current[j])
+    return Charges(
+        up_cost,
+        down_cost,
+        _value_table(current, min_nodes, max_nodes, gain, up_cost, down_cost, capacity, capacity + most_held),
+    )
 
 
 def published_change_limit(capacity: int) -> int:
@@ -251,12 +255,12 @@ def _value_table(
     value = np.empty(gain.shape, np.float64)
     n_jobs, width = gain.shape
     for j in range(n_jobs):
-        held, up, down = current[j], scale_up_loss[j], scale_down_loss[j]
-        low = max(min_nodes[j], held - change_limit)
-        high = min(max_nodes[j], capacity, held + change_limit)
+        n_held, up_loss, down_loss = current[j], scale_up_loss[j], scale_down_loss[j]
+        lowest = max(min_nodes[j], n_held - change_limit)
+        highest = min(max_nodes[j], capacity, n_held + change_limit)
         for n in range(width):  # the same steps at every count: the compiler takes several counts at once
-            loss = up if n > held else (down if n < held else 0.0)
-            value[j, n] = gain[j, n] - loss if low <= n <= high else -np.inf
-        if held - change_limit <= 0:
-            value[j, 0] = gain[j, 0] - (down if held > 0 else 0.0)
+            loss = up_loss if n > n_held else (down_loss if n < n_held else 0.0)
+            value[j, n] = gain[j, n] - loss if lowest <= n <= highest else -np.inf
+        if n_held - change_limit <= 0:
+            value[j, 0] = gain[j, 0] - (down_loss if n_held > 0 else 0.0)
     return value

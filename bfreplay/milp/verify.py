@@ -35,12 +35,12 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
     if int(counts.sum()) > problem.capacity:
         return f"counts sum to {int(counts.sum())} of {problem.capacity} idle nodes"
     width = problem.gain.shape[1]
-    for j, count in enumerate(counts.tolist()):
-        if not 0 <= count < width or problem.value[j, count] == -np.inf:
-            allowed = f"0 or {int(problem.min_nodes[j])} to {int(problem.max_nodes[j])}"
+    for job_index, count in enumerate(counts.tolist()):
+        if not 0 <= count < width or problem.value[job_index, count] == -np.inf:
+            allowance = f"0 or {int(problem.min_nodes[job_index])} to {int(problem.max_nodes[job_index])}"
             if problem.change_limit is not None:
-                allowed += f", at most {problem.change_limit} from {int(problem.current[j])}"
-            return f"job {j} gets {count} nodes, allowed are {allowed}"
+                allowance += f", at most {problem.change_limit} from {int(problem.current[job_index])}"
+            return f"job {job_index} gets {count} nodes, allowed are {allowance}"
     return ""
 
 
@@ -50,13 +50,13 @@ def magnitude(problem: AllocationProblem) -> float:
     Nothing that no answer can have counts: neither gains beyond the idle nodes nor losses of jobs that hold nothing.
     """
     value = problem.value
-    allowed = value > -np.inf
+    is_feasible = value > -np.inf
     count = np.arange(value.shape[1])
-    held = problem.current[:, None]
-    gain = np.abs(problem.gain[allowed]).max(initial=0.0)
-    up = np.where(allowed & (count > held), problem.scale_up_loss[:, None], 0.0).max(initial=0.0)
-    down = np.where(allowed & (count < held), problem.scale_down_loss[:, None], 0.0).max(initial=0.0)
-    return float(max(gain, up, down))
+    current = problem.current[:, None]
+    gain = np.abs(problem.gain[is_feasible]).max(initial=0.0)
+    scale_up = np.where(is_feasible & (count > current), problem.scale_up_loss[:, None], 0.0).max(initial=0.0)
+    scale_down = np.where(is_feasible & (count < current), problem.scale_down_loss[:, None], 0.0).max(initial=0.0)
+    return float(max(gain, scale_up, scale_down))
 
 
 def largest_coefficient(problem: AllocationProblem) -> float:
@@ -69,11 +69,11 @@ def largest_coefficient(problem: AllocationProblem) -> float:
     return float(max(gains, problem.scale_up_loss.max(initial=0.0), problem.scale_down_loss.max(initial=0.0)))
 
 
-def agrees(claimed: float, recomputed: float, scale: float) -> bool:
+def agrees(claim: float, true_value: float, scale: float) -> bool:
     """Return whether two objectives are equal to ``RELATIVE_TOLERANCE`` of the larger magnitude (at least ``scale``).
 
-    ``recomputed`` is finite; a claim that is not agrees with nothing.
+    ``true_value`` is finite; a claim that is not agrees with nothing.
     """
-    return math.isfinite(claimed) and abs(claimed - recomputed) <= RELATIVE_TOLERANCE * max(
-        scale, abs(claimed), abs(recomputed)
+    return math.isfinite(claim) and abs(claim - true_value) <= RELATIVE_TOLERANCE * max(
+        scale, abs(claim), abs(true_value)
     )

@@ -21,9 +21,9 @@ PR_SET_PDEATHSIG = 1
 
 def main(arguments: list[str]) -> int:
     """Serve requests until the end; return the exit code."""
-    fd, parent = int(arguments[0]), int(arguments[1])
-    _die_with_parent(fd, parent, by_kernel=arguments[2] == "1", scratch=arguments[3])
-    connection = Connection(fd)
+    descriptor, parent = int(arguments[0]), int(arguments[1])
+    _die_with_parent(descriptor, parent, by_kernel=arguments[2] == "1", scratch=arguments[3])
+    connection = Connection(descriptor)
     try:
         search, name, memory_limit_bytes = connection.recv()
         sys.path[:] = [*search, *(entry for entry in sys.path if entry not in search)]
@@ -61,7 +61,7 @@ def _backend(name: str, memory_limit_bytes: int | None) -> Any:
     return backend
 
 
-def _die_with_parent(fd: int, parent: int, *, by_kernel: bool, scratch: str) -> None:
+def _die_with_parent(descriptor: int, parent: int, *, by_kernel: bool, scratch: str) -> None:
     """End this process with its parent, even while a solver hangs, and remove the folder of temporary files.
 
     A thread waits for the socket's other end to close and looks at the parent's id once a second (other children
@@ -74,7 +74,7 @@ def _die_with_parent(fd: int, parent: int, *, by_kernel: bool, scratch: str) -> 
 
     def watch() -> None:
         poll = select.poll()
-        poll.register(fd, 0)  # hang-ups are always reported
+        poll.register(descriptor, 0)  # hang-ups are always reported
         while os.getppid() == parent:
             if poll.poll(1000):
                 break

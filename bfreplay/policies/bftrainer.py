@@ -121,14 +121,14 @@ class BFTrainerPolicy(Policy):
         """Return the counts of the solver, or the current ones if it has none; 0 for declined jobs."""
         if self._plans is None:
             return self._decide_on_all(state)
-        declined = self._plans.plan_jobs(state, admits=True)[1]
-        taken = np.setdiff1d(np.arange(state.n_jobs), list(declined))
-        if not declined:
+        refusals = self._plans.plan_jobs(state, admits=True)[1]
+        accepted_rows = np.setdiff1d(np.arange(state.n_jobs), list(refusals))
+        if not refusals:
             return self._decide_on_all(state)
         counts = np.zeros(state.n_jobs, np.int64)
-        decided = self._decide_on_all(state.only(taken)) if taken.size else Decision(counts[:0])
-        counts[taken] = decided.counts
-        return replace(decided, counts=counts, round=Round(declined=declined))
+        decision = self._decide_on_all(state.only(accepted_rows)) if accepted_rows.size else Decision(counts[:0])
+        counts[accepted_rows] = decision.counts
+        return replace(decision, counts=counts, round=Round(declined=refusals))
 
     def _decide_on_all(self, state: PolicyState) -> Decision:
         if state.nodes is not None and len(state.nodes.type_names) > 1:

@@ -59,7 +59,7 @@ def policy_of(
     """
     part = parse_policy(spec)
     factory = _class_of(part)
-    chosen: Any = dict(_settings(part, factory))
+    settings: Any = dict(_settings(part, factory))
     if objective is not None:
         if not _takes(factory.from_options, "objective"):
             raise InputError(
@@ -70,20 +70,20 @@ def policy_of(
                 fix="leave --objective out, or choose --policy bftrainer; a class of your own takes one when its "
                 "from_options has a parameter 'objective'",
             )
-        chosen["objective"] = objective
+        settings["objective"] = objective
     if round_s is not None:
         _check_round(part, factory, round_s)
-        chosen["round_s"] = round_s
+        settings["round_s"] = round_s
     if prices and _takes(factory.from_options, "prices"):
-        chosen["prices"] = prices
+        settings["prices"] = prices
     if not _has_from_options(factory):
         missing = ", ".join(f"{name}()" for name in sorted(getattr(factory, "__abstractmethods__", ())))
         fix = "let __init__ take parameters by name only, or write from_options (see bfreplay.Policy)"
         if missing:
             fix = f"write its {missing} (see bfreplay.Policy)"
-        return make_from_code(lambda: factory(**chosen), f"the policy {part.name!r}", fix=fix)
+        return make_from_code(lambda: factory(**settings), f"the policy {part.name!r}", fix=fix)
     return make_from_code(
-        lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **chosen), f"the policy {part.name!r}"
+        lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **settings), f"the policy {part.name!r}"
     )
 
 
@@ -111,10 +111,10 @@ def learns(spec: str) -> bool:
 
 
 def _class_of(part: TermSpec) -> type[Policy]:
-    found: type = POLICIES.load(part.name, allow_code=True)
-    if not issubclass(found, Policy):
+    policy_class: type = POLICIES.load(part.name, allow_code=True)
+    if not issubclass(policy_class, Policy):
         raise not_a_policy(f"{POLICIES.location(part.name)} is no policy", part.name)
-    return found
+    return policy_class
 
 
 def _check_round(part: TermSpec, factory: type[Policy], round_s: float) -> None:
@@ -160,8 +160,8 @@ def parse_policy(spec: str) -> TermSpec:
 
 
 def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
-    known = parameters_of(factory.from_options if _has_from_options(factory) else factory, 0)
-    return settings_of(part, {name: known[name] for name in known if name not in _OF_THE_RUN}, "policy")
+    parameters = parameters_of(factory.from_options if _has_from_options(factory) else factory, 0)
+    return settings_of(part, {name: parameters[name] for name in parameters if name not in _OF_THE_RUN}, "policy")
 
 
 def _has_from_options(factory: type[Policy]) -> bool:

@@ -23,10 +23,10 @@ class EqualSharePolicy(Policy):
         """Return the shares and the left-over nodes."""
         share = state.n_idle // state.n_jobs
         counts = np.where(share > state.min_nodes, np.minimum(share, state.max_nodes), 0).astype(np.int64)
-        left = state.n_idle - int(counts.sum())
-        for j in range(state.n_jobs):
-            taken = min(left, int(state.max_nodes[j] - counts[j]))
-            if counts[j] + taken >= state.min_nodes[j]:
-                counts[j] += taken
-                left -= taken
+        n_spare = state.n_idle - int(counts.sum())
+        for job_index in range(state.n_jobs):
+            n_taken = min(n_spare, int(state.max_nodes[job_index] - counts[job_index]))
+            if counts[job_index] + n_taken >= state.min_nodes[job_index]:
+                counts[job_index] += n_taken
+                n_spare -= n_taken
         return Decision(counts)

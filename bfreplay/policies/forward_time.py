@@ -1,4 +1,7 @@
-"""Expected duration of a decision: a fixed time, or one that is learnt from the events as they come."""
+"""Expected duration of a decision: a fixed time, or one that is learnt from the events as they come.
+
+It is learnt by shadow replays: what would have come of the events so far with other forward-looking times.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,174 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
+from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
-from bfreplay.policies.shadows import Shadows
-from bfreplay.policies.state import LONG_AGO_US, PolicyState
+from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
+from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts
+from bfreplay.policies.state import LONG_AGO_US, JobTables, PolicyState
+
+
+@compiled
+def _current_rate(jobs: JobTables, counts: NDArray[np.int64], j: int) -> float:
+    """Return the rate of job ``j`` now, which it gives up while it rescales; 0 below its minimum."""
+    return charged_rate(jobs.rate[j, counts[j]], counts[j], jobs.min_nodes[j])
+
+
+@compiled
+def reclaim(
+    counts: NDArray[np.int64], held_now: NDArray[np.int64], losses: NDArray[np.int64], n_idle: int, jobs: JobTables
+) -> float:
+    """Take nodes from a shadow's ``counts (J,)``; returns what the jobs that lose some are charged.
+
+    Which nodes a shadow's jobs would have held is not known, only what the real ones held and lost (``held_now``,
+    ``losses``, both (J,)). Nodes that the shadow left free and the real jobs took are the first to go. Of the rest, a
+    job loses the share of its nodes that the real one lost, rounded up, in order of admission. What does not fit into
+    ``n_idle`` after that goes from the largest.
+    """
+    cost = 0.0
+    total = counts.sum()
+    n_to_lose = losses.sum() - max(0, held_now.sum() - total)
+    for j in range(counts.shape[0]):
+        if n_to_lose > 0 and losses[j] > 0 and counts[j] > 0:
+            n_lost = min(counts[j], n_to_lose, -(-losses[j] * counts[j] // held_now[j]))
+            cost += preemption_cost(_current_rate(jobs, counts, j), jobs.scale_down_cost_s[j])
+            counts[j] -= n_lost
+            total -= n_lost
+            n_to_lose -= n_lost
+    while total > n_idle:
+        largest = 0
+        for j in range(1, counts.shape[0]):
+            if counts[j] > counts[largest]:
+                largest = j
+        n_lost = min(counts[largest], total - n_idle)
+        cost += preemption_cost(_current_rate(jobs, counts, largest), jobs.scale_down_cost_s[largest])
+        counts[largest] -= n_lost
+        total -= n_lost
+    return cost
+
+
+@compiled
+def decide(
+    counts: NDArray[np.int64], t_fwd_s: float, n_idle: int, jobs: JobTables, value: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Decide as BFTrainer does (arXiv:2106.12091, section III) and write ``counts (J,)``; ``value (J, K + 1)`` is room.
+
+    Returns (what rescaling is charged, what the jobs make per second from now on). Where the numbers are too large
+    to decide on, all stays as it is.
+    """
+    rate, min_nodes, max_nodes, scale_up_cost_s, scale_down_cost_s = jobs
+    n_jobs, width = rate.shape
+    for j in range(n_jobs):
+        n_held = counts[j]
+        rate_now = _current_rate(jobs, counts, j)
+        most_nodes = min(max_nodes[j], n_idle, width - 1)
+        value[j, :] = -np.inf
+        loss = rescale_cost(rate_now, n_held, 0, scale_up_cost_s[j], scale_down_cost_s[j])
+        value[j, 0] = t_fwd_s * rate[j, 0] - loss
+        for n in range(min_nodes[j], most_nodes + 1):
+            loss = rescale_cost(rate_now, n_held, n, scale_up_cost_s[j], scale_down_cost_s[j])
+            value[j, n] = t_fwd_s * rate[j, n] - loss
+    new_counts, _, _, stage = optimal_counts(value, n_idle, PROOF_TOLERANCE)
+    cost = 0.0
+    rate_after = 0.0
+    for j in range(n_jobs):
+        if stage >= 0:
+            rate_now = _current_rate(jobs, counts, j)
+            cost += rescale_cost(rate_now, counts[j], new_counts[j], scale_up_cost_s[j], scale_down_cost_s[j])
+            counts[j] = new_counts[j]
+        rate_after += _current_rate(jobs, counts, j)
+    return cost, rate_after
+
+
+@compiled
+def step(
+    counts: NDArray[np.int64],
+    candidates_s: NDArray[np.float64],
+    held_now: NDArray[np.int64],
+    losses: NDArray[np.int64],
+    n_idle: int,
+    jobs: JobTables,
+    charges: NDArray[np.float64],
+    rates: NDArray[np.float64],
+) -> None:
+    """One instant of all E shadows: nodes go, each decides with its own forward-looking time.
+
+    Writes ``counts (E, J)``, ``charges (E,)`` and ``rates (E,)``: what each is charged now, and makes per second after.
+    """
+    value = np.empty(jobs.rate.shape)
+    for e in range(counts.shape[0]):
+        preemption_charge = reclaim(counts[e], held_now, losses, n_idle, jobs)
+        rescale_charge, rates[e] = decide(counts[e], candidates_s[e], n_idle, jobs, value)
+        charges[e] = preemption_charge + rescale_charge
+
+
+_LARGEST = 1e280
+"""Values above this are not decided on: sums of them would overflow."""
+
+
+class Shadows:
+    """Replays beside the real one, one for each candidate, over counts of nodes and only as far as it has come.
+
+    Each follows the real pool and the real jobs, and decides with its own forward-looking time. It is worth what its
+    jobs make by their objective curves, less what rescaling and preemption are charged (at once, as in the published
+    accounting).
+
+    Parameters
+    ----------
+    candidates_s : (E,) float64
+        Forward-looking times, seconds.
+    """
+
+    def __init__(self, candidates_s: NDArray[np.float64]) -> None:
+        self._candidates_s = candidates_s
+        self._job: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._held: NDArray[np.int64] = np.zeros(0, np.int64)  # by the real jobs, since the last decision
+        self._counts: NDArray[np.int64] = np.zeros((candidates_s.size, 0), np.int64)
+        self._made = np.zeros(candidates_s.size)  # per second, since the last decision
+        self._charged = np.zeros(candidates_s.size)
+        self._time_us = 0
+
+    def follow(self, state: PolicyState) -> NDArray[np.float64]:
+        """Go on to ``state``; returns what each shadow has gained since the one before, (E,)."""
+        if not self._job.size:
+            self._begin(state)
+        duration_s = (state.time_us - self._time_us) * 1e-6
+        self._renumber(state.job)
+        losses = np.maximum(self._held - state.current, 0)
+        if self._held.any() and not state.current.any():
+            duration_s = 0.0  # the pool was empty, and nobody was asked: since when is not known
+        self._time_us = state.time_us
+        gain = self._made * duration_s
+        largest = float(np.abs(state.objective).max(initial=0.0)) * state.n_jobs * float(self._candidates_s[-1])
+        if not largest < _LARGEST:
+            return np.zeros_like(gain)
+        # copied, and so all of one kind: each other one (strided, read-only) would compile the loop anew
+        jobs = JobTables._make(table.copy() for table in state.tables)
+        step(self._counts, self._candidates_s, self._held, losses, state.n_idle, jobs, self._charged, self._made)
+        return gain - self._charged
+
+    def note_decision(self, counts: NDArray[np.int64]) -> None:
+        """The real jobs hold ``counts`` (J,) from now on."""
+        self._held = np.array(counts, dtype=np.int64)
+
+    def rest(self) -> None:
+        """Stop here; the next time all begin with what the real jobs hold then."""
+        self._job = np.zeros(0, np.int64)
+
+    def _begin(self, state: PolicyState) -> None:
+        self._job, self._held, self._time_us = state.job.copy(), state.current.copy(), state.time_us
+        self._counts = np.tile(state.current, (self._candidates_s.size, 1))
+
+    def _renumber(self, job_numbers: NDArray[np.int64]) -> None:
+        """Keep the counts of the jobs that go on; those that are new hold nothing yet."""
+        if np.array_equal(job_numbers, self._job):
+            return
+        counts = np.zeros((self._candidates_s.size, job_numbers.size), np.int64)
+        counts_held = np.zeros(job_numbers.size, np.int64)
+        _, new_rows, old_rows = np.intersect1d(job_numbers, self._job, assume_unique=True, return_indices=True)
+        counts[:, new_rows] = self._counts[:, old_rows]
+        counts_held[new_rows] = self._held[old_rows]
+        self._job, self._counts, self._held = job_numbers.copy(), counts, counts_held
 
 
 class ForwardTime(Protocol):
@@ -157,7 +325,7 @@ class AutoForwardTime:
         memory: int = MEMORY,
         sharpness: float = SHARPNESS,
     ) -> None:
-        candidates = np.array([FixedForwardTime(each).t_fwd_s for each in candidates_s])
+        candidates = np.array([FixedForwardTime(seconds).t_fwd_s for seconds in candidates_s])
         if not candidates.size or (np.diff(candidates) <= 0).any():
             raise InputError(
                 "the forward-looking times to choose from are not in order",
@@ -184,10 +352,10 @@ class AutoForwardTime:
             self._forget()
         self._last_us = state.time_us
         self._learn(state)
-        most = float(self._gained.max())
-        if self._n_seen <= _FIRST or not most > 0.0:
+        best_gain = float(self._gained.max())
+        if self._n_seen <= _FIRST or not best_gain > 0.0:
             return self.start_s
-        weight = np.exp(self.sharpness * (self._gained / most - 1.0))
+        weight = np.exp(self.sharpness * (self._gained / best_gain - 1.0))
         return math.exp(float(weight @ self._log_s) / float(weight.sum()))
 
     def _learn(self, state: PolicyState) -> None:
@@ -197,10 +365,10 @@ class AutoForwardTime:
         if turn % n_turns:
             self._shadows.rest()
             return
-        gained = self._shadows.follow(state)
+        gain = self._shadows.follow(state)
         if n_turns == 1 or turn == 0 or position >= _SETTLING:
             self._gained *= 1.0 - 1.0 / self.memory
-            self._gained += gained
+            self._gained += gain
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
         """Note the counts, from which the next decision tells the nodes that were reclaimed in between."""
@@ -221,24 +389,24 @@ class AutoForwardTime:
         self._forget()
 
 
-def forward_time_of(given: float | str | ForwardTime) -> ForwardTime:
-    """Return ``given`` as a ``ForwardTime``: a number of seconds, the word 'auto', or such an object.
+def forward_time_of(t_fwd_s: float | str | ForwardTime) -> ForwardTime:
+    """Return ``t_fwd_s`` as a ``ForwardTime``: a number of seconds, the word 'auto', or such an object.
 
     Raises
     ------
     InputError
         It is none of these, or the number is not positive.
     """
-    if isinstance(given, str):
-        if given != AUTO:
+    if isinstance(t_fwd_s, str):
+        if t_fwd_s != AUTO:
             raise InputError(
                 "this is no forward-looking time",
                 column="t_fwd_s",
-                value=given,
+                value=t_fwd_s,
                 expected=f"seconds > 0, or {AUTO!r}",
                 fix=f"give a number, such as 120, or {AUTO!r} to let it be learnt from the events as they come",
             )
         return AutoForwardTime()
-    if isinstance(given, int | float | np.number) or not hasattr(given, "seconds"):
-        return FixedForwardTime(cast(float, given))
-    return given
+    if isinstance(t_fwd_s, int | float | np.number) or not hasattr(t_fwd_s, "seconds"):
+        return FixedForwardTime(cast(float, t_fwd_s))
+    return t_fwd_s

@@ -24,7 +24,7 @@ from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
+from bfreplay.milp.exact.relaxation import node_prices, optima_of_hulls
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.forward_time import is_number, positive_seconds
 from bfreplay.policies.objectives.objective import problem_from
@@ -61,17 +61,17 @@ def last_pool_s(policy: str, t_fwd_s: float | str) -> float:
     InputError
         It is no positive number: ``"auto"``, say, or a ``ForwardTime``.
     """
-    how = "seconds > 0", "120 s is a good start: --t-fwd 120"
+    expected_and_fix = "seconds > 0", "120 s is a good start: --t-fwd 120"
     if not is_number(t_fwd_s):
         raise InputError(
             f"the policy {policy!r} looks ahead itself and takes a number for --t-fwd: how long the last pool in sight "
             "is expected to last",
             column="t_fwd_s",
             value=t_fwd_s,
-            expected=how[0],
-            fix=how[1],
+            expected=expected_and_fix[0],
+            fix=expected_and_fix[1],
         )
-    return positive_seconds(t_fwd_s, *how)
+    return positive_seconds(t_fwd_s, *expected_and_fix)
 
 
 @compiled
@@ -90,7 +90,7 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
     n_jobs, width = rate.shape
     n_futures, length = seconds.shape
     worth = np.zeros((n_jobs, width))
-    held = np.empty(width)
+    ahead = np.empty(width)
     during = np.empty(width)
     more = np.empty(width)
     for j in range(n_jobs):
@@ -98,26 +98,29 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
         if twin < j:
             worth[j] = worth[twin]
             continue
-        top = max_nodes[j]
+        most_nodes = max_nodes[j]
         for s in range(n_futures):
-            held[:] = 0.0
+            ahead[:] = 0.0
             for i in range(length - 1, 0, -1):
-                for n in range(top + 1):
-                    allowed = n == 0 or n >= min_nodes[j]
-                    during[n] = held[n] + seconds[s, i] * (rate[j, n] - price[s, i] * n) if allowed else -np.inf
+                for n in range(most_nodes + 1):
+                    is_legal = n == 0 or n >= min_nodes[j]
+                    during[n] = ahead[n] + seconds[s, i] * (rate[j, n] - price[s, i] * n) if is_legal else -np.inf
                 best = -np.inf
-                for n in range(top, -1, -1):
+                for n in range(most_nodes, -1, -1):
                     more[n] = best
                     best = max(best, during[n])
                 best = -np.inf  # of fewer nodes
-                for n in range(top + 1):
-                    now = rate[j, n]
-                    up, down = scale_up_cost(now, scale_up_s[j]), scale_down_cost(now, scale_down_s[j])
-                    held[n] = max(during[n], more[n] - up, best - down)
+                for n in range(most_nodes + 1):
+                    rate_here = rate[j, n]
+                    up_cost, down_cost = (
+                        scale_up_cost(rate_here, scale_up_s[j]),
+                        scale_down_cost(rate_here, scale_down_s[j]),
+                    )
+                    ahead[n] = max(during[n], more[n] - up_cost, best - down_cost)
                     best = max(best, during[n])
-            for n in range(top + 1):
-                worth[j, n] += seconds[s, 0] * rate[j, n] + held[n] - held[0]
-        for n in range(top + 1):
+            for n in range(most_nodes + 1):
+                worth[j, n] += seconds[s, 0] * rate[j, n] + ahead[n] - ahead[0]
+        for n in range(most_nodes + 1):
             worth[j, n] /= n_futures
     return worth
 
@@ -178,16 +181,16 @@ class _AheadPolicy(Policy):
         if self._priced is None or not all(map(np.array_equal, tables, self._priced)):
             self._priced = (state.objective.copy(), state.min_nodes.copy(), state.max_nodes.copy())
             count = np.arange(state.objective.shape[1])
-            allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= state.max_nodes[:, None]))
-            value = np.where(allowed, state.objective, -np.inf)
-            optima = relaxed_optima(value, np.ones(state.n_jobs, np.int64), int(state.max_nodes.sum()))
+            is_allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= state.max_nodes[:, None]))
+            value = np.where(is_allowed, state.objective, -np.inf)
+            optima = optima_of_hulls(value, np.ones(state.n_jobs, np.int64), int(state.max_nodes.sum()))
             self._prices = node_prices(optima)
         return self._prices
 
     def describe(self) -> dict[str, object]:
         """Return parameters and solver."""
-        chosen = {name: getattr(self, name) for name in ("name", *self.parameters, "t_fwd_s")}
-        return {**chosen, "solver": self.solver.describe()}
+        parameters = {name: getattr(self, name) for name in ("name", *self.parameters, "t_fwd_s")}
+        return {**parameters, "solver": self.solver.describe()}
 
     def close(self) -> None:
         """Close the solver, forget the replay."""
@@ -241,15 +244,15 @@ class ForesightPolicy(_AheadPolicy):
 
     def futures_from(self, state: PolicyState) -> Futures:
         """Return the events in sight."""
-        known, now_us = self._known, state.time_us
-        if known is None or self.events == 0:
+        pool_series, now_us = self._known, state.time_us
+        if pool_series is None or self.events == 0:
             return Futures.none(self.t_fwd_s)
-        first = int(np.searchsorted(known.time_us, now_us, side="right"))
-        begins = np.append(now_us, known.time_us[first : first + self.events])
-        is_all = first + self.events >= known.time_us.size
-        last_us = known.end_us if is_all else int(begins[-1]) + round(self.t_fwd_s * 1e6)
+        first = int(np.searchsorted(pool_series.time_us, now_us, side="right"))
+        begins = np.append(now_us, pool_series.time_us[first : first + self.events])
+        is_all = first + self.events >= pool_series.time_us.size
+        last_us = pool_series.end_us if is_all else int(begins[-1]) + round(self.t_fwd_s * 1e6)
         seconds = np.diff(begins, append=last_us) * 1e-6
-        idle = np.append(0, known.idle[first : first + self.events])
+        idle = np.append(0, pool_series.idle[first : first + self.events])
         return Futures(idle[None, :], seconds[None, :])
 
 
@@ -315,8 +318,8 @@ class LookAheadPolicy(_AheadPolicy):
         if self._n and self._idle[self._n - 1] == state.n_idle:
             return  # jobs came or went, or as many nodes were reclaimed as became idle
         if self._n == self._idle.size:
-            for kept in (self._time_us, self._idle):
-                kept[: self.memory] = kept[self.memory :]
+            for history in (self._time_us, self._idle):
+                history[: self.memory] = history[self.memory :]
             self._n = self.memory
         self._time_us[self._n], self._idle[self._n] = state.time_us, state.n_idle
         self._n += 1
@@ -331,9 +334,9 @@ class LookAheadPolicy(_AheadPolicy):
             return Futures.none(self.t_fwd_s)
         earlier = np.arange(last, first - 1, -1)
         away = np.abs(self._idle[earlier] - state.n_idle)
-        chosen = earlier[np.argsort(away, kind="stable")[: self.futures]]
-        path = chosen[:, None] + np.arange(self.events + 1)
-        idle = np.maximum(self._idle[path] - self._idle[chosen][:, None] + state.n_idle, 0)
+        nearest = earlier[np.argsort(away, kind="stable")[: self.futures]]
+        path = nearest[:, None] + np.arange(self.events + 1)
+        idle = np.maximum(self._idle[path] - self._idle[nearest][:, None] + state.n_idle, 0)
         begins = self._time_us[path]
-        tail = np.full((chosen.size, 1), self.t_fwd_s)
+        tail = np.full((nearest.size, 1), self.t_fwd_s)
         return Futures(idle, np.concatenate([np.diff(begins, axis=1) * 1e-6, tail], axis=1))

@@ -143,7 +143,7 @@ class PolicyCapabilities:
     linear_programs
         It solves linear programs of its own with HiGHS, whose version then belongs to the identity of a run.
     learns_with
-        Its own parameter that, where it is set, hides from it what it then learns (``Policy.knowing``).
+        Its own parameter that, where it is set, hides from it what it then learns (``Policy.with_known_curves``).
     warm_up
         Spec of a policy whose replay compiles the loops of this one; ``None`` for one without compiled loops.
     """
@@ -235,13 +235,13 @@ class Policy(ABC):
         return job.seconds_alone(n_nodes)
 
     def __repr__(self) -> str:
-        words = [f"{key} {_short_text(value)}" for key, value in self.describe().items() if key != "name"]
+        words = [f"{option} {_short_text(value)}" for option, value in self.describe().items() if option != "name"]
         return f"<{type(self).__name__}{': ' if words else ''}{', '.join(words)}>"
 
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
         """See the log that is about to be replayed, to measure what a forecast would be worth."""
 
-    def knowing(self) -> Policy | None:
+    def with_known_curves(self) -> Policy | None:
         """The same policy told what this one has to learn, which a run compares with; ``None`` if it learns nothing."""
         return None
 
@@ -265,7 +265,7 @@ def _short_text(value: object) -> object:
     """Return what stands for a part of a policy's description: of a mapping its ``spec`` or ``name``."""
     if not isinstance(value, Mapping):
         return value
-    return value.get("spec") or value.get("name") or ", ".join(f"{key} {each}" for key, each in value.items())
+    return value.get("spec") or value.get("name") or ", ".join(f"{option} {part}" for option, part in value.items())
 
 
 def not_a_policy(problem: str, value: object) -> InputError:

@@ -44,7 +44,7 @@ class TermSpec:
     def __str__(self) -> str:
         text = self.name
         if self.parameters:
-            text += f"({', '.join(f'{key}={_value_text(value)}' for key, value in self.parameters)})"
+            text += f"({', '.join(f'{parameter}={_value_text(value)}' for parameter, value in self.parameters)})"
         return text if self.weight is None else f"{_value_text(self.weight)}*{text}"
 
 
@@ -114,14 +114,14 @@ class _Reader:
         self._next()
 
     def parts(self) -> tuple[TermSpec, ...]:
-        found = [self._part()]
+        terms = [self._part()]
         while self._kind != "end":
             if self._token != "+":
-                one_name = f"did you mean '{found[-1].name}-{self._token}'?" if self._kind == "name" else None
+                one_name = f"did you mean '{terms[-1].name}-{self._token}'?" if self._kind == "name" else None
                 self._refuse(f"there is no '+' before {self._token!r}", one_name)
             self._next()
-            found.append(self._part())
-        return tuple(found)
+            terms.append(self._part())
+        return tuple(terms)
 
     def _part(self) -> TermSpec:
         weight: float | None = None
@@ -140,40 +140,40 @@ class _Reader:
         return TermSpec(name, self._parameters() if self._token == "(" else (), weight)
 
     def _parameters(self) -> tuple[tuple[str, Value], ...]:
-        found: dict[str, Value] = {}
+        parameters: dict[str, Value] = {}
         separator = "("
         while separator != ")":
             self._next()
             if self._kind != "name" or not self._token.isidentifier():
                 self._refuse("a parameter is missing in the brackets", "write NAME(key=value), or NAME alone")
-            key = self._token
-            if key in found:
-                self._refuse(f"{key!r} is set twice")
+            parameter = self._token
+            if parameter in parameters:
+                self._refuse(f"{parameter!r} is set twice")
             self._next()
             if self._token != "=":
-                self._refuse(f"there is no '=' after {key!r}", f"write {key}=VALUE")
+                self._refuse(f"there is no '=' after {parameter!r}", f"write {parameter}=VALUE")
             self._next()
-            found[key] = self._value(key)
+            parameters[parameter] = self._value(parameter)
             self._next()
             separator = self._token
             if separator not in (",", ")"):
                 self._refuse(f"there is no ',' before {separator!r}" if separator else "a ')' is missing at the end")
         self._next()
-        return tuple(found.items())
+        return tuple(parameters.items())
 
-    def _value(self, key: str) -> Value:
+    def _value(self, parameter: str) -> Value:
         is_negative = self._token == "-"
         if is_negative:
             self._next()
         if self._kind == "number":
             return -self._number() if is_negative else self._number()
         if is_negative:
-            self._refuse(f"the value of {key!r} is no number", f"write {key}=-NUMBER")
+            self._refuse(f"the value of {parameter!r} is no number", f"write {parameter}=-NUMBER")
         if self._kind == "text":
             return self._token[1:-1]
         if self._kind == "name":
             return _WORDS.get(self._token, self._token)
-        self._refuse(f"the value of {key!r} is missing", f"write {key}=VALUE")
+        self._refuse(f"the value of {parameter!r} is missing", f"write {parameter}=VALUE")
 
     def _number(self) -> float | int:
         number = float(self._token)
@@ -202,21 +202,21 @@ T_FWD_S = "t_fwd_s"
 """The parameter that the policy sets."""
 
 
-def parameters_of(function: Callable[..., Any], n_given: int) -> dict[str, inspect.Parameter]:
-    """Parameters that a spec can set, but for the first ``n_given``, which the caller passes by position.
+def parameters_of(function: Callable[..., Any], n_by_position: int) -> dict[str, inspect.Parameter]:
+    """Parameters that a spec can set, but for the first ``n_by_position``, which the caller passes by position.
 
     One whose default is neither a number nor text is the function's own business.
     """
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    kept, skipped = {}, 0
+    settable, n_skipped = {}, 0
     for name, parameter in inspect.signature(function).parameters.items():
-        if skipped < n_given and parameter.kind in by_place:
-            skipped += 1
+        if n_skipped < n_by_position and parameter.kind in by_place:
+            n_skipped += 1
         elif parameter.kind in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
             default = parameter.default
             if default is inspect.Parameter.empty or default is None or isinstance(default, bool | int | float | str):
-                kept[name] = parameter
-    return kept
+                settable[name] = parameter
+    return settable
 
 
 def keywords_from(*options: type[Any], only: Sequence[str] = (), **defaults: Value | None) -> Callable[[_F], _F]:
@@ -232,19 +232,19 @@ def keywords_from(*options: type[Any], only: Sequence[str] = (), **defaults: Val
         Other defaults than those of the fields.
     """
     of_fields = {field.name: field.default for kind in reversed(options) for field in fields(kind)}
-    chosen = {name: defaults.get(name, of_fields[name]) for name in only or of_fields}
+    values = {name: defaults.get(name, of_fields[name]) for name in only or of_fields}
     parameters = [inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)]
     parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in (T_FWD_S, "solver")]
-    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=chosen[name]) for name in chosen]
+    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=values[name]) for name in values]
 
-    def declared(function: _F) -> _F:
+    def with_signature(function: _F) -> _F:
         function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
         return function
 
-    return declared
+    return with_signature
 
 
-def settings_of(part: TermSpec, known: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:
+def settings_of(part: TermSpec, parameters: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:
     """Every parameter with its value: what ``part`` sets, and the defaults of the others; without ``t_fwd_s``.
 
     ``kind`` is what messages call the thing.
@@ -255,39 +255,39 @@ def settings_of(part: TermSpec, known: dict[str, inspect.Parameter], kind: str =
         ``part`` sets what there is not, or something else where the default is a number, true or false, or leaves out
         what has no default.
     """
-    known = {name: parameter for name, parameter in known.items() if name != T_FWD_S}
-    given = dict(part.parameters)
-    for key, value in given.items():
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-            the_policys = "the policy's forward-looking time is used: --t-fwd" if key == T_FWD_S else None
+    parameters = {name: parameter for name, parameter in parameters.items() if name != T_FWD_S}
+    arguments = dict(part.parameters)
+    for argument, value in arguments.items():
+        if argument not in parameters:
+            near = difflib.get_close_matches(argument, parameters, n=1, cutoff=0.5)
+            the_policys = "the policy's forward-looking time is used: --t-fwd" if argument == T_FWD_S else None
             raise InputError(
-                f"the {kind} {part.name!r} has no parameter {key!r}",
-                column=key,
+                f"the {kind} {part.name!r} has no parameter {argument!r}",
+                column=argument,
                 value=str(part),
-                expected=f"one of {', '.join(known)}" if known else f"{part.name}, without brackets",
+                expected=f"one of {', '.join(parameters)}" if parameters else f"{part.name}, without brackets",
                 fix=f"did you mean {near[0]!r}?" if near else the_policys,
             )
-        default = known[key].default
+        default = parameters[argument].default
         if isinstance(default, bool):
-            checks.truth(key, value)
+            checks.truth(argument, value)
         if _is_number(default) and not _is_number(value):
             raise InputError(
-                f"{key!r} of the {kind} {part.name!r} is no number",
-                column=key,
+                f"{argument!r} of the {kind} {part.name!r} is no number",
+                column=argument,
                 value=value,
                 expected=f"a number, such as the default {default!r}",
             )
     settings = {}
-    for name, parameter in known.items():
-        if name not in given and parameter.default is inspect.Parameter.empty:
+    for name, parameter in parameters.items():
+        if name not in arguments and parameter.default is inspect.Parameter.empty:
             raise InputError(
                 f"the {kind} {part.name!r} needs {name!r}",
                 column=name,
                 value=str(part),
                 expected=f"{part.name}({name}=VALUE)",
             )
-        settings[name] = given.get(name, parameter.default)
+        settings[name] = arguments.get(name, parameter.default)
     return settings
 
 

@@ -127,8 +127,10 @@ class PolicyState:
     jobs_to_come: bool = True
 
     def __repr__(self) -> str:
-        held = int(self.current.sum())
-        return f"<PolicyState: {self.n_jobs:,} jobs hold {held:,} of {self.n_idle:,} idle nodes at {self.time_us:,} us>"
+        n_used = int(self.current.sum())
+        return (
+            f"<PolicyState: {self.n_jobs:,} jobs hold {n_used:,} of {self.n_idle:,} idle nodes at {self.time_us:,} us>"
+        )
 
     @classmethod
     def of(cls, parts: dict[str, Any]) -> PolicyState:
@@ -145,8 +147,8 @@ class PolicyState:
     def only(self, rows: NDArray[np.int64]) -> PolicyState:
         """The same state with some of its jobs, in the order of ``rows (m,)``."""
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        chosen: Any = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
-        return replace(self, **chosen)
+        arrays: Any = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
+        return replace(self, **arrays)
 
     @property
     def tables(self) -> JobTables:

@@ -12,7 +12,8 @@ from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rates, move_cost, rescale_costs, scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solver import Solver
-from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem
+from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem
+from bfreplay.milp.typed.solver import TypedExactSolver
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
 from bfreplay.policies.objectives.built_in import OWN, first_node_rate, in_units_of, own, speed_up, throughput
 from bfreplay.policies.objectives.objective import Objective
@@ -38,22 +39,22 @@ def place_jobs(nodes: NodesSeen, types: NDArray[np.int64], counts: NDArray[np.in
         How many nodes of it, feasible.
     """
     is_free = nodes.is_idle.copy()
-    kept: list[NDArray[np.int64]] = []
-    for j, (kind, count) in enumerate(zip(types.tolist(), counts.tolist(), strict=True)):
-        held = nodes.held(j).astype(np.int64)
-        held = held[is_free[held]]  # of two jobs that shared nodes the first keeps them
-        stays = held.size > 0 and nodes.node_type[held[0]] == kind
-        kept.append(held[:count] if stays else held[:0])
-        is_free[kept[-1]] = False
-    free = [np.flatnonzero(is_free & (nodes.node_type == t)) for t in range(len(nodes.type_names))]
-    used = [0] * len(free)
+    kept_nodes: list[NDArray[np.int64]] = []
+    for job_index, (node_type, count) in enumerate(zip(types.tolist(), counts.tolist(), strict=True)):
+        own_nodes = nodes.held(job_index).astype(np.int64)
+        own_nodes = own_nodes[is_free[own_nodes]]  # of two jobs that shared nodes the first keeps them
+        stays = own_nodes.size > 0 and nodes.node_type[own_nodes[0]] == node_type
+        kept_nodes.append(own_nodes[:count] if stays else own_nodes[:0])
+        is_free[kept_nodes[-1]] = False
+    free_nodes = [np.flatnonzero(is_free & (nodes.node_type == kind)) for kind in range(len(nodes.type_names))]
+    n_used = [0] * len(free_nodes)
     placement = []
-    for mine, kind, count in zip(kept, types.tolist(), counts.tolist(), strict=True):
-        missing = count - mine.size
+    for of_job, node_type, count in zip(kept_nodes, types.tolist(), counts.tolist(), strict=True):
+        missing = count - of_job.size
         if missing > 0:
-            mine = np.concatenate([mine, free[kind][used[kind] : used[kind] + missing]])
-            used[kind] += missing
-        placement.append(mine)
+            of_job = np.concatenate([of_job, free_nodes[node_type][n_used[node_type] : n_used[node_type] + missing]])
+            n_used[node_type] += missing
+        placement.append(of_job)
     return tuple(placement)
 
 
@@ -89,17 +90,17 @@ def typed_problem(state: PolicyState, objective: Objective, t_fwd_s: float) -> T
     nodes, by_type = types_of(state)
     rates = _rates(state, by_type, objective)
     n_types = by_type.shape[1]
-    kinds = current_types(state, nodes)
-    held = np.arange(state.n_jobs), np.maximum(kinds, 0), state.current
-    given_up = charged_rates(np.maximum(rates[held], 0.0), state.current, state.min_nodes)
+    current_type = current_types(state, nodes)
+    current_choice = np.arange(state.n_jobs), np.maximum(current_type, 0), state.current
+    rate_now = charged_rates(np.maximum(rates[current_choice], 0.0), state.current, state.min_nodes)
     return TypedProblem(
         current=np.ascontiguousarray(state.current),
-        current_type=kinds,
+        current_type=current_type,
         min_nodes=np.ascontiguousarray(state.min_nodes),
         max_nodes=np.ascontiguousarray(state.max_nodes),
         gain=t_fwd_s * rates,
-        scale_up_loss=scale_up_cost(given_up, state.scale_up_cost_s),
-        scale_down_loss=scale_down_cost(given_up, state.scale_down_cost_s),
+        scale_up_loss=scale_up_cost(rate_now, state.scale_up_cost_s),
+        scale_down_loss=scale_down_cost(rate_now, state.scale_down_cost_s),
         capacity=np.bincount(nodes.node_type[nodes.is_idle], minlength=n_types).astype(np.int64),
     )
 
@@ -119,10 +120,10 @@ def types_of(state: PolicyState) -> tuple[NodesSeen, NDArray[np.float64]]:
 
 def current_types(state: PolicyState, nodes: NodesSeen) -> NDArray[np.int64]:
     """``(J,)`` type of the nodes that each job holds, ``NO_TYPE`` where it holds none."""
-    kinds = np.full(state.n_jobs, NO_TYPE, np.int64)
-    for j in np.flatnonzero(state.current).tolist():
-        kinds[j] = nodes.node_type[nodes.held(j)[0]]
-    return kinds
+    types = np.full(state.n_jobs, NO_TYPE, np.int64)
+    for job_index in np.flatnonzero(state.current).tolist():
+        types[job_index] = nodes.node_type[nodes.held(job_index)[0]]
+    return types
 
 
 def check_objective(objective: Objective) -> None:
@@ -164,10 +165,10 @@ def _own(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64
     is_read = np.arange(by_type.shape[2]) <= state.max_nodes[:, None, None]
     differs = ((state.objective[:, None] != rates) & is_read).any(axis=2).all(axis=1)
     if differs.any():
-        j = int(np.argmax(differs))
+        job_index = int(np.argmax(differs))
         raise InputError(
             "a job has an objective curve of its own, which does not say what it is worth on which node type",
-            row=f"job number {int(state.job[j])}, from 0",
+            row=f"job number {int(state.job[job_index])}, from 0",
             column="objective",
             value=OWN,
             expected="jobs without one, whose objective is their throughput",
@@ -178,9 +179,9 @@ def _own(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64
 
 def _speed_up(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64]:
     n_types = by_type.shape[1]
-    first = [first_node_rate(replace(state, throughput=by_type[:, t])) for t in range(n_types)]
-    unit = np.max(first, axis=0)
-    shares = [in_units_of(by_type[:, t], unit) for t in range(n_types)]
+    first_rates = [first_node_rate(replace(state, throughput=by_type[:, type_index])) for type_index in range(n_types)]
+    unit = np.max(first_rates, axis=0)
+    shares = [in_units_of(by_type[:, type_index], unit) for type_index in range(n_types)]
     return _throughput(state, np.stack(shares, axis=1))
 
 
@@ -207,37 +208,37 @@ def typed_decision(state: PolicyState, forward_time: ForwardTime, objective: Obj
     """
     check_types(forward_time, objective, solver)
     t_fwd_s = forward_time.seconds(state)
-    found = TypedExactSolver().solve(typed_problem(state, objective, t_fwd_s))
+    answer = TypedExactSolver().solve(typed_problem(state, objective, t_fwd_s))
     nodes, _ = types_of(state)
-    before = current_types(state, nodes)
-    counts, types = found.solution.counts, found.types
+    types_before = current_types(state, nodes)
+    counts, types = answer.solution.counts, answer.types
     if counts is None or types is None:
-        counts, types = state.current.copy(), before
+        counts, types = state.current.copy(), types_before
     forward_time.note_decision(state, counts)
-    placement = Placement(place_jobs(nodes, types, counts), restart_s=_restart_s(state, before, types, counts))
-    return Decision(counts, found.solution, t_fwd_s, placement)
+    placement = Placement(place_jobs(nodes, types, counts), restart_s=_restart_s(state, types_before, types, counts))
+    return Decision(counts, answer.solution, t_fwd_s, placement)
 
 
 def _restart_s(
-    state: PolicyState, before: NDArray[np.int64], types: NDArray[np.int64], counts: NDArray[np.int64]
+    state: PolicyState, types_before: NDArray[np.int64], types: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
     """Return the remaining charge to jobs that move, in seconds of work at their new rates.
 
     A move costs a scale-down and a scale-up at the rate before (``TypedProblem``); the replay itself charges what the
     count tells: one of the two, or none where it stays the same.
     """
-    moves = (before != types) & (counts > 0) & (state.current >= state.min_nodes)
+    moves = (types_before != types) & (counts > 0) & (state.current >= state.min_nodes)
     if not moves.any():
         return None
     _, by_type = types_of(state)
-    one_a_second, up_s, down_s = np.ones(state.n_jobs), state.scale_up_cost_s, state.scale_down_cost_s
-    charged_s = rescale_costs(one_a_second, state.current, counts, up_s, down_s)
-    move_s = move_cost(scale_up_cost(one_a_second, up_s), scale_down_cost(one_a_second, down_s))
-    row = np.arange(state.n_jobs)
-    rate_before = state.throughput[row, state.current]
-    rate_after = by_type[row, np.maximum(types, 0), counts]
-    owed_s = np.where(moves, move_s - charged_s, 0.0)
-    restart_s: NDArray[np.float64] = owed_s * rate_before / np.where(moves & (rate_after > 0.0), rate_after, np.inf)
+    one_a_second, scale_up_s, scale_down_s = np.ones(state.n_jobs), state.scale_up_cost_s, state.scale_down_cost_s
+    charge_s = rescale_costs(one_a_second, state.current, counts, scale_up_s, scale_down_s)
+    move_s = move_cost(scale_up_cost(one_a_second, scale_up_s), scale_down_cost(one_a_second, scale_down_s))
+    job_index = np.arange(state.n_jobs)
+    rate_before = state.throughput[job_index, state.current]
+    rate_after = by_type[job_index, np.maximum(types, 0), counts]
+    rest_s = np.where(moves, move_s - charge_s, 0.0)
+    restart_s: NDArray[np.float64] = rest_s * rate_before / np.where(moves & (rate_after > 0.0), rate_after, np.inf)
     return restart_s
 
 

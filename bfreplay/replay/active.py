@@ -80,7 +80,7 @@ ACTIVE_JOB = np.dtype(
 
 
 ALONE, FIRST, SECOND = 0, 1, 2
-"""Of a job's nodes: nobody else's, or shared by two, who are charged half of the time each (``charged_us``)."""
+"""Of a job's nodes: nobody else's, or shared by two, who are charged half of the time each (``node_charge_us``)."""
 
 _FIRST_ROWS = 64
 _FIXED = (
@@ -104,7 +104,7 @@ _CHANGING = "progress", "batch_size", "change_at"
 
 
 @compiled
-def charged_us(sharing: int, since_us: int, until_us: int) -> int:
+def node_charge_us(sharing: int, since_us: int, until_us: int) -> int:
     """Return the part of a span of time that a job is charged for each of its nodes.
 
     Of two that share, the first is charged the even microseconds and the second the odd ones: exact in whole numbers,
@@ -139,7 +139,7 @@ class ActiveJobs:
         Jobs do not change their batch sizes on their own: the policy does that.
     """
 
-    not_saved = ("_seen",)
+    not_saved = ("_policy_arrays",)
 
     def __init__(
         self,
@@ -165,31 +165,31 @@ class ActiveJobs:
         self.by_type = np.zeros((rows if self.is_placed else 0, len(self.type_names), 1))
         self.held = np.full((rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
-        self._seen: tuple[tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (), {}
+        self._policy_arrays: tuple[tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (), {}
 
-    def seen(self) -> dict[str, NDArray[Any] | None]:
+    def policy_arrays(self) -> dict[str, NDArray[Any] | None]:
         """Return read-only arrays that a policy sees, by their names in a ``PolicyState``: all but those of ``now``."""
-        of, arrays = self._seen
+        tables_then, arrays = self._policy_arrays
         tables = self.records, self.throughput, self.objective, self.by_type
-        if not of or any(map(is_not, of, tables)):
+        if not tables_then or any(map(is_not, tables_then, tables)):
             records = self.records[: self.n]
-            made = {name: records[name].copy() for name in _FIXED} | {name: records[name] for name in _CHANGING}
-            made["admitted_us"] = records["admitted_us"] + records["paused_us"]
+            columns = {name: records[name].copy() for name in _FIXED} | {name: records[name] for name in _CHANGING}
+            columns["admitted_us"] = records["admitted_us"] + records["paused_us"]
             names = "throughput", "objective", "throughput_by_type"
-            made |= {name: table[: self.n] for name, table in zip(names, tables[1:], strict=True)}
-            for array in made.values():
+            columns |= {name: table[: self.n] for name, table in zip(names, tables[1:], strict=True)}
+            for array in columns.values():
                 array.flags.writeable = False  # a policy that writes here would corrupt the ledger
-            arrays = {**made, **({} if self.is_placed else {"throughput_by_type": None})}
-            self._seen = tables, arrays
+            arrays = {**columns, **({} if self.is_placed else {"throughput_by_type": None})}
+            self._policy_arrays = tables, arrays
         return arrays
 
-    def now(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def counts_and_debts(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return (nodes that each job holds, samples that it owes), ``(n,)``, read-only and its own."""
-        current, owed = np.empty(self.n, np.int64), np.empty(self.n)
-        _write_now(self.records, current, owed)
+        current, debts = np.empty(self.n, np.int64), np.empty(self.n)
+        _write_now(self.records, current, debts)
         current.setflags(write=False)
-        owed.setflags(write=False)
-        return current, owed
+        debts.setflags(write=False)
+        return current, debts
 
     @property
     def has_types(self) -> bool:
@@ -201,61 +201,61 @@ class ActiveJobs:
         """True if no further job may be admitted."""
         return self.n >= self.limit
 
-    def admit(self, index: int, job: ElasticJob, model: int, now_us: int, paused: np.void | None = None) -> None:
-        """Add job ``index``, without nodes; one that was paused goes on from its record."""
+    def admit(self, number: int, job: ElasticJob, model: int, now_us: int, old_record: np.void | None = None) -> None:
+        """Add job ``number``, without nodes; one that was paused goes on from its record."""
         # no job can use more nodes than there are; what lies above is neither stored nor searched
         max_nodes = max(job.min_nodes, min(job.max_nodes, self._n_nodes))
-        row = self.n
-        self._reserve(row + 1, max_nodes + 1, index + 1)
-        if paused is None:
-            self.records[row] = _new_record(index, job, max_nodes, model, now_us)
-            self.records[row]["preemption_cost_s"] = preemption_pause_s(job.scale_down_cost_s, self._notice_s)
-            self.records[row]["target"] = self.next_target(job, 0.0)
+        job_row = self.n
+        self._reserve(job_row + 1, max_nodes + 1, number + 1)
+        if old_record is None:
+            self.records[job_row] = _new_record(number, job, max_nodes, model, now_us)
+            self.records[job_row]["preemption_cost_s"] = preemption_pause_s(job.scale_down_cost_s, self._notice_s)
+            self.records[job_row]["target"] = self.next_target(job, 0.0)
         else:
-            self.records[row] = paused
-        self.records[row]["open_since_us"] = now_us
-        if paused is not None:
-            self.records[row]["paused_us"] += now_us - paused["paused_at_us"]
-        self._note_next_change(row, job)
-        self._write_curves(row, job)
-        self.row_of_job[index] = row
+            self.records[job_row] = old_record
+        self.records[job_row]["open_since_us"] = now_us
+        if old_record is not None:
+            self.records[job_row]["paused_us"] += now_us - old_record["paused_at_us"]
+        self._note_next_change(job_row, job)
+        self._write_curves(job_row, job)
+        self.row_of_job[number] = job_row
         self.n += 1
-        self._seen = (), {}
+        self._policy_arrays = (), {}
 
-    def _write_curves(self, row: int, job: ElasticJob) -> None:
+    def _write_curves(self, job_row: int, job: ElasticJob) -> None:
         """Tabulate what the job makes with the batch size of its record."""
-        max_nodes = int(self.records[row]["max_nodes"])
+        max_nodes = int(self.records[job_row]["max_nodes"])
         curves = [job.throughput_on(name) for name in self.type_names]
         if job.adaptation is not None:
-            now = job.adaptation.throughput[int(self.records[row]["batch_size"])]
-            curves = [None if curve is None else now for curve in curves]
+            curve_now = job.adaptation.throughput[int(self.records[job_row]["batch_size"])]
+            curves = [None if curve is None else curve_now for curve in curves]
         for table, curve, weight in (
-            (self.throughput[row], curves[0], 1.0),
-            (self.objective[row], job.objective or curves[0], job.weight),
-            *((self.by_type[row, t], curve, 1.0) for t, curve in enumerate(curves) if self.is_placed),
+            (self.throughput[job_row], curves[0], 1.0),
+            (self.objective[job_row], job.objective or curves[0], job.weight),
+            *((self.by_type[job_row, kind], curve, 1.0) for kind, curve in enumerate(curves) if self.is_placed),
         ):
             table[:] = 0.0
             if curve is not None:  # it makes nothing on a type that it cannot run on
                 table[: max_nodes + 1] = weight * curve.table(max_nodes)
 
-    def _note_next_change(self, row: int, job: ElasticJob) -> None:
-        self.records[row]["change_at"] = np.inf
+    def _note_next_change(self, job_row: int, job: ElasticJob) -> None:
+        self.records[job_row]["change_at"] = np.inf
         if job.adaptation is not None and not self._keeps_batch_sizes:
-            self.records[row]["change_at"] = job.adaptation.next_change(float(self.records[row]["progress"]))
+            self.records[job_row]["change_at"] = job.adaptation.next_change(float(self.records[job_row]["progress"]))
 
-    def reach_batch_size(self, row: int, job: ElasticJob, samples: float) -> bool:
-        """Let the job in ``row`` train with the batch size at this progress, and return whether that changes it."""
+    def reach_batch_size(self, job_row: int, job: ElasticJob, samples: float) -> bool:
+        """Let the job in ``job_row`` train with the batch size at this progress, and return whether that changes it."""
         if job.adaptation is None or self._keeps_batch_sizes:
             return False
-        self.records[row]["change_at"] = job.adaptation.next_change(samples)
-        return self.set_batch_size(row, job, job.adaptation.batch_size_at(samples))
+        self.records[job_row]["change_at"] = job.adaptation.next_change(samples)
+        return self.set_batch_size(job_row, job, job.adaptation.batch_size_at(samples))
 
-    def set_batch_size(self, row: int, job: ElasticJob, batch_size: int) -> bool:
-        """Let the job in ``row`` train with this batch size from now on, and return whether that changes it."""
-        if batch_size == self.records[row]["batch_size"]:
+    def set_batch_size(self, job_row: int, job: ElasticJob, batch_size: int) -> bool:
+        """Let the job in ``job_row`` train with this batch size from now on, and return whether that changes it."""
+        if batch_size == self.records[job_row]["batch_size"]:
             return False
-        self.records[row]["batch_size"] = batch_size
-        self._write_curves(row, job)
+        self.records[job_row]["batch_size"] = batch_size
+        self._write_curves(job_row, job)
         return True
 
     def next_target(self, job: ElasticJob, after_samples: float) -> float:
@@ -264,10 +264,10 @@ class ActiveJobs:
         It is the whole work where nothing else comes first.
         """
         position = bisect_right(job.report_at_samples, after_samples)
-        due = job.report_at_samples[position] if position < len(job.report_at_samples) else job.work_samples
+        next_report = job.report_at_samples[position] if position < len(job.report_at_samples) else job.work_samples
         if job.adaptation is None or self._keeps_batch_sizes:
-            return due
-        return min(due, job.adaptation.next_change(after_samples))
+            return next_report
+        return min(next_report, job.adaptation.next_change(after_samples))
 
     def _reserve(self, rows: int, width: int, n_jobs: int) -> None:
         """Make room; doubling keeps the copying small, and a set of jobs with one maximum is copied once."""
@@ -284,27 +284,27 @@ class ActiveJobs:
         if n_jobs > self.row_of_job.size:
             self.row_of_job = _enlarge(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
 
-    def remove(self, row: int) -> None:
-        """Remove the job in ``row``; later rows move up. Its nodes must have been freed before."""
-        self.row_of_job[self.records[row]["job"]] = -1
+    def remove(self, job_row: int) -> None:
+        """Remove the job in ``job_row``; later rows move up. Its nodes must have been freed before."""
+        self.row_of_job[self.records[job_row]["job"]] = -1
         for array in (self.records, self.throughput, self.objective, self.held, self.by_type):
-            array[row : self.n - 1] = array[row + 1 : self.n]
+            array[job_row : self.n - 1] = array[job_row + 1 : self.n]
         self.n -= 1
-        self.row_of_job[self.records[row : self.n]["job"]] -= 1
-        self._seen = (), {}
+        self.row_of_job[self.records[job_row : self.n]["job"]] -= 1
+        self._policy_arrays = (), {}
 
 
 @compiled
-def _write_now(records: NDArray[np.void], current: NDArray[np.int64], owed: NDArray[np.float64]) -> None:
+def _write_now(records: NDArray[np.void], current: NDArray[np.int64], debts: NDArray[np.float64]) -> None:
     """Write what each job holds, and what it owes for rescales and preemptions together."""
-    for j in range(owed.shape[0]):
-        current[j] = records[j]["count"]
-        owed[j] = records[j]["preempt_debt"] + records[j]["rescale_debt"]
+    for job_row in range(debts.shape[0]):
+        current[job_row] = records[job_row]["count"]
+        debts[job_row] = records[job_row]["preempt_debt"] + records[job_row]["rescale_debt"]
 
 
-def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us: int) -> np.void:
+def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now_us: int) -> np.void:
     record: np.void = np.zeros(1, dtype=ACTIVE_JOB)[0]
-    record["job"] = index
+    record["job"] = job_index
     record["work"] = job.work_samples
     record["first_batch_size"] = record["batch_size"] = 1 if job.adaptation is None else job.adaptation.changes[0][1]
     record["halt"] = np.inf
@@ -323,12 +323,12 @@ def _new_record(index: int, job: ElasticJob, max_nodes: int, model: int, now_us:
 
 
 def _enlarge(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:
-    grown = np.full(shape, fill, dtype=array.dtype) if array.dtype.names is None else np.zeros(shape, array.dtype)
-    grown[tuple(slice(0, size) for size in array.shape)] = array
-    return grown
+    larger = np.full(shape, fill, dtype=array.dtype) if array.dtype.names is None else np.zeros(shape, array.dtype)
+    larger[tuple(slice(0, size) for size in array.shape)] = array
+    return larger
 
 
-def locate(active: ActiveJobs, model_names: Sequence[str], colocation: Colocation | None) -> None:
+def update_placed_curves(active: ActiveJobs, model_names: Sequence[str], colocation: Colocation | None) -> None:
     """Write into ``active.throughput`` what each job makes at each count on nodes of the type that it holds.
 
     Of a job that shares its nodes only the count that it has can be looked up: it makes what it makes there.
@@ -338,13 +338,13 @@ def locate(active: ActiveJobs, model_names: Sequence[str], colocation: Colocatio
     if colocation is None:
         return
     type_names = active.type_names
-    for row in np.flatnonzero(records["sharing"]).tolist():
-        record = records[row]
-        other = records[active.row_of_job[record["partner"]]]
+    for job_row in np.flatnonzero(records["sharing"]).tolist():
+        record = records[job_row]
+        partner = records[active.row_of_job[record["partner"]]]
         count = int(record["count"])
-        names = [None if each["model"] < 0 else model_names[each["model"]] for each in (record, other)]
+        names = [None if job["model"] < 0 else model_names[job["model"]] for job in (record, partner)]
         rate = 0.0
         if names[0] is not None and names[1] is not None:
             rate = colocation.rates(names[0], names[1], count, type_names[record["node_type"]])[0]
-        active.throughput[row] = 0.0
-        active.throughput[row, count] = rate
+        active.throughput[job_row] = 0.0
+        active.throughput[job_row, count] = rate

@@ -60,19 +60,19 @@ class ChunkSink(TableSink):
     def restore_state(self, state: Sequence[str]) -> None:
         """Hold the first chunks of the folder, which must be as they were; others are written again."""
         self._checksums = list(state)
-        for k in range(len(self._checksums)):
-            self._read(k)
+        for chunk_number in range(len(self._checksums)):
+            self._read(chunk_number)
 
     def close(self) -> None:
         """Make the table."""
         with table_writer(self._table, self._schema) as out:
-            for k in range(len(self._checksums)):
-                out.write_table(pa.ipc.open_stream(self._read(k)).read_all())
+            for chunk_number in range(len(self._checksums)):
+                out.write_table(pa.ipc.open_stream(self._read(chunk_number)).read_all())
 
-    def _read(self, k: int) -> bytes:
-        file = self._chunk(k)
+    def _read(self, chunk_number: int) -> bytes:
+        file = self._chunk(chunk_number)
         content = file.read_bytes() if file.is_file() else b""
-        if hashlib.sha256(content).hexdigest() != self._checksums[k]:
+        if hashlib.sha256(content).hexdigest() != self._checksums[chunk_number]:
             raise InputError(
                 "rows of the unfinished run are missing, or were changed",
                 file=file,
@@ -81,8 +81,8 @@ class ChunkSink(TableSink):
             )
         return content
 
-    def _chunk(self, k: int) -> Path:
-        return self._folder / f"{self._name}-{k:06d}.arrows"
+    def _chunk(self, chunk_number: int) -> Path:
+        return self._folder / f"{self._name}-{chunk_number:06d}.arrows"
 
 
 class Checkpoints:
@@ -153,7 +153,7 @@ class Checkpoints:
             shutil.rmtree(self.folder)
         with _writing(self.folder):
             self.folder.mkdir()
-            write_whole(self.folder / _ABOUT, _sealed({**self._about, "options": self._options}))
+            write_whole(self.folder / _ABOUT, _seal({**self._about, "options": self._options}))
 
     def _resume(self) -> State | None:
         check_same(read_about(self._out), self._about, self.folder)
@@ -203,10 +203,10 @@ class Checkpoints:
 
     def end(self) -> None:
         """Remove the folder: the run is complete."""
-        ended = self.folder.with_name(f".{self.folder.name}.ended")
-        shutil.rmtree(ended, ignore_errors=True)  # of a process that was killed right here
-        self.folder.rename(ended)  # at once: half a folder would look like a run to resume
-        shutil.rmtree(ended)
+        trash = self.folder.with_name(f".{self.folder.name}.ended")
+        shutil.rmtree(trash, ignore_errors=True)  # of a process that was killed right here
+        self.folder.rename(trash)  # at once: half a folder would look like a run to resume
+        shutil.rmtree(trash)
 
     def close(self) -> None:
         """Let other processes resume the run; harmless when called twice."""
@@ -248,17 +248,17 @@ def read_about(out: Path) -> dict[str, Any]:
         if not isinstance(about, dict) or about.get("schema") != _VERSION:
             raise ValueError("it is not of this version")
         about.pop("sha256", None)
-        if text != _sealed(about):
+        if text != _seal(about):
             raise ValueError("its checksum does not agree, so that it was changed")
         if not isinstance(about["options"], dict | None):
             raise ValueError("its options are none")
     except FileNotFoundError as error:
-        done = out.exists()
+        is_complete = out.exists()
         raise InputError(
-            "this run is complete" if done else "there is no unfinished run of this name",
+            "this run is complete" if is_complete else "there is no unfinished run of this name",
             file=folder_of(out),
             expected="the folder of a run that was begun with --checkpoint-every, and did not end",
-            fix="there is nothing to resume" if done else "name the run as --out did",
+            fix="there is nothing to resume" if is_complete else "name the run as --out did",
         ) from error
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
@@ -270,7 +270,7 @@ def read_about(out: Path) -> dict[str, Any]:
     return about
 
 
-def _sealed(about: Mapping[str, Any]) -> str:
+def _seal(about: Mapping[str, Any]) -> str:
     """Return the text of ``about.json``, with the SHA-256 of all else that is in it."""
     text = json.dumps(about, sort_keys=True)
     document = {**about, "sha256": hashlib.sha256(text.encode()).hexdigest()}
@@ -282,17 +282,17 @@ def about(**parts: Any) -> dict[str, Any]:
     return {"schema": _VERSION, "versions": versions(), "processor": processor(), **parts}
 
 
-def check_same(before: Mapping[str, Any], now: Mapping[str, Any], file: Path) -> None:
+def check_same(saved_options: Mapping[str, Any], new_options: Mapping[str, Any], file: Path) -> None:
     """Raise ``InputError`` with the first entry of ``about`` that is another one now."""
-    one, other = _flat(dict(before)), _flat(json.loads(json.dumps(now)))
-    for name in sorted(one.keys() | other.keys()):
-        if one.get(name) != other.get(name) and not name.startswith("options"):
+    saved_values, new_values = _flat(dict(saved_options)), _flat(json.loads(json.dumps(new_options)))
+    for name in sorted(saved_values.keys() | new_values.keys()):
+        if saved_values.get(name) != new_values.get(name) and not name.startswith("options"):
             raise InputError(
                 "the unfinished run is another one: it cannot go on here and give the bytes of an unbroken run",
                 file=file,
                 column=name,
-                value=other.get(name, "nothing"),
-                expected=str(one.get(name, "nothing")),
+                value=new_values.get(name, "nothing"),
+                expected=str(saved_values.get(name, "nothing")),
                 fix="resume it with equal inputs, options and versions, on the same kind of processor; or begin anew",
             )
 
@@ -301,13 +301,13 @@ def processor() -> str:
     """Return the kind of processor: numbers are rounded alike on the same kind."""
     from numpy._core._multiarray_umath import __cpu_features__  # type: ignore[import-not-found]  # no stub
 
-    has = sorted(name for name, is_there in __cpu_features__.items() if is_there)
-    return f"{platform.machine()} with {' '.join(has)}"
+    features = sorted(name for name, is_there in __cpu_features__.items() if is_there)
+    return f"{platform.machine()} with {' '.join(features)}"
 
 
 def _flat(document: Any, name: str = "") -> dict[str, Any]:
     """Return the entries of nested data by their paths."""
     if not isinstance(document, dict):
         return {name: document}
-    parts = ((f"{name}.{key}" if name else key, value) for key, value in document.items())
-    return {path: value for key, each in parts for path, value in _flat(each, key).items()}
+    parts = ((f"{name}.{path_of_value}" if name else path_of_value, value) for path_of_value, value in document.items())
+    return {path: value for path_of_value, nested in parts for path, value in _flat(nested, path_of_value).items()}

@@ -39,10 +39,10 @@ def answer_of(policy: Policy, state: PolicyState) -> Decision:
             f"({state.n_jobs} jobs, {state.n_idle} idle nodes): {one_line(error)}",
             expected="decide(self, state), which returns a bfreplay.Decision",
         ) from error
-    return checked_answer(policy, answer)
+    return require_decision(policy, answer)
 
 
-def checked_answer(policy: Policy, answer: object) -> Decision:
+def require_decision(policy: Policy, answer: object) -> Decision:
     """Return ``answer`` if it is a decision with parts of the right types.
 
     Raises
@@ -64,21 +64,21 @@ def checked_answer(policy: Policy, answer: object) -> Decision:
     return answer
 
 
-def why_infeasible(decision: Decision, state: PolicyState) -> str:
+def decision_fault(decision: Decision, state: PolicyState) -> str:
     """Return the fault of a decision on ``state``, which names its nodes; empty if it has none."""
     nodes, placement = state.nodes, decision.placement
     assert nodes is not None
-    problem = _why_not_these_counts(np.asarray(decision.counts), placement, state)
+    problem = _counts_fault(np.asarray(decision.counts), placement, state)
     if not problem and placement is None and (len(nodes.type_names) > 1 or _share_nodes(state, nodes)):
         problem = "counts without nodes, where nodes are of several types or shared"
     if not problem and decision.round is not None:
-        problem = _why_not_until_then(decision.round, decision.counts, state)
+        problem = _round_fault(decision.round, decision.counts, state)
     if problem or placement is None:
         return problem
-    return _why_not_these_nodes(np.asarray(decision.counts), placement, state, nodes)
+    return _nodes_fault(np.asarray(decision.counts), placement, state, nodes)
 
 
-def _why_not_these_counts(counts: NDArray[np.int64], placement: Placement | None, state: PolicyState) -> str:
+def _counts_fault(counts: NDArray[np.int64], placement: Placement | None, state: PolicyState) -> str:
     before = state.current
     if counts.shape != before.shape:
         return f"counts of shape {counts.shape}, expected one for each of {count(before.size, 'job')}, in their order"
@@ -87,47 +87,50 @@ def _why_not_these_counts(counts: NDArray[np.int64], placement: Placement | None
     partner = None if placement is None else placement.partner
     if partner is not None and partner.shape != counts.shape:
         return f"partners of shape {partner.shape} for {counts.size} jobs"
-    most, least = state.max_nodes, state.min_nodes
+    max_nodes, min_nodes = state.max_nodes, state.min_nodes
     # copied, and so of one kind: each other one would compile the loop anew
-    used, is_outside, is_between = _check_counts(np.array(counts, np.int64), before, least, most)
+    n_used, is_outside, is_between = _check_counts(np.array(counts, np.int64), before, min_nodes, max_nodes)
     if partner is not None:  # the nodes of two that share them are counted with the first
-        used -= int(counts[(partner >= 0) & (partner < np.arange(partner.size))].sum())
-    if used > state.n_idle:
-        return f"counts that sum to {used} of {state.n_idle} idle nodes"
+        n_used -= int(counts[(partner >= 0) & (partner < np.arange(partner.size))].sum())
+    if n_used > state.n_idle:
+        return f"counts that sum to {n_used} of {state.n_idle} idle nodes"
     if is_outside:
-        return f"counts outside 0 to max_nodes {most.tolist()}"
+        return f"counts outside 0 to max_nodes {max_nodes.tolist()}"
     if is_between:
-        return f"counts between 0 and min_nodes {least.tolist()}"
+        return f"counts between 0 and min_nodes {min_nodes.tolist()}"
     return ""
 
 
 @compiled
 def _check_counts(
-    counts: NDArray[np.int64], before: NDArray[np.int64], least: NDArray[np.int64], most: NDArray[np.int64]
+    counts: NDArray[np.int64],
+    counts_before: NDArray[np.int64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
 ) -> tuple[int, bool, bool]:
-    """Return (sum, whether one is outside 0 to ``most``, whether one is between 0 and ``least``).
+    """Return (sum, whether one is outside 0 to ``max_nodes``, whether one is between 0 and ``min_nodes``).
 
-    A job may keep what it had ``before``, and one that had more than its maximum any part of it.
+    A job may keep what it had ``counts_before``, and one that had more than its maximum any part of it.
     """
-    used = 0
+    n_used = 0
     is_outside = False
     is_between = False
     for j in range(counts.shape[0]):
-        used += counts[j]
-        is_outside |= counts[j] < 0 or (counts[j] > most[j] and counts[j] > before[j])
-        is_between |= 0 < counts[j] < least[j] and counts[j] != before[j]
-    return used, is_outside, is_between
+        n_used += counts[j]
+        is_outside |= counts[j] < 0 or (counts[j] > max_nodes[j] and counts[j] > counts_before[j])
+        is_between |= 0 < counts[j] < min_nodes[j] and counts[j] != counts_before[j]
+    return n_used, is_outside, is_between
 
 
 def _share_nodes(state: PolicyState, nodes: NodesSeen) -> bool:
     """Return whether two jobs hold the same nodes now."""
     if state.colocation is None:
         return False
-    held = np.concatenate([nodes.held(j) for j in range(state.n_jobs)])
-    return np.unique(held).size < held.size
+    all_held = np.concatenate([nodes.held(j) for j in range(state.n_jobs)])
+    return np.unique(all_held).size < all_held.size
 
 
-def _why_not_until_then(until: Round, counts: NDArray[np.int64], state: PolicyState) -> str:
+def _round_fault(until: Round, counts: NDArray[np.int64], state: PolicyState) -> str:
     """Return the fault of the rules until the policy is asked again."""
     shape = (state.n_jobs,)
     if until.samples is not None and not _are_numbers(until.samples, np.inf, state):
@@ -150,22 +153,22 @@ def _why_not_until_then(until: Round, counts: NDArray[np.int64], state: PolicySt
     return ""
 
 
-def _are_numbers(array: NDArray[np.float64], most: float, state: PolicyState) -> bool:
-    return array.shape == (state.n_jobs,) and bool(((array >= 0) & (array <= most)).all())
+def _are_numbers(array: NDArray[np.float64], largest: float, state: PolicyState) -> bool:
+    return array.shape == (state.n_jobs,) and bool(((array >= 0) & (array <= largest)).all())
 
 
-def _why_not_these_nodes(counts: NDArray[np.int64], placement: Placement, state: PolicyState, nodes: NodesSeen) -> str:
-    assigned, partner, restart_s = placement.assigned, placement.partner, placement.restart_s
+def _nodes_fault(counts: NDArray[np.int64], placement: Placement, state: PolicyState, nodes: NodesSeen) -> str:
+    nodes_by_job, partner, restart_s = placement.assigned, placement.partner, placement.restart_s
     if restart_s is not None and not _are_numbers(restart_s, _MOST_S, state):
         return "restart_s that are not one number >= 0 for each job"
-    if len(assigned) != counts.size:
-        return f"nodes for {len(assigned)} of {counts.size} jobs"
-    if any(len(each) != count for each, count in zip(assigned, counts.tolist(), strict=True)):
-        return f"{[len(each) for each in assigned]} nodes, which are not its counts"
-    wrong = "" if partner is None else _why_not_partners(partner, assigned, state)
-    if wrong:
-        return wrong
-    own = [np.asarray(each) for j, each in enumerate(assigned) if partner is None or not 0 <= partner[j] < j]
+    if len(nodes_by_job) != counts.size:
+        return f"nodes for {len(nodes_by_job)} of {counts.size} jobs"
+    if any(len(of_job) != count for of_job, count in zip(nodes_by_job, counts.tolist(), strict=True)):
+        return f"{[len(of_job) for of_job in nodes_by_job]} nodes, which are not its counts"
+    fault = "" if partner is None else _why_not_partners(partner, nodes_by_job, state)
+    if fault:
+        return fault
+    own = [np.asarray(of_job) for j, of_job in enumerate(nodes_by_job) if partner is None or not 0 <= partner[j] < j]
     chosen = np.concatenate([np.zeros(0, np.int64), *own])
     if not np.issubdtype(chosen.dtype, np.integer):
         return f"nodes as {chosen.dtype}, expected whole numbers (np.int64)"
@@ -179,9 +182,9 @@ def _why_not_these_nodes(counts: NDArray[np.int64], placement: Placement, state:
     uses = np.bincount(chosen)
     if chosen.size and uses.max() > 1:
         return f"node {int(uses.argmax())} twice"
-    for each in own:
-        if each.size and (nodes.node_type[each] != nodes.node_type[each[0]]).any():
-            return f"nodes {each.tolist()} of several types to one job"
+    for of_job in own:
+        if of_job.size and (nodes.node_type[of_job] != nodes.node_type[of_job[0]]).any():
+            return f"nodes {of_job.tolist()} of several types to one job"
     return ""
 
 

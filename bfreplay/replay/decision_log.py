@@ -29,7 +29,7 @@ class SlowestDecision(Part, frozen=True, kw_only=True):
     n_jobs: Count
 
 
-class Happened(NamedTuple):
+class PoolChanges(NamedTuple):
     """Changes just before a decision, at its instant."""
 
     joined: int  # nodes that became idle
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     nodes_used: int
 
 
-class Situation(NamedTuple):
+class DecisionPoint(NamedTuple):
     """Time, trigger and pool of a decision."""
 
     now_us: int
@@ -87,54 +87,56 @@ class DecisionLog:
         return self._decisions.n_rows
 
     def write(
-        self, at: Situation, happened: Happened, decision: Decision | None, decide_s: float, outcome: Outcome
+        self, point: DecisionPoint, changes: PoolChanges, decision: Decision | None, decide_s: float, outcome: Outcome
     ) -> None:
         """Write one decision; ``decision`` is ``None`` when the policy was not asked."""
         solution = None if decision is None else decision.solution
         if solution is None:
-            verdict = self._without_solution(at, decision)
+            verdict = self._without_solution(point, decision)
             build_s = solve_s = 0.0
         else:
             verdict = self._of_solution(solution)
             build_s, solve_s = solution.build_s, solution.solve_s
         self._decisions.append(
             (
-                at.now_us,
-                _TRIGGER_WORDS[at.trigger],
-                at.n_idle,
-                happened.joined,
-                happened.left,
-                at.n_jobs,
+                point.now_us,
+                _TRIGGER_WORDS[point.trigger],
+                point.n_idle,
+                changes.joined,
+                changes.left,
+                point.n_jobs,
                 outcome.running,
-                happened.preempted,
+                changes.preempted,
                 outcome.scaled_up,
                 outcome.scaled_down,
                 outcome.nodes_used,
-                at.counts,
+                point.counts,
                 outcome.rate,
-                at.samples_since_last,
+                point.samples_since_last,
                 outcome.rescale_cost,
-                happened.preemption_cost,
+                changes.preemption_cost,
                 None if decision is None else decision.t_fwd_s,
                 *verdict,
             )
         )
-        self._timings.append((at.now_us, build_s, solve_s, decide_s))
+        self._timings.append((point.now_us, build_s, solve_s, decide_s))
         self.n_scale_ups += outcome.scaled_up
         self.n_scale_downs += outcome.scaled_down
         self.decide_s += decide_s
         if decide_s and (self.slowest is None or decide_s > self.slowest.decide_s):
-            self.slowest = SlowestDecision(decide_s=decide_s, time_us=at.now_us, n_idle=at.n_idle, n_jobs=at.n_jobs)
+            self.slowest = SlowestDecision(
+                decide_s=decide_s, time_us=point.now_us, n_idle=point.n_idle, n_jobs=point.n_jobs
+            )
 
     def _of_solution(self, solution: Solution) -> tuple[float | str | None, ...]:
         """Columns ``objective`` to ``message``."""
-        rejected = solution.rejected
-        rejected_by = None if rejected is None else rejected.solver
+        rejection = solution.rejected
+        fell_back_from = None if rejection is None else rejection.solver
         # the plain text: ``value`` takes longer than all the rest of this function
         of_answer = solution.process_status._value_, solution.solver_status._value_, solution.quality._value_
-        self.by_kind[kind_of(*of_answer, rejected_by)] += 1
-        if rejected is not None or solution.counts is None:
-            reason = reason_of(rejected or solution)
+        self.by_kind[kind_of(*of_answer, fell_back_from)] += 1
+        if rejection is not None or solution.counts is None:
+            reason = reason_of(rejection or solution)
             self.fallbacks[reason] += 1
             self.first_message.setdefault(reason, solution.message)
         gap = solution.gap
@@ -144,17 +146,17 @@ class DecisionLog:
             None if math.isinf(gap) else gap,
             solution.solver,
             *of_answer,
-            rejected_by,
-            None if rejected is None else rejected.process_status.value,
-            None if rejected is None else rejected.solver_status.value,
-            None if rejected is None else rejected.quality.value,
+            fell_back_from,
+            None if rejection is None else rejection.process_status.value,
+            None if rejection is None else rejection.solver_status.value,
+            None if rejection is None else rejection.quality.value,
             solution.message or None,
         )
 
-    def _without_solution(self, at: Situation, decision: Decision | None) -> tuple[float | str | None, ...]:
+    def _without_solution(self, point: DecisionPoint, decision: Decision | None) -> tuple[float | str | None, ...]:
         if decision is not None:  # a policy without a solver, or the first map: nothing to prove
             process, quality = ProcessStatus.OK, Quality.FEASIBLE
-        elif at.n_jobs and at.n_idle:
+        elif point.n_jobs and point.n_idle:
             process, quality = ProcessStatus.NOT_NEEDED, Quality.FEASIBLE
         else:  # no job or no node: zero is the one feasible answer
             process, quality = ProcessStatus.NOT_NEEDED, Quality.PROVEN
@@ -174,12 +176,12 @@ def kind_of(process: str, solver: str | None, quality: str, fell_back_from: str 
     return "proven_by_fallback" if quality == "proven" and fell_back_from is not None else quality
 
 
-def reason_of(failed: Solution) -> str:
+def reason_of(failure: Solution) -> str:
     """Return why an answer was not used, in a word for a table."""
-    if failed.process_status is not ProcessStatus.OK:
-        return failed.process_status.value
-    if failed.quality is Quality.WRONG:
+    if failure.process_status is not ProcessStatus.OK:
+        return failure.process_status.value
+    if failure.quality is Quality.WRONG:
         return "wrong"
-    if failed.quality is Quality.FEASIBLE:
+    if failure.quality is Quality.FEASIBLE:
         return "not_proven"
-    return failed.solver_status.value
+    return failure.solver_status.value

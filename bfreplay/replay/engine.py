@@ -17,15 +17,22 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import ALONE, NEVER_US, ActiveJobs, locate
-from bfreplay.replay.decision_checks import answer_of, why_infeasible
-from bfreplay.replay.decision_log import DecisionLog, Happened, Outcome, Situation
+from bfreplay.replay.active import ALONE, NEVER_US, ActiveJobs, update_placed_curves
+from bfreplay.replay.decision_checks import answer_of, decision_fault
+from bfreplay.replay.decision_log import DecisionLog, DecisionPoint, Outcome, PoolChanges
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
-from bfreplay.replay.pool_tables import idle_and_held_us, write_idle_intervals
-from bfreplay.replay.progress import Semantics, advance, charge_preemption, predict_finish, settle_until_next, trim
+from bfreplay.replay.pool_tables import node_time_of_bins, write_idle_intervals
+from bfreplay.replay.progress import (
+    Semantics,
+    advance,
+    apply_and_predict,
+    charge_preemption,
+    predict_finish,
+    trim_to_work,
+)
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
 from bfreplay.workload import Ending, JobReport, JobSet, JobSource
@@ -37,7 +44,7 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 """
 
 
-_NOTHING = Happened(0, 0, 0, 0.0)
+_NO_CHANGES = PoolChanges(0, 0, 0, 0.0)
 _POOL, _ARRIVAL, _COMPLETION, _ROUND, _BATCH_SIZE = (each.value for each in Trigger)  # plain numbers: ten times as fast
 _CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
 
@@ -58,7 +65,7 @@ class Engine:
         Called with this engine after every instant.
     """
 
-    not_saved = ("events", "settings", "timeline", "progress", "after_instant", "read_s", "_tell_left")
+    not_saved = ("events", "settings", "timeline", "progress", "after_instant", "read_s", "_note_departure")
 
     def __init__(
         self,
@@ -79,7 +86,7 @@ class Engine:
         self.run_tables = run_tables
         self.progress = progress
         self.after_instant: Callable[[Engine], None] | None = None
-        self._tell_left: Callable[[int], None] | None = getattr(progress, "job_left", None)
+        self._note_departure: Callable[[int], None] | None = getattr(progress, "job_left", None)
         self.is_published = settings.semantics is Semantics.PUBLISHED
         self.timeline = Timeline()
         self.active = ActiveJobs(
@@ -98,7 +105,7 @@ class Engine:
             reserve=settings.reserve,
             min_age_us=round(settings.min_age_s * 1e6),
         )
-        self._seen = PoolView(self.pool)
+        self._pool_view = PoolView(self.pool)
         source = self.feed.source
         higher_is_better = None if source is None else bool(source.higher_is_better)
         self.outcomes = JobOutcomes(self.feed.jobs, run_tables.jobs, higher_is_better, settings.measured)
@@ -146,9 +153,9 @@ class Engine:
     def _batches(self) -> Iterator[EventBatch]:
         batches = self.events.batches()
         while True:
-            started = perf_counter()
+            start_s = perf_counter()
             batch = next((batch for batch in batches if batch.time_us.size), None)
-            self.read_s += perf_counter() - started
+            self.read_s += perf_counter() - start_s
             if batch is None:
                 return
             yield batch
@@ -160,12 +167,12 @@ class Engine:
         """
         self._begin()
         self.timeline.add(events)
-        self._go_on(min(until_us - 1, self.end_us))
+        self._replay_until(min(until_us - 1, self.end_us))
 
     def finish(self) -> Ledger:
         """Replay the rest, up to ``end_us``, and close the ledger; raises as ``run``."""
         self._begin()
-        self._go_on(self.end_us)
+        self._replay_until(self.end_us)
         # the end of a cluster's window means nothing to jobs that wait; those that wait for nodes of a log wait until
         # the log's end, and endless work goes on until the end of either
         nothing_can_happen = self._is_cluster and self.settings.until_done and self._next_instant() == NEVER_US
@@ -181,7 +188,7 @@ class Engine:
             self._has_begun = True
             self.feed.begin(self.events.window_start_us, self.end_us)
 
-    def _go_on(self, last_us: int) -> None:
+    def _replay_until(self, last_us: int) -> None:
         """Replay the instants up to ``last_us``."""
         while not self.is_over and (now_us := self._next_instant()) <= last_us:
             self._pass_time(now_us)
@@ -193,12 +200,12 @@ class Engine:
             if self.after_instant is not None:
                 self.after_instant(self)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Go on from a state that was restored: what the log had until then is skipped when it is read again."""
         self.timeline = Timeline(self.reached_us)
-        if self._tell_left is not None:
-            for number in self.feed.departed:
-                self._tell_left(number)
+        if self._note_departure is not None:
+            for number in self.feed.departures:
+                self._note_departure(number)
 
     def _next_instant(self) -> int:
         next_us = self.timeline.next_us
@@ -216,10 +223,10 @@ class Engine:
         dt_us = now_us - self._now_us
         if dt_us == 0:
             return
-        gained, gross, held = advance(self.active.records, self.active.n, now_us, dt_us, self.is_published)
-        self._unallocated_node_us += (self.pool.n_idle - int(held)) * dt_us
+        progress, gross, n_held = advance(self.active.records, self.active.n, now_us, dt_us, self.is_published)
+        self._unallocated_node_us += (self.pool.n_idle - int(n_held)) * dt_us
         self._gross += float(gross)
-        self._samples += float(gained)
+        self._samples += float(progress)
         self._now_us = now_us
         if self._has_grown:  # nodes that leave at once, or come at the very end, were never idle
             self._has_grown = False
@@ -230,25 +237,25 @@ class Engine:
     def _instant(self, now_us: int) -> None:
         """Handle all events of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
         trigger = 0
-        happened = _NOTHING
+        changes = _NO_CHANGES
         has_events = self.timeline.next_us == now_us
         usable = self.pool.usable if self.pool.leaves_alone else None
         if not self.is_published:
             trigger |= self._complete(now_us)
         if has_events:
-            joined, left, taken = self.pool.change(*self.timeline.take(), now_us)
-            happened = Happened(joined, left, *(self._preempt() if taken else (0, 0.0)))
+            n_joined, n_left, n_reclaimed = self.pool.change(*self.timeline.take(), now_us)
+            changes = PoolChanges(n_joined, n_left, *(self._preempt() if n_reclaimed else (0, 0.0)))
             if self.is_published:  # the published program looks at progress only now
                 trigger |= self._complete(now_us)
             if self.run_tables.pool is not None:
                 self.run_tables.pool.note(now_us, self.pool.n_idle)
-            if left or joined:
+            if n_left or n_joined:
                 trigger |= _POOL
-                self._has_grown = joined > 0
+                self._has_grown = n_joined > 0
                 self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
         if usable is not None:  # only nodes that jobs may have are news
             self.pool.leave_alone(now_us)
-            trigger = trigger & ~_POOL | _POOL * (happened.preempted > 0 or self.pool.usable != usable)
+            trigger = trigger & ~_POOL | _POOL * (changes.preempted > 0 or self.pool.usable != usable)
         if self.feed.ask_us <= now_us:
             trigger |= self._follow_orders(now_us)
         if self._round_us <= now_us:
@@ -259,7 +266,7 @@ class Engine:
             return  # nothing that matters here: a busy node went down, say
         if not (self._jobs_remain or trigger & _COMPLETION):
             return  # all jobs are done: only the ledger goes on
-        self._decide(now_us, trigger, happened)
+        self._decide(now_us, trigger, changes)
         self._is_first = False
 
     # -- nodes and jobs -----------------------------------------------------------------------------------
@@ -268,12 +275,15 @@ class Engine:
         """Charge the jobs that have lost nodes; return (jobs, samples charged)."""
         active = self.active
         if self.feed.colocation is not None:
-            locate(active, self.feed.model_names, self.feed.colocation)  # two on fewer nodes make something else
+            self._update_curves()  # two on fewer nodes make something else
         jobs, samples = charge_preemption(active.records, active.n, active.throughput, self.is_published)
         self.n_preemptions += int(jobs)
         if self.is_published:
             self._samples -= float(samples)
         return int(jobs), float(samples)
+
+    def _update_curves(self) -> None:
+        update_placed_curves(self.active, self.feed.model_names, self.feed.colocation)
 
     @property
     def _jobs_are_done(self) -> bool:
@@ -293,46 +303,46 @@ class Engine:
 
     def _complete(self, now_us: int) -> int:
         """Let jobs that have reached their target report and, if they end or pause, leave. Returns the ``Trigger``."""
-        changed = 0
+        trigger = 0
         if not self.is_published and now_us < self._next_finish_us - 1:
-            return changed
+            return trigger
         records = self.active.records[: self.active.n]
         if self.is_published:
             for row in np.flatnonzero(records["progress"] >= records["target"]).tolist():
-                changed |= self._reach_batch_sizes(row)
-            done = np.flatnonzero(records["progress"] >= records["work"])
+                trigger |= self._reach_batch_sizes(row)
+            rows_due = np.flatnonzero(records["progress"] >= records["work"])
         else:
             # rounding may have predicted a finish for the next microsecond that is due now: one decision follows all
             # completions of an instant
-            is_done = records["finish_us"] <= now_us
+            is_due = records["finish_us"] <= now_us
             self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
-            done = np.flatnonzero(is_done | (records["finish_us"] <= now_us))
-            for row in done.tolist():
-                changed |= self._reach_batch_sizes(row)
-        leaving = [(row, how) for row in done.tolist() if (how := self._report(row, now_us)) != _CONTINUE]
-        for row, how in reversed(leaving):
-            self._leave(row, how, now_us)
-        if done.size and not leaving:  # no decision follows that would look ahead again
+            rows_due = np.flatnonzero(is_due | (records["finish_us"] <= now_us))
+            for row in rows_due.tolist():
+                trigger |= self._reach_batch_sizes(row)
+        leaving = [(row, verdict) for row in rows_due.tolist() if (verdict := self._report(row, now_us)) != _CONTINUE]
+        for row, verdict in reversed(leaving):
+            self._leave(row, verdict, now_us)
+        if rows_due.size and not leaving:  # no decision follows that would look ahead again
             self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
-        return changed | (_COMPLETION if leaving else 0)
+        return trigger | (_COMPLETION if leaving else 0)
 
-    def _reach_batch_sizes(self, row: int) -> int:
+    def _reach_batch_sizes(self, job_row: int) -> int:
         """Let a job that has reached a change of its batch size train with the new one."""
-        record = self.active.records[row]
+        record = self.active.records[job_row]
         job = self.feed.jobs[int(record["job"])]
-        reached = float(record["target"])
-        if job.adaptation is None or reached >= job.work_samples:
+        samples = float(record["target"])
+        if job.adaptation is None or samples >= job.work_samples:
             return 0
         if self.is_published:  # it looks at progress seldom: several changes may lie behind
-            reached = float(record["progress"])
-            record["target"] = self.active.next_target(job, reached)
-        return _BATCH_SIZE if self.active.reach_batch_size(row, job, reached) else 0
+            samples = float(record["progress"])
+            record["target"] = self.active.next_target(job, samples)
+        return _BATCH_SIZE if self.active.reach_batch_size(job_row, job, samples) else 0
 
-    def _report(self, row: int, now_us: int) -> str:
+    def _report(self, job_row: int, now_us: int) -> str:
         """Report a job that has reached its target to its source; return the verdict, a word of ``reports``."""
-        record = self.active.records[row]
-        index, samples = int(record["job"]), float(record["target"])
-        job = self.feed.jobs[index]
+        record = self.active.records[job_row]
+        job_index, samples = int(record["job"]), float(record["target"])
+        job = self.feed.jobs[job_index]
         is_finished = samples >= job.work_samples
         if self.feed.source is None or not (is_finished or samples in job.report_at_samples):
             if not is_finished:  # it has only changed its batch size
@@ -340,60 +350,60 @@ class Engine:
             return _FINISHED if is_finished else _CONTINUE
         node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
         verdict = self.feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
-        self.outcomes.note_report(index, verdict.score, now_us)
-        how = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
+        self.outcomes.note_report(job_index, verdict.score, now_us)
+        word = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
         if not is_finished:
             record["target"] = self.active.next_target(job, samples)
-        self._record_report(now_us, job.name, samples, verdict.score, how)
-        return how
+        self._record_report(now_us, job.name, samples, verdict.score, word)
+        return word
 
-    def _record_report(self, now_us: int, name: str, samples: float, score: float | None, how: str) -> None:
+    def _record_report(self, now_us: int, name: str, samples: float, score: float | None, verdict: str) -> None:
         if self.run_tables.reports is not None:
-            self.run_tables.reports.append((now_us, name, samples, score, str(how)))
+            self.run_tables.reports.append((now_us, name, samples, score, str(verdict)))
 
-    def _leave(self, row: int, how: str, now_us: int) -> None:
+    def _leave(self, job_row: int, ending: str, now_us: int) -> None:
         """Free the nodes of an active job and remove it: it is done, has to end, or pauses."""
         active = self.active
-        record = active.records[row]
-        if how == _FINISHED:
-            excess = trim(record, self.is_published)
+        record = active.records[job_row]
+        if ending == _FINISHED:
+            excess = trim_to_work(record, self.is_published)
             self._trimmed += excess
             self._samples -= excess
         is_shared = record["sharing"] != ALONE
-        self.pool.release(row, now_us)
+        self.pool.release(job_row, now_us)
         if is_shared:
-            locate(active, self.feed.model_names, self.feed.colocation)  # the other has its nodes for itself
+            self._update_curves()  # the other has its nodes for itself
         self.run_tables.allocations.close_intervals(active.records, active.n, now_us)
-        if how == _PAUSED:
+        if ending == _PAUSED:
             record["rate"] = 0.0
             record["lost"] = 0
             record["paused_at_us"] = now_us
             self.feed.pause(record.copy())
         else:
-            self.outcomes.leave(record, how, now_us)
+            self.outcomes.leave(record, ending, now_us)
             self.feed.note_departure(int(record["job"]))
-            if self._tell_left is not None:
-                self._tell_left(int(record["job"]))
-        active.remove(row)
+            if self._note_departure is not None:
+                self._note_departure(int(record["job"]))
+        active.remove(job_row)
 
     def _follow_orders(self, now_us: int) -> int:
         """Ask the source, and take out the jobs that it stops."""
-        stopped = 0
+        trigger = 0
         for stop in self.feed.ask(now_us):
             name = self.feed.names[stop.job]
             progress = 0.0
             if stop.is_active:
-                row = int(self.active.row_of_job[stop.job])
-                progress = self._progress(self.active.records[row])
-                self._leave(row, stop.ending, now_us)
-                stopped = _COMPLETION
+                job_row = int(self.active.row_of_job[stop.job])
+                progress = self._progress(self.active.records[job_row])
+                self._leave(job_row, stop.ending, now_us)
+                trigger = _COMPLETION
             elif stop.record is not None:
                 progress = self._progress(stop.record)
                 self.outcomes.leave(stop.record, stop.ending, now_us)
             else:
-                self.outcomes.never_admitted(stop.job, now_us, stop.ending)
+                self.outcomes.note_not_admitted(stop.job, now_us, stop.ending)
             self._record_report(now_us, name, progress, None, stop.ending)
-        return stopped
+        return trigger
 
     def _progress(self, record: np.void) -> float:
         """Samples of a job; those of a report that it has passed by less than a microsecond's work."""
@@ -402,37 +412,37 @@ class Engine:
         return next((mark for mark in marks if -1e-9 * mark <= progress - mark <= step), progress)
 
     def _admit(self, now_us: int) -> int:
-        admitted = 0
+        trigger = 0
         if now_us >= self.end_us:
-            return admitted  # no time is left to run in
-        while not self.active.is_full and (due := self.feed.pop_due(now_us)) is not None:
-            index, paused = due
-            self.active.admit(index, self.feed.jobs[index], self.feed.model_of(index), now_us, paused)
-            admitted = _ARRIVAL
-        return admitted
+            return trigger  # no time is left to run in
+        while not self.active.is_full and (next_job := self.feed.pop_due(now_us)) is not None:
+            job_index, old_record = next_job
+            self.active.admit(job_index, self.feed.jobs[job_index], self.feed.model_of(job_index), now_us, old_record)
+            trigger = _ARRIVAL
+        return trigger
 
     # -- decisions ----------------------------------------------------------------------------------------
 
-    def _decide(self, now_us: int, trigger: int, happened: Happened) -> None:
+    def _decide(self, now_us: int, trigger: int, changes: PoolChanges) -> None:
         active = self.active
         records = active.records
         is_seeding = self._is_first and self.is_published
-        before, owed = active.now()
+        counts_before, debts = active.counts_and_debts()
         decision: Decision | None = None
         decide_s = 0.0
         if active.n and self.pool.n_usable and (is_seeding or self._asks_policy(trigger)):
-            started = perf_counter()
-            state = self._state(now_us, before, owed)
+            start_s = perf_counter()
+            state = self._state(now_us, counts_before, debts)
             if is_seeding:
                 decision = self.settings.seed_map(state, np.flatnonzero(self.pool.holder == FREE), self.rng)
             else:
                 decision = answer_of(self.policy, state)
-                decide_s = perf_counter() - started
+                decide_s = perf_counter() - start_s
             self._carry_out(decision, state)
         is_charged = decision is None or decision.placement is None or decision.placement.charges_rescales
         lifts_limits = decision is not None and decision.round is None
-        effects, next_finish_us = settle_until_next(
-            records, before, active.throughput, now_us, self.is_published, is_charged, lifts_limits
+        effects, next_finish_us = apply_and_predict(
+            records, counts_before, active.throughput, now_us, self.is_published, is_charged, lifts_limits
         )
         outcome, self._next_finish_us = Outcome(*effects), int(next_finish_us)
         if is_seeding:
@@ -443,38 +453,38 @@ class Engine:
         self.run_tables.allocations.close_intervals(records, active.n, now_us)
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
-        counts = (before if decision is None else np.asarray(decision.counts)).astype(np.int32)
-        at = Situation(now_us, trigger, self.pool.n_usable, counts, self._samples - self._samples_logged)
+        counts = (counts_before if decision is None else np.asarray(decision.counts)).astype(np.int32)
+        point = DecisionPoint(now_us, trigger, self.pool.n_usable, counts, self._samples - self._samples_logged)
         self._samples_logged = self._samples
-        self.log.write(at, happened, decision, decide_s, outcome)
+        self.log.write(point, changes, decision, decide_s, outcome)
         if decision is not None and decision.round is not None:
-            self._let_go(decision.round, now_us)
+            self._dismiss_jobs(decision.round, now_us)
 
-    def _let_go(self, until: Round, now_us: int) -> None:
+    def _dismiss_jobs(self, until: Round, now_us: int) -> None:
         """Let the jobs leave that the policy has given up or declined."""
-        how = {row: (Ending.DECLINED, reason) for row, reason in until.declined.items()}
+        ending_of = {job_row: (Ending.DECLINED, reason) for job_row, reason in until.declined.items()}
         if until.failed is not None:
-            how |= dict.fromkeys(np.flatnonzero(until.failed).tolist(), (Ending.FAILED, ""))
-        for row in sorted(how, reverse=True):
-            ending, reason = how[row]
+            ending_of |= dict.fromkeys(np.flatnonzero(until.failed).tolist(), (Ending.FAILED, ""))
+        for job_row in sorted(ending_of, reverse=True):
+            ending, reason = ending_of[job_row]
             if reason:
-                self.outcomes.declined[self.feed.names[int(self.active.records[row]["job"])]] = reason
-            self._leave(row, ending, now_us)
+                self.outcomes.declined[self.feed.names[int(self.active.records[job_row]["job"])]] = reason
+            self._leave(job_row, ending, now_us)
 
     def _asks_policy(self, trigger: int) -> bool:
         wakes_on = int(self.policy.wakes_on)
         between_rounds = wakes_on & _ROUND and self._round_us == NEVER_US
         return bool(trigger & wakes_on or between_rounds)
 
-    def _state(self, now_us: int, current: NDArray[np.int64], owed: NDArray[np.float64]) -> PolicyState:
+    def _state(self, now_us: int, current: NDArray[np.int64], debts: NDArray[np.float64]) -> PolicyState:
         return PolicyState.of(
             {
-                **self.active.seen(),
+                **self.active.policy_arrays(),
                 "current": current,
-                "owed": owed,
+                "owed": debts,
                 "time_us": now_us,
                 "n_idle": self.pool.n_usable,
-                "nodes": self._seen,
+                "nodes": self._pool_view,
                 "model_names": self.feed.model_names,
                 "colocation": self.feed.colocation,
                 "window_start_us": self.events.window_start_us,
@@ -484,7 +494,7 @@ class Engine:
 
     def _carry_out(self, decision: Decision, state: PolicyState) -> None:
         """Give every job its nodes, after making sure that the policy's answer can be carried out."""
-        problem = why_infeasible(decision, state)
+        problem = decision_fault(decision, state)
         counts = np.asarray(decision.counts)
         if problem:
             raise BfreplayError(
@@ -492,11 +502,11 @@ class Engine:
             )
         placement = decision.placement
         if placement is None:
-            self.pool.place(np.array(counts, np.int64), self._now_us)  # of one kind, as in why_infeasible
+            self.pool.place(np.array(counts, np.int64), self._now_us)  # of one kind, as in decision_fault
         else:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
-                locate(self.active, self.feed.model_names, self.feed.colocation)
+                self._update_curves()
             if placement.restart_s is not None:
                 self.active.records["restart_s"][: self.active.n] = placement.restart_s
         if decision.round is not None:
@@ -506,23 +516,23 @@ class Engine:
         """Write into the records what the policy wants until it is asked again."""
         records = self.active.records[: self.active.n]
         if until.batch_size is not None:
-            for row in np.flatnonzero(until.batch_size > 0).tolist():
-                job, size = self.feed.jobs[int(records[row]["job"])], int(until.batch_size[row])
+            for job_row in np.flatnonzero(until.batch_size > 0).tolist():
+                job, size = self.feed.jobs[int(records[job_row]["job"])], int(until.batch_size[job_row])
                 if not self.policy.sets_batch_sizes or job.adaptation is None or size not in job.adaptation.throughput:
                     raise BfreplayError(
                         f"the policy {self.policy.name!r} gave job {job.name!r} the batch size {size}, which it may "
                         f"not have: at {iso_utc(self._now_us)}"
                     )
-                self.active.set_batch_size(row, job, size)
+                self.active.set_batch_size(job_row, job, size)
         if until.credit is not None:
             records["progress"] += until.credit
-            credited = float(until.credit.sum())
-            self._credited += credited
-            self._samples += credited
+            credit = float(until.credit.sum())
+            self._credited += credit
+            self._samples += credit
         records["halt"] = np.inf
         if until.samples is not None:
-            left = records["work"] - records["progress"]  # a limit of all of it is none: their sum may be rounded down
-            records["halt"] = np.where(until.samples >= left, np.inf, records["progress"] + until.samples)
+            rest = records["work"] - records["progress"]  # a limit of all of it is none: their sum may be rounded down
+            records["halt"] = np.where(until.samples >= rest, np.inf, records["progress"] + until.samples)
         records["not_before_us"] = LONG_AGO_US
         if until.not_before_us is not None:
             is_later = until.not_before_us > self._now_us
@@ -538,8 +548,8 @@ class Engine:
         idle_node_us = self.pool.idle_node_us_until(end_us)
         idle_intervals = self.pool.idle_intervals_until(end_us)
         records = active.records[: active.n].copy()
-        for row in range(active.n):
-            self.pool.release(row, end_us)
+        for job_row in range(active.n):
+            self.pool.release(job_row, end_us)
         self.run_tables.allocations.close_intervals(active.records, active.n, end_us)
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, end_us)
@@ -548,8 +558,8 @@ class Engine:
         self.outcomes.is_over = not self.feed.may_go_on
         for record in self.feed.paused.values():
             self.outcomes.interrupt(record, end_us, is_paused=True)
-        for index in self.feed.never_admitted():
-            self.outcomes.never_admitted(index, end_us)
+        for job_index in self.feed.waiting_jobs():
+            self.outcomes.note_not_admitted(job_index, end_us)
         totals = self.outcomes.totals
         ledger = Ledger(
             idle_node_us=idle_node_us,
@@ -568,7 +578,7 @@ class Engine:
             credited_samples=self._credited,
         )
         ledger.close()
-        ledger.close_idle_intervals(*(sum(node_us) for node_us in idle_and_held_us(idle_intervals)))
+        ledger.close_idle_intervals(*(sum(node_us) for node_us in node_time_of_bins(idle_intervals)))
         if self.run_tables.idle_intervals is not None:
             write_idle_intervals(idle_intervals, self.run_tables.idle_intervals)
         return ledger

@@ -91,14 +91,14 @@ class Feed:
         """Return the next job to admit, with its record if it was paused; ``None`` when none is due."""
         if self.next_us > now_us:
             return None
-        index = heapq.heappop(self._queue)[2]
-        self._queued.discard(index)
+        job_index = heapq.heappop(self._queue)[2]
+        self._queued.discard(job_index)
         self._skip_departures()
-        return index, self._paused.pop(index, None)
+        return job_index, self._paused.pop(job_index, None)
 
-    def model_of(self, index: int) -> int:
+    def model_of(self, job_index: int) -> int:
         """Number of the job's model name, in order of appearance; -1 for a job without one."""
-        model = self.jobs[index].model
+        model = self.jobs[job_index].model
         if model is None:
             return -1
         if model not in self._models:
@@ -106,7 +106,7 @@ class Feed:
             self.model_names.append(model)
         return self._models[model]
 
-    def never_admitted(self) -> list[int]:
+    def waiting_jobs(self) -> list[int]:
         """Return the jobs that were never admitted."""
         return sorted(self._queued - self._paused.keys())
 
@@ -116,7 +116,7 @@ class Feed:
         return self._paused
 
     @property
-    def departed(self) -> list[int]:
+    def departures(self) -> list[int]:
         """Jobs that have left for good."""
         return sorted(self._gone)
 
@@ -124,21 +124,21 @@ class Feed:
         """Keep a job's record until the source resumes it."""
         self._paused[int(record["job"])] = record
 
-    def note_departure(self, index: int) -> None:
+    def note_departure(self, job_index: int) -> None:
         """Note that a job has left for good."""
-        self._gone.add(index)
+        self._gone.add(job_index)
 
     def _submit(self, job: ElasticJob) -> None:
-        index = len(self.jobs)
+        job_index = len(self.jobs)
         self.jobs.append(job)
         self.names.append(job.name)
-        self._index_of[job.name] = index
-        self._enqueue(job.submit_us, index)
+        self._index_of[job.name] = job_index
+        self._enqueue(job.submit_us, job_index)
 
-    def _enqueue(self, time_us: int, index: int) -> None:
-        heapq.heappush(self._queue, (time_us, self._n_queued, index))
+    def _enqueue(self, time_us: int, job_index: int) -> None:
+        heapq.heappush(self._queue, (time_us, self._n_queued, job_index))
         self._n_queued += 1
-        self._queued.add(index)
+        self._queued.add(job_index)
 
     def _skip_departures(self) -> None:
         while self._queue and self._queue[0][2] in self._gone:
@@ -180,8 +180,8 @@ class Feed:
                 raise InputError(
                     "the state calls a job source by another method", value=method, expected="begin, ask, tell"
                 )
-            given = (JobReport(*arguments),) if method == "tell" else arguments
-            answer = self._call_source(method, now_us, *given)
+            call_arguments = (JobReport(*arguments),) if method == "tell" else arguments
+            answer = self._call_source(method, now_us, *call_arguments)
             self._note_call(method, now_us, arguments, answer)
             for job in getattr(answer, "submit", ()):
                 self._submit(job)
@@ -246,9 +246,9 @@ class Feed:
         if not isinstance(orders, Orders):
             raise self._bad(f"answered {type(orders).__name__} when asked", "Orders")
         for field, kind in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
-            given = getattr(orders, field)
-            if not isinstance(given, kind) or isinstance(given, str):
-                raise self._bad(f"gives {field} as {type(given).__name__}", f"a {kind.__name__.lower()}", given)
+            value = getattr(orders, field)
+            if not isinstance(value, kind) or isinstance(value, str):
+                raise self._bad(f"gives {field} as {type(value).__name__}", f"a {kind.__name__.lower()}", value)
         again_us = orders.ask_again_us
         if again_us is not None and not (isinstance(again_us, Integral) and again_us > now_us):
             raise self._bad(
@@ -258,10 +258,10 @@ class Feed:
         stops = [self._stop(name, ending) for name, ending in orders.stop.items()]
         self._skip_departures()
         for name in orders.resume:
-            index = self._find_job(name, "resumes")
-            if index not in self._paused or index in self._queued:
+            job_index = self._find_job(name, "resumes")
+            if job_index not in self._paused or job_index in self._queued:
                 raise self._bad("resumes a job that is not paused", "the name of a paused job", name)
-            self._enqueue(now_us, index)
+            self._enqueue(now_us, job_index)
         for job in orders.submit:
             self._check_new(job, now_us)
             self._submit(job)
@@ -269,21 +269,21 @@ class Feed:
         return stops
 
     def _stop(self, name: str, ending: Any) -> Stop:
-        index = self._find_job(name, "stops")
+        job_index = self._find_job(name, "stops")
         if not isinstance(ending, Ending):
             raise self._bad(f"stops job {name!r} in an unknown way", "an Ending", ending)
-        is_active = index not in self._queued and index not in self._paused
+        is_active = job_index not in self._queued and job_index not in self._paused
         if not is_active:
-            self._gone.add(index)
-            self._queued.discard(index)
-        return Stop(index, ending, is_active, self._paused.pop(index, None))
+            self._gone.add(job_index)
+            self._queued.discard(job_index)
+        return Stop(job_index, ending, is_active, self._paused.pop(job_index, None))
 
     def _find_job(self, name: str, verb: str) -> int:
-        index = self._index_of.get(name)
-        if index is None or index in self._gone:
-            state = "does not know" if index is None else "is told has left"
+        job_index = self._index_of.get(name)
+        if job_index is None or job_index in self._gone:
+            state = "does not know" if job_index is None else "is told has left"
             raise self._bad(f"{verb} job {name!r}, which the replay {state}", "the name of a job that is there", name)
-        return index
+        return job_index
 
     def _check_new(self, job: Any, now_us: int) -> None:
         if not isinstance(job, ElasticJob):
@@ -316,9 +316,9 @@ class Feed:
                 f"the job source {self._name!r} failed in {method}() at {iso_utc(now_us)}: {one_line(error)}"
             ) from error
 
-    def _bad(self, what: str, expected: str, *value: Any) -> InputError:
+    def _bad(self, fault: str, expected: str, *value: Any) -> InputError:
         return InputError(
-            f"the job source {self._name!r} {what}", expected=expected, **({"value": value[0]} if value else {})
+            f"the job source {self._name!r} {fault}", expected=expected, **({"value": value[0]} if value else {})
         )
 
     @property
@@ -345,10 +345,10 @@ def refuse_other_types(jobs: Sequence[ElasticJob] | JobSet, type_names: Sequence
     for job in jobs:
         if any(job.throughput_on(name) is not None for name in type_names):
             continue
-        why, expected = "there are no such nodes", f"one of {', '.join(type_names)}, or none"
+        reason, expected = "there are no such nodes", f"one of {', '.join(type_names)}, or none"
         fix = f"add nodes of type {job.node_types[0]}, or leave the job out"
         if tuple(type_names) == (ANY_TYPE,):
-            why, expected = "the log does not tell types apart", "no node types"
+            reason, expected = "the log does not tell types apart", "no node types"
             fix = f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty"
-        problem = f"job {job.name!r} runs on certain node types only, and {why}"
+        problem = f"job {job.name!r} runs on certain node types only, and {reason}"
         raise InputError(problem, column="node_types", value=";".join(job.node_types), expected=expected, fix=fix)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.datasets.arrow_columns import as_arrow
 from bfreplay.datasets.log.node_types import ANY_TYPE
-from bfreplay.replay.active import FIRST, SECOND, charged_us
+from bfreplay.replay.active import FIRST, SECOND, node_charge_us
 from bfreplay.replay.tables import CHUNK_ROWS, TIME, WORD, TableSink
 
 _JOB = pa.dictionary(pa.int32(), pa.string())
@@ -37,9 +37,9 @@ def _close_intervals(
     records: NDArray[np.void],
     n_active: int,
     now_us: int,
-    used: int,
+    n_rows: int,
     node_us: NDArray[np.int64],
-    ended: NDArray[np.void],
+    intervals: NDArray[np.void],
 ) -> int:
     """Write the allocation intervals that end now, and add up ``node_us (T,)`` by type. Returns the rows used."""
     for j in range(n_active):
@@ -50,28 +50,28 @@ def _close_intervals(
         ):
             continue
         if records[j]["open_count"] > 0 and now_us > records[j]["open_since_us"]:
-            ended[used]["job"] = records[j]["job"]
-            ended[used]["node_type"] = records[j]["open_type"]
-            ended[used]["sharing"] = records[j]["open_sharing"]
-            ended[used]["count"] = records[j]["open_count"]
-            ended[used]["from"] = records[j]["open_since_us"]
-            ended[used]["to"] = now_us
-            used += 1
+            intervals[n_rows]["job"] = records[j]["job"]
+            intervals[n_rows]["node_type"] = records[j]["open_type"]
+            intervals[n_rows]["sharing"] = records[j]["open_sharing"]
+            intervals[n_rows]["count"] = records[j]["open_count"]
+            intervals[n_rows]["from"] = records[j]["open_since_us"]
+            intervals[n_rows]["to"] = now_us
+            n_rows += 1
             if records[j]["open_type"] >= node_us.size:
                 raise IndexError("nodes of a type that the recorder does not know")
-            charged = charged_us(records[j]["open_sharing"], records[j]["open_since_us"], now_us)
-            node_us[records[j]["open_type"]] += records[j]["open_count"] * charged
+            charge_us = node_charge_us(records[j]["open_sharing"], records[j]["open_since_us"], now_us)
+            node_us[records[j]["open_type"]] += records[j]["open_count"] * charge_us
         records[j]["open_count"] = records[j]["count"]
         records[j]["open_type"] = records[j]["node_type"]
         records[j]["open_sharing"] = records[j]["sharing"]
         records[j]["open_since_us"] = now_us
-    return used
+    return n_rows
 
 
-def charged_spans_us(
+def node_charges_us(
     sharing: NDArray[np.int64], since_us: NDArray[np.int64], until_us: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the part of each interval that its job is charged for each node, (A,); ``active.charged_us`` of arrays."""
+    """Return parts of intervals that their jobs are charged for a node, (A,); ``active.node_charge_us`` of arrays."""
     first, second = until_us // 2 - since_us // 2, (until_us + 1) // 2 - (since_us + 1) // 2
     return np.where(sharing == FIRST, first, np.where(sharing == SECOND, second, until_us - since_us))
 
@@ -127,10 +127,10 @@ class AllocationTable:
         self._ended = np.empty(CHUNK_ROWS + 2 * n_active, _INTERVAL)
 
     def _flush(self) -> None:
-        started = perf_counter()
-        ended = self._ended[: self._used]
+        start_s = perf_counter()
+        intervals = self._ended[: self._used]
         job, node_type, sharing, n_nodes, since, until = (
-            as_arrow(ended[name].copy(), pa.from_numpy_dtype(_INTERVAL[name])) for name in _INTERVAL.names or ()
+            as_arrow(intervals[name].copy(), pa.from_numpy_dtype(_INTERVAL[name])) for name in _INTERVAL.names or ()
         )
         columns = [
             pa.DictionaryArray.from_arrays(job, as_arrow(self._names, pa.string())),
@@ -143,7 +143,7 @@ class AllocationTable:
             columns.append(sharing)
         self._sink.write(pa.Table.from_arrays(columns, schema=allocations_schema(self._shared)))
         self._used = 0
-        self.write_s += perf_counter() - started
+        self.write_s += perf_counter() - start_s
 
     def close(self) -> pa.Table | None:
         """Flush and close the sink."""
@@ -168,23 +168,28 @@ class NodeTable:
 
     def close_intervals(self, holder: NDArray[np.int32], now_us: int) -> None:
         """End the interval of every node whose holder has changed."""
-        held = np.maximum(holder, -1)
-        changed = np.flatnonzero(held != self._holder)
-        ended = changed[(self._holder[changed] >= 0) & (self._since[changed] < now_us)]
-        if ended.size:
+        holder_now = np.maximum(holder, -1)
+        changing = np.flatnonzero(holder_now != self._holder)
+        closing = changing[(self._holder[changing] >= 0) & (self._since[changing] < now_us)]
+        if closing.size:
             self._chunks.append(
-                (ended.astype(np.int32), self._holder[ended], self._since[ended], np.full(ended.size, now_us, np.int64))
+                (
+                    closing.astype(np.int32),
+                    self._holder[closing],
+                    self._since[closing],
+                    np.full(closing.size, now_us, np.int64),
+                )
             )
-            self._used += ended.size
-        self._holder[changed] = held[changed]
-        self._since[changed] = now_us
+            self._used += closing.size
+        self._holder[changing] = holder_now[changing]
+        self._since[changing] = now_us
         if self._used >= CHUNK_ROWS:
             self._flush()
 
     def _flush(self) -> None:
         if not self._chunks:
             return
-        started = perf_counter()
+        start_s = perf_counter()
         node, job, since, until = (np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
         arrays = [
             pa.DictionaryArray.from_arrays(as_arrow(node, pa.int32()), self._nodes),
@@ -195,7 +200,7 @@ class NodeTable:
         self._sink.write(pa.Table.from_arrays(arrays, schema=NODES))
         self._chunks = []
         self._used = 0
-        self.write_s += perf_counter() - started
+        self.write_s += perf_counter() - start_s
 
     def close(self) -> pa.Table | None:
         """Flush and close the sink."""

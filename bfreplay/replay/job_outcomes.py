@@ -104,9 +104,9 @@ class JobOutcomes:
     @property
     def measured(self) -> Iterator[tuple[int, ElasticJob]]:
         """Numbers of the jobs that the run is about, and the jobs."""
-        for index, job in enumerate(self._jobs):
-            if self._measured is None or index in self._measured:
-                yield index, job
+        for job_index, job in enumerate(self._jobs):
+            if self._measured is None or job_index in self._measured:
+                yield job_index, job
 
     @property
     def last_finish_us(self) -> int | None:
@@ -117,15 +117,15 @@ class JobOutcomes:
         all_left = sum(self.by_status[how] for how in ENDED if how != Ending.DECLINED) == len(self._jobs)
         return self._last_end_us if all_left and self.is_over else None
 
-    def note_report(self, index: int, score: float | None, now_us: int) -> None:
+    def note_report(self, job_index: int, score: float | None, now_us: int) -> None:
         """Note the report of a job, with the score that its source gave it, if any."""
-        number, last, best = self._scores.get(index, (0, None, None))
+        number, last, best = self._scores.get(job_index, (0, None, None))
         if score is not None:
             last = float(score)
             best = last if best is None else self._better(best, last)
             if self._best is None or self._is_better(last, self._best[0]):
-                self._best = (last, index, now_us)
-        self._scores[index] = (number + 1, last, best)
+                self._best = (last, job_index, now_us)
+        self._scores[job_index] = (number + 1, last, best)
 
     def _is_better(self, score: float, than: float) -> bool:
         return score != than and self._better(score, than) == score
@@ -134,30 +134,30 @@ class JobOutcomes:
         """Note that a job has done its work (``"finished"``), or that its source has ended it (an ``Ending``)."""
         self._last_end_us = now_us
         self._enter(record, str(status), now_us)
-        index = int(record["job"])
-        self.n_measured_left -= self._measured is not None and index in self._measured
-        last = self._scores.get(index, (0, None, None))[1]
+        job_index = int(record["job"])
+        self.n_measured_left -= self._measured is not None and job_index in self._measured
+        last = self._scores.get(job_index, (0, None, None))[1]
         if status == "finished" and last is not None:
             before = self._best_finished
             if before is None or self._is_better(last, before[0]):
-                self._best_finished = (last, index)
+                self._best_finished = (last, job_index)
 
     def interrupt(self, record: np.void, end_us: int, *, is_paused: bool = False) -> None:
         """Note that the window ends while a job is active, or paused."""
         self._enter(record, "paused" if is_paused else "running" if record["rate"] > 0 else "waiting", end_us)
 
-    def never_admitted(self, index: int, now_us: int, ending: Ending | None = None) -> None:
+    def note_not_admitted(self, job_index: int, now_us: int, ending: Ending | None = None) -> None:
         """Note that the window ends, or the source withdraws the job, before it was admitted."""
-        job = self._jobs[index]
+        job = self._jobs[job_index]
         waiting = "queued" if job.submit_us <= now_us else "not_submitted"
         status = waiting if ending is None else ending.value
         self.by_status[status] += 1
         if ending is not None:
             self._last_end_us = now_us
-            self.n_measured_left -= self._measured is not None and index in self._measured
-        self._count_deadline(index, None, now_us, status)
+            self.n_measured_left -= self._measured is not None and job_index in self._measured
+        self._count_deadline(job_index, None, now_us, status)
         nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
-        self._rows[index] = (
+        self._rows[job_index] = (
             job.name,
             job.model,
             status,
@@ -171,16 +171,16 @@ class JobOutcomes:
             job.weight,
             job.work_samples,
             *nothing,
-            *self._of_reports(index),
+            *self._of_reports(job_index),
             _params_text(job),
         )
 
     def _enter(self, record: np.void, status: str, now_us: int) -> None:
         finished_us = now_us if status == "finished" else None
         ended_us = now_us if status in ENDED else None
-        index = int(record["job"])
-        job = self._jobs[index]
-        started = int(record["first_start_us"])
+        job_index = int(record["job"])
+        job = self._jobs[job_index]
+        first_start_us = int(record["first_start_us"])
         node_time = [int(record[name]) for name in _NODE_TIME]
         for name, node_us in zip(_NODE_TIME, node_time, strict=True):
             self.totals[name] += node_us
@@ -188,18 +188,18 @@ class JobOutcomes:
         self.rescale_samples += float(record["rescale_paid"])
         self.preemption_samples += float(record["preempt_paid"])
         self.by_status[status] += 1
-        self._count_deadline(index, finished_us, now_us, status)
-        if started != NEVER_US:
-            self._to_start_s.append((started - job.submit_us) / 1e6)
+        self._count_deadline(job_index, finished_us, now_us, status)
+        if first_start_us != NEVER_US:
+            self._to_start_s.append((first_start_us - job.submit_us) / 1e6)
         if finished_us is not None:
-            self.jct_s[index] = (finished_us - job.submit_us) / 1e6
-        self._rows[index] = (
+            self.jct_s[job_index] = (finished_us - job.submit_us) / 1e6
+        self._rows[job_index] = (
             job.name,
             job.model,
             status,
             job.submit_us,
             int(record["admitted_us"]),
-            None if started == NEVER_US else started,
+            None if first_start_us == NEVER_US else first_start_us,
             finished_us,
             ended_us,
             job.deadline_us,
@@ -211,20 +211,20 @@ class JobOutcomes:
             float(record["rescale_paid"]),
             float(record["preempt_paid"]),
             *(int(record[name]) for name in ("n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions")),
-            *self._of_reports(index),
+            *self._of_reports(job_index),
             _params_text(job),
         )
 
-    def _of_reports(self, index: int) -> tuple[int | None, float | None, float | None]:
-        return self._scores.get(index, (0, None, None)) if self._has_scores else (None, None, None)
+    def _of_reports(self, job_index: int) -> tuple[int | None, float | None, float | None]:
+        return self._scores.get(job_index, (0, None, None)) if self._has_scores else (None, None, None)
 
-    def _count_deadline(self, index: int, finished_us: int | None, now_us: int, status: str) -> None:
-        job = self._jobs[index]
-        if job.deadline_us is not None and (self._measured is None or index in self._measured):
-            met = _meets_deadline(job, finished_us, now_us)
-            undecided = "void" if status in ENDED else "open"
-            known = undecided if met is None else "met" if met else "missed"
-            self.deadlines["declined" if status == Ending.DECLINED else known] += 1
+    def _count_deadline(self, job_index: int, finished_us: int | None, now_us: int, status: str) -> None:
+        job = self._jobs[job_index]
+        if job.deadline_us is not None and (self._measured is None or job_index in self._measured):
+            is_met = _meets_deadline(job, finished_us, now_us)
+            open_key = "void" if status in ENDED else "open"
+            outcome = open_key if is_met is None else "met" if is_met else "missed"
+            self.deadlines["declined" if status == Ending.DECLINED else outcome] += 1
 
     def times(self) -> JobTimes:
         """Return the times from submission to first start and to finish, of the jobs that got there."""
@@ -237,25 +237,25 @@ class JobOutcomes:
         """Reports and best scores; ``None`` without a source."""
         if not self._has_scores:
             return None
-        score, index, time_us = self._best or (None, None, None)
-        job = None if index is None else self._jobs[index]
-        last, finished = self._best_finished or (None, None)
+        score, job_index, time_us = self._best or (None, None, None)
+        job = None if job_index is None else self._jobs[job_index]
+        last_score, best_finisher = self._best_finished or (None, None)
         return Scores(
             n_reports=sum(number for number, _, _ in self._scores.values()),
             best_score=score,
             best_job=None if job is None else job.name,
             best_params=None if job is None else dict(job.params),
             best_time_us=time_us,
-            best_finished_score=last,
-            best_finished_job=None if finished is None else self._jobs[finished].name,
+            best_finished_score=last_score,
+            best_finished_job=None if best_finisher is None else self._jobs[best_finisher].name,
         )
 
     def write(self, isolated_jct_s: Mapping[int, float] | None = None) -> None:
         """Write all rows to the table, with the completion time of each job under the isolated policy, if known."""
         isolated_jct_s = isolated_jct_s or {}
-        for index in range(len(self._jobs)):
-            row = self._rows[index]  # every job has left, is interrupted, or was never admitted
-            self._table.append((*row, isolated_jct_s.get(index)))
+        for job_index in range(len(self._jobs)):
+            row = self._rows[job_index]  # every job has left, is interrupted, or was never admitted
+            self._table.append((*row, isolated_jct_s.get(job_index)))
 
 
 def _params_text(job: ElasticJob) -> str | None:

@@ -69,15 +69,16 @@ class Ledger(Part, frozen=True, kw_only=True):
         LedgerError
             Node time differs by as much as one node-microsecond, or samples by more than rounding.
         """
-        held = self.useful_node_us + self.rescaling_node_us + self.preempted_node_us + self.stalled_node_us
-        if held + self.unallocated_node_us != self.idle_node_us:
+        job_us = self.useful_node_us + self.rescaling_node_us + self.preempted_node_us + self.stalled_node_us
+        if job_us + self.unallocated_node_us != self.idle_node_us:
             raise LedgerError(
                 f"idle node time does not close: {self.idle_node_us} node-us in the log, "
-                f"{held + self.unallocated_node_us} in the jobs and the free pool; {self}"
+                f"{job_us + self.unallocated_node_us} in the jobs and the free pool; {self}"
             )
-        if held != self.allocated_node_us:
+        if job_us != self.allocated_node_us:
             raise LedgerError(
-                f"held node time does not close: {held} node-us in the jobs, {self.allocated_node_us} allocated; {self}"
+                f"held node time does not close: {job_us} node-us in the jobs, {self.allocated_node_us} allocated; "
+                f"{self}"
             )
         costs = self.rescale_samples + self.preemption_samples
         rounding = _SAMPLE_TOLERANCE * max(self.gross_samples, costs, abs(self.samples))
@@ -85,13 +86,13 @@ class Ledger(Part, frozen=True, kw_only=True):
             raise LedgerError(
                 f"jobs were credited with {-self.trimmed_samples!r} samples that they did not make; {self}"
             )
-        spent = self.samples + costs + self.trimmed_samples - self.credited_samples
-        for name, one, other in (
-            ("samples made", self.gross_samples, spent),
+        samples_used = self.samples + costs + self.trimmed_samples - self.credited_samples
+        for name, left_side, right_side in (
+            ("samples made", self.gross_samples, samples_used),
             ("progress", self.samples, self.samples_by_job),
         ):
-            if abs(one - other) > rounding:
-                raise LedgerError(f"{name} do not close: {one!r} against {other!r}; {self}")
+            if abs(left_side - right_side) > rounding:
+                raise LedgerError(f"{name} do not close: {left_side!r} against {right_side!r}; {self}")
 
     def close_idle_intervals(self, idle_node_us: int, held_node_us: int) -> None:
         """Check that it agrees with the idle intervals: their idle node time, and the part that jobs held.
@@ -101,12 +102,12 @@ class Ledger(Part, frozen=True, kw_only=True):
         LedgerError
             One of the two differs by as much as one node-microsecond.
         """
-        for name, in_intervals, here in (
+        for name, in_intervals, ledger in (
             ("idle", idle_node_us, self.idle_node_us),
             ("held", held_node_us, self.allocated_node_us),
         ):
-            if in_intervals != here:
+            if in_intervals != ledger:
                 raise LedgerError(
-                    f"{name} node time of the idle intervals does not close: {in_intervals} node-us against {here}; "
+                    f"{name} node time of the idle intervals does not close: {in_intervals} node-us against {ledger}; "
                     f"{self}"
                 )

@@ -17,8 +17,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, FIRST, NEVER_US, SECOND, ActiveJobs
-from bfreplay.replay.batch_starts import BatchStarts
-from bfreplay.replay.pool_tables import count_interval, empty_bins
+from bfreplay.replay.pool_tables import BatchStarts, count_interval, empty_bins
 
 
 class Timeline:
@@ -92,16 +91,16 @@ _NODE = np.dtype(
 
 
 @compiled
-def _lose(row: int, k: int, records: NDArray[np.void], held: NDArray[np.int32]) -> None:
-    """Remove node ``k`` from the nodes of a job."""
-    count = records[row]["count"]
+def _lose(job_row: int, node: int, records: NDArray[np.void], held: NDArray[np.int32]) -> None:
+    """Remove node ``node`` from the nodes of a job."""
+    count = records[job_row]["count"]
     position = 0
-    while held[row, position] != k:
+    while held[job_row, position] != node:
         position += 1
-    for p in range(position, count - 1):
-        held[row, p] = held[row, p + 1]
-    records[row]["count"] = count - 1
-    records[row]["lost"] += 1
+    for slot in range(position, count - 1):
+        held[job_row, slot] = held[job_row, slot + 1]
+    records[job_row]["count"] = count - 1
+    records[job_row]["lost"] += 1
 
 
 @compiled
@@ -114,58 +113,58 @@ def _change(
     nodes: NDArray[np.void],
     bins: NDArray[np.void],
     records: NDArray[np.void],
-    held: NDArray[np.int32],
+    nodes_of_job: NDArray[np.int32],
     row_of_job: NDArray[np.int32],
     n_active: int,
     joins_as: int,
-    met: NDArray[np.int32],
+    met_now: NDArray[np.int32],
 ) -> tuple[int, int, int, int, int, int, int]:
     """Reclaim the nodes that leave idle, then add those that became idle, with the holder ``joins_as``.
 
     Returns (nodes that left, nodes of jobs among them, idle time of those that left, nodes that joined, nodes that
-    became busy, of those the nodes of jobs, increase of the number of busy nodes). ``met (N,)`` begins with the last
-    but one, by node.
+    became busy, of those the nodes of jobs, increase of the number of busy nodes). ``met_now (N,)`` begins with the
+    last but one, by node.
     """
     for j in range(n_active):
         records[j]["lost"] = 0
-    left = 0
-    taken = 0
+    n_left = 0
+    n_reclaimed = 0
     idle_time = 0
-    started = 0
+    n_started = 0
     n_met = 0
-    busier = 0
+    n_busier = 0
     for e in range(node.shape[0]):
-        k = node[e]
+        node_index = node[e]
         is_busy = 1 if state[e] == _BUSY_STATE else 0
-        busier += is_busy - nodes[k]["is_busy"]
-        nodes[k]["is_busy"] = is_busy
-        if state[e] == _IDLE_STATE or holder[k] == NOT_IDLE:
+        n_busier += is_busy - nodes[node_index]["is_busy"]
+        nodes[node_index]["is_busy"] = is_busy
+        if state[e] == _IDLE_STATE or holder[node_index] == NOT_IDLE:
             continue
-        left += 1
-        started += is_busy
-        since_us = nodes[k]["idle_since_us"]
+        n_left += 1
+        n_started += is_busy
+        since_us = nodes[node_index]["idle_since_us"]
         idle_time += now_us - since_us
-        if holder[k] >= 0:
+        if holder[node_index] >= 0:
             if is_busy:
-                met[n_met] = k
+                met_now[n_met] = node_index
                 n_met += 1
-            row = row_of_job[holder[k]]
-            _lose(row, k, records, held)
-            if records[row]["partner"] >= 0:
-                _lose(row_of_job[records[row]["partner"]], k, records, held)
-            taken += 1
-            nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
-        holder[k] = NOT_IDLE
-        count_interval(bins, now_us - since_us, nodes[k]["held_us"], since_us == start_us)
-    joined = 0
+            job_row = row_of_job[holder[node_index]]
+            _lose(job_row, node_index, records, nodes_of_job)
+            if records[job_row]["partner"] >= 0:
+                _lose(row_of_job[records[job_row]["partner"]], node_index, records, nodes_of_job)
+            n_reclaimed += 1
+            nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
+        holder[node_index] = NOT_IDLE
+        count_interval(bins, now_us - since_us, nodes[node_index]["held_us"], since_us == start_us)
+    n_joined = 0
     for e in range(node.shape[0]):
-        k = node[e]
-        if state[e] == _IDLE_STATE and holder[k] == NOT_IDLE:
-            holder[k] = joins_as
-            nodes[k]["idle_since_us"] = now_us
-            nodes[k]["held_us"] = 0
-            joined += 1
-    return left, taken, idle_time, joined, started, n_met, busier
+        node_index = node[e]
+        if state[e] == _IDLE_STATE and holder[node_index] == NOT_IDLE:
+            holder[node_index] = joins_as
+            nodes[node_index]["idle_since_us"] = now_us
+            nodes[node_index]["held_us"] = 0
+            n_joined += 1
+    return n_left, n_reclaimed, idle_time, n_joined, n_started, n_met, n_busier
 
 
 @compiled
@@ -177,44 +176,44 @@ def _leave_alone(
     The reserve takes the highest free nodes, as jobs take the lowest. Young nodes count towards it. Returns (nodes left
     alone, when the next of them is old enough).
     """
-    alone = 0
-    reserved = 0
+    n_alone = 0
+    n_reserved = 0
     next_us = NEVER_US
-    for k in range(holder.shape[0]):
-        if holder[k] == YOUNG:
-            old_us = nodes[k]["idle_since_us"] + min_age_us
+    for node_index in range(holder.shape[0]):
+        if holder[node_index] == YOUNG:
+            old_us = nodes[node_index]["idle_since_us"] + min_age_us
             if old_us <= now_us:
-                holder[k] = FREE
+                holder[node_index] = FREE
             else:
-                alone += 1
+                n_alone += 1
                 next_us = min(next_us, old_us)
-        elif holder[k] == RESERVED:
-            reserved += 1
-    alone += reserved
-    k = holder.shape[0] - 1
-    while alone < reserve and k >= 0:
-        if holder[k] == FREE:
-            holder[k] = RESERVED
-            alone += 1
-        k -= 1
-    k = 0
-    while alone > reserve and reserved > 0:
-        if holder[k] == RESERVED:
-            holder[k] = FREE
-            alone -= 1
-            reserved -= 1
-        k += 1
-    return alone, next_us
+        elif holder[node_index] == RESERVED:
+            n_reserved += 1
+    n_alone += n_reserved
+    node_index = holder.shape[0] - 1
+    while n_alone < reserve and node_index >= 0:
+        if holder[node_index] == FREE:
+            holder[node_index] = RESERVED
+            n_alone += 1
+        node_index -= 1
+    node_index = 0
+    while n_alone > reserve and n_reserved > 0:
+        if holder[node_index] == RESERVED:
+            holder[node_index] = FREE
+            n_alone -= 1
+            n_reserved -= 1
+        node_index += 1
+    return n_alone, next_us
 
 
 @compiled
 def _skip_blocks(holder: NDArray[np.int32], first: int) -> int:
     """Return the first block of nodes with a free one, from that at ``first`` on."""
     while first + _BLOCK <= holder.shape[0]:
-        free = 0
-        for k in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
-            free += holder[k] == FREE
-        if free > 0:
+        n_free = 0
+        for node in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
+            n_free += holder[node] == FREE
+        if n_free > 0:
             break
         first += _BLOCK
     return first
@@ -225,34 +224,34 @@ def _place(
     counts: NDArray[np.int64],
     now_us: int,
     records: NDArray[np.void],
-    held: NDArray[np.int32],
+    nodes_of_job: NDArray[np.int32],
     holder: NDArray[np.int32],
     nodes: NDArray[np.void],
 ) -> None:
     """Give every job its count: releases first, then the lowest free nodes."""
-    wanted = 0
+    n_wanted = 0
     for j in range(counts.shape[0]):
         count = records[j]["count"]
         while count > counts[j]:
             count -= 1
-            k = held[j, count]
-            holder[k] = FREE
-            nodes[k]["held_us"] += now_us - nodes[k]["held_since_us"]
+            node_index = nodes_of_job[j, count]
+            holder[node_index] = FREE
+            nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
         records[j]["count"] = count
-        wanted += counts[j] - count
-    if wanted == 0:
+        n_wanted += counts[j] - count
+    if n_wanted == 0:
         return
-    lowest = _skip_blocks(holder, 0)
+    lowest_free = _skip_blocks(holder, 0)
     for j in range(counts.shape[0]):
         count = records[j]["count"]
         while count < counts[j]:
-            while holder[lowest] != FREE:
-                lowest += 1
-                if lowest % _BLOCK == 0:
-                    lowest = _skip_blocks(holder, lowest)
-            holder[lowest] = records[j]["job"]
-            nodes[lowest]["held_since_us"] = now_us
-            held[j, count] = lowest
+            while holder[lowest_free] != FREE:
+                lowest_free += 1
+                if lowest_free % _BLOCK == 0:
+                    lowest_free = _skip_blocks(holder, lowest_free)
+            holder[lowest_free] = records[j]["job"]
+            nodes[lowest_free]["held_since_us"] = now_us
+            nodes_of_job[j, count] = lowest_free
             count += 1
         records[j]["count"] = count
 
@@ -260,13 +259,13 @@ def _place(
 @compiled
 def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int, bins: NDArray[np.void]) -> None:
     """Count the idle intervals that last until now and are censored."""
-    for k in range(holder.shape[0]):
-        if holder[k] == NOT_IDLE:
+    for node_index in range(holder.shape[0]):
+        if holder[node_index] == NOT_IDLE:
             continue
-        held_us = nodes[k]["held_us"]
-        if holder[k] >= 0:
-            held_us += now_us - nodes[k]["held_since_us"]
-        count_interval(bins, now_us - nodes[k]["idle_since_us"], held_us, True)
+        allocated_us = nodes[node_index]["held_us"]
+        if holder[node_index] >= 0:
+            allocated_us += now_us - nodes[node_index]["held_since_us"]
+        count_interval(bins, now_us - nodes[node_index]["idle_since_us"], allocated_us, True)
 
 
 class NodePool:
@@ -318,7 +317,7 @@ class NodePool:
         Returns (nodes that joined, nodes reclaimed, those of them that a job held).
         """
         active = self.active
-        left, taken, idle_time, joined, started, n_met, busier = _change(
+        n_left, n_reclaimed, idle_time, n_joined, n_started, n_met, n_busier = _change(
             node,
             state,
             now_us,
@@ -333,10 +332,10 @@ class NodePool:
             YOUNG if self._min_age_us else FREE,
             self._met,
         )
-        self.batch_starts.note(now_us, int(started), self._met[: int(n_met)], int(busier))
-        self.n_idle += int(joined) - int(left)
+        self.batch_starts.note(now_us, int(n_started), self._met[: int(n_met)], int(n_busier))
+        self.n_idle += int(n_joined) - int(n_left)
         self.idle_node_us += int(idle_time)
-        return int(joined), int(left), int(taken)
+        return int(n_joined), int(n_left), int(n_reclaimed)
 
     @property
     def n_usable(self) -> int:
@@ -349,7 +348,7 @@ class NodePool:
         if not self.active.has_types:
             return [self.n_usable]
         of_type = np.bincount(self.node_type[self.holder >= FREE], minlength=len(self.active.type_names))
-        return [int(each) for each in of_type]
+        return [int(count) for count in of_type]
 
     @property
     def leaves_alone(self) -> bool:
@@ -365,44 +364,44 @@ class NodePool:
         """Place ``counts`` by the placement rule."""
         _place(counts, now_us, self.active.records, self.active.held, self.holder, self._nodes)
 
-    def assign(self, assigned: Sequence[NDArray[np.int64]], partner: NDArray[np.int64] | None, now_us: int) -> None:
+    def assign(self, nodes_by_job: Sequence[NDArray[np.int64]], partner: NDArray[np.int64] | None, now_us: int) -> None:
         """Give every job exactly the nodes that a policy chose for it."""
         active = self.active
         records = active.records[: active.n]
-        taken = self.holder >= 0
-        self._nodes["held_us"][taken] += now_us - self._nodes["held_since_us"][taken]
-        self.holder[taken] = FREE
+        is_taken = self.holder >= 0
+        self._nodes["held_us"][is_taken] += now_us - self._nodes["held_since_us"][is_taken]
+        self.holder[is_taken] = FREE
         records["count"] = 0
         records["partner"] = -1
         records["sharing"] = ALONE
-        for j, nodes in enumerate(assigned):
+        for j, nodes in enumerate(nodes_by_job):
             if not len(nodes):
                 continue
-            other = -1 if partner is None else int(partner[j])
-            if other >= 0:
-                records["partner"][j] = records["job"][other]
-                records["sharing"][j] = FIRST if j < other else SECOND
-            if not 0 <= other < j:
+            partner_row = -1 if partner is None else int(partner[j])
+            if partner_row >= 0:
+                records["partner"][j] = records["job"][partner_row]
+                records["sharing"][j] = FIRST if j < partner_row else SECOND
+            if not 0 <= partner_row < j:
                 self.holder[nodes] = records["job"][j]
                 self._nodes["held_since_us"][nodes] = now_us
             active.held[j, : len(nodes)] = nodes
             records["count"][j] = len(nodes)
             records["node_type"][j] = self.node_type[nodes[0]]
 
-    def release(self, row: int, now_us: int) -> None:
+    def release(self, job_row: int, now_us: int) -> None:
         """Free all nodes of a job; a job that shared them then has them for itself."""
-        self._free(row, now_us)
-        self.active.records[row]["count"] = 0
+        self._free(job_row, now_us)
+        self.active.records[job_row]["count"] = 0
 
-    def _free(self, row: int, now_us: int) -> None:
+    def _free(self, job_row: int, now_us: int) -> None:
         records = self.active.records
-        record = records[row]
-        nodes = self.active.held[row, : record["count"]]
+        record = records[job_row]
+        nodes = self.active.held[job_row, : record["count"]]
         if record["sharing"] != ALONE:
-            other = records[self.active.row_of_job[record["partner"]]]
-            record["partner"] = other["partner"] = -1
-            record["sharing"] = other["sharing"] = ALONE
-            self.holder[nodes] = other["job"]  # it goes on holding them
+            partner = records[self.active.row_of_job[record["partner"]]]
+            record["partner"] = partner["partner"] = -1
+            record["sharing"] = partner["sharing"] = ALONE
+            self.holder[nodes] = partner["job"]  # it goes on holding them
             return
         self.holder[nodes] = FREE
         self._nodes["held_us"][nodes] += now_us - self._nodes["held_since_us"][nodes]

@@ -1,4 +1,4 @@
-"""Tables of the pool: number of idle nodes over time, and idle intervals by their length."""
+"""Figures of the pool: batch starts that meet nodes of jobs, idle nodes over time, idle intervals by their length."""
 
 from __future__ import annotations
 
@@ -11,6 +11,70 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.datasets.idleness.idle_intervals import SPECTRUM_OVER_US
 from bfreplay.replay.tables import TIME, Column, RowTable, TableSink, schema_from
+
+_FIRST_ROWS = 1_024
+MET = np.dtype([("time_us", np.int64), ("node", np.int32)], align=True)
+"""A node that a job held when it became busy."""
+
+
+class BatchStarts:
+    """Counts of batch starts; a batch start is an instant at which idle nodes become busy.
+
+    A log of node states does not say which nodes belong to one batch job, so that all that become busy at one instant
+    count as one start: it waits for the slowest of its nodes.
+
+    Attributes
+    ----------
+    n_starts, n_starts_met
+        Batch starts, and those of which some node was held by a job.
+    n_nodes_started, n_nodes_met, n_nodes_delayed
+        Nodes of all starts; those held by jobs; and all nodes of the starts that met one.
+    busy_node_us
+        Node time in which nodes were busy so far, up to the last instant.
+    keeps_met
+        Also keep every node that was met, 16 bytes each.
+    """
+
+    def __init__(self) -> None:
+        self.n_starts = self.n_starts_met = 0
+        self.n_nodes_started = self.n_nodes_met = self.n_nodes_delayed = 0
+        self.busy_node_us = 0
+        self.keeps_met = False
+        self._n_busy = self._since_us = 0
+        self._met: NDArray[np.void] = np.zeros(0, MET)
+        self._used = 0
+
+    def note(self, now_us: int, n_started: int, nodes_met: NDArray[np.int32], n_busier: int) -> None:
+        """Note an instant: nodes that became busy, those of them that jobs held, and the increase of busy nodes."""
+        self.busy_node_us += self._n_busy * (now_us - self._since_us)
+        self._n_busy += n_busier
+        self._since_us = now_us
+        if not n_started:
+            return
+        self.n_starts += 1
+        self.n_nodes_started += n_started
+        if not nodes_met.size:
+            return
+        self.n_starts_met += 1
+        self.n_nodes_met += int(nodes_met.size)
+        self.n_nodes_delayed += n_started
+        if self.keeps_met:
+            until = self._used + nodes_met.size
+            if until > self._met.size:
+                self._met = np.concatenate([self._met, np.zeros(max(_FIRST_ROWS, until), MET)])
+            rows = self._met[self._used : until]
+            rows["time_us"], rows["node"] = now_us, nodes_met
+            self._used = until
+
+    def busy_node_us_until(self, now_us: int) -> int:
+        """Node time in which nodes were busy, up to ``now_us``."""
+        return self.busy_node_us + self._n_busy * (now_us - self._since_us)
+
+    @property
+    def met(self) -> NDArray[np.void]:
+        """(H,) ``MET``: every node that was met, by time, if they are kept."""
+        return self._met[: self._used]
+
 
 IDLE_INTERVAL_BIN = np.dtype(
     [
@@ -39,7 +103,7 @@ def empty_bins() -> NDArray[np.void]:
 
 
 @compiled
-def count_interval(bins: NDArray[np.void], length_us: int, held_us: int, is_cut: bool) -> None:
+def count_interval(bins: NDArray[np.void], length_us: int, allocated_us: int, is_cut: bool) -> None:
     """Add one idle interval; one of no length, which begins with the window's end, is none."""
     if length_us <= 0:
         return
@@ -53,24 +117,24 @@ def count_interval(bins: NDArray[np.void], length_us: int, held_us: int, is_cut:
     if bins[b]["idle_us"] >= CARRIED_US:
         bins[b]["idle_us"] -= CARRIED_US
         bins[b]["idle_carried"] += 1
-    if held_us > 0:
+    if allocated_us > 0:
         bins[b]["n_allocated"] += 1
-        bins[b]["held_us"] += held_us
+        bins[b]["held_us"] += allocated_us
         if bins[b]["held_us"] >= CARRIED_US:
             bins[b]["held_us"] -= CARRIED_US
             bins[b]["held_carried"] += 1
 
 
-def idle_and_held_us(bins: NDArray[np.void]) -> tuple[list[int], list[int]]:
+def node_time_of_bins(bins: NDArray[np.void]) -> tuple[list[int], list[int]]:
     """Idle and held node time of each bin, in whole numbers of Python."""
-    idle, held = (
+    idle, allocated = (
         [
-            low + CARRIED_US * carried
-            for low, carried in zip(bins[f"{what}_us"].tolist(), bins[f"{what}_carried"].tolist(), strict=True)
+            low_part + CARRIED_US * n_carried
+            for low_part, n_carried in zip(bins[f"{label}_us"].tolist(), bins[f"{label}_carried"].tolist(), strict=True)
         ]
-        for what in ("idle", "held")
+        for label in ("idle", "held")
     )
-    return idle, held
+    return idle, allocated
 
 
 POOL_COLUMNS = (
@@ -129,14 +193,14 @@ def write_idle_intervals(bins: NDArray[np.void], table: RowTable) -> None:
 
     A bin with more node time than 64 bits can count (292,000 node-years) is shared out among as many rows as it takes.
     """
-    used = np.flatnonzero(bins["n_intervals"])
-    if not used.size:
+    nonempty = np.flatnonzero(bins["n_intervals"])
+    if not nonempty.size:
         return
-    idle, held = idle_and_held_us(bins)
+    idle, allocated = node_time_of_bins(bins)
     edges_s = [*(bins["over_us"] / 1e6).tolist(), None]
     counts = [bins[name].tolist() for name in ("n_intervals", "n_censored", "n_allocated")]
-    for b in range(int(used[0]), int(used[-1]) + 1):
-        totals = [*(count[b] for count in counts), idle[b], held[b]]
+    for b in range(int(nonempty[0]), int(nonempty[-1]) + 1):
+        totals = [*(count[b] for count in counts), idle[b], allocated[b]]
         n_rows = max(1, -(-idle[b] // _MOST))
         for row in range(n_rows):
             table.append((edges_s[b], edges_s[b + 1], *(total // n_rows + (row < total % n_rows) for total in totals)))

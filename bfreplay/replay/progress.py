@@ -16,7 +16,7 @@ from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
 from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
 from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import NEVER_US, SECOND, charged_us
+from bfreplay.replay.active import NEVER_US, SECOND, node_charge_us
 
 
 class Semantics(StrEnum):
@@ -31,13 +31,13 @@ _ROUNDING = 1e-11
 
 
 @compiled
-def _work_off(owed: float, made: float, rate: float, most_us: int) -> tuple[float, int]:
-    """Return the samples of ``made`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
+def _work_off(debt: float, samples: float, rate: float, most_us: int) -> tuple[float, int]:
+    """Return the samples of ``samples`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
 
     ``rate`` is per microsecond that is charged: two jobs on the same nodes are charged half of the time each.
     """
-    paid = min(owed, made)
-    return paid, min(most_us, int(paid / rate * 1e6 + 0.5))
+    payment = min(debt, samples)
+    return payment, min(most_us, int(payment / rate * 1e6 + 0.5))
 
 
 @compiled
@@ -48,7 +48,7 @@ def advance(
 
     Returns (samples of progress, samples that held nodes could have made, nodes held meanwhile).
     """
-    gained = 0.0
+    progress = 0.0
     gross = 0.0
     nodes = 0
     for j in range(n_active):
@@ -58,7 +58,7 @@ def advance(
             nodes += count
         records[j]["span_count"] = count
         records[j]["span_rate"] = rate
-        useful_us = charged_us(records[j]["sharing"], now_us - dt_us, now_us)
+        useful_us = node_charge_us(records[j]["sharing"], now_us - dt_us, now_us)
         if rate <= 0.0:
             records[j]["stalled"] += count * useful_us
             if is_published:
@@ -66,26 +66,26 @@ def advance(
                 records[j]["rescale_cost"] = 0.0
                 records[j]["rescale_paid"] += cost
                 records[j]["progress"] -= cost
-                gained -= cost
+                progress -= cost
             continue
-        made = rate * (dt_us * 1e-6)
-        gross += made
-        useful = made
-        charged_rate = rate * dt_us / useful_us if 0 < useful_us < dt_us else rate
+        samples_made = rate * (dt_us * 1e-6)
+        gross += samples_made
+        useful = samples_made
+        rate_of_charge = rate * dt_us / useful_us if 0 < useful_us < dt_us else rate
         if records[j]["preempt_debt"] > 0.0:
-            paid, paid_us = _work_off(records[j]["preempt_debt"], useful, charged_rate, useful_us)
-            records[j]["preempt_debt"] -= paid
-            records[j]["preempt_paid"] += 0.0 if is_published else paid
-            records[j]["preempted"] += count * paid_us
-            useful -= paid
-            useful_us -= paid_us
+            payment, payment_us = _work_off(records[j]["preempt_debt"], useful, rate_of_charge, useful_us)
+            records[j]["preempt_debt"] -= payment
+            records[j]["preempt_paid"] += 0.0 if is_published else payment
+            records[j]["preempted"] += count * payment_us
+            useful -= payment
+            useful_us -= payment_us
         if records[j]["rescale_debt"] > 0.0:
-            paid, paid_us = _work_off(records[j]["rescale_debt"], useful, charged_rate, useful_us)
-            records[j]["rescale_debt"] -= paid
-            records[j]["rescale_paid"] += 0.0 if is_published else paid
-            records[j]["rescaling"] += count * paid_us
-            useful -= paid
-            useful_us -= paid_us
+            payment, payment_us = _work_off(records[j]["rescale_debt"], useful, rate_of_charge, useful_us)
+            records[j]["rescale_debt"] -= payment
+            records[j]["rescale_paid"] += 0.0 if is_published else payment
+            records[j]["rescaling"] += count * payment_us
+            useful -= payment
+            useful_us -= payment_us
         stop = records[j]["halt"]
         if records[j]["target"] <= stop:
             stop = records[j]["work"] if records[j]["not_before_us"] > LONG_AGO_US else np.inf
@@ -93,23 +93,23 @@ def advance(
         if stop < np.inf and beyond >= -_ROUNDING * stop:
             # it has processed what it may until the next decision, or all that there was, and waited since
             gross -= beyond
-            waited_us = min(useful_us, int(max(beyond, 0.0) / charged_rate * 1e6 + 0.5))
-            useful_us -= waited_us
-            records[j]["stalled"] += count * waited_us
+            wait_us = min(useful_us, int(max(beyond, 0.0) / rate_of_charge * 1e6 + 0.5))
+            useful_us -= wait_us
+            records[j]["stalled"] += count * wait_us
             records[j]["rate"] = 0.0
-            gained += stop - records[j]["progress"]
+            progress += stop - records[j]["progress"]
             records[j]["useful"] += count * useful_us
             records[j]["progress"] = stop
             continue
         records[j]["useful"] += count * useful_us
         if is_published:
             cost = records[j]["rescale_cost"]
-            useful = made - cost
+            useful = samples_made - cost
             records[j]["rescale_cost"] = 0.0
             records[j]["rescale_paid"] += cost
         records[j]["progress"] += useful
-        gained += useful
-    return gained, gross, nodes
+        progress += useful
+    return progress, gross, nodes
 
 
 @compiled
@@ -137,9 +137,9 @@ def charge_preemption(
 
 
 @compiled
-def settle(
+def apply_decision(
     records: NDArray[np.void],
-    before: NDArray[np.int64],
+    counts_before: NDArray[np.int64],
     throughput: NDArray[np.float64],
     now_us: int,
     is_published: bool,
@@ -150,51 +150,53 @@ def settle(
     Returns (sum of rates, samples charged, jobs scaled_up, jobs scaled_down, jobs that run, nodes held).
     """
     total_rate = 0.0
-    charged = 0.0
-    scaled_up = 0
-    scaled_down = 0
-    running = 0
+    charges = 0.0
+    n_scaled_up = 0
+    n_scaled_down = 0
+    n_running = 0
     nodes = 0
-    for j in range(before.shape[0]):
+    for j in range(counts_before.shape[0]):
         count = records[j]["count"]
         # the decision may have moved it to nodes of another type: ``throughput`` is that of the new ones
-        rate = throughput[j, before[j]] if is_published else records[j]["pace"]
-        was = charged_rate(rate, before[j], records[j]["min_nodes"], is_published)
-        cost = rescale_cost(was, before[j], count, records[j]["scale_up_cost_s"], records[j]["scale_down_cost_s"])
+        rate = throughput[j, counts_before[j]] if is_published else records[j]["pace"]
+        rate_before = charged_rate(rate, counts_before[j], records[j]["min_nodes"], is_published)
+        cost = rescale_cost(
+            rate_before, counts_before[j], count, records[j]["scale_up_cost_s"], records[j]["scale_down_cost_s"]
+        )
         if not charges_rescales:
             cost = 0.0
-        if count > before[j]:
+        if count > counts_before[j]:
             records[j]["n_scale_ups"] += 1
-            scaled_up += 1
-            if before[j] == 0:
+            n_scaled_up += 1
+            if counts_before[j] == 0:
                 records[j]["n_starts"] += 1
                 if records[j]["first_start_us"] == NEVER_US:
                     records[j]["first_start_us"] = now_us
-        elif count < before[j]:
+        elif count < counts_before[j]:
             records[j]["n_scale_downs"] += 1
-            scaled_down += 1
+            n_scaled_down += 1
         records[j]["rescale_debt"] += cost
         records[j]["rescale_cost"] = cost
         rate = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
         records[j]["pace"] = rate
         if records[j]["progress"] >= records[j]["halt"] and records[j]["halt"] < records[j]["target"]:
             rate = 0.0
-        owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
-        if records[j]["progress"] >= records[j]["work"] and owed == 0.0 and not is_published:
+        debts = records[j]["preempt_debt"] + records[j]["rescale_debt"]
+        if records[j]["progress"] >= records[j]["work"] and debts == 0.0 and not is_published:
             rate = 0.0  # it holds its nodes until it may go
         if records[j]["restart_s"] > 0.0:
             restart = rate * records[j]["restart_s"]
             records[j]["restart_s"] = 0.0
             records[j]["rescale_debt"] += restart
-            charged += restart
+            charges += restart
         records[j]["rate"] = rate
-        charged += cost
+        charges += cost
         total_rate += rate
         if records[j]["sharing"] != SECOND:
             nodes += count
         if rate > 0.0:
-            running += 1
-    return total_rate, charged, scaled_up, scaled_down, running, nodes
+            n_running += 1
+    return total_rate, charges, n_scaled_up, n_scaled_down, n_running, nodes
 
 
 @compiled
@@ -204,16 +206,16 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
     for j in range(n_active):
         rate = records[j]["rate"]
         finish = NEVER_US
-        owed = records[j]["preempt_debt"] + records[j]["rescale_debt"]
-        if records[j]["progress"] >= records[j]["work"] and owed == 0.0:
+        debts = records[j]["preempt_debt"] + records[j]["rescale_debt"]
+        if records[j]["progress"] >= records[j]["work"] and debts == 0.0:
             finish = max(now_us, records[j]["not_before_us"])
         elif rate > 0.0 and records[j]["target"] <= records[j]["halt"]:
-            left = records[j]["target"] - records[j]["progress"] + owed
-            left_us = left / rate * 1e6
-            if left_us == 0.0 and left > 0.0:
-                left_us = 1.0  # the quotient has underflowed: a microsecond is enough, no time is too little
-            if left_us < 4e18 - now_us:
-                finish = now_us + int(np.ceil(max(left_us, 0.0)))
+            remaining = records[j]["target"] - records[j]["progress"] + debts
+            remaining_us = remaining / rate * 1e6
+            if remaining_us == 0.0 and remaining > 0.0:
+                remaining_us = 1.0  # the quotient has underflowed: a microsecond is enough, no time is too little
+            if remaining_us < 4e18 - now_us:
+                finish = now_us + int(np.ceil(max(remaining_us, 0.0)))
                 if records[j]["target"] >= records[j]["work"]:
                     finish = max(finish, records[j]["not_before_us"])
         records[j]["finish_us"] = finish
@@ -222,28 +224,28 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
 
 
 @compiled
-def settle_until_next(
+def apply_and_predict(
     records: NDArray[np.void],
-    before: NDArray[np.int64],
+    counts_before: NDArray[np.int64],
     throughput: NDArray[np.float64],
     now_us: int,
     is_published: bool,
     charges_rescales: bool,
     lifts_limits: bool,
 ) -> tuple[tuple[float, float, int, int, int, int], int]:
-    """Return what ``settle`` and then ``predict_finish`` do: one call of compiled code a decision.
+    """Return what ``apply_decision`` and then ``predict_finish`` do: one call of compiled code a decision.
 
     ``lifts_limits``: the limits of the decision before no longer hold, and this one sets none.
     """
     if lifts_limits:
-        for j in range(before.shape[0]):
+        for j in range(counts_before.shape[0]):
             records[j]["halt"] = np.inf
             records[j]["not_before_us"] = LONG_AGO_US
-    effects = settle(records, before, throughput, now_us, is_published, charges_rescales)
-    return effects, predict_finish(records, before.shape[0], now_us)
+    effects = apply_decision(records, counts_before, throughput, now_us, is_published, charges_rescales)
+    return effects, predict_finish(records, counts_before.shape[0], now_us)
 
 
-def trim(record: np.void, is_published: bool) -> float:
+def trim_to_work(record: np.void, is_published: bool) -> float:
     """Cut the progress of a finished job down to its work, and return the samples cut.
 
     In continuous time a job completes on the microsecond at or after its last sample, so that less than a
@@ -257,16 +259,16 @@ def trim(record: np.void, is_published: bool) -> float:
     """
     excess = float(record["progress"] - record["work"])
     rounding = 1e-9 * float(record["work"]) + 1e-6 * float(record["span_rate"])
-    owed = 0.0 if is_published else float(record["preempt_debt"] + record["rescale_debt"])
-    if excess < -rounding or owed > rounding:
+    debts = 0.0 if is_published else float(record["preempt_debt"] + record["rescale_debt"])
+    if excess < -rounding or debts > rounding:
         raise LedgerError(
             f"job {int(record['job'])} completes with {-excess!r} of {float(record['work'])!r} samples to do "
-            f"and {owed!r} to make up for"
+            f"and {debts!r} to make up for"
         )
     record["progress"] = record["work"]
     if is_published and excess > 0.0 and record["span_rate"] > 0.0:
-        late = int(excess / record["span_rate"] * 1e6 + 0.5) * int(record["span_count"])
-        late = min(late, int(record["useful"]))
-        record["useful"] -= late
-        record["stalled"] += late
+        late_us = int(excess / record["span_rate"] * 1e6 + 0.5) * int(record["span_count"])
+        late_us = min(late_us, int(record["useful"]))
+        record["useful"] -= late_us
+        record["stalled"] += late_us
     return excess

@@ -98,5 +98,5 @@ class RunTables:
 
     def close(self) -> dict[str, pa.Table]:
         """Finish every table, and return those in memory by name."""
-        closed = {name: table.close() for name, table in self._tables().items()}
-        return {name: table for name, table in closed.items() if table is not None}
+        table_of = {name: table.close() for name, table in self._tables().items()}
+        return {name: table for name, table in table_of.items() if table is not None}

@@ -168,10 +168,10 @@ class TableSink:
 
 def as_bytes(table: pa.Table) -> pa.Buffer:
     """Return a table as Arrow's stream, with its dictionaries as they are."""
-    out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, table.schema) as writer:
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, table.schema) as writer:
         writer.write_table(table)
-    return out.getvalue()
+    return buffer.getvalue()
 
 
 class ParquetSink(TableSink):
@@ -234,8 +234,8 @@ class RowTable:
         self.latest: list[Sequence[Any]] | None = None  # rows appended since it was made, for those who follow the run
         self.n_rows = 0
         self.write_s = 0.0
-        row = np.dtype([(field.name, _kind_of(field.type, is_full)) for field in schema])
-        self._unflushed: NDArray[np.void] = np.empty(_FIRST_ROWS, row)
+        row_dtype = np.dtype([(field.name, _kind_of(field.type, is_full)) for field in schema])
+        self._unflushed: NDArray[np.void] = np.empty(_FIRST_ROWS, row_dtype)
         self.n_unflushed = 0
 
     def append(self, row: Sequence[Any]) -> None:
@@ -251,17 +251,17 @@ class RowTable:
             self.flush()
 
     def _enlarge(self) -> None:
-        grown = np.empty(min(CHUNK_ROWS, 8 * self._unflushed.size), self._unflushed.dtype)
-        grown[: self._unflushed.size] = self._unflushed
-        self._unflushed = grown
+        larger = np.empty(min(CHUNK_ROWS, 8 * self._unflushed.size), self._unflushed.dtype)
+        larger[: self._unflushed.size] = self._unflushed
+        self._unflushed = larger
 
     def flush(self) -> None:
         """Hand the buffered rows to the sink."""
-        started = perf_counter()
+        start_s = perf_counter()
         if self.n_unflushed:
             self.sink.write(self._table())
             self.n_unflushed = 0
-        self.write_s += perf_counter() - started
+        self.write_s += perf_counter() - start_s
 
     def _table(self) -> pa.Table:
         """Return the rows that the sink does not have yet."""

@@ -106,14 +106,14 @@ def known_total(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, se
     events, jobs, policy, settings
         Inputs of the run; the log without the end that the run gave it.
     """
-    knowing = policy.knowing()
-    if knowing is None:
+    with_known_curves = policy.with_known_curves()
+    if with_known_curves is None:
         return None
     try:
         settings = replace(settings, record_nodes=False)
-        return _total(Engine(events, jobs, knowing, settings, RunTables.nowhere(events.node_types.names)))
+        return _total(Engine(events, jobs, with_known_curves, settings, RunTables.nowhere(events.node_types.names)))
     finally:
-        knowing.close()
+        with_known_curves.close()
 
 
 def isolated_jct_s(
@@ -141,7 +141,7 @@ def isolated_jct_s(
     from bfreplay.systems.gavel.policies import gavel_policy
 
     refuse_source(jobs)
-    inner = policy.knowing() or policy
+    inner = policy.with_known_curves() or policy
     options = GavelOptions()
     if isinstance(inner, GavelPolicy):
         options = inner.options

@@ -48,7 +48,7 @@ class BatchJobsOfRun:
         Parameters
         ----------
         met
-            ``(H,)`` of ``batch_starts.MET``.
+            ``(H,)`` of ``pool_tables.MET``.
         clear_us
             Time to clear the nodes of a job.
         end_us

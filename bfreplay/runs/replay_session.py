@@ -51,7 +51,7 @@ from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_input
 from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
-from bfreplay.saved_state import State, UnsavedError, constructed, read_state, restore_state, save_state, write_state
+from bfreplay.saved_state import State, UnsavedError, classes_inside, read_state, restore_state, save_state, write_state
 from bfreplay.versions import versions
 from bfreplay.workload import Ending, JobSet, JobSource
 
@@ -273,7 +273,7 @@ class ReplaySession:
         self.engine = Engine(events, jobs, self.policy, self.settings, run_tables, progress)
         self.engine.feed.keep_calls()
         self.engine.pool.batch_starts.keeps_met = self._batch_jobs is not None
-        self._in_place = constructed(self)
+        self._in_place = classes_inside(self)
         if state is not None:
             self._resume(state)
         elif self._checkpoints is not None:
@@ -304,7 +304,7 @@ class ReplaySession:
     def _resume(self, state: State) -> None:
         self._ended_by = "could not be restored"  # until it is, whole
         restore_state(self, state)
-        self.engine.go_on()
+        self.engine.resume()
         self._ended_by = ""
 
     # -- the replay ---------------------------------------------------------------------------------------

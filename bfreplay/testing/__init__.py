@@ -18,12 +18,11 @@ All plug-ins that bfreplay ships inherit them too.
 import pytest
 
 # so that a failing assertion shows its values
-for _module in ("backend", "formulation", "job_source", "objective", "policy", "resuming"):
+for _module in ("milp", "job_source", "objective", "policy", "replays"):
     pytest.register_assert_rewrite(f"bfreplay.testing.{_module}")
 
-from bfreplay.testing.backend import BackendContract  # noqa: E402
-from bfreplay.testing.formulation import FormulationContract  # noqa: E402
 from bfreplay.testing.job_source import JobSourceContract  # noqa: E402
+from bfreplay.testing.milp import BackendContract, FormulationContract  # noqa: E402
 from bfreplay.testing.objective import ObjectiveContract  # noqa: E402
 from bfreplay.testing.policy import PolicyContract  # noqa: E402
 

@@ -41,44 +41,44 @@ def _decision(
 
 def corner_decisions() -> dict[str, AllocationProblem]:
     """Return small decisions with one trap each, by the name of the trap."""
-    concave, dented = [0.0, 5.0, 8.0, 9.0, 9.5], [0.0, 1.0, 1.5, 6.0, 6.1]
+    concave, dent = [0.0, 5.0, 8.0, 9.0, 9.5], [0.0, 1.0, 1.5, 6.0, 6.1]
     return {
         "one job, one node": _decision([0], [1], [1], [[0.0, 3.0]], 1),
-        "more nodes than the jobs can take": _decision([1, 0], [1, 1], [4, 4], [concave, dented], 20),
-        "a minimum above the idle nodes": _decision([0, 0], [1, 4], [4, 4], [concave, dented], 3),
-        "left below the minimum by a reclaim": _decision([1, 2], [3, 1], [4, 4], [dented, concave], 4),
-        "a dent in the curve": _decision([0, 2], [1, 1], [4, 4], [dented, dented], 5),
-        "rescaling costs more than it brings": _decision([2, 2], [1, 1], [4, 4], [concave, dented], 6, up=50, down=50),
-        "rescaling is free": _decision([2, 2], [1, 1], [4, 4], [concave, dented], 6, up=0, down=0),
+        "more nodes than the jobs can take": _decision([1, 0], [1, 1], [4, 4], [concave, dent], 20),
+        "a minimum above the idle nodes": _decision([0, 0], [1, 4], [4, 4], [concave, dent], 3),
+        "left below the minimum by a reclaim": _decision([1, 2], [3, 1], [4, 4], [dent, concave], 4),
+        "a dent in the curve": _decision([0, 2], [1, 1], [4, 4], [dent, dent], 5),
+        "rescaling costs more than it brings": _decision([2, 2], [1, 1], [4, 4], [concave, dent], 6, up=50, down=50),
+        "rescaling is free": _decision([2, 2], [1, 1], [4, 4], [concave, dent], 6, up=0, down=0),
         "running is worth less than stopping": _decision([2, 1], [1, 1], [2, 2], [[0.0, -3.0, -4.0], [0, 2, 3]], 3),
         "stopping is worth something": _decision([2, 1], [1, 1], [2, 2], [[4.0, 1.0, 2.0], [0, 2, 3]], 3),
         "nothing is worth anything": _decision([0, 1], [1, 1], [2, 2], [[0.0] * 3, [0.0] * 3], 3, up=0, down=0),
         "all jobs alike": _decision([0] * 4, [1] * 4, [4] * 4, [concave] * 4, 7, up=0, down=0),
-        "no change allowed": _decision([1, 2], [1, 1], [4, 4], [concave, dented], 6, change_limit=0),
-        "changes of one node allowed": _decision([1, 2], [1, 1], [4, 4], [concave, dented], 6, change_limit=1),
-        "no answer within the limit": _decision([2, 0], [3, 1], [4, 4], [concave, dented], 6, change_limit=0),
-        "large numbers": _decision([0, 2], [1, 1], [4, 4], (1e9 * np.array([concave, dented])).tolist(), 5, up=1e8),
-        "small numbers": _decision([0, 2], [1, 1], [4, 4], (1e-6 * np.array([concave, dented])).tolist(), 5, up=1e-7),
+        "no change allowed": _decision([1, 2], [1, 1], [4, 4], [concave, dent], 6, change_limit=0),
+        "changes of one node allowed": _decision([1, 2], [1, 1], [4, 4], [concave, dent], 6, change_limit=1),
+        "no answer within the limit": _decision([2, 0], [3, 1], [4, 4], [concave, dent], 6, change_limit=0),
+        "large numbers": _decision([0, 2], [1, 1], [4, 4], (1e9 * np.array([concave, dent])).tolist(), 5, up=1e8),
+        "small numbers": _decision([0, 2], [1, 1], [4, 4], (1e-6 * np.array([concave, dent])).tolist(), 5, up=1e-7),
         "a table wider than any job": _decision([0], [1], [2], [[0.0, 3.0, 4.0, 99.0, 99.0]], 4),
     }
 
 
 def random_decisions(count: int = RANDOM_DECISIONS, seed: int = 0) -> list[AllocationProblem]:
     """Return decisions of up to five jobs on twelve nodes: curves with dents, sometimes a change limit."""
-    rng = np.random.default_rng(seed)
+    draw = np.random.default_rng(seed)
     decisions = []
     for _ in range(count):
-        n_jobs, capacity, width = int(rng.integers(1, 6)), int(rng.integers(1, 13)), int(rng.integers(2, 10))
-        gain = np.cumsum(rng.integers(-2, 9, (n_jobs, width)), axis=1).astype(np.float64)
+        n_jobs, capacity, width = (int(draw.integers(1, 6)), int(draw.integers(1, 13)), int(draw.integers(2, 10)))
+        gain = np.cumsum(draw.integers(-2, 9, (n_jobs, width)), axis=1).astype(np.float64)
         gain[:, 0] = 0.0
-        min_nodes = rng.integers(1, width, n_jobs)
-        max_nodes = rng.integers(min_nodes, width)
-        current, left = np.zeros(n_jobs, dtype=np.int64), capacity
-        for j in range(n_jobs):
-            current[j] = rng.integers(0, min(left, max_nodes[j]) + 1)
-            left -= int(current[j])
-        limit = int(rng.integers(0, capacity + 1)) if rng.random() < 0.3 else None
-        losses = rng.integers(0, 8, (2, n_jobs)).astype(np.float64)
+        min_nodes = draw.integers(1, width, n_jobs)
+        max_nodes = draw.integers(min_nodes, width)
+        current, n_free = np.zeros(n_jobs, dtype=np.int64), capacity
+        for job_index in range(n_jobs):
+            current[job_index] = draw.integers(0, min(n_free, max_nodes[job_index]) + 1)
+            n_free -= int(current[job_index])
+        limit = int(draw.integers(0, capacity + 1)) if draw.random() < 0.3 else None
+        losses = draw.integers(0, 8, (2, n_jobs)).astype(np.float64)
         decisions.append(AllocationProblem(current, min_nodes, max_nodes, gain, losses[0], losses[1], capacity, limit))
     return decisions
 
@@ -88,23 +88,23 @@ def wide_decisions(seed: int = 0) -> list[AllocationProblem]:
 
     They start from no node, from half of the nodes, and for one job also where rescaling costs too much.
     """
-    rng = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     decisions = []
     for width in (16, 33, 64):
         for n_jobs in (1, 2):
-            gain = np.cumsum(rng.integers(-2, 9, (n_jobs, width + 1)), axis=1).astype(np.float64)
+            gain = np.cumsum(generator.integers(-2, 9, (n_jobs, width + 1)), axis=1).astype(np.float64)
             gain[:, 0] = 0.0
-            losses = rng.integers(0, 8, (2, n_jobs)).astype(np.float64)
+            losses = generator.integers(0, 8, (2, n_jobs)).astype(np.float64)
             current = np.array([width // 2 + 2, 1][:n_jobs])
             cases = ((0 * current, *losses), (current, *losses), (current, *(1e3 + losses)))
-            for held, up, down in cases if n_jobs == 1 else cases[:2]:
-                least, most = rng.integers(1, 4, n_jobs), np.full(n_jobs, width)
-                decisions.append(AllocationProblem(held, least, most, gain, up, down, width))
+            for n_held, up_loss, down_loss in cases if n_jobs == 1 else cases[:2]:
+                min_nodes, max_nodes = generator.integers(1, 4, n_jobs), np.full(n_jobs, width)
+                decisions.append(AllocationProblem(n_held, min_nodes, max_nodes, gain, up_loss, down_loss, width))
     return decisions
 
 
 @cache
-def replayed_decisions() -> tuple[AllocationProblem, ...]:
+def decisions_of_replay() -> tuple[AllocationProblem, ...]:
     """Return decisions of a replay of the bundled sample: two jobs of up to 64 nodes at once.
 
     At most 32 nodes are idle: beyond, a formulation with a column for each job and node may take minutes.
@@ -115,8 +115,8 @@ def replayed_decisions() -> tuple[AllocationProblem, ...]:
     from bfreplay.replay import ReplaySettings
     from bfreplay.runs import RunSettings, run_replay
 
-    log = load_events(sample_events_path())
-    day = log.between(log.window_start_us, log.window_start_us + 86_400_000_000)
+    events = load_events(sample_events_path())
+    day = events.between(events.window_start_us, events.window_start_us + 86_400_000_000)
     solver = _Keeping()
     run_replay(
         day,
@@ -149,17 +149,18 @@ def point_fault(model: LinearModel, x: NDArray[np.float64], tolerance: float = T
 
     Bounds and whole columns may be off by ``tolerance``, rows by ``tolerance`` times the larger of 1 and their sum.
     """
-    for c in np.flatnonzero((x < model.column_lower - tolerance) | (x > model.column_upper + tolerance)):
-        return f"{model.column_names[c]} = {x[c]} is outside {model.column_lower[c]} to {model.column_upper[c]}"
-    for c in np.flatnonzero(model.is_integer & (np.abs(x - np.rint(x)) > tolerance)):
-        return f"{model.column_names[c]} = {x[c]} is not whole"
+    for column in np.flatnonzero((x < model.column_lower - tolerance) | (x > model.column_upper + tolerance)):
+        lower, upper = model.column_lower[column], model.column_upper[column]
+        return f"{model.column_names[column]} = {x[column]} is outside {lower} to {upper}"
+    for column in np.flatnonzero(model.is_integer & (np.abs(x - np.rint(x)) > tolerance)):
+        return f"{model.column_names[column]} = {x[column]} is not whole"
     sides = np.zeros(model.n_rows)
     np.add.at(sides, model.entry_row, model.entry_value * x[model.entry_column])
     slack = tolerance * np.maximum(1.0, np.abs(sides))
-    for r in np.flatnonzero((sides < model.row_lower - slack) | (sides > model.row_upper + slack)):
-        return f"row {model.row_names[r]} is {sides[r]}, outside {model.row_lower[r]} to {model.row_upper[r]}"
+    for row in np.flatnonzero((sides < model.row_lower - slack) | (sides > model.row_upper + slack)):
+        return f"row {model.row_names[row]} is {sides[row]}, outside {model.row_lower[row]} to {model.row_upper[row]}"
     for number, group in enumerate(model.sets):
-        used = np.flatnonzero(np.abs(x[group.columns[np.argsort(group.weights)]]) > tolerance)
-        if used.size > group.kind or (used.size == 2 and used[1] - used[0] != 1):
-            return f"set {number} has {used.size} members that are not zero, or two that are not neighbours"
+        nonzero = np.flatnonzero(np.abs(x[group.columns[np.argsort(group.weights)]]) > tolerance)
+        if nonzero.size > group.kind or (nonzero.size == 2 and nonzero[1] - nonzero[0] != 1):
+            return f"set {number} has {nonzero.size} members that are not zero, or two that are not neighbours"
     return ""

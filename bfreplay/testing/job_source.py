@@ -18,8 +18,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import ReplaySession, RunSettings, run_replay
-from bfreplay.testing.logs import SECOND, toggling_log
-from bfreplay.testing.resuming import check_resumes
+from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
 
@@ -117,8 +116,8 @@ class _State:
 
     def tell_due(self, now_us: int) -> bool:
         """Report all jobs that have reached a target to the source."""
-        due = [job for job in self.active if job.due_us <= now_us]
-        for job in due:
+        due_jobs = [job for job in self.active if job.due_us <= now_us]
+        for job in due_jobs:
             job.node_us += (now_us - job.since_us) * job.job.min_nodes
             job.since_us, job.from_samples = now_us, job.targets.pop(0)
             report = JobReport(job.job.name, now_us, job.from_samples, job.node_us, is_finished=not job.targets)
@@ -133,7 +132,7 @@ class _State:
                 self.drive.endings[job.job.name] = verdict.ending
             elif not report.is_finished and verdict.pause:
                 self.paused[job.job.name] = job
-        return bool(due)
+        return bool(due_jobs)
 
     def ask(self, now_us: int) -> None:
         """Ask the source, and carry out what it orders."""
@@ -151,11 +150,11 @@ class _State:
             job = self.paused.pop(name)
             job.since_us = now_us
             self.queue.append(job)
-        for new in orders.submit:
-            assert new.name not in self.drive.submitted, f"{new.name} is submitted twice"
-            assert new.submit_us >= now_us, f"{new.name} is submitted in the past"
-            self.drive.submitted[new.name] = new
-            self.queue.append(_Job(new, [*new.report_at_samples, new.work_samples], now_us))
+        for submission in orders.submit:
+            assert submission.name not in self.drive.submitted, f"{submission.name} is submitted twice"
+            assert submission.submit_us >= now_us, f"{submission.name} is submitted in the past"
+            self.drive.submitted[submission.name] = submission
+            self.queue.append(_Job(submission, [*submission.report_at_samples, submission.work_samples], now_us))
         self.admit(now_us)
 
     def admit(self, now_us: int) -> None:
@@ -210,9 +209,9 @@ class JobSourceContract:
 
     def test_a_replay_does_not_change_what_it_says(self) -> None:
         source = self.make()
-        before = json.dumps(source.describe(), sort_keys=True)
+        description = json.dumps(source.describe(), sort_keys=True)
         self._drive(source)
-        assert json.dumps(source.describe(), sort_keys=True) == before
+        assert json.dumps(source.describe(), sort_keys=True) == description
 
     def test_its_orders_can_be_carried_out(self) -> None:
         driven = self._drive(self.make())  # an order that cannot be carried out has raised
@@ -226,9 +225,9 @@ class JobSourceContract:
 
     def test_begun_again_in_the_middle_it_gives_the_same_orders(self) -> None:
         source = self.make()
-        wanted = _plain(self._drive(source))
+        first_orders = _plain(self._drive(source))
         drive(source, START_US, START_US + round(self.hours * 1_200) * SECOND)
-        assert _plain(self._drive(source)) == wanted
+        assert _plain(self._drive(source)) == first_orders
 
     def test_two_of_them_give_the_same_orders(self) -> None:
         assert _plain(self._drive(self.make())) == _plain(self._drive(self.make()))
@@ -236,14 +235,16 @@ class JobSourceContract:
     def test_another_window_only_moves_its_orders(self) -> None:
         source = self.make()
         length_us = round(self.hours * 3_600) * SECOND
-        here = drive(source, START_US, START_US + length_us)
-        later = drive(source, START_US + 86_400 * SECOND, START_US + 86_400 * SECOND + length_us)
-        assert list(here.submitted) == list(later.submitted)
-        assert [answer.report.samples for answer in here.answers] == [answer.report.samples for answer in later.answers]
+        first = drive(source, START_US, START_US + length_us)
+        moved = drive(source, START_US + 86_400 * SECOND, START_US + 86_400 * SECOND + length_us)
+        assert list(first.submitted) == list(moved.submitted)
+        assert [answer.report.samples for answer in first.answers] == [
+            answer.report.samples for answer in moved.answers
+        ]
 
     def test_neither_the_clock_nor_global_random_numbers_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        wanted = _plain(self._drive(self.make()))
-        python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+        first_orders = _plain(self._drive(self.make()))
+        python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
         try:
             random.seed(12_345)
             np.random.seed(12_345)  # noqa: NPY002
@@ -252,33 +253,33 @@ class JobSourceContract:
                 for name in _CLOCKS:
                     unit = 10**9 if name.endswith("_ns") else 1.0
                     patch.setattr(time, name, lambda unit=unit: next(ticks) * unit)
-                found = _plain(self._drive(self.make()))
+                second_orders = _plain(self._drive(self.make()))
         finally:
-            random.setstate(python)
-            np.random.set_state(numpy)  # noqa: NPY002
-        assert found == wanted
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)  # noqa: NPY002
+        assert second_orders == first_orders
 
     def _log(self) -> NodeEvents:
         length_s = round(self.hours * 3_600)
         return toggling_log(self.n_nodes, min(200, length_s // 4), length_s, start_us=START_US)
 
     def test_a_replay_with_it_can_be_saved_and_resumed_at_any_instant(self) -> None:
-        log, settings, run_settings = self._log(), ReplaySettings(max_parallel=6), RunSettings(efficiency=False)
-        check_resumes(lambda: ReplaySession(log, self.make(), EqualSharePolicy(), settings, run_settings))
+        events, settings, run_settings = self._log(), ReplaySettings(max_parallel=6), RunSettings(efficiency=False)
+        check_resumes(lambda: ReplaySession(events, self.make(), EqualSharePolicy(), settings, run_settings))
 
     def test_a_replay_with_it_closes_its_ledger_and_repeats_its_bytes(self, tmp_path: Path) -> None:
-        log = self._log()
+        events = self._log()
         folders = [tmp_path / "one", tmp_path / "other"]
         for folder in folders:
-            run = run_replay(
-                log,
+            result = run_replay(
+                events,
                 self.make(),
                 EqualSharePolicy(),
                 ReplaySettings(max_parallel=6),
                 RunSettings(efficiency=False),
                 out=folder,
             )  # a ledger that does not close has raised
-            assert run.summary["ledger"]["samples"] > 0, "nothing was trained"
+            assert result.summary["ledger"]["samples"] > 0, "nothing was trained"
         files = sorted(path.name for path in folders[0].iterdir())
         assert files == sorted(path.name for path in folders[1].iterdir())
         for name in files:
@@ -292,7 +293,7 @@ def _plain(driven: Drive) -> list[Any]:
 
 
 def _orders(orders: Orders) -> list[Any]:
-    submitted = [
+    submissions = [
         (
             job.name,
             job.submit_us,
@@ -309,4 +310,4 @@ def _orders(orders: Orders) -> list[Any]:
         )
         for job in orders.submit
     ]
-    return [submitted, list(orders.resume), list(orders.stop.items()), orders.ask_again_us]
+    return [submissions, list(orders.resume), list(orders.stop.items()), orders.ask_again_us]

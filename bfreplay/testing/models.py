@@ -33,22 +33,24 @@ def linear(
     start: Sequence[float] | None = None,
 ) -> LinearModel:
     """Maximise ``objective``. Rows: (lower side, {column: coefficient}, upper side), sets: (kind, columns, weights)."""
-    n = len(objective)
-    entries = [(r, c, v) for r, (_, row, _) in enumerate(rows) for c, v in row.items()]
+    n_columns = len(objective)
+    entries = [(r, column, factor) for r, (_, row, _) in enumerate(rows) for column, factor in row.items()]
     return LinearModel(
         objective=np.array(objective, dtype=np.float64),
         objective_constant=constant,
-        column_lower=np.broadcast_to(np.array(lower, dtype=np.float64), (n,)).copy(),
-        column_upper=np.broadcast_to(np.array(upper, dtype=np.float64), (n,)).copy(),
-        is_integer=np.broadcast_to(np.array(whole, dtype=np.bool_), (n,)).copy(),
-        column_names=tuple(f"x{i}" for i in range(n)),
+        column_lower=np.broadcast_to(np.array(lower, dtype=np.float64), (n_columns,)).copy(),
+        column_upper=np.broadcast_to(np.array(upper, dtype=np.float64), (n_columns,)).copy(),
+        is_integer=np.broadcast_to(np.array(whole, dtype=np.bool_), (n_columns,)).copy(),
+        column_names=tuple(f"x{i}" for i in range(n_columns)),
         row_lower=np.array([low for low, _, _ in rows], dtype=np.float64),
         row_upper=np.array([high for _, _, high in rows], dtype=np.float64),
         row_names=tuple(f"row{i}" for i in range(len(rows))),
         entry_row=np.array([r for r, _, _ in entries], dtype=np.int64),
-        entry_column=np.array([c for _, c, _ in entries], dtype=np.int64),
-        entry_value=np.array([v for _, _, v in entries], dtype=np.float64),
-        sets=tuple(SpecialOrderedSet(kind, np.array(c), np.array(w, dtype=np.float64)) for kind, c, w in sets),
+        entry_column=np.array([column for _, column, _ in entries], dtype=np.int64),
+        entry_value=np.array([factor for _, _, factor in entries], dtype=np.float64),
+        sets=tuple(
+            SpecialOrderedSet(kind, np.array(column), np.array(w, dtype=np.float64)) for kind, column, w in sets
+        ),
         start=None if start is None else np.array(start, dtype=np.float64),
     )
 
@@ -107,10 +109,10 @@ def solvable_models() -> dict[str, Solvable]:
             [0, 1, 1, 0, 1, 1],
         ),
         **{
-            f"a start that {what}": Solvable(
+            f"a start that {case}": Solvable(
                 linear([3, 2], [(1, {0: 1, 1: 1}, 4)], upper=[3, 10], start=start), 11, [3, 1]
             )
-            for what, start in (
+            for case, start in (
                 ("is optimal", [3, 1]),
                 ("is feasible", [0, 1]),
                 ("breaks a row below", [0, 0]),
@@ -160,27 +162,27 @@ def market_split(*, exact: bool) -> LinearModel:
     Some choice satisfies all. ``exact``: it is the start of the model, and other feasible points are hard to find.
     Otherwise the violation of the equations is minimised: feasible points are easy to find, and the optimum is 0.
     """
-    rng = np.random.default_rng(5)
-    n_rows, n = 5, 50
-    weights = rng.integers(0, 100, (n_rows, n))
-    chosen = rng.integers(0, 2, n)
-    sides = (weights @ chosen).astype(float)
+    generator = np.random.default_rng(5)
+    n_rows, n_binaries = 5, 50
+    weights = generator.integers(0, 100, (n_rows, n_binaries))
+    solution = generator.integers(0, 2, n_binaries)
+    sides = (weights @ solution).astype(float)
     rows: list[tuple[float, dict[int, float], float]] = []
     for r in range(n_rows):
-        row = {c: float(weights[r, c]) for c in range(n) if weights[r, c]}
+        row = {column: float(weights[r, column]) for column in range(n_binaries) if weights[r, column]}
         if not exact:
-            row |= {n + 2 * r: 1.0, n + 2 * r + 1: -1.0}
+            row |= {n_binaries + 2 * r: 1.0, n_binaries + 2 * r + 1: -1.0}
         rows.append((sides[r], row, sides[r]))
     if exact:
-        return linear(rng.integers(1, 100, n).tolist(), rows, upper=1.0, start=chosen.tolist())
-    return linear([0.0] * n + [-1.0] * (2 * n_rows), rows, upper=[1.0] * n + [1e4] * (2 * n_rows))
+        return linear(generator.integers(1, 100, n_binaries).tolist(), rows, upper=1.0, start=solution.tolist())
+    return linear([0.0] * n_binaries + [-1.0] * (2 * n_rows), rows, upper=[1.0] * n_binaries + [1e4] * (2 * n_rows))
 
 
 def knapsack() -> Solvable:
     """Return a knapsack with thirty items, a third of which fit; its optimum is from dynamic programming."""
-    rng = np.random.default_rng(2)
-    weights: list[int] = rng.integers(10, 60, 30).tolist()
-    worth: list[int] = rng.integers(10, 60, 30).tolist()
+    generator = np.random.default_rng(2)
+    weights: list[int] = generator.integers(10, 60, 30).tolist()
+    worth: list[int] = generator.integers(10, 60, 30).tolist()
     capacity = 300
     best = np.zeros(capacity + 1)  # best[c]: optimum over the items so far within a weight of c
     for weight, value in zip(weights, worth, strict=True):
@@ -206,7 +208,7 @@ def _curve(*, shuffled: bool = False) -> LinearModel:
     """Return weights on (0, 0), (1, -1), (2, 3), at 1; columns in the set's order or another (optimum 1.5)."""
     rows: list[tuple[float, dict[int, float], float]] = [(1, {0: 1, 1: 1, 2: 1}, 1), (1, {1: 1, 2: 2}, 1)]
     order = [2, 0, 1] if shuffled else [0, 1, 2]
-    return linear([0, -1, 3], rows, upper=1, whole=False, sets=[(2, order, [float(c) for c in order])])
+    return linear([0, -1, 3], rows, upper=1, whole=False, sets=[(2, order, [float(column) for column in order])])
 
 
 def _one_of_three(*, whole: bool) -> LinearModel:

@@ -13,8 +13,8 @@ from bfreplay.policies import NO_DEADLINE_US, BFTrainerPolicy, Policy, PolicySta
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.testing.decisions import corner_decisions, random_decisions
-from bfreplay.testing.logs import SECOND
 from bfreplay.testing.policy import T_FWD_S, PolicyContract, state_of
+from bfreplay.testing.replays import SECOND
 
 
 class ObjectiveContract(PolicyContract):
@@ -34,51 +34,51 @@ class ObjectiveContract(PolicyContract):
         return BFTrainerPolicy(T_FWD_S, ExactSolver(), self.make_objective())
 
     def test_its_spec_makes_it_again(self) -> None:
-        made = self.make_objective()
-        described = made.describe()
-        assert json.loads(json.dumps(described, allow_nan=False))["spec"] == made.spec
-        again = objective_of(made.spec)
-        assert again.describe() == described
+        objective = self.make_objective()
+        description = objective.describe()
+        assert json.loads(json.dumps(description, allow_nan=False))["spec"] == objective.spec
+        again = objective_of(objective.spec)
+        assert again.describe() == description
         for state in jobs_of_every_kind():
-            assert _same(made.problem(state, T_FWD_S), again.problem(state, T_FWD_S)), (
+            assert _same(objective.problem(state, T_FWD_S), again.problem(state, T_FWD_S)), (
                 "its spec makes a different objective"
             )
 
     def test_it_poses_sound_decisions_for_jobs_of_every_kind(self) -> None:
-        made = self.make_objective()
+        objective = self.make_objective()
         for state in jobs_of_every_kind():
             for t_fwd_s in (1.0, T_FWD_S, 86_400.0):
-                posed = made.problem(state, t_fwd_s)
-                posed.validate()
-                assert posed.capacity <= state.n_idle
-                assert np.array_equal(posed.current, state.current)
-                assert (posed.min_nodes >= state.min_nodes).all()
-                assert (posed.max_nodes <= state.max_nodes).all()
-                answer = ExactSolver().solve(posed)
+                problem = objective.problem(state, t_fwd_s)
+                problem.validate()
+                assert problem.capacity <= state.n_idle
+                assert np.array_equal(problem.current, state.current)
+                assert (problem.min_nodes >= state.min_nodes).all()
+                assert (problem.max_nodes <= state.max_nodes).all()
+                answer = ExactSolver().solve(problem)
                 assert answer.counts is not None, answer.message
-                assert violation(posed, answer.counts) == ""
+                assert violation(problem, answer.counts) == ""
 
     def test_two_of_them_pose_the_same(self) -> None:
-        one, other = self.make_objective(), self.make_objective()
+        first_objective, second_objective = self.make_objective(), self.make_objective()
         for state in jobs_of_every_kind():
-            assert _same(one.problem(state, T_FWD_S), other.problem(state, T_FWD_S))
+            assert _same(first_objective.problem(state, T_FWD_S), second_objective.problem(state, T_FWD_S))
 
 
 def jobs_of_every_kind() -> list[PolicyState]:
     """Return read-only states with all kinds of jobs: new, old, endless, late, weighted and stuck."""
-    rng = np.random.default_rng(7)
+    generator = np.random.default_rng(7)
     now_us = 1_700_000_000 * SECOND
     states = []
     for problem in (*corner_decisions().values(), *random_decisions(60, seed=5)):
         n_jobs = problem.n_jobs
         rate = np.maximum(problem.gain, 0.0)
         rate[:, 0] = 0.0
-        admitted_us = now_us - rng.choice([0, 1, 3_600, 10**6], n_jobs) * SECOND
-        progress = rate.max(axis=1) * (now_us - admitted_us) / SECOND * rng.random(n_jobs)
-        progress[rng.random(n_jobs) < 0.1] = -1.0  # the published accounting can charge more than was made
-        deadline_us = now_us + rng.choice([-60, 0, 1, 600, 10**6], n_jobs) * SECOND
-        deadline_us[rng.random(n_jobs) < 0.4] = NO_DEADLINE_US
-        left = rng.choice([1.0, 1e4, 1e9, np.inf], n_jobs)
+        admitted_us = now_us - generator.choice([0, 1, 3_600, 10**6], n_jobs) * SECOND
+        progress = rate.max(axis=1) * (now_us - admitted_us) / SECOND * generator.random(n_jobs)
+        progress[generator.random(n_jobs) < 0.1] = -1.0  # the published accounting can charge more than was made
+        deadline_us = now_us + generator.choice([-60, 0, 1, 600, 10**6], n_jobs) * SECOND
+        deadline_us[generator.random(n_jobs) < 0.4] = NO_DEADLINE_US
+        remaining = generator.choice([1.0, 1e4, 1e9, np.inf], n_jobs)
         state = state_of(
             problem,
             time_us=now_us,
@@ -86,22 +86,22 @@ def jobs_of_every_kind() -> list[PolicyState]:
             throughput=rate,
             objective=np.sqrt(rate),
             progress=progress,
-            work=np.maximum(progress, 0.0) + left,
-            weight=rng.choice([0.01, 1.0, 100.0], n_jobs),
+            work=np.maximum(progress, 0.0) + remaining,
+            weight=generator.choice([0.01, 1.0, 100.0], n_jobs),
             submit_us=admitted_us - SECOND,
             admitted_us=admitted_us,
             deadline_us=deadline_us,
-            model=rng.integers(-1, 2, n_jobs),
+            model=generator.integers(-1, 2, n_jobs),
         )
         states.append(state)
     return states
 
 
-def _same(one: AllocationProblem, other: AllocationProblem) -> bool:
-    read = np.arange(one.gain.shape[1]) <= one.max_nodes[:, None]
+def _same(first: AllocationProblem, second: AllocationProblem) -> bool:
+    read = np.arange(first.gain.shape[1]) <= first.max_nodes[:, None]
     return bool(
-        np.array_equal(one.gain[read], other.gain[read])
-        and np.array_equal(one.scale_up_loss, other.scale_up_loss)
-        and np.array_equal(one.scale_down_loss, other.scale_down_loss)
-        and (one.capacity, one.change_limit) == (other.capacity, other.change_limit)
+        np.array_equal(first.gain[read], second.gain[read])
+        and np.array_equal(first.scale_up_loss, second.scale_up_loss)
+        and np.array_equal(first.scale_down_loss, second.scale_down_loss)
+        and (first.capacity, first.change_limit) == (second.capacity, second.change_limit)
     )

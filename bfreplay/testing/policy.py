@@ -17,12 +17,11 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import NO_DEADLINE_US, Decision, Policy, PolicyCapabilities, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
-from bfreplay.replay.decision_checks import checked_answer, why_infeasible
+from bfreplay.replay.decision_checks import decision_fault, require_decision
 from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
-from bfreplay.testing.logs import SECOND, toggling_log
-from bfreplay.testing.resuming import check_resumes
+from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 TYPES = ("v100", "p100", "k80")
@@ -33,7 +32,7 @@ _TOGETHER = 0.6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GivenNodes:
+class NodesByHand:
     """Nodes of a state made without a replay; see ``policies.state.NodesSeen``."""
 
     type_names: tuple[str, ...]
@@ -46,8 +45,8 @@ class GivenNodes:
         return np.array(self.holds[j], dtype=np.int32)
 
 
-def state_of(problem: AllocationProblem, **more: Any) -> PolicyState:
-    """Return ``problem`` as a read-only state; ``more`` are the fields that it lacks."""
+def state_of(problem: AllocationProblem, **other_fields: Any) -> PolicyState:
+    """Return ``problem`` as a read-only state; ``other_fields`` are the fields that it lacks."""
     return read_only(
         PolicyState(
             n_idle=problem.capacity,
@@ -56,7 +55,7 @@ def state_of(problem: AllocationProblem, **more: Any) -> PolicyState:
             max_nodes=problem.max_nodes.copy(),
             scale_up_cost_s=problem.scale_up_loss.copy(),
             scale_down_cost_s=problem.scale_down_loss.copy(),
-            **more,
+            **other_fields,
         )
     )
 
@@ -70,27 +69,27 @@ def read_only(state: PolicyState) -> PolicyState:
 
 def arrays_of(state: PolicyState) -> dict[str, NDArray[np.generic]]:
     """Return all arrays of a state by name."""
-    named = {field.name: getattr(state, field.name) for field in fields(PolicyState)}
+    fields_by_name = {field.name: getattr(state, field.name) for field in fields(PolicyState)}
     if state.nodes is not None:
-        named |= {"nodes.node_type": state.nodes.node_type, "nodes.is_idle": state.nodes.is_idle}
-    return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+        fields_by_name |= {"nodes.node_type": state.nodes.node_type, "nodes.is_idle": state.nodes.is_idle}
+    return {name: value for name, value in fields_by_name.items() if isinstance(value, np.ndarray)}
 
 
-def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> GivenNodes:
+def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> NodesByHand:
     """Return idle nodes, the first of them held by the jobs with nodes."""
     n_nodes = max(n_idle, int(current.sum()))
     ends = np.cumsum(current).tolist()
-    holds = tuple(tuple(range(end - n, end)) for end, n in zip(ends, current.tolist(), strict=True))
-    return GivenNodes(("any",), np.zeros(n_nodes, np.int16), np.ones(n_nodes, np.bool_), holds)
+    holds = tuple(tuple(range(stop - count, stop)) for stop, count in zip(ends, current.tolist(), strict=True))
+    return NodesByHand(("any",), np.zeros(n_nodes, np.int16), np.ones(n_nodes, np.bool_), holds)
 
 
-def placed_states(n: int, seed: int, widest: int = WIDEST) -> list[PolicyState]:
-    """Return ``n`` states with one to three node types; some jobs hold or share nodes, or exclude a type.
+def states_with_nodes(n_states: int, seed: int, widest: int = WIDEST) -> list[PolicyState]:
+    """Return ``n_states`` states with one to three node types; some jobs hold or share nodes, or exclude a type.
 
     No job uses more than ``widest`` nodes.
     """
     generator = np.random.default_rng(seed)
-    return [_state(generator, 1 + k % len(TYPES), widest) for k in range(n)]
+    return [_state(generator, 1 + index % len(TYPES), widest) for index in range(n_states)]
 
 
 def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyState:
@@ -98,18 +97,18 @@ def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyS
     node_type = generator.integers(0, n_types, n_nodes).astype(np.int16)
     is_idle = generator.random(n_nodes) < 0.8
     is_idle[0] = True
-    most = min(widest, n_nodes)
-    min_nodes = generator.integers(1, min(2, most) + 1, n_jobs)
-    max_nodes = np.maximum(min_nodes, generator.integers(1, most + 1, n_jobs))
-    by_type = generator.uniform(1.0, 20.0, (n_jobs, n_types, 1)) * np.arange(most + 1) ** 0.8
-    by_type[np.arange(most + 1) > max_nodes[:, None, None] + np.zeros((1, n_types, 1))] = 0.0
-    unsuited = generator.random((n_jobs, n_types)) < 0.2
-    unsuited[:, 0] &= n_types > 1
-    by_type[unsuited] = 0.0
+    most_nodes = min(widest, n_nodes)
+    min_nodes = generator.integers(1, min(2, most_nodes) + 1, n_jobs)
+    max_nodes = np.maximum(min_nodes, generator.integers(1, most_nodes + 1, n_jobs))
+    by_type = generator.uniform(1.0, 20.0, (n_jobs, n_types, 1)) * np.arange(most_nodes + 1) ** 0.8
+    by_type[np.arange(most_nodes + 1) > max_nodes[:, None, None] + np.zeros((1, n_types, 1))] = 0.0
+    is_unsuited = generator.random((n_jobs, n_types)) < 0.2
+    is_unsuited[:, 0] &= n_types > 1
+    by_type[is_unsuited] = 0.0
     holds = _random_holdings(generator, node_type, is_idle, min_nodes, max_nodes)
-    where = np.array([node_type[nodes[0]] if nodes else 0 for nodes in holds])
+    type_of_job = np.array([node_type[nodes[0]] if nodes else 0 for nodes in holds])
     weight = generator.choice([1.0, 5.0], n_jobs)
-    throughput = by_type[np.arange(n_jobs), where]
+    throughput = by_type[np.arange(n_jobs), type_of_job]
     submit_us = np.sort(generator.integers(0, 3_600, n_jobs)) * SECOND
     has_deadline = generator.random(n_jobs) < 0.3
     return read_only(
@@ -132,7 +131,7 @@ def _state(generator: np.random.Generator, n_types: int, widest: int) -> PolicyS
             deadline_us=np.where(has_deadline, 7_200 * SECOND, NO_DEADLINE_US),
             model=np.arange(n_jobs) % len(_MODELS),
             throughput_by_type=by_type,
-            nodes=GivenNodes(TYPES[:n_types], node_type, is_idle, holds),
+            nodes=NodesByHand(TYPES[:n_types], node_type, is_idle, holds),
             model_names=_MODELS,
             colocation=colocation(),
         )
@@ -147,34 +146,34 @@ def _random_holdings(
     max_nodes: NDArray[np.int64],
 ) -> tuple[tuple[int, ...], ...]:
     """Return the nodes of each job: none, some of one type, or the nodes of the job before it."""
-    free = np.flatnonzero(is_idle).tolist()
+    free_nodes = np.flatnonzero(is_idle).tolist()
     holds: list[tuple[int, ...]] = []
-    shared = False
-    for j, (least, most) in enumerate(zip(min_nodes.tolist(), max_nodes.tolist(), strict=True)):
-        before = holds[-1] if j and not shared else ()
-        if before and least <= len(before) <= most and generator.random() < 0.3:
-            shared = True
-            holds.append(before)
+    is_shared = False
+    for job_index, (min_count, max_count) in enumerate(zip(min_nodes.tolist(), max_nodes.tolist(), strict=True)):
+        nodes_before = holds[-1] if job_index and not is_shared else ()
+        if nodes_before and min_count <= len(nodes_before) <= max_count and generator.random() < 0.3:
+            is_shared = True
+            holds.append(nodes_before)
             continue
-        shared = False
-        chosen = int(generator.integers(0, 1 + int(node_type.max())))
-        nodes = [k for k in free if node_type[k] == chosen][: int(generator.integers(0, most + 1))]
-        nodes = nodes if len(nodes) >= least else []
-        free = [k for k in free if k not in nodes]
+        is_shared = False
+        kind = int(generator.integers(0, 1 + int(node_type.max())))
+        nodes = [node for node in free_nodes if node_type[node] == kind][: int(generator.integers(0, max_count + 1))]
+        nodes = nodes if len(nodes) >= min_count else []
+        free_nodes = [node for node in free_nodes if node not in nodes]
         holds.append(tuple(nodes))
     return tuple(holds)
 
 
 def colocation() -> Colocation:
-    """Return rates of pairs: 0.6 of the rates of ``placed_jobs`` alone; two large jobs cannot share."""
+    """Return rates of pairs: 0.6 of the rates of ``jobs_by_type`` alone; two large jobs cannot share."""
     together = {}
     for first, model in enumerate(_MODELS):
-        for second, other in enumerate(_MODELS[: first + 1]):
+        for second, other_model in enumerate(_MODELS[: first + 1]):
             for node_type in TYPES:
                 for n_nodes in range(1, WIDEST + 1):
-                    both = (_rate(first, node_type, n_nodes), _rate(second, node_type, n_nodes))
+                    rates = (_rate(first, node_type, n_nodes), _rate(second, node_type, n_nodes))
                     if first + second:
-                        together[model, other, n_nodes, node_type] = (_TOGETHER * both[0], _TOGETHER * both[1])
+                        together[model, other_model, n_nodes, node_type] = (_TOGETHER * rates[0], _TOGETHER * rates[1])
     return Colocation(together)
 
 
@@ -182,31 +181,32 @@ def _rate(model: int, node_type: str, n_nodes: int) -> float:
     return float((1 + model) * (4.0, 2.0, 1.0)[TYPES.index(node_type)] * n_nodes**0.9)
 
 
-def placed_jobs(widest: int = WIDEST) -> JobSet:
+def jobs_by_type(widest: int = WIDEST) -> JobSet:
     """Return six jobs of one to four nodes, at most ``widest``; one runs on a single type."""
     jobs = []
-    for k in range(6):
-        gang = min(widest, (1, 2, 1, 4, 1, 2)[k])
-        types = TYPES if k != 4 else TYPES[:1]
+    for index in range(6):
+        gang = min(widest, (1, 2, 1, 4, 1, 2)[index])
+        types = TYPES if index != 4 else TYPES[:1]
         curves = {
             node_type: TabulatedCurve(
-                range(gang + 1), (0.0, *(_rate(k % len(_MODELS), node_type, n + 1) for n in range(gang)))
+                range(gang + 1),
+                (0.0, *(_rate(index % len(_MODELS), node_type, n + 1) for n in range(gang))),
             )
             for node_type in types
         }
         jobs.append(
             ElasticJob(
-                f"job{k}",
-                k * 300 * SECOND,
-                min(gang, 1 + (k == 3)),
+                f"job{index}",
+                index * 300 * SECOND,
+                min(gang, 1 + (index == 3)),
                 gang,
                 5.0,
                 3.0,
-                1_500.0 * (k + 1),
+                1_500.0 * (index + 1),
                 curves["v100"],
-                weight=1.0 + 4 * (k == 2),
-                deadline_us=None if k else 3_000 * SECOND,
-                model=_MODELS[k % len(_MODELS)],
+                weight=1.0 + 4 * (index == 2),
+                deadline_us=None if index else 3_000 * SECOND,
+                model=_MODELS[index % len(_MODELS)],
                 throughput_by_type=curves,
             )
         )
@@ -247,42 +247,42 @@ class PolicyContract:
 
     def test_its_counts_are_allowed(self) -> None:
         for policy, state in self._states_with_policy():
-            decision = checked_answer(policy, policy.decide(state))
+            decision = require_decision(policy, policy.decide(state))
             assert isinstance(decision.counts, np.ndarray)
-            assert not why_infeasible(decision, state)
+            assert not decision_fault(decision, state)
             names_no_time = decision.round is None or decision.round.until_us is None
             assert names_no_time or Trigger.ROUND in policy.wakes_on, "names a time, and does not wake on rounds"
 
     def test_it_changes_nothing_that_it_sees(self) -> None:
         for policy, state in self._states_with_policy():
-            before = {name: array.copy() for name, array in arrays_of(state).items()}
+            originals = {name: array.copy() for name, array in arrays_of(state).items()}
             policy.decide(state)
             for name, array in arrays_of(state).items():
-                assert np.array_equal(array, before[name]), f"decide() changed {name}"
+                assert np.array_equal(array, originals[name]), f"decide() changed {name}"
 
     def test_two_of_them_decide_alike(self) -> None:
-        for (one, state), (other, _) in zip(self._states_with_policy(), self._states_with_policy(), strict=True):
-            assert _answers(one.decide(state)) == _answers(other.decide(state))
+        for (first, state), (second, _) in zip(self._states_with_policy(), self._states_with_policy(), strict=True):
+            assert _answers(first.decide(state)) == _answers(second.decide(state))
 
     @pytest.mark.parametrize("semantics", list(Semantics))
     def test_a_replay_with_it_closes_its_ledger_and_repeats(self, semantics: Semantics) -> None:
-        events, jobs, in_rounds = self._replayed(semantics)
+        events, jobs, in_rounds = self._replay_case(semantics)
         settings = ReplaySettings(max_parallel=3, semantics=semantics)
         if in_rounds and semantics is Semantics.PUBLISHED:
             with pytest.raises(InputError, match="decides in rounds"):
                 run_replay(events, jobs, self.make(), settings, RunSettings())
             return
         # a ledger that does not close raises
-        one, other = (run_replay(events, jobs, self.make(), settings, RunSettings()).summary for _ in range(2))
-        assert one == other
-        assert one["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
+        first, second = (run_replay(events, jobs, self.make(), settings, RunSettings()).summary for _ in range(2))
+        assert first == second
+        assert first["ledger"]["samples"] > 0, "nothing was trained on an idle machine"
 
     def test_its_state_can_be_saved_and_restored_between_any_two_decisions(self) -> None:
-        events, jobs, _ = self._replayed(Semantics.CONTINUOUS)
+        events, jobs, _ = self._replay_case(Semantics.CONTINUOUS)
         settings, run_settings = ReplaySettings(max_parallel=3), RunSettings(efficiency=False, bound=False)
         check_resumes(lambda: ReplaySession(events, jobs, self.make(), settings, run_settings))
 
-    def _replayed(self, semantics: Semantics) -> tuple[NodeEvents, JobSet, bool]:
+    def _replay_case(self, semantics: Semantics) -> tuple[NodeEvents, JobSet, bool]:
         """Return a log and jobs to replay, and whether the policy decides in rounds."""
         policy = self.make()
         places = _places(policy) and semantics is Semantics.CONTINUOUS  # the published clock knows one type
@@ -290,7 +290,7 @@ class PolicyContract:
         policy.close()
         if places:
             node_types = [TYPES[0]] * 4 + [TYPES[1]] * 4 + [TYPES[2]] * 2
-            return toggling_log(10, 40, 3_600, node_types=node_types), placed_jobs(self.widest), in_rounds
+            return toggling_log(10, 40, 3_600, node_types=node_types), jobs_by_type(self.widest), in_rounds
         return toggling_log(8, 60, 3_600), _jobs(), in_rounds
 
     def _states_with_policy(self) -> Iterator[tuple[Policy, PolicyState]]:
@@ -298,7 +298,7 @@ class PolicyContract:
         policy = self.make()
         places = _places(policy)
         asks_anew = places or policy.capabilities.in_rounds
-        for state in placed_states(_N_PLACED, seed=3, widest=self.widest) if places else _states():
+        for state in states_with_nodes(_N_PLACED, seed=3, widest=self.widest) if places else _states():
             if asks_anew:
                 policy.close()
                 policy = self.make()

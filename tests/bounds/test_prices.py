@@ -15,7 +15,7 @@ from bfreplay.bounds.fluid import best_rates
 from bfreplay.bounds.job_classes import Horizon, job_classes, merge_classes
 from bfreplay.bounds.prices import better_prices, bound_at, soft_most_while_paying
 from bfreplay.datasets.idleness.observe import observe
-from bfreplay.milp.exact.relaxation import node_prices, relaxed_optima
+from bfreplay.milp.exact.relaxation import node_prices, optima_of_hulls
 from tests.bounds.one_job import intervals, most_of_one, one_job
 from tests.examples import examples
 from tests.replay.tiny import job, job_sets, log, logs
@@ -51,7 +51,7 @@ def test_relaxed_optima_lie_above_and_are_concave(jobs, nodes):
     for row, each in zip(value, classes, strict=True):
         row[: each.rate.size] = each.rate
         row[1 : each.min_nodes] = -np.inf
-    relaxed = relaxed_optima(value, np.array([each.n_jobs for each in classes]), nodes)
+    relaxed = optima_of_hulls(value, np.array([each.n_jobs for each in classes]), nodes)
     assert (relaxed >= exact - 1e-9).all()
     assert (np.diff(relaxed, 2) <= 1e-9).all()
     prices = node_prices(relaxed)

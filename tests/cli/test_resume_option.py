@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import bfreplay
 from bfreplay.cli import main
-from bfreplay.replay.checkpoint import _sealed, folder_of
+from bfreplay.replay.checkpoint import _seal, folder_of
 from tests.runs.test_resume import Killed, _raising_after, same, unsealed
 
 BFREPLAY = str(Path(sys.executable).with_name("bfreplay"))
@@ -78,7 +78,7 @@ def test_inputs_that_have_moved_are_named(stopped, unbroken, tmp_path):
     moved.write_bytes(bfreplay.sample_events_path().read_bytes())
     about = unsealed(folder_of(stopped) / "about.json")
     about["options"]["events"] = "/gone.parquet"
-    (folder_of(stopped) / "about.json").write_text(_sealed(about))
+    (folder_of(stopped) / "about.json").write_text(_seal(about))
     assert run("replay", "--resume", "run").exit_code == 2
     renamed = moved.with_name("renamed.parquet")
     renamed.write_bytes(moved.read_bytes())
@@ -98,7 +98,7 @@ def test_options_of_the_run_cannot_be_given_again(stopped):
 def test_code_that_the_run_names_needs_a_word(stopped):
     about = unsealed(folder_of(stopped) / "about.json")
     about["options"]["policy"] = "some.module:Policy"
-    (folder_of(stopped) / "about.json").write_text(_sealed(about))
+    (folder_of(stopped) / "about.json").write_text(_seal(about))
     refused = run("replay", "--resume", "run")
     assert refused.exit_code == 2
     assert "--allow-code" in refused.output

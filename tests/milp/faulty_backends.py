@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from bfreplay.milp.backends import BackendAnswer, Capabilities, ModelRefusedError, SolveOptions
-from bfreplay.milp.backends.cbc_mip import CbcMip
+from bfreplay.milp.backends.cbc import CbcMip
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import SolverStatus
 

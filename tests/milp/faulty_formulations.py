@@ -106,6 +106,6 @@ class LimitsItself(Choices):
 
     def build(self, problem):
         model = super().build(problem)
-        limited = super().build(problem.held_to_published_limit()).column_names
+        limited = super().build(problem.within_published_limit()).column_names
         upper = np.where(np.isin(model.column_names, limited), model.column_upper, 0.0)
         return replace(model, column_upper=upper, start=None)

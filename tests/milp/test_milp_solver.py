@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from benchmarks.decisions import realistic
 from bfreplay.errors import InputError, SolverUnavailableError
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.failures import FailureFolder
-from bfreplay.milp.files.decision_json import read_decision
+from bfreplay.milp.files.decision_json import FailureFolder, read_decision
 from bfreplay.milp.files.models import mps_text
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
@@ -91,9 +90,9 @@ def test_the_published_formulation_is_refereed_with_its_own_limit():
 
 
 def test_a_limit_of_the_problem_itself_stays_when_it_is_the_tighter_one():
-    assert one_hungry_job().held_to_published_limit().change_limit == 3
+    assert one_hungry_job().within_published_limit().change_limit == 3
     tight = AllocationProblem(np.array([0]), np.array([1]), np.array([1]), np.ones((1, 2)), *[np.zeros(1)] * 2, 6, 2)
-    assert tight.held_to_published_limit().change_limit == 2
+    assert tight.within_published_limit().change_limit == 2
 
 
 def test_after_a_failure_the_fallback_answers_the_true_problem_not_the_limited_one():
@@ -306,7 +305,7 @@ def test_an_answer_is_read_for_the_problem_that_its_model_was_built_from():
 def test_processes_that_share_a_folder_of_failures_lose_none(tmp_path):
     failing = (
         "import sys, pathlib\n"
-        "from bfreplay.milp.failures import FailureFolder\n"
+        "from bfreplay.milp.files.decision_json import FailureFolder\n"
         "from tests.milp.small_problems import problem_of_two\n"
         "folder = FailureFolder(pathlib.Path(sys.argv[1]))\n"
         "sys.stdin.read(1)\n"
@@ -379,7 +378,7 @@ def test_whatever_happens_the_answer_is_feasible_and_its_objective_its_own(solve
         return
     assert violation(problem, solution.counts) == ""
     assert solution.objective <= best + 1e-6 * max(1.0, abs(best))
-    posed, _ = optimum_by_enumeration(problem.held_to_published_limit())
+    posed, _ = optimum_by_enumeration(problem.within_published_limit())
     if formulation != "published" or posed == -np.inf:
         assert agrees(solution.objective, best, magnitude(problem))
     else:

@@ -14,7 +14,7 @@ from bfreplay.milp import MilpSolver
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.model import model_fault
 from bfreplay.testing.decisions import random_decisions
-from bfreplay.testing.formulation import FormulationContract
+from bfreplay.testing.milp import FormulationContract
 
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "gallery" / "own_formulation.py"
 Choices = runpy.run_path(str(_EXAMPLE))["Choices"]

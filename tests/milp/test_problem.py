@@ -8,7 +8,7 @@ import pytest
 from bfreplay import solve
 from bfreplay.errors import InputError
 from bfreplay.milp import AllocationProblem
-from bfreplay.milp.problem import charged_problem, value_table
+from bfreplay.milp.problem import problem_of_rates, value_table
 
 _GOOD = {
     "current": np.array([1, 0]),
@@ -95,8 +95,8 @@ def test_the_value_of_each_count_is_its_gain_less_the_loss_and_what_is_forbidden
 def test_the_published_limit_and_one_that_is_there_both_hold():
     problem = AllocationProblem(**{**_GOOD, "capacity": 9})
     limits = [AllocationProblem(**{**_GOOD, "capacity": 9, "change_limit": n}) for n in (4, 6)]
-    assert problem.held_to_published_limit().change_limit == 5
-    assert [each.held_to_published_limit().change_limit for each in limits] == [4, 5]
+    assert problem.within_published_limit().change_limit == 5
+    assert [each.within_published_limit().change_limit for each in limits] == [4, 5]
 
 
 def test_changing_a_field_does_not_keep_the_old_value_table():
@@ -111,7 +111,7 @@ def test_a_charged_problem_has_the_losses_of_the_rule_and_the_value_table_of_its
     gain = np.array([[0.0, 5.0, 9.0, 12.0], [0.0, 4.0, 7.0, 9.0], [0.0, 3.0, 5.0, 6.0]])
     current, least, most = np.array([2, 1, 0]), np.array([1, 2, 1]), np.array([3, 3, 2])
     costs_s = (np.array([2.0, 3.0, 4.0]), np.array([0.5, 1.0, 1.5]))
-    posed = charged_problem(current, least, most, gain, np.array([10.0, 20.0, 0.0]), costs_s, 4)
+    posed = problem_of_rates(current, least, most, gain, np.array([10.0, 20.0, 0.0]), costs_s, 4)
     assert posed.scale_up_loss.tolist() == [20, 0, 0]  # the second holds too few nodes to make anything
     assert posed.scale_down_loss.tolist() == [5, 0, 0]
     assert (posed.value == value_table(posed)).all()

@@ -8,7 +8,7 @@ from bfreplay.milp import ExactSolver, MilpSolver, ProcessStatus, Quality
 from bfreplay.milp.backends import BACKENDS, backend_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.isolation import IsolatedBackend
-from bfreplay.milp.pairing import pairing_fault
+from bfreplay.milp.milp_solver import pairing_fault
 from tests.milp.backends.present import present
 from tests.parity.bftrainer_records import decision_records, recorded_problem
 

@@ -16,7 +16,8 @@ from bfreplay.errors import InputError
 from bfreplay.milp import solver_of
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedSolution
+from bfreplay.milp.typed.problem import NO_TYPE, TypedSolution
+from bfreplay.milp.typed.solver import TypedExactSolver
 from bfreplay.policies import BFTrainerPolicy, Decision, Placement, Policy, PolicyState
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.typed import place_jobs, typed_problem

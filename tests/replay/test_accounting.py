@@ -7,7 +7,7 @@ import pytest
 
 from bfreplay.errors import LedgerError
 from bfreplay.replay.active import ALONE, FIRST, SECOND, ActiveJobs
-from bfreplay.replay.progress import advance, charge_preemption, predict_finish, settle, trim
+from bfreplay.replay.progress import advance, apply_decision, charge_preemption, predict_finish, trim_to_work
 from tests.replay.tiny import SECOND as ONE_S
 from tests.replay.tiny import job
 
@@ -25,7 +25,7 @@ def decided(active: ActiveJobs, count: int, at_s: float = 0.0, *, is_published: 
     """A decision gives the job ``count`` nodes; returns the samples charged."""
     before = active.records["count"][:1].copy()
     active.records[0]["count"] = count
-    return settle(active.records, before, active.throughput, round(at_s * ONE_S), is_published)[1]
+    return apply_decision(active.records, before, active.throughput, round(at_s * ONE_S), is_published)[1]
 
 
 def reclaimed(active: ActiveJobs, n_nodes: int, *, is_published: bool = False) -> float:
@@ -124,7 +124,7 @@ def test_a_job_that_has_just_done_what_it_may_waits_from_then_on(limit, waited_s
 def test_a_job_that_may_process_nothing_until_it_is_asked_again_runs_at_no_rate():
     active = holding(3)
     active.records[0]["halt"] = 0
-    assert settle(active.records, np.array([3]), active.throughput, 0, False)[0] == 0
+    assert apply_decision(active.records, np.array([3]), active.throughput, 0, False)[0] == 0
     assert (active.records[0]["rate"], active.records[0]["pace"]) == (0, 30)
 
 
@@ -133,7 +133,7 @@ def test_a_job_whose_work_is_done_runs_only_to_make_up_for_what_it_owes(owed, ra
     active = holding(3, work=100)
     active.records[0]["progress"] = 100
     active.records[0]["preempt_debt"] = owed
-    assert settle(active.records, np.array([3]), active.throughput, 0, False)[0] == rate
+    assert apply_decision(active.records, np.array([3]), active.throughput, 0, False)[0] == rate
 
 
 def test_restarting_costs_seconds_of_the_new_rate_besides_the_rescale_and_once():
@@ -148,7 +148,7 @@ def test_restarting_costs_seconds_of_the_new_rate_besides_the_rescale_and_once()
 def test_nodes_that_two_jobs_share_count_once(sharing, n_nodes):
     active = holding(3)
     active.records[0]["sharing"] = sharing
-    assert settle(active.records, np.array([3]), active.throughput, 0, False)[5] == n_nodes
+    assert apply_decision(active.records, np.array([3]), active.throughput, 0, False)[5] == n_nodes
 
 
 def test_under_the_published_clock_a_job_that_makes_nothing_pays_for_its_rescale_all_the_same():
@@ -165,7 +165,7 @@ def test_the_time_between_the_end_of_a_job_and_the_event_that_shows_it_is_stalle
     advance(active.records, 1, 8 * ONE_S, 8 * ONE_S, True)  # done after 5 s at 20 samples/s
     reclaimed(active, 1, is_published=True)  # at this instant: it does not matter any more
     record = active.records[0]
-    assert trim(record, True) == 60
+    assert trim_to_work(record, True) == 60
     assert (record["progress"], record["useful"], record["stalled"]) == (100, 10 * ONE_S, 6 * ONE_S)
 
 
@@ -173,12 +173,12 @@ def test_a_job_may_complete_a_microsecond_s_samples_early_and_no_more():
     active = holding(2, work=100)  # 20 samples/s
     advance(active.records, 1, ONE_S, ONE_S, False)
     active.records[0]["progress"] = 100 - 1.5e-5
-    assert trim(active.records[0], False) == pytest.approx(-1.5e-5)
+    assert trim_to_work(active.records[0], False) == pytest.approx(-1.5e-5)
     for name, amount in (("progress", 100 - 3e-5), ("rescale_debt", 3e-5), ("preempt_debt", 3e-5)):
         record = active.records[0].copy()
         record[name] = amount
         with pytest.raises(LedgerError, match="job 0 completes with"):
-            trim(record, False)
+            trim_to_work(record, False)
 
 
 def test_a_job_is_expected_to_finish_when_debts_and_work_are_done():

@@ -16,7 +16,7 @@ from tests.replay.tiny import job, log
 
 
 def _seen(active: ActiveJobs) -> tuple[list[int], list[list[float]]]:
-    views = active.seen()
+    views = active.policy_arrays()
     return views["job"].tolist(), views["throughput"].tolist()
 
 
@@ -38,12 +38,12 @@ def test_what_policies_see_follows_jobs_that_come_and_go_and_tables_that_grow():
 def test_what_policies_see_follows_arrays_that_are_put_in_place_of_others():
     active = ActiveJobs(limit=1, n_nodes=4)
     active.admit(0, job(), -1, 0)
-    active.seen()
+    active.policy_arrays()
     active.records = active.records.copy()  # as when a saved state is restored
     active.records["progress"][0] = 7.0
     active.throughput = active.throughput * 2
-    assert active.seen()["progress"].tolist() == [7.0]
-    assert active.seen()["throughput"][0].tolist() == [0.0, 20.0, 40.0, 60.0, 80.0]
+    assert active.policy_arrays()["progress"].tolist() == [7.0]
+    assert active.policy_arrays()["throughput"][0].tolist() == [0.0, 20.0, 40.0, 60.0, 80.0]
 
 
 def test_a_policy_may_keep_the_states_that_it_has_seen():
@@ -76,7 +76,7 @@ def test_an_admission_counts_from_after_the_pauses():
     paused["paused_at_us"] = 20
     active.remove(0)
     active.admit(0, job(), -1, 27, paused)
-    assert active.seen()["admitted_us"].tolist() == [5 + 7]
+    assert active.policy_arrays()["admitted_us"].tolist() == [5 + 7]
 
 
 @pytest.mark.parametrize("seed", range(5))

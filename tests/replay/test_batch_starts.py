@@ -14,7 +14,7 @@ from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.policies.policy import ANY_TRIGGER
 from bfreplay.replay import ReplaySettings
-from bfreplay.replay.batch_starts import BatchStarts
+from bfreplay.replay.pool_tables import BatchStarts
 from bfreplay.runs import RunResult
 from tests.replay.placed import Scripted, Step, typed_job, typed_log
 from tests.replay.random_replays import RandomCounts

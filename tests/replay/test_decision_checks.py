@@ -9,7 +9,7 @@ import pytest
 
 from bfreplay.policies import Decision
 from bfreplay.replay.active import ActiveJobs
-from bfreplay.replay.decision_checks import why_infeasible
+from bfreplay.replay.decision_checks import decision_fault
 from bfreplay.replay.pool import NodePool, PoolView
 from tests.policies.small_states import state_of
 
@@ -35,11 +35,11 @@ NODES = PoolView(NodePool(9, ActiveJobs(1, 9), 0))
 def test_a_job_gets_what_its_bounds_and_the_pool_allow_or_keeps_what_it_has(count, held, problem):
     state = replace(state_of([[0.0] * 5], 8, current=[held], min_nodes=[2]), nodes=NODES)
     for kind in (np.int64, np.int16):
-        said = why_infeasible(Decision(np.array([count], kind)), state)
+        said = decision_fault(Decision(np.array([count], kind)), state)
         assert problem in said
         assert bool(said) == bool(problem)
 
 
 def test_counts_are_whole_numbers():
     state = replace(state_of([[0.0] * 5], 8), nodes=NODES)
-    assert "float64 counts" in why_infeasible(Decision(np.array([1.0])), state)
+    assert "float64 counts" in decision_fault(Decision(np.array([1.0])), state)

@@ -12,7 +12,7 @@ from bfreplay import replay_log
 from bfreplay.datasets import NodeState
 from bfreplay.policies import ANY_TRIGGER, Decision, Placement, Policy, PolicyCapabilities, PolicyState, Round, Trigger
 from bfreplay.replay import ReplaySettings
-from bfreplay.replay.active import charged_us
+from bfreplay.replay.active import node_charge_us
 from bfreplay.workload import Colocation, JobSet
 from tests.examples import examples
 from tests.replay.placed import typed_job, typed_log
@@ -191,7 +191,7 @@ def test_random_decisions_leave_the_ledger_in_order(case):
     for row in _rows(result, "allocations"):
         job = next(job for job in jobs if job.name == row["job"])
         assert row["count"] <= job.max_nodes
-        charged[row["job"]] += row["count"] * charged_us(row.get("sharing", 0), row["from"], row["to"])
+        charged[row["job"]] += row["count"] * node_charge_us(row.get("sharing", 0), row["from"], row["to"])
     for name, row in by_name.items():
         of_job = ("useful", "rescaling", "preempted", "stalled")
         assert sum(row[f"{label}_node_us"] for label in of_job) == charged[name]

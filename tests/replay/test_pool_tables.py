@@ -26,7 +26,7 @@ from bfreplay.replay.pool_tables import (
     PoolTable,
     count_interval,
     empty_bins,
-    idle_and_held_us,
+    node_time_of_bins,
     write_idle_intervals,
 )
 from bfreplay.replay.run_tables import RunTables
@@ -205,7 +205,7 @@ def test_node_time_beyond_64_bits_is_exact_and_its_bin_has_several_rows():
     for _ in range(9):
         count_interval(bins, CARRIED_US - 1, CARRIED_US - 3, True)
     count_interval(bins, CARRIED_US - 1, 0, False)
-    idle, held = idle_and_held_us(bins)
+    idle, held = node_time_of_bins(bins)
     assert (sum(idle), sum(held)) == (10 * (CARRIED_US - 1), 9 * (CARRIED_US - 3))
     table = RowTable(IDLE_INTERVALS, MemorySink(IDLE_INTERVALS))
     write_idle_intervals(bins, table)

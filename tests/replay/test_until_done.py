@@ -132,9 +132,9 @@ def test_jobs_that_wait_for_nodes_of_a_log_wait_until_its_end():
 
 def test_a_measured_job_that_its_source_takes_back_counts_as_done():
     outcomes = JobOutcomes([typed_job("a"), typed_job("b")], RunTables.nowhere().jobs, measured=(0, 2))
-    outcomes.never_admitted(1, 5 * SECOND, Ending.STOPPED)
+    outcomes.note_not_admitted(1, 5 * SECOND, Ending.STOPPED)
     assert outcomes.n_measured_left == 1
-    outcomes.never_admitted(0, 5 * SECOND)  # still waits when the window ends
+    outcomes.note_not_admitted(0, 5 * SECOND)  # still waits when the window ends
     assert outcomes.n_measured_left == 1
 
 

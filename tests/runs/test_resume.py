@@ -258,7 +258,7 @@ def test_another_machine_or_version_is_refused_unless_it_computes_alike(name, un
     for part in path:
         place = place[part]
     place[last] = "another"
-    file.write_text(checkpoint._sealed(about))
+    file.write_text(checkpoint._seal(about))
     with pytest.raises(InputError, match=name):
         replay_log(**options, out=out, resume=True)
 
@@ -268,7 +268,7 @@ def test_what_an_older_run_did_not_depend_on_is_refused(unfinished):
     file = folder_of(out) / "about.json"
     about = unsealed(file)
     del about["processor"]
-    file.write_text(checkpoint._sealed(about))
+    file.write_text(checkpoint._seal(about))
     with pytest.raises(InputError, match="another one") as refusal:
         replay_log(**options, out=out, resume=True)
     assert (refusal.value.column, refusal.value.expected) == ("processor", "nothing")
@@ -276,7 +276,7 @@ def test_what_an_older_run_did_not_depend_on_is_refused(unfinished):
 
 def test_a_run_of_another_version_of_checkpoints_is_not_read(unfinished):
     file = folder_of(unfinished[1]) / "about.json"
-    file.write_text(checkpoint._sealed(unsealed(file) | {"schema": 1}))
+    file.write_text(checkpoint._seal(unsealed(file) | {"schema": 1}))
     with pytest.raises(InputError, match="not of this version"):
         checkpoint.read_about(unfinished[1])
 
@@ -415,7 +415,7 @@ def _with(change):
         lambda about: "[" * 5000,
         lambda about: '{"schema":' * 5000,
         lambda about: json.dumps(about),
-        lambda about: checkpoint._sealed(about).replace("{", '{"schema": 2,', 1),
+        lambda about: checkpoint._seal(about).replace("{", '{"schema": 2,', 1),
         _with({"options": []}),
         _with({"options": "text"}),
         lambda about: {**about} | {"options": 1},
@@ -428,7 +428,7 @@ def _with(change):
 def test_a_damaged_description_of_a_run_is_refused(damage, unfinished):
     file = folder_of(unfinished[1]) / "about.json"
     damaged = damage(unsealed(file))
-    file.write_text(damaged if isinstance(damaged, str) else checkpoint._sealed(damaged))
+    file.write_text(damaged if isinstance(damaged, str) else checkpoint._seal(damaged))
     refused = CliRunner().invoke(main, ["replay", "--resume", str(unfinished[1])])
     assert refused.exit_code == 2, refused.output
     assert isinstance(refused.exception, SystemExit)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bfreplay.milp import BackendAnswer, ModelRefusedError, SolverStatus
-from bfreplay.milp.backends.cbc_mip import CbcMip
+from bfreplay.milp.backends.cbc import CbcMip
 from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.formulations.choices import Choices
 from bfreplay.milp.isolation import IsolatedAnswer, IsolatedBackend

@@ -9,7 +9,7 @@ from itertools import product
 from bfreplay.errors import BfreplayError, InputError, SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
-from bfreplay.milp.pairing import pairing_fault
+from bfreplay.milp.milp_solver import pairing_fault
 from bfreplay.result_folders.lab import NotCompared
 
 EXACT = "exact"

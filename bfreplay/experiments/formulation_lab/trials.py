@@ -13,7 +13,7 @@ import numpy as np
 from bfreplay.experiments.formulation_lab.pairs import EXACT, Pair, PairPlan
 from bfreplay.experiments.formulation_lab.sampling import LabSettings, SampledDecision
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.failures import FailureFolder
+from bfreplay.milp.files.decision_json import FailureFolder
 from bfreplay.milp.files.models import file_stem
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
@@ -260,7 +260,7 @@ class Trials:
         entrants: list[tuple[Pair | None, Solver]] = [(None, self._exact)]
         entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
-            problems = (decision.problem, decision.problem.held_to_published_limit())
+            problems = (decision.problem, decision.problem.within_published_limit())
             best = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in problems))
             optima.append(best)
             for place in range(len(entrants)):

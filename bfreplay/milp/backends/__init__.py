@@ -13,8 +13,8 @@ BACKENDS = Registry(
     group="bfreplay.backends",
     needs=("name", "capabilities", "available", "solve"),
     built_in={
-        "cbc": "bfreplay.milp.backends.cbc_mip:CbcMip",
-        "pulp-cbc": "bfreplay.milp.backends.cbc_pulp:CbcPulp",
+        "cbc": "bfreplay.milp.backends.cbc:CbcMip",
+        "pulp-cbc": "bfreplay.milp.backends.cbc:CbcPulp",
         "highs": "bfreplay.milp.backends.highs:Highs",
         "gurobi": "bfreplay.milp.backends.gurobi:Gurobi",
         "scip": "bfreplay.milp.backends.scip:Scip",

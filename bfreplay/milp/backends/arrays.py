@@ -1,22 +1,56 @@
-"""Helpers that back ends share: times, one-sided rows, answers that need no solver, the scale of the objective."""
+"""Helpers that back ends share: times, reports, rows and sets in the form a solver takes, trivial answers."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.errors import InputError
 from bfreplay.milp.backends.backend import BackendAnswer, ModelRefusedError, SolveOptions
-from bfreplay.milp.model import LinearModel
+from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.solution import SolverStatus
 
 TOLERANCE = 1e-9
 """Of integrality, rows and reduced costs. With the 1e-6 that is usual, CBC called 3 of 5,500 small ``published`` models
 (non-concave curves) optimal at a wrong value; with this none in 4,000."""
+
+
+ANSWERED = (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
+"""Statuses with column values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Result of a solve as the solver reports it.
+
+    Parameters
+    ----------
+    status, message
+        The solver's status, mapped, and its own word for it.
+    values, objective, bound
+        Functions that return column values, objective and bound; each is called only where the status gives it a
+        meaning. The last two are of the scaled objective.
+    bounded
+        Statuses with which the bound holds.
+    """
+
+    status: SolverStatus
+    message: str
+    values: Callable[[], NDArray[np.float64]]
+    objective: Callable[[], float | None]
+    bound: Callable[[], float | None]
+    bounded: tuple[SolverStatus, ...] = (*ANSWERED, SolverStatus.NO_SOLUTION)
+
+
+def status_of(word: str, statuses: Mapping[str, SolverStatus], has_incumbent: bool) -> SolverStatus:
+    """Return the status that a solver's ``word`` means; after a limit, an incumbent makes the difference."""
+    status = statuses.get(word, SolverStatus.UNKNOWN)
+    return SolverStatus.FEASIBLE if status is SolverStatus.NO_SOLUTION and has_incumbent else status
 
 
 class Stopwatch:
@@ -40,6 +74,16 @@ class Stopwatch:
         """Return the answer of a solver that is done now."""
         return BackendAnswer(status, x, objective, bound, message, self._built - self._started, self.solve_s)
 
+    def read(self, report: Report, model: LinearModel, scale: float) -> BackendAnswer:
+        """Return the answer of a solver that is done now, from its report on ``model`` with a scaled objective."""
+        x, objective, bound = None, math.nan, math.inf
+        if report.status in ANSWERED:
+            x = report.values()
+            objective = unscale(report.objective(), model, scale, math.nan)
+        if report.status in report.bounded:
+            bound = unscale(report.bound(), model, scale, math.inf)
+        return self.answer(report.status, x, objective, bound, report.message)
+
 
 def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str_]]:
     """Return the same model in rows of one sense each, for solvers that know no ranges, and these senses.
@@ -49,25 +93,25 @@ def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str
     The side of a row is its ``row_upper``, and its ``row_lower`` where the sense is ``">"``.
     """
     equal = model.row_lower == model.row_upper
-    below = np.isfinite(model.row_upper)
-    above = np.isfinite(model.row_lower) & ~equal
-    copies = below.astype(np.int64) + above
-    old = np.repeat(np.arange(model.n_rows), copies)
+    has_upper = np.isfinite(model.row_upper)
+    has_lower = np.isfinite(model.row_lower) & ~equal
+    copies = has_upper.astype(np.int64) + has_lower
+    old_row = np.repeat(np.arange(model.n_rows), copies)
     first = np.cumsum(copies) - copies
-    second = np.arange(old.shape[0]) > first[old]
-    is_above = above[old] & ~second
-    sense = np.where(equal[old], "=", np.where(is_above, ">", "<"))
+    second = np.arange(old_row.shape[0]) > first[old_row]
+    is_above = has_lower[old_row] & ~second
+    sense = np.where(equal[old_row], "=", np.where(is_above, ">", "<"))
 
-    again = copies[model.entry_row] == 2
-    once = copies[model.entry_row] > 0
+    is_twice = copies[model.entry_row] == 2
+    is_kept = copies[model.entry_row] > 0
     split = replace(
         model,
-        row_lower=np.where(sense == "<", -np.inf, model.row_lower[old]),
-        row_upper=np.where(sense == ">", np.inf, model.row_upper[old]),
-        row_names=tuple(model.row_names[r] for r in old.tolist()),
-        entry_row=np.concatenate((first[model.entry_row[once]], first[model.entry_row[again]] + 1)),
-        entry_column=np.concatenate((model.entry_column[once], model.entry_column[again])),
-        entry_value=np.concatenate((model.entry_value[once], model.entry_value[again])),
+        row_lower=np.where(sense == "<", -np.inf, model.row_lower[old_row]),
+        row_upper=np.where(sense == ">", np.inf, model.row_upper[old_row]),
+        row_names=tuple(model.row_names[row_index] for row_index in old_row.tolist()),
+        entry_row=np.concatenate((first[model.entry_row[is_kept]], first[model.entry_row[is_twice]] + 1)),
+        entry_column=np.concatenate((model.entry_column[is_kept], model.entry_column[is_twice])),
+        entry_value=np.concatenate((model.entry_value[is_kept], model.entry_value[is_twice])),
     )
     return split, sense
 
@@ -84,12 +128,12 @@ def trivial_answer(model: LinearModel) -> BackendAnswer | None:
         (_impossible(model.row_lower, model.row_upper), model.row_names, "the sides of row {} exclude each other"),
         (_impossible(model.column_lower, model.column_upper), model.column_names, "column {} has no value"),
     )
-    for wrong, names, said in contradictions:
-        if wrong.any():
-            return BackendAnswer(SolverStatus.INFEASIBLE, message=said.format(names[int(np.argmax(wrong))]))
+    for is_wrong, names, problem in contradictions:
+        if is_wrong.any():
+            return BackendAnswer(SolverStatus.INFEASIBLE, message=problem.format(names[int(np.argmax(is_wrong))]))
     if model.n_columns == 0:
-        worth = float(model.objective_constant)
-        return BackendAnswer(SolverStatus.OPTIMAL, np.zeros(0), worth, worth, "the model has no columns")
+        constant = float(model.objective_constant)
+        return BackendAnswer(SolverStatus.OPTIMAL, np.zeros(0), constant, constant, "the model has no columns")
     return None
 
 
@@ -98,14 +142,14 @@ def _impossible(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArr
     return impossible
 
 
-def unscale(reported: float | None, model: LinearModel, scale: float, absent: float) -> float:
+def unscale(value: float | None, model: LinearModel, scale: float, absent: float) -> float:
     """Return the reported value of the scaled objective in the model's own; ``absent`` where it reports no number.
 
     Solvers report infinity as 1e20, 1e30, 1e50, 1e100 or the largest number there is; no scaled objective is as large.
     """
-    if reported is None or not math.isfinite(reported) or abs(reported) >= 1e20:
+    if value is None or not math.isfinite(value) or abs(value) >= 1e20:
         return absent
-    return float(reported) * scale + model.objective_constant
+    return float(value) * scale + model.objective_constant
 
 
 def refuse_sets(model: LinearModel, name: str) -> None:
@@ -121,8 +165,99 @@ def resolve_unbounded(
     solve: Callable[[LinearModel, SolveOptions], BackendAnswer], model: LinearModel, options: SolveOptions
 ) -> SolverStatus:
     """Return ``UNBOUNDED`` or ``INFEASIBLE`` for a model that is one of the two, by solving it without an objective."""
-    nothing = replace(model, objective=np.zeros(model.n_columns), objective_constant=0.0)
-    answer = solve(nothing, options)
+    without_objective = replace(model, objective=np.zeros(model.n_columns), objective_constant=0.0)
+    answer = solve(without_objective, options)
     if answer.x is not None:
         return SolverStatus.UNBOUNDED
     return SolverStatus.INFEASIBLE if answer.solver_status is SolverStatus.INFEASIBLE else SolverStatus.UNKNOWN
+
+
+ZERO = 1e-9
+"""A member whose start value is no larger counts as zero."""
+
+
+def without_sets(model: LinearModel) -> LinearModel:
+    """Return the same model with a binary for each segment instead of special ordered sets.
+
+    A type 2 set with members ``w_0 .. w_m``, in order of their weights, has m segments; one of them is chosen, and
+    only its two ends may be non-zero: ``w_i <= upper_i (z_{i-1} + z_i)`` and ``sum_s z_s = 1``. In a type 1 set
+    every member is a segment of its own. The new columns ``set_segment[k, s]`` of set k follow the model's own, so
+    that ``x[:C]`` is an answer to ``model``; so do the rows ``set_chosen[k]`` and ``set_member[k, i]``. A set that
+    forbids nothing (up to two members of type 2, one of type 1) just goes. ``start`` is continued, and dropped
+    where it breaks a set.
+
+    Size: for S sets of B members in all, B - S columns (B for type 1), B + S rows and at most 4 B entries more.
+
+    Raises
+    ------
+    InputError
+        A set that is of another type, or has a member that may be negative or has no finite upper bound.
+
+    Notes
+    -----
+    Special ordered sets are from Beale and Tomlin, "Special facilities in a general mathematical programming system
+    for non-convex problems using ordered sets of variables", 1970. These rows are the textbook convex-combination
+    model of piecewise-linear functions; its relaxation is no tighter than that without sets.
+    """
+    columns, rows, start = Columns(), Rows(), model.start
+    for number, group in enumerate(model.sets):
+        if group.kind not in (1, 2):
+            raise InputError(f"set {number} is of an unknown type", value=group.kind, expected="1 or 2")
+        members = np.asarray(group.columns)[np.argsort(group.weights, kind="stable")]
+        n_segments = members.shape[0] - group.kind + 1
+        if n_segments <= 1:
+            continue
+        upper = _upper_bounds(model, number, members)
+        segment, place = np.arange(n_segments), np.arange(members.shape[0])
+        column = model.n_columns + columns.add("set_segment", np.full(n_segments, number), segment)
+        rows.put(rows.add("set_chosen", 1, 1.0, 1.0, np.array([number])), column, 1.0)
+        member = rows.add("set_member", place.shape[0], -np.inf, 0.0, np.full_like(place, number), place)
+        rows.put(member + place, members, 1.0)
+        for end in range(group.kind):
+            rows.put(member + segment + end, column, -upper[segment + end])
+        if start is not None:
+            first = _first_of_segment(start[members], group.kind)
+            start = None if first is None else np.append(start, segment == min(first, n_segments - 1))
+    if not rows.names:
+        return replace(model, sets=())
+    return replace(
+        model,
+        objective=np.concatenate((model.objective, *columns.objective)),
+        column_lower=np.append(model.column_lower, np.zeros(len(columns.names))),
+        column_upper=np.concatenate((model.column_upper, *columns.upper)),
+        is_integer=np.concatenate((model.is_integer, *columns.integer)),
+        column_names=(*model.column_names, *columns.names),
+        row_lower=np.concatenate((model.row_lower, *rows.lower)),
+        row_upper=np.concatenate((model.row_upper, *rows.upper)),
+        row_names=(*model.row_names, *rows.names),
+        entry_row=np.concatenate((model.entry_row, *(model.n_rows + row_numbers for row_numbers in rows.row))),
+        entry_column=np.concatenate((model.entry_column, *rows.column)),
+        entry_value=np.concatenate((model.entry_value, *rows.value)),
+        sets=(),
+        start=start,
+    )
+
+
+def _upper_bounds(model: LinearModel, number: int, members: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the members' upper bounds, which serve as their big M."""
+    lower, upper = model.column_lower[members], model.column_upper[members]
+    is_unbounded = ~((lower >= 0.0) & np.isfinite(upper))
+    if is_unbounded.any():
+        position = int(np.argmax(is_unbounded))
+        raise InputError(
+            f"a member of set {number} may be negative or has no finite upper bound",
+            column=model.column_names[int(members[position])],
+            value=(float(lower[position]), float(upper[position])),
+            expected="0 <= lower bound, upper bound finite",
+            fix="bound the column, or take a solver that takes special ordered sets (bfreplay solvers lists them)",
+        )
+    return upper
+
+
+def _first_of_segment(start: NDArray[np.float64], kind: int) -> int | None:
+    """Return the first member that is not zero (0 if all are); ``None`` if more are than a set of ``kind`` allows."""
+    nonzero = np.flatnonzero(np.abs(start) > ZERO)
+    if nonzero.shape[0] == 0:
+        return 0
+    first, last = int(nonzero[0]), int(nonzero[-1])
+    return first if last - first < kind else None

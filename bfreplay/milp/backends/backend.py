@@ -28,15 +28,15 @@ def unmet(package: str, sound: str, *, why: str, fix: str) -> str:
     from packaging.version import InvalidVersion
 
     try:
-        found = version(package)
+        release = version(package)
     except PackageNotFoundError:
         return f"{package} is not installed; {fix}"
     try:
-        if SpecifierSet(sound).contains(found, prereleases=True):
+        if SpecifierSet(sound).contains(release, prereleases=True):
             return ""
     except InvalidVersion:  # somebody's own build, with a word for a number
         pass
-    return f"{package} {found} is not known to be sound ({why}); {fix}"
+    return f"{package} {release} is not known to be sound ({why}); {fix}"
 
 
 def refuse_beside(solver: str, modules: tuple[str, ...]) -> None:
@@ -45,10 +45,10 @@ def refuse_beside(solver: str, modules: tuple[str, ...]) -> None:
     The loader takes a library of one name once, so the second to come would run, or fail, on the first one's. For the
     same reason ``available`` and ``version`` of these back ends import nothing.
     """
-    loaded = [module for module in modules if module in sys.modules]
-    if loaded:
+    conflicts = [module for module in modules if module in sys.modules]
+    if conflicts:
         raise RuntimeError(
-            f"{solver} cannot be loaded into a process that has loaded {loaded[0]}: both bring the same libraries; "
+            f"{solver} cannot be loaded into a process that has loaded {conflicts[0]}: both bring the same libraries; "
             "solve in a worker process (isolated=True, the default)"
         )
 
@@ -182,13 +182,13 @@ def silent_stdout() -> Iterator[None]:
         sys.stdout.flush()
     c_library = ctypes.CDLL(None)
     c_library.fflush(None)
-    kept = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    saved_stdout = os.dup(1)
+    null_device = os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(nowhere, 1)
+        os.dup2(null_device, 1)
         yield
     finally:
         c_library.fflush(None)
-        os.dup2(kept, 1)
-        os.close(nowhere)
-        os.close(kept)
+        os.dup2(saved_stdout, 1)
+        os.close(null_device)
+        os.close(saved_stdout)

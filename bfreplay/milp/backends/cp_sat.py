@@ -63,8 +63,8 @@ class CpSat:
         stopwatch = Stopwatch()
         refuse_beside("OR-Tools", ("mip.cbc", "highspy"))
         refuse_sets(model, self.name)
-        if (known := trivial_answer(model)) is not None:
-            return known
+        if (trivial := trivial_answer(model)) is not None:
+            return trivial
         _refuse_what_is_not_whole(model)
         lower, upper = _whole_sides(model.column_lower, model.column_upper)
         rows = _whole_sides(model.row_lower, model.row_upper)
@@ -72,7 +72,7 @@ class CpSat:
             return BackendAnswer(SolverStatus.INFEASIBLE, message="no whole number between two bounds, or two sides")
         step = _step(model, lower, upper)
         worth = np.rint(model.objective / step).astype(np.int64)
-        posed = _build(model, (lower, upper), rows, worth)
+        whole_model = _build(model, (lower, upper), rows, worth)
 
         from ortools.sat.python import cp_model
 
@@ -83,16 +83,16 @@ class CpSat:
         solver.parameters.num_workers = options.threads
         solver.parameters.random_seed = options.seed
         stopwatch.start_solving()
-        said = solver.status_name(solver.solve(posed))
-        status = STATUSES.get(said, SolverStatus.UNKNOWN)
+        status_word = solver.status_name(solver.solve(whole_model))
+        status = STATUSES.get(status_word, SolverStatus.UNKNOWN)
         x, objective, bound = None, math.nan, math.inf
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
             x = np.array(solver.response_proto.solution, dtype=np.float64)
             objective = float(model.objective @ x) + model.objective_constant
-            claimed = solver.best_objective_bound * step + model.objective_constant
+            claimed_bound = solver.best_objective_bound * step + model.objective_constant
             reach = np.maximum(np.abs(lower), np.abs(upper)).astype(np.float64)
-            bound = claimed + float(np.abs(model.objective - worth * step) @ reach)
-        return stopwatch.answer(status, x, objective, bound, f"CP-SAT says {said}")
+            bound = claimed_bound + float(np.abs(model.objective - worth * step) @ reach)
+        return stopwatch.answer(status, x, objective, bound, f"CP-SAT says {status_word}")
 
 
 Sides = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -102,30 +102,30 @@ def _build(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.in
     """Fill CP-SAT's own message, row by row in bulk."""
     from ortools.sat.python import cp_model
 
-    posed = cp_model.CpModel()
-    add_variable = posed.proto.variables.add
+    built_model = cp_model.CpModel()
+    add_variable = built_model.proto.variables.add
     for sides in np.stack(columns, axis=1).tolist():
         add_variable().domain.extend(sides)
     matrix = by_row(model)
     start, index = matrix.start.tolist(), matrix.index.tolist()
     value = np.rint(matrix.value).astype(np.int64).tolist()
     row_lower, row_upper = (side.tolist() for side in rows)
-    for r in range(model.n_rows):
-        here = slice(start[r], start[r + 1])
-        linear = posed.proto.constraints.add().linear
-        linear.vars.extend(index[here])
-        linear.coeffs.extend(value[here])
-        linear.domain.extend([row_lower[r], row_upper[r]])
-    used = np.flatnonzero(worth)
-    objective = posed.proto.objective  # minimised; the factor tells CP-SAT that its negative is what is meant
-    objective.vars.extend(used.tolist())
-    objective.coeffs.extend((-worth[used]).tolist())
+    for row_index in range(model.n_rows):
+        entries = slice(start[row_index], start[row_index + 1])
+        linear = built_model.proto.constraints.add().linear
+        linear.vars.extend(index[entries])
+        linear.coeffs.extend(value[entries])
+        linear.domain.extend([row_lower[row_index], row_upper[row_index]])
+    has_worth = np.flatnonzero(worth)
+    objective = built_model.proto.objective  # minimised; the factor tells CP-SAT that its negative is what is meant
+    objective.vars.extend(has_worth.tolist())
+    objective.coeffs.extend((-worth[has_worth]).tolist())
     objective.scaling_factor = -1.0
     if model.start is not None:
-        hint = posed.proto.solution_hint
+        hint = built_model.proto.solution_hint
         hint.vars.extend(range(model.n_columns))
         hint.values.extend(np.rint(model.start).astype(np.int64).tolist())
-    return posed
+    return built_model
 
 
 def _refuse_what_is_not_whole(model: LinearModel) -> None:
@@ -136,18 +136,18 @@ def _refuse_what_is_not_whole(model: LinearModel) -> None:
         raise ModelRefusedError(f"cp-sat takes integer columns only, and {name} is continuous; {advice}")
     fraction = np.abs(model.entry_value - np.rint(model.entry_value)) > TOLERANCE
     if fraction.any():
-        e = int(np.argmax(fraction))
+        entry = int(np.argmax(fraction))
         raise ModelRefusedError(
-            f"cp-sat takes whole coefficients only, and row {model.row_names[model.entry_row[e]]} has "
-            f"{model.entry_value[e]:.9g} times {model.column_names[model.entry_column[e]]}; {advice}"
+            f"cp-sat takes whole coefficients only, and row {model.row_names[model.entry_row[entry]]} has "
+            f"{model.entry_value[entry]:.9g} times {model.column_names[model.entry_column[entry]]}; {advice}"
         )
     reach = np.maximum(np.abs(model.column_lower), np.abs(model.column_upper))
     endless = ~(reach < LARGEST)
     if endless.any():
-        c = int(np.argmax(endless))
+        column = int(np.argmax(endless))
         raise ModelRefusedError(
-            f"cp-sat takes finite bounds only, and {model.column_names[c]} goes from {model.column_lower[c]:g} to "
-            f"{model.column_upper[c]:g}; {advice}"
+            f"cp-sat takes finite bounds only, and {model.column_names[column]} goes from "
+            f"{model.column_lower[column]:g} to {model.column_upper[column]:g}; {advice}"
         )
     sums = np.bincount(model.entry_row, np.abs(model.entry_value) * reach[model.entry_column], minlength=model.n_rows)
     if (sums >= LARGEST).any():
@@ -159,9 +159,9 @@ def _refuse_what_is_not_whole(model: LinearModel) -> None:
 
 def _whole_sides(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> Sides:
     """Return the whole numbers between two sides; infinite sides become as large as CP-SAT can count."""
-    up = np.ceil(np.clip(lower, -LARGEST, LARGEST) - TOLERANCE).astype(np.int64)
-    down = np.floor(np.clip(upper, -LARGEST, LARGEST) + TOLERANCE).astype(np.int64)
-    return up, down
+    lowest = np.ceil(np.clip(lower, -LARGEST, LARGEST) - TOLERANCE).astype(np.int64)
+    highest = np.floor(np.clip(upper, -LARGEST, LARGEST) + TOLERANCE).astype(np.int64)
+    return lowest, highest
 
 
 def _step(model: LinearModel, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> float:

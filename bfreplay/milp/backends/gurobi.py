@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 
 from bfreplay.milp.backends.arrays import (
     TOLERANCE,
+    Report,
     Stopwatch,
     resolve_unbounded,
+    status_of,
     trivial_answer,
-    unscale,
     with_one_sided_rows,
 )
 from bfreplay.milp.backends.backend import (
@@ -59,9 +60,9 @@ class Gurobi:
 
     def available(self) -> str:
         """Return what is missing, empty for nothing: gurobipy, a valid release of it, or a licence that works."""
-        why = "the licence that comes with older ones has expired, newer ones are untried"
-        if wrong := unmet("gurobipy", ">=13,<14", why=why, fix="pip install 'bfreplay[gurobi]'"):
-            return wrong
+        reason = "the licence that comes with older ones has expired, newer ones are untried"
+        if fault := unmet("gurobipy", ">=13,<14", why=reason, fix="pip install 'bfreplay[gurobi]'"):
+            return fault
         try:
             if os.getpid() not in _environments:
                 _start_environment().dispose()  # no token of a floating licence is held by a process that only asks
@@ -71,14 +72,14 @@ class Gurobi:
 
     def version(self) -> str:
         """Return the version, as ``"Gurobi 13.0.3 (gurobipy 13.0.3)"``: both always have the same number."""
-        found = version("gurobipy")
-        return f"Gurobi {found} (gurobipy {found})"
+        release = version("gurobipy")
+        return f"Gurobi {release} (gurobipy {release})"
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in Gurobi and maximise."""
         stopwatch = Stopwatch()
-        if (known := trivial_answer(model)) is not None:
-            return known
+        if (trivial := trivial_answer(model)) is not None:
+            return trivial
         import gurobipy
 
         scale = objective_scale(model)
@@ -91,24 +92,23 @@ class Gurobi:
                 raise ModelRefusedError(_too_large(model)) from error
             raise
         try:
-            said = _status_names()[gurobi.Status]
-            if said == "INF_OR_UNBD":
-                return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"Gurobi says {said}")
-            status = STATUSES.get(said, SolverStatus.UNKNOWN)
-            if status is SolverStatus.NO_SOLUTION and gurobi.SolCount > 0:
-                status = SolverStatus.FEASIBLE
-            x, objective, bound = None, math.nan, math.inf
-            if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
-                x = np.array(gurobi.getAttr("X"), dtype=np.float64)
-                objective = unscale(gurobi.ObjVal, model, scale, math.nan)
-            if gurobi.IsMIP:
-                if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-                    bound = unscale(gurobi.ObjBound, model, scale, math.inf)
-            elif status is SolverStatus.OPTIMAL:
-                bound = objective
+            status_word = _status_names()[gurobi.Status]
+            if status_word == "INF_OR_UNBD":
+                return BackendAnswer(
+                    resolve_unbounded(self.solve, model, options), message=f"Gurobi says {status_word}"
+                )
+            report = Report(
+                status=status_of(status_word, STATUSES, gurobi.SolCount > 0),
+                message=f"Gurobi says {status_word}",
+                values=lambda: np.array(gurobi.getAttr("X"), dtype=np.float64),
+                objective=lambda: gurobi.ObjVal,
+                bound=lambda: gurobi.ObjBound,
+            )
+            if not gurobi.IsMIP:
+                report = replace(report, bound=report.objective, bounded=(SolverStatus.OPTIMAL,))
+            return stopwatch.read(report, model, scale)
         finally:
             gurobi.dispose()
-        return stopwatch.answer(status, x, objective, bound, f"Gurobi says {said}")
 
 
 def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
@@ -144,7 +144,7 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     if model.sets or model.start is not None:
         variables = gurobi.getVars()
         for group in model.sets:
-            members = [variables[c] for c in group.columns.tolist()]
+            members = [variables[column] for column in group.columns.tolist()]
             gurobi.addSOS(group.kind, members, group.weights.tolist())
         if model.start is not None:
             gurobi.setAttr("Start", variables, model.start.tolist())

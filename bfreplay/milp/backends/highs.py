@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from importlib.metadata import version
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, refuse_sets, resolve_unbounded, trivial_answer, unscale
+from bfreplay.milp.backends.arrays import (
+    TOLERANCE,
+    Report,
+    Stopwatch,
+    refuse_sets,
+    resolve_unbounded,
+    status_of,
+    trivial_answer,
+)
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -79,21 +87,16 @@ class Highs:
             program.start_from(model.start)
         stopwatch.start_solving()
         outcome = program.run()
-        message = f"HiGHS says {outcome}"
         if outcome == "kUnboundedOrInfeasible":
-            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=message)
-        status = STATUSES.get(outcome, SolverStatus.UNKNOWN)
+            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"HiGHS says {outcome}")
         info = program.info
-        has_answer = info.primal_solution_status == 2  # feasible, in kSolutionStatus*
-        if status is SolverStatus.NO_SOLUTION and has_answer:
-            status = SolverStatus.FEASIBLE
-        x, objective, bound = None, math.nan, math.inf
-        if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
-            x = program.column_values()
-            objective = unscale(info.objective_function_value, model, scale, math.nan)
-        if model.is_integer.any():
-            if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-                bound = unscale(info.mip_dual_bound, model, scale, math.inf)
-        elif status is SolverStatus.OPTIMAL:
-            bound = objective
-        return stopwatch.answer(status, x, objective, bound, message)
+        report = Report(
+            status=status_of(outcome, STATUSES, info.primal_solution_status == 2),  # feasible, in kSolutionStatus*
+            message=f"HiGHS says {outcome}",
+            values=program.column_values,
+            objective=lambda: info.objective_function_value,
+            bound=lambda: info.mip_dual_bound,
+        )
+        if not model.is_integer.any():
+            report = replace(report, bound=report.objective, bounded=(SolverStatus.OPTIMAL,))
+        return stopwatch.read(report, model, scale)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Stopwatch, resolve_unbounded, trivial_answer, unscale
+from bfreplay.milp.backends.arrays import TOLERANCE, Report, Stopwatch, resolve_unbounded, status_of, trivial_answer
 from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
 from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
@@ -53,26 +53,24 @@ class Scip:
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Build the model in SCIP and maximise."""
         stopwatch = Stopwatch()
-        if (known := trivial_answer(model)) is not None:
-            return known
+        if (trivial := trivial_answer(model)) is not None:
+            return trivial
         scale = objective_scale(model)
         scip, variables = _build(model, scale, options)
         stopwatch.start_solving()
         scip.optimize()
-        said = scip.getStatus()
-        if said == "inforunbd":
-            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"SCIP says {said}")
-        status = STATUSES.get(said, SolverStatus.UNKNOWN)
-        if status is SolverStatus.NO_SOLUTION and scip.getNSols() > 0:
-            status = SolverStatus.FEASIBLE
-        x, objective, bound = None, math.nan, math.inf
-        if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
-            best = scip.getBestSol()
-            x = np.array([best[variable] for variable in variables], dtype=np.float64)
-            objective = unscale(scip.getSolObjVal(best), model, scale, math.nan)
-        if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE, SolverStatus.NO_SOLUTION):
-            bound = unscale(scip.getDualbound(), model, scale, math.inf)
-        return stopwatch.answer(status, x, objective, bound, f"SCIP says {said}")
+        status_word = scip.getStatus()
+        if status_word == "inforunbd":
+            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"SCIP says {status_word}")
+        best = scip.getBestSol()
+        report = Report(
+            status=status_of(status_word, STATUSES, scip.getNSols() > 0),
+            message=f"SCIP says {status_word}",
+            values=lambda: np.array([best[variable] for variable in variables], dtype=np.float64),
+            objective=lambda: scip.getSolObjVal(best),
+            bound=scip.getDualbound,
+        )
+        return stopwatch.read(report, model, scale)
 
 
 def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:
@@ -94,8 +92,8 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
     )
     scip.setMaximize()
     variables = [
-        scip.addVar(vtype="I" if whole else "C", lb=lower, ub=upper, obj=worth)
-        for whole, lower, upper, worth in zip(
+        scip.addVar(vtype="I" if is_integer else "C", lb=lower, ub=upper, obj=worth)
+        for is_integer, lower, upper, worth in zip(
             model.is_integer.tolist(),
             model.column_lower.tolist(),
             model.column_upper.tolist(),
@@ -106,15 +104,19 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
     terms = [Term(variable) for variable in variables]
     matrix = by_row(model)
     start, index, value = matrix.start.tolist(), matrix.index.tolist(), matrix.value.tolist()
-    for r, (lower, upper) in enumerate(zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)):
-        here = slice(start[r], start[r + 1])
-        if here.start == here.stop or (math.isinf(lower) and math.isinf(upper)):
+    for row_index, (lower, upper) in enumerate(zip(model.row_lower.tolist(), model.row_upper.tolist(), strict=True)):
+        entries = slice(start[row_index], start[row_index + 1])
+        if entries.start == entries.stop or (math.isinf(lower) and math.isinf(upper)):
             continue  # says nothing
-        row = Expr({terms[c]: v for c, v in zip(index[here], value[here], strict=True)})
-        scip.addCons(ExprCons(row, lower if math.isfinite(lower) else None, upper if math.isfinite(upper) else None))
+        terms_of_row = Expr(
+            {terms[column]: factor for column, factor in zip(index[entries], value[entries], strict=True)}
+        )
+        scip.addCons(
+            ExprCons(terms_of_row, lower if math.isfinite(lower) else None, upper if math.isfinite(upper) else None)
+        )
     for group in model.sets:
-        add = scip.addConsSOS1 if group.kind == 1 else scip.addConsSOS2
-        add([variables[c] for c in group.columns.tolist()], group.weights.tolist())
+        add_set = scip.addConsSOS1 if group.kind == 1 else scip.addConsSOS2
+        add_set([variables[column] for column in group.columns.tolist()], group.weights.tolist())
     if model.start is not None:
         start_solution = scip.createSol()
         for variable, number in zip(variables, model.start.tolist(), strict=True):

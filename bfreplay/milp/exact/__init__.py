@@ -10,7 +10,7 @@ slope, use up the capacity (``relaxation``). With that price
 between the relaxation and the best known answer (its incumbent) is in no better answer: reduced-cost fixing. (Dyer,
 Riha and Walker, "A hybrid dynamic programming/branch-and-bound algorithm for the multiple-choice knapsack problem",
 1995, and Pisinger, "A minimal algorithm for the multiple-choice knapsack problem", 1995, are the sources of the idea.)
-Few counts survive; a dynamic program over them finds the optimum or proves that the known answer is it (``core``).
+Few counts survive; a dynamic program over them finds the optimum or proves that the known answer is it (``search``).
 
 Everything below the solver is loops over arrays, compiled by numba. Non-concave f_j are the normal case: the charge for
 rescaling puts a spike at the current count of every job.

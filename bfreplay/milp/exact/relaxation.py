@@ -74,19 +74,19 @@ def critical_price(hulls: Hulls, capacity: int) -> tuple[float, int, NDArray[np.
     """
     points, _, slope, start, stop = hulls
     n_jobs = start.shape[0]
-    low = start.copy()  # vertex reached at the upper end of the price bracket (few nodes)
-    high = stop - 1  # vertex reached at its lower end (many nodes)
+    vertex_low = start.copy()  # vertex reached at the upper end of the price bracket (few nodes)
+    vertex_high = stop - 1  # vertex reached at its lower end (many nodes)
     price_high = 0.0
     price_low = np.inf
     for j in range(n_jobs):
-        if high[j] > low[j]:
-            price_high = max(price_high, slope[low[j] + 1])
-            price_low = min(price_low, slope[high[j]])
+        if vertex_high[j] > vertex_low[j]:
+            price_high = max(price_high, slope[vertex_low[j] + 1])
+            price_low = min(price_low, slope[vertex_high[j]])
     middle = np.empty(n_jobs, np.int64)
     for _ in range(60):
         open_segments = 0
         for j in range(n_jobs):
-            open_segments += high[j] - low[j]
+            open_segments += vertex_high[j] - vertex_low[j]
         if open_segments <= 2 * n_jobs:
             break
         price = 0.5 * (price_low + price_high)
@@ -94,8 +94,8 @@ def critical_price(hulls: Hulls, capacity: int) -> tuple[float, int, NDArray[np.
             break
         total = 0
         for j in range(n_jobs):
-            a = low[j]
-            b = high[j]
+            a = vertex_low[j]
+            b = vertex_high[j]
             while a < b:  # last vertex whose segment is worth more than the price
                 c = (a + b + 1) // 2
                 if slope[c] > price:
@@ -106,29 +106,29 @@ def critical_price(hulls: Hulls, capacity: int) -> tuple[float, int, NDArray[np.
             total += points[a]
         if total <= capacity:
             price_high = price
-            low[:] = middle
+            vertex_low[:] = middle
         else:
             price_low = price
-            high[:] = middle
+            vertex_high[:] = middle
     # fill what is left one segment at a time, steepest first, ties to the job that came first
     total = 0
     for j in range(n_jobs):
-        total += points[low[j]]
+        total += points[vertex_low[j]]
     following = np.empty(n_jobs, np.float64)  # slope of each job's next segment
     for j in range(n_jobs):
-        following[j] = slope[low[j] + 1] if low[j] + 1 < stop[j] else -np.inf
+        following[j] = slope[vertex_low[j] + 1] if vertex_low[j] + 1 < stop[j] else -np.inf
     while True:
-        broken = 0
+        cut_job = 0
         for j in range(1, n_jobs):
-            if following[j] > following[broken]:
-                broken = j
-        p = low[broken] + 1
+            if following[j] > following[cut_job]:
+                cut_job = j
+        p = vertex_low[cut_job] + 1
         step = points[p] - points[p - 1]
         if total + step > capacity:
-            return following[broken], broken, low
+            return following[cut_job], cut_job, vertex_low
         total += step
-        low[broken] = p
-        following[broken] = slope[p + 1] if p + 1 < stop[broken] else -np.inf
+        vertex_low[cut_job] = p
+        following[cut_job] = slope[p + 1] if p + 1 < stop[cut_job] else -np.inf
 
 
 def hull_counts(value: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -136,7 +136,7 @@ def hull_counts(value: NDArray[np.float64]) -> NDArray[np.int64]:
     return concave_hulls(np.ascontiguousarray(value[None, :]), value.size - 1).points
 
 
-def relaxed_optima(value: NDArray[np.float64], copies: NDArray[np.int64], capacity: int) -> NDArray[np.float64]:
+def optima_of_hulls(value: NDArray[np.float64], copies: NDArray[np.int64], capacity: int) -> NDArray[np.float64]:
     """Most that the concave hulls are worth together at each capacity 0, 1, ..., ``capacity``.
 
     Parameters
@@ -155,14 +155,14 @@ def relaxed_optima(value: NDArray[np.float64], copies: NDArray[np.int64], capaci
     """
     hulls = concave_hulls(np.ascontiguousarray(value), value.shape[1] - 1)
     points, _, slope, start, stop = hulls
-    row = np.repeat(np.arange(value.shape[0]), stop - start)
+    row_of_point = np.repeat(np.arange(value.shape[0]), stop - start)
     is_segment = np.ones(points.size, np.bool_)
     is_segment[start[start < stop]] = False  # the first vertex of a job ends no segment
     ends = np.flatnonzero(is_segment)
     length = points[ends] - points[ends - 1]
     slope = slope[ends]
     order = np.argsort(-slope, kind="stable")
-    length = length[order] * copies[row[ends]][order]
+    length = length[order] * copies[row_of_point[ends]][order]
     nodes = np.concatenate([[0], np.cumsum(length)])
     worth = np.concatenate([[0.0], np.cumsum(slope[order] * length)])
     optima: NDArray[np.float64] = np.interp(np.arange(capacity + 1), nodes, worth)
@@ -183,9 +183,9 @@ _REACH = 192
 
 @compiled
 def best_exchange(
-    value: NDArray[np.float64], capacity: int, broken: int, counts: NDArray[np.int64]
+    value: NDArray[np.float64], capacity: int, cut_job: int, counts: NDArray[np.int64]
 ) -> tuple[float, int, int, int]:
-    """Best answer that differs from ``counts`` in job ``broken`` and at most one more job.
+    """Best answer that differs from ``counts`` in job ``cut_job`` and at most one more job.
 
     Returns ``(gain over counts, count of broken, other job or -1, its count)``.
     """
@@ -193,45 +193,47 @@ def best_exchange(
     width = min(width, capacity + 1)
     reach = min(_REACH, width - 1)
     # best[d + reach]: most that one other job can add by changing its count by exactly d, who, and to what
-    best = np.full(2 * reach + 1, -np.inf)
-    who = np.full(2 * reach + 1, -1, np.int64)
-    best[reach] = 0.0
-    used = 0
+    best_gain = np.full(2 * reach + 1, -np.inf)
+    best_job = np.full(2 * reach + 1, -1, np.int64)
+    best_gain[reach] = 0.0
+    n_used = 0
     for j in range(n_jobs):
-        used += counts[j]
-        if j == broken:
+        n_used += counts[j]
+        if j == cut_job:
             continue
-        here = counts[j]
-        low, after = max(0, here - reach), min(width, here + reach + 1)
-        worth, worth_here = value[j, low:after], value[j, here]
-        best_there, who_there = best[low - here + reach :], who[low - here + reach :]
-        for n in range(after - low):  # the same steps at every count: the compiler takes several counts at once
-            gain = worth[n] - worth_here
-            is_better = gain > best_there[n]
-            best_there[n] = gain if is_better else best_there[n]
-            who_there[n] = j if is_better else who_there[n]
+        count_now = counts[j]
+        lowest, above_highest = max(0, count_now - reach), min(width, count_now + reach + 1)
+        worth, worth_now = value[j, lowest:above_highest], value[j, count_now]
+        gain_slice, job_slice = best_gain[lowest - count_now + reach :], best_job[lowest - count_now + reach :]
+        for n in range(
+            above_highest - lowest
+        ):  # the same steps at every count: the compiler takes several counts at once
+            gain = worth[n] - worth_now
+            is_better = gain > gain_slice[n]
+            gain_slice[n] = gain if is_better else gain_slice[n]
+            job_slice[n] = j if is_better else job_slice[n]
     # best change of at most d nodes
-    arg = np.empty(2 * reach + 1, np.int64)
-    arg[0] = 0
+    best_change = np.empty(2 * reach + 1, np.int64)
+    best_change[0] = 0
     for d in range(1, 2 * reach + 1):
-        arg[d] = d if best[d] > best[arg[d - 1]] else arg[d - 1]
-    free = capacity - used
-    here = counts[broken]
+        best_change[d] = d if best_gain[d] > best_gain[best_change[d - 1]] else best_change[d - 1]
+    n_free = capacity - n_used
+    count_now = counts[cut_job]
     top_gain = 0.0
-    top_count = here
+    top_count = count_now
     top_other = -1
     top_other_count = -1
     for n in range(width):
-        own = value[broken, n] - value[broken, here]
-        if own == -np.inf:
+        own_gain = value[cut_job, n] - value[cut_job, count_now]
+        if own_gain == -np.inf:
             continue
-        room = free - (n - here)
+        room = n_free - (n - count_now)
         if room < -reach:
             break
-        d = arg[min(room, reach) + reach]
-        if own + best[d] > top_gain:
-            top_gain = own + best[d]
+        d = best_change[min(room, reach) + reach]
+        if own_gain + best_gain[d] > top_gain:
+            top_gain = own_gain + best_gain[d]
             top_count = n
-            top_other = who[d]
+            top_other = best_job[d]
             top_other_count = counts[top_other] + d - reach if top_other >= 0 else -1
     return top_gain, top_count, top_other, top_other_count

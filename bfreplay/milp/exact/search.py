@@ -57,7 +57,7 @@ class Undecided(NamedTuple):
 
 
 @compiled
-def undecided_counts(
+def counts_worth_searching(
     hulls: Hulls, vertex: NDArray[np.int64], value: NDArray[np.float64], capacity: int, price: float, allowance: float
 ) -> Undecided:
     """Return the counts that alone lose at most ``allowance`` against the job's best with nodes at ``price``.
@@ -68,77 +68,79 @@ def undecided_counts(
     points, worth, _, start, stop = hulls
     n_jobs, width = value.shape
     width = min(width, capacity + 1)
-    far = 1.25 * allowance  # hulls may be bent by rounding, by far less than a quarter of the least allowance
+    limit = 1.25 * allowance  # hulls may be bent by rounding, by far less than a quarter of the least allowance
     room = 1024
     count = np.empty(room, np.int64)
     loss = np.empty(room, np.float64)
     offset = np.empty(n_jobs + 1, np.int64)
-    top = 0
+    n_counts = 0
     for j in range(n_jobs):
-        offset[j] = top
-        if top + width > room:
+        offset[j] = n_counts
+        if n_counts + width > room:
             room = 2 * room + width
             wider_count = np.empty(room, np.int64)
             wider_loss = np.empty(room, np.float64)
-            wider_count[:top] = count[:top]
-            wider_loss[:top] = loss[:top]
+            wider_count[:n_counts] = count[:n_counts]
+            wider_loss[:n_counts] = loss[:n_counts]
             count = wider_count
             loss = wider_loss
-        low = high = vertex[j]
-        best = worth[low] - price * points[low]
-        while low > start[j] and best - (worth[low] - price * points[low]) <= far:
-            low -= 1
-        while high < stop[j] - 1 and best - (worth[high] - price * points[high]) <= far:
-            high += 1
-        last = points[high]
-        if best - (worth[high] - price * last) <= far:  # counts beyond the peak may be as good but for their price
+        vertex_low = vertex_high = vertex[j]
+        best = worth[vertex_low] - price * points[vertex_low]
+        while vertex_low > start[j] and best - (worth[vertex_low] - price * points[vertex_low]) <= limit:
+            vertex_low -= 1
+        while vertex_high < stop[j] - 1 and best - (worth[vertex_high] - price * points[vertex_high]) <= limit:
+            vertex_high += 1
+        last = points[vertex_high]
+        if (
+            best - (worth[vertex_high] - price * last) <= limit
+        ):  # counts beyond the peak may be as good but for their price
             last = width - 1
-        for n in range(points[low], last + 1):
-            lost = best - (value[j, n] - price * n)
-            if lost <= allowance:
-                count[top] = n
-                loss[top] = max(lost, 0.0)
-                top += 1
-    offset[n_jobs] = top
-    return Undecided(count[:top], loss[:top], offset)
+        for n in range(points[vertex_low], last + 1):
+            loss_here = best - (value[j, n] - price * n)
+            if loss_here <= allowance:
+                count[n_counts] = n
+                loss[n_counts] = max(loss_here, 0.0)
+                n_counts += 1
+    offset[n_jobs] = n_counts
+    return Undecided(count[:n_counts], loss[:n_counts], offset)
 
 
 @compiled
-def _within(undecided: Undecided, allowance: float) -> Undecided:
+def _within(search_space: Undecided, allowance: float) -> Undecided:
     """Return the undecided counts that lose at most ``allowance``."""
-    count, loss, offset = undecided
+    count, loss, offset = search_space
     n_jobs = offset.shape[0] - 1
-    kept_count = np.empty_like(count)
-    kept_loss = np.empty_like(loss)
-    kept_offset = np.empty_like(offset)
-    top = 0
+    count_within = np.empty_like(count)
+    loss_within = np.empty_like(loss)
+    offset_within = np.empty_like(offset)
+    n_counts = 0
     for j in range(n_jobs):
-        kept_offset[j] = top
+        offset_within[j] = n_counts
         for k in range(offset[j], offset[j + 1]):
             if loss[k] <= allowance:
-                kept_count[top] = count[k]
-                kept_loss[top] = loss[k]
-                top += 1
-    kept_offset[n_jobs] = top
-    return Undecided(kept_count[:top], kept_loss[:top], kept_offset)
+                count_within[n_counts] = count[k]
+                loss_within[n_counts] = loss[k]
+                n_counts += 1
+    offset_within[n_jobs] = n_counts
+    return Undecided(count_within[:n_counts], loss_within[:n_counts], offset_within)
 
 
 @compiled
-def _completion(undecided: Undecided, relaxed: Relaxed, step: int, allowance: float) -> NDArray[np.float64]:
+def _completion(search_space: Undecided, relaxation: Relaxed, step: int, allowance: float) -> NDArray[np.float64]:
     """Lower bounds on what it costs all jobs but the broken one to hold d nodes more or fewer than ``base``.
 
     More with ``step`` 1, fewer with -1. Element d is the bound for d nodes; the first one that reaches ``allowance``
     and all after it are left out. Going up, a node may also stay unused, for its price.
     """
-    count, loss, offset = undecided
-    base = relaxed.base
+    count, loss, offset = search_space
+    base = relaxation.base
     n_jobs = offset.shape[0] - 1
     slope = np.empty(count.shape[0] + 1, np.float64)
     length = np.empty(count.shape[0] + 1, np.int64)
     hull = np.empty(count.shape[0], np.int64)
     n_segments = 0
     for j in range(n_jobs):
-        if j == relaxed.broken:
+        if j == relaxation.broken:
             continue
         k = offset[j]
         while count[k] != base[j]:
@@ -167,28 +169,28 @@ def _completion(undecided: Undecided, relaxed: Relaxed, step: int, allowance: fl
             length[n_segments] = nodes
             n_segments += 1
     if step == 1:
-        slope[n_segments] = relaxed.price
-        length[n_segments] = relaxed.capacity
+        slope[n_segments] = relaxation.price
+        length[n_segments] = relaxation.capacity
         n_segments += 1
     order = _ascending(slope[:n_segments])
     room = 64
     bound = np.zeros(room, np.float64)
-    filled = 1
-    before = 0.0
+    n_bounds = 1
+    loss_before = 0.0
     for segment in order:
         for d in range(1, length[segment] + 1):
-            spent = before + slope[segment] * d
-            if spent * (1.0 - _ROUNDING) >= allowance:
-                return bound[:filled]
-            if filled == room:
+            loss_here = loss_before + slope[segment] * d
+            if loss_here * (1.0 - _ROUNDING) >= allowance:
+                return bound[:n_bounds]
+            if n_bounds == room:
                 room *= 2
                 wider = np.empty(room, np.float64)
-                wider[:filled] = bound
+                wider[:n_bounds] = bound
                 bound = wider
-            bound[filled] = spent * (1.0 - _ROUNDING)
-            filled += 1
-        before += slope[segment] * length[segment]
-    return bound[:filled]
+            bound[n_bounds] = loss_here * (1.0 - _ROUNDING)
+            n_bounds += 1
+        loss_before += slope[segment] * length[segment]
+    return bound[:n_bounds]
 
 
 @compiled
@@ -210,91 +212,93 @@ def _ascending(key: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64
 def _order(offset: NDArray[np.int64], first: int) -> NDArray[np.int64]:
     """Job ``first``, then those with fewest choices; first come first served among equals."""
     order = _ascending(offset[1:] - offset[:-1])
-    at = 0
-    while order[at] != first:
-        at += 1
-    while at > 0:
-        order[at] = order[at - 1]
-        at -= 1
+    position = 0
+    while order[position] != first:
+        position += 1
+    while position > 0:
+        order[position] = order[position - 1]
+        position -= 1
     order[0] = first
     return order
 
 
 @compiled
-def _least_loss(undecided: Undecided, relaxed: Relaxed, allowance: float, answer: NDArray[np.int64]) -> float:
+def _least_loss(search_space: Undecided, relaxation: Relaxed, allowance: float, answer: NDArray[np.int64]) -> float:
     """Least total loss over these counts, unused nodes at ``price`` each, if below ``allowance``.
 
     Writes the counts to ``answer (J,)`` and returns the loss; returns ``inf`` and leaves ``answer`` alone when nothing
     is below the allowance. The states are sums of the counts of the jobs so far; every job has its ``base`` count,
     which loses nothing, among its choices.
     """
-    count, loss, offset = undecided
-    base, broken, capacity, price = relaxed
+    count, loss, offset = search_space
+    base, cut_job, capacity, price = relaxation
     n_jobs = offset.shape[0] - 1
-    up = _completion(undecided, relaxed, 1, allowance)
-    down = _completion(undecided, relaxed, -1, allowance)
-    order = _order(offset, broken)
-    rest = 0  # nodes of the jobs to come at their base counts
+    loss_above = _completion(search_space, relaxation, 1, allowance)
+    loss_below = _completion(search_space, relaxation, -1, allowance)
+    order = _order(offset, cut_job)
+    rest_nodes = 0  # nodes of the jobs to come at their base counts
     fewest_rest = 0
     for j in range(n_jobs):
-        rest += base[j]
+        rest_nodes += base[j]
         fewest_rest += count[offset[j]]
     first = 0  # states are first .. first + lost.size - 1 nodes
-    lost = np.zeros(1, np.float64)
+    state_loss = np.zeros(1, np.float64)
     # choices of all stages one after the other: that of state s of stage i is at start[i] + s - first_of[i]
     choice = np.empty(1024, np.int32)
     start = np.empty(n_jobs, np.int64)
     first_of = np.empty(n_jobs, np.int64)
-    filled = 0
+    n_choices = 0
     for i in range(n_jobs):
         j = order[i]
-        a = offset[j]
-        b = offset[j + 1]
-        rest -= base[j]
-        fewest_rest -= count[a]
-        if b - a == 1:  # its base, for nothing: all sums are larger by as much
-            first += count[a]
+        first_choice = offset[j]
+        end = offset[j + 1]
+        rest_nodes -= base[j]
+        fewest_rest -= count[first_choice]
+        if end - first_choice == 1:  # its base, for nothing: all sums are larger by as much
+            first += count[first_choice]
             continue
-        new_first = max(first + count[a], capacity - rest - (up.shape[0] - 1))
-        new_last = min(first + lost.shape[0] - 1 + count[b - 1], capacity - rest + down.shape[0] - 1)
+        new_first = max(first + count[first_choice], capacity - rest_nodes - (loss_above.shape[0] - 1))
+        new_last = min(
+            first + state_loss.shape[0] - 1 + count[end - 1], capacity - rest_nodes + loss_below.shape[0] - 1
+        )
         new_last = min(new_last, capacity - fewest_rest)
         if new_last < new_first:
             return np.inf
         size = new_last - new_first + 1
-        if filled + size > choice.shape[0]:
-            wider = np.empty(2 * (filled + size), np.int32)
-            wider[:filled] = choice[:filled]
+        if n_choices + size > choice.shape[0]:
+            wider = np.empty(2 * (n_choices + size), np.int32)
+            wider[:n_choices] = choice[:n_choices]
             choice = wider
-        new_lost = np.full(size, np.inf)
-        for k in range(a, b):
+        new_loss = np.full(size, np.inf)
+        for k in range(first_choice, end):
             shift = first + count[k] - new_first
-            own = loss[k]
-            for s in range(max(0, -shift), min(lost.shape[0], size - shift)):
-                total = lost[s] + own
-                if total < new_lost[s + shift]:
-                    new_lost[s + shift] = total
-                    choice[filled + s + shift] = k - a
+            own_loss = loss[k]
+            for s in range(max(0, -shift), min(state_loss.shape[0], size - shift)):
+                total = state_loss[s] + own_loss
+                if total < new_loss[s + shift]:
+                    new_loss[s + shift] = total
+                    choice[n_choices + s + shift] = k - first_choice
         low = size
         high = 0
         for s in range(size):
-            needed = capacity - rest - new_first - s
-            completed = new_lost[s] + (up[needed] if needed >= 0 else down[-needed])
-            if completed < allowance:
+            shortage = capacity - rest_nodes - new_first - s
+            bound = new_loss[s] + (loss_above[shortage] if shortage >= 0 else loss_below[-shortage])
+            if bound < allowance:
                 low = min(low, s)
                 high = s + 1
             else:
-                new_lost[s] = np.inf
+                new_loss[s] = np.inf
         if low >= high:
             return np.inf
-        start[i] = filled
+        start[i] = n_choices
         first_of[i] = new_first
-        filled += high
+        n_choices += high
         first = new_first + low
-        lost = new_lost[low:high]
+        state_loss = new_loss[low:high]
     best = np.inf
     nodes = -1
-    for s in range(lost.shape[0]):
-        total = lost[s] + price * (capacity - first - s)
+    for s in range(state_loss.shape[0]):
+        total = state_loss[s] + price * (capacity - first - s)
         if total < best:
             best = total
             nodes = first + s
@@ -313,21 +317,21 @@ def _least_loss(undecided: Undecided, relaxed: Relaxed, allowance: float, answer
 
 
 @compiled
-def better_answer(undecided: Undecided, relaxed: Relaxed, allowance: float, answer: NDArray[np.int64]) -> bool:
+def better_answer(search_space: Undecided, relaxation: Relaxed, allowance: float, answer: NDArray[np.int64]) -> bool:
     """Find the counts that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
 
-    ``undecided`` is ``undecided_counts(..., allowance)`` or more. Returns whether there was an answer.
+    ``search_space`` is ``counts_worth_searching(..., allowance)`` or more. Returns whether there was an answer.
     """
-    is_small = undecided.counts.shape[0] <= SMALL
-    least = _least_loss(undecided, relaxed, allowance, answer) if is_small else 0.0
-    if least == np.inf:
+    is_small = search_space.counts.shape[0] <= SMALL
+    least_loss = _least_loss(search_space, relaxation, allowance, answer) if is_small else 0.0
+    if least_loss == np.inf:
         return False
     # of several answers that lose least, the one that the first trial in reach of them finds
     trial = FIRST_TRIAL * allowance
     while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
-        if trial >= least * (1.0 - _ROUNDING) and (
-            _least_loss(_within(undecided, trial), relaxed, trial, answer) < np.inf
+        if trial >= least_loss * (1.0 - _ROUNDING) and (
+            _least_loss(_within(search_space, trial), relaxation, trial, answer) < np.inf
         ):
             return True
         trial *= GROWTH
-    return is_small or _least_loss(undecided, relaxed, allowance, answer) < np.inf
+    return is_small or _least_loss(search_space, relaxation, allowance, answer) < np.inf

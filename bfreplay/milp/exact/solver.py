@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.milp.exact.relaxation import Hulls, best_exchange, concave_hulls, critical_price
-from bfreplay.milp.exact.search import Relaxed, better_answer, undecided_counts
+from bfreplay.milp.exact.search import Relaxed, better_answer, counts_worth_searching
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Solution, SolverStatus
 
@@ -73,31 +73,31 @@ def optimum_on(hulls: Hulls, value: NDArray[np.float64], capacity: int, toleranc
     if n_jobs == 0:
         return counts, 0.0, 0.0, 0
     points, start, stop = hulls.points, hulls.start, hulls.stop
-    least = 0
-    most = 0
+    least_nodes = 0
+    most_nodes = 0
     for j in range(n_jobs):
         if start[j] == stop[j]:
             return counts, -np.inf, -np.inf, -1
-        least += points[start[j]]
-        most += points[stop[j] - 1]
-    if least > capacity:
+        least_nodes += points[start[j]]
+        most_nodes += points[stop[j] - 1]
+    if least_nodes > capacity:
         return counts, -np.inf, -np.inf, -1
-    if most <= capacity:
+    if most_nodes <= capacity:
         for j in range(n_jobs):
             counts[j] = points[stop[j] - 1]
         objective = _objective(value, counts)
         return counts, objective, objective, 0
 
-    price, broken, vertex = critical_price(hulls, capacity)
+    price, cut_job, vertex = critical_price(hulls, capacity)
     relaxation = price * capacity
     magnitude = abs(relaxation)
     base = np.empty(n_jobs, np.int64)
-    free = capacity
+    n_free = capacity
     for j in range(n_jobs):
         n = points[vertex[j]]
         base[j] = n
         counts[j] = n
-        free -= n
+        n_free -= n
         best_at_price = value[j, n] - price * n
         relaxation += best_at_price
         magnitude += abs(best_at_price)
@@ -105,34 +105,34 @@ def optimum_on(hulls: Hulls, value: NDArray[np.float64], capacity: int, toleranc
         return counts, np.nan, np.inf, OVERFLOW
     slack = tolerance * (n_jobs + 2) * magnitude
     # the broken job takes the part of its next segment that fits, if a count there is worth it
-    for n in range(counts[broken] + 1, counts[broken] + free + 1):
-        if value[broken, n] > value[broken, counts[broken]]:
-            free -= n - counts[broken]
-            counts[broken] = n
+    for n in range(counts[cut_job] + 1, counts[cut_job] + n_free + 1):
+        if value[cut_job, n] > value[cut_job, counts[cut_job]]:
+            n_free -= n - counts[cut_job]
+            counts[cut_job] = n
     objective = _objective(value, counts)
     if relaxation - objective <= slack:
         return counts, objective, max(relaxation, objective), 1
 
-    gain, n, other, other_count = best_exchange(value, capacity, broken, counts)
-    if gain > 0.0:
-        counts[broken] = n
-        if other >= 0:
-            counts[other] = other_count
+    gain_of_exchange, n, other_job, other_count = best_exchange(value, capacity, cut_job, counts)
+    if gain_of_exchange > 0.0:
+        counts[cut_job] = n
+        if other_job >= 0:
+            counts[other_job] = other_count
         objective = _objective(value, counts)
         if relaxation - objective <= slack:
             return counts, objective, max(relaxation, objective), 2
 
     allowance = relaxation - objective - slack
-    undecided = undecided_counts(hulls, vertex, value, capacity, price, allowance + slack)
-    if better_answer(undecided, Relaxed(base, broken, capacity, price), allowance, counts):
+    search_space = counts_worth_searching(hulls, vertex, value, capacity, price, allowance + slack)
+    if better_answer(search_space, Relaxed(base, cut_job, capacity, price), allowance, counts):
         objective = _objective(value, counts)
     return counts, objective, objective + slack, 3
 
 
 def too_large(solver: str, build_s: float, solve_s: float = 0.0) -> Solution:
     """Return the answer to numbers too large to prove anything with."""
-    why = "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead"
-    return Solution.without_answer(solver, SolverStatus.ERROR, why, build_s, solve_s)
+    reason = "what the jobs are worth is no number, or too large for one: check rates, weights and the look-ahead"
+    return Solution.without_answer(solver, SolverStatus.ERROR, reason, build_s, solve_s)
 
 
 class ExactSolver:
@@ -164,12 +164,12 @@ class ExactSolver:
 
         ``SolverStatus.ERROR`` when the problem's numbers, or sums of them, are not finite.
         """
-        started = perf_counter()
+        start_s = perf_counter()
         if self.published_limit:
-            problem = problem.held_to_published_limit()
+            problem = problem.within_published_limit()
         value = problem.value
         return self.answer_by(
-            optimal_counts, value, problem.capacity, PROOF_TOLERANCE, build_s=perf_counter() - started
+            optimal_counts, value, problem.capacity, PROOF_TOLERANCE, build_s=perf_counter() - start_s
         )
 
     def answer_by(self, find: Callable[..., Optimum], *arguments: Any, build_s: float = 0.0) -> Solution:
@@ -184,7 +184,7 @@ class ExactSolver:
         build_s
             Seconds that it took to make them.
         """
-        started = perf_counter()
+        start_s = perf_counter()
         try:
             counts, objective, bound, stage = find(*arguments)
         except SystemError as error:  # how numba reports a signal's exception that arrives while compiled code runs
@@ -194,13 +194,13 @@ class ExactSolver:
             if origin is None:
                 raise
             raise origin from None
-        solve_s = perf_counter() - started
+        solve_s = perf_counter() - start_s
         if stage == OVERFLOW or (stage >= 0 and not (math.isfinite(objective) and math.isfinite(bound))):
             return too_large(self.name, build_s, solve_s)
         if stage < 0:
-            why = "no counts satisfy the bounds and the change limit"
-            none = Solution.without_answer(self.name, SolverStatus.INFEASIBLE, why, build_s, solve_s)
-            return replace(none, bound=-math.inf)
+            reason = "no counts satisfy the bounds and the change limit"
+            no_answer = Solution.without_answer(self.name, SolverStatus.INFEASIBLE, reason, build_s, solve_s)
+            return replace(no_answer, bound=-math.inf)
         return Solution.proven(counts, objective, bound, self.name, build_s, solve_s)
 
     def describe(self) -> dict[str, object]:

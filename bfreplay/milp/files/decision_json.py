@@ -1,9 +1,11 @@
-"""One decision as JSON: everything that is needed to pose it again, anywhere."""
+"""Decisions as JSON, with everything that is needed to pose them again; folders of those that a solver failed at."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 
 from bfreplay.documents import parse_json
 from bfreplay.errors import InputError
+from bfreplay.milp.files.models import file_stem, write_mps
+from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.outputs import write_whole
 
@@ -29,11 +33,11 @@ def decision_text(problem: AllocationProblem, about: Mapping[str, object] | None
     gain = zip(problem.gain, problem.max_nodes.tolist(), strict=True)
     texts = {
         "schema": json.dumps(SCHEMA),
-        "about": _lines("{}", [f"{json.dumps(key)}: {json.dumps(each)}" for key, each in (about or {}).items()]),
+        "about": _lines("{}", [f"{json.dumps(label)}: {json.dumps(value)}" for label, value in (about or {}).items()]),
         "capacity": json.dumps(int(problem.capacity)),
         "change_limit": json.dumps(None if problem.change_limit is None else int(problem.change_limit)),
         **{name: json.dumps(getattr(problem, name).tolist()) for name in _ARRAYS},
-        "gain": _lines("[]", [json.dumps(row[: most + 1].tolist()) for row, most in gain]),
+        "gain": _lines("[]", [json.dumps(gains[: max_nodes + 1].tolist()) for gains, max_nodes in gain]),
     }
     return "{\n" + ",\n".join(f' "{name}": {text}' for name, text in texts.items()) + "\n}\n"
 
@@ -60,10 +64,10 @@ def read_decision(path: Path) -> AllocationProblem:
     """
     document = _document(path)
     try:
-        rows = [np.asarray(row, dtype=np.float64) for row in document["gain"]]
-        gain = np.zeros((len(rows), max((len(row) for row in rows), default=1)))
-        for j, row in enumerate(rows):
-            gain[j, : len(row)] = row
+        rows = [np.asarray(gains, dtype=np.float64) for gains in document["gain"]]
+        gain = np.zeros((len(rows), max((len(gains) for gains in rows), default=1)))
+        for job_index, gains in enumerate(rows):
+            gain[job_index, : len(gains)] = gains
         problem = AllocationProblem(
             current=_whole_numbers("current", document["current"]),
             min_nodes=_whole_numbers("min_nodes", document["min_nodes"]),
@@ -74,22 +78,24 @@ def read_decision(path: Path) -> AllocationProblem:
             capacity=_capacity(document["capacity"]),
             change_limit=document["change_limit"],
         )
-        too_short = [j for j, row in enumerate(rows) if len(row) != problem.max_nodes[j] + 1]
+        too_short = [
+            job_index for job_index, gains in enumerate(rows) if len(gains) != problem.max_nodes[job_index] + 1
+        ]
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        said = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+        problem_text = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
         raise InputError(
-            f"the decision cannot be read: {said}",
+            f"the decision cannot be read: {problem_text}",
             file=path,
             expected="the fields and shapes that 'bfreplay export-decision' writes",
         ) from error
     if too_short:
-        j = too_short[0]
+        job_index = too_short[0]
         raise InputError(
-            f"gain of job {j} has the wrong length",
+            f"gain of job {job_index} has the wrong length",
             file=path,
             column="gain",
-            value=len(rows[j]),
-            expected=f"{int(problem.max_nodes[j]) + 1}: one number for 0 to max_nodes",
+            value=len(rows[job_index]),
+            expected=f"{int(problem.max_nodes[job_index]) + 1}: one number for 0 to max_nodes",
         )
     try:
         problem.validate()
@@ -106,12 +112,12 @@ def _document(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"is no JSON: {error}", file=path, expected="a file of 'bfreplay export-decision'") from error
     if not (isinstance(document, dict) and document.get("schema") == SCHEMA):
-        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        schema = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise InputError(
             "is no decision",
             file=path,
             column="schema",
-            value=found,
+            value=schema,
             expected=SCHEMA,
             fix="write one with 'bfreplay export-decision'",
         )
@@ -129,3 +135,52 @@ def _whole_numbers(name: str, values: Any) -> NDArray[np.int64]:
     if array.tolist() != values:  # numpy cuts fractions off
         raise ValueError(f"{name} is no list of whole numbers")
     return array
+
+
+class FailureFolder:
+    """Folder that gets two files for each failure: ``choices-on-cbc-00000.mps`` and ``.json`` beside it.
+
+    The folder is made with the first failure. Files that are there stay; several processes may share it.
+
+    Parameters
+    ----------
+    folder
+        Where they go.
+    most
+        Failures to keep of each solver and kind (process status, solver status, quality), for models of megabytes add
+        up; ``None`` for all.
+    """
+
+    def __init__(self, folder: Path, most: int | None = None) -> None:
+        self._folder = folder
+        self._most = most
+        self._next: dict[str, int] = {}
+        self._kept: Counter[tuple[str, ...]] = Counter()
+
+    def keep(
+        self, solver: str, problem: AllocationProblem, model: LinearModel | None, about: Mapping[str, object]
+    ) -> None:
+        """Write the model (if there is one) and its decision; ``about`` describes the failure."""
+        kind = (solver, *(str(about.get(name)) for name in ("process_status", "solver_status", "quality")))
+        if self._most is not None and self._kept[kind] >= self._most:
+            return
+        self._kept[kind] += 1
+        self._folder.mkdir(parents=True, exist_ok=True)
+        decision = self._claim_file(file_stem(solver))
+        try:
+            if model is not None:
+                write_mps(model, decision.with_suffix(".mps"))
+            write_decision(problem, decision, {"solver": solver, **about})
+        except BaseException:
+            decision.unlink()
+            raise
+
+    def _claim_file(self, stem: str) -> Path:
+        """Return the first free file name, made as an empty file at once: other processes may write here too."""
+        while True:
+            number = self._next.get(stem, 0)
+            self._next[stem] = number + 1
+            decision = self._folder / f"{stem}-{number:05d}.json"
+            with suppress(FileExistsError):
+                decision.touch(exist_ok=False)
+                return decision

@@ -12,12 +12,12 @@ FORMULATIONS = Registry(
     group="bfreplay.formulations",
     needs=("name", "needs_sos", "needs_continuous", "change_limited", "build", "read"),
     built_in={
-        "published": "bfreplay.milp.formulations.published:Published",
+        "published": "bfreplay.milp.formulations.node_level:Published",
         "node_level": "bfreplay.milp.formulations.node_level:NodeLevel",
-        "counts_sos2": "bfreplay.milp.formulations.counts_sos2:CountsSos2",
-        "counts_segments": "bfreplay.milp.formulations.counts_segments:CountsSegments",
+        "counts_sos2": "bfreplay.milp.formulations.counts:CountsSos2",
+        "counts_segments": "bfreplay.milp.formulations.counts:CountsSegments",
         "choices": "bfreplay.milp.formulations.choices:Choices",
-        "choices_reduced": "bfreplay.milp.formulations.choices_reduced:ChoicesReduced",
+        "choices_reduced": "bfreplay.milp.formulations.choices:ChoicesReduced",
     },
 )
 """One line here (or an entry point elsewhere) makes a formulation known everywhere."""

@@ -18,9 +18,9 @@ def start_counts(problem: AllocationProblem) -> NDArray[np.int64] | None:
     (A job may be left below its minimum by nodes taken back, and held above 0 by a change limit.) The counts are
     feasible: their sum is at most that of ``problem.current``.
     """
-    job = np.arange(problem.n_jobs)
+    job_index = np.arange(problem.n_jobs)
     inside = np.minimum(problem.current, problem.gain.shape[1] - 1)
-    keeps = (inside == problem.current) & (problem.value[job, inside] > -np.inf)
+    keeps = (inside == problem.current) & (problem.value[job_index, inside] > -np.inf)
     if not (keeps | (problem.value[:, 0] > -np.inf)).all():
         return None
     return np.where(keeps, problem.current, 0)
@@ -76,14 +76,16 @@ class WeightedCurves:
         """An SOS2 for each job with more than one breakpoint."""
         ends = np.cumsum([len(point) for point in self.points])
         return tuple(
-            SpecialOrderedSet(2, self.column[end - len(each) : end], each.astype(np.float64))
-            for end, each in zip(ends.tolist(), self.points, strict=True)
-            if len(each) > 1
+            SpecialOrderedSet(2, self.column[stop - len(of_job) : stop], of_job.astype(np.float64))
+            for stop, of_job in zip(ends.tolist(), self.points, strict=True)
+            if len(of_job) > 1
         )
 
     def weights_at(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """``(B,)``: the weights that interpolate at ``counts (J,)``, which lie within each job's breakpoints."""
-        return np.concatenate([_hats(each, n) for each, n in zip(self.points, counts.tolist(), strict=True)])
+        return np.concatenate(
+            [_hats(of_job, count) for of_job, count in zip(self.points, counts.tolist(), strict=True)]
+        )
 
 
 def add_weighted_curves(

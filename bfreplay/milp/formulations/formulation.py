@@ -85,12 +85,12 @@ def read(
         It raised, or what it returned is something else.
     """
     try:
-        found: Any = formulation.read(problem, x)
+        result: Any = formulation.read(problem, x)
     except Exception as error:  # as in ``build_model``
         raise _failure(formulation, "read", one_line(error)) from error
-    if not (isinstance(found, tuple) and len(found) == 2):
-        raise _failure(formulation, "read", f"it returned {_kind(found)}, not (counts, node map or None)")
-    counts, nodes = found
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise _failure(formulation, "read", f"it returned {_kind(result)}, not (counts, node map or None)")
+    counts, nodes = result
     if not (isinstance(counts, np.ndarray) and np.issubdtype(counts.dtype, np.integer)):
         raise _failure(formulation, "read", f"its counts are {_kind(counts)}, not an array of whole numbers (int64)")
     if counts.shape != (problem.n_jobs,):
@@ -102,35 +102,35 @@ def read(
 
 def _node_map(formulation: Formulation, problem: AllocationProblem, nodes: Any) -> NodeMap:
     try:
-        mapped = tuple(tuple(int(node) for node in mine) for mine in nodes)
-        same = all(
-            node == whole
-            for mine, wholes in zip(nodes, mapped, strict=True)
-            for node, whole in zip(mine, wholes, strict=True)
+        node_map = tuple(tuple(int(node) for node in of_job) for of_job in nodes)
+        is_whole = all(
+            node == as_int
+            for of_job, as_ints in zip(nodes, node_map, strict=True)
+            for node, as_int in zip(of_job, as_ints, strict=True)
         )
     except Exception as error:  # no sequence of sequences of numbers
         raise _failure(formulation, "read", f"its node map is {_kind(nodes)}, not a tuple of tuples") from error
-    if len(mapped) != problem.n_jobs:
-        raise _failure(formulation, "read", f"its node map is for {len(mapped)} jobs, expected {problem.n_jobs}")
-    if not same or any(not 0 <= node < problem.capacity for mine in mapped for node in mine):
+    if len(node_map) != problem.n_jobs:
+        raise _failure(formulation, "read", f"its node map is for {len(node_map)} jobs, expected {problem.n_jobs}")
+    if not is_whole or any(not 0 <= node < problem.capacity for of_job in node_map for node in of_job):
         raise _failure(formulation, "read", f"its node map holds something else than nodes 0 to {problem.capacity - 1}")
-    return mapped
+    return node_map
 
 
-def _failure(formulation: Formulation, method: str, what: str) -> FormulationError:
-    return FormulationError(f"formulation {formulation.name!r} failed in {method}(): {what}")
+def _failure(formulation: Formulation, method: str, reason: str) -> FormulationError:
+    return FormulationError(f"formulation {formulation.name!r} failed in {method}(): {reason}")
 
 
-def _kind(thing: Any) -> str:
+def _kind(value: Any) -> str:
     """``"a list"``, ``"an array of float64"``, ``"a tuple of 3"``: for messages."""
-    if isinstance(thing, np.ndarray):
-        return f"an array of {thing.dtype}"
-    if isinstance(thing, tuple):
-        return f"a tuple of {len(thing)}"
-    return "None" if thing is None else f"a {type(thing).__name__}"
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
-def held_nodes(problem: AllocationProblem) -> NDArray[np.bool_]:
+def node_holdings(problem: AllocationProblem) -> NDArray[np.bool_]:
     """``(J, N)``: which abstract nodes each job holds now.
 
     Nodes are interchangeable, so the ones held are numbered consecutively in job order and free ones come last.
@@ -142,28 +142,28 @@ def held_nodes(problem: AllocationProblem) -> NDArray[np.bool_]:
 
 def pairs(problem: AllocationProblem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Job and node of every ``x[j, n]``, ordered by job: two ``(J N,)`` arrays."""
-    job, node = np.divmod(np.arange(problem.n_jobs * problem.capacity), problem.capacity)
-    return job, node
+    job_index, node_index = np.divmod(np.arange(problem.n_jobs * problem.capacity), problem.capacity)
+    return job_index, node_index
 
 
 def read_node_map(problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap]:
     """Return counts and node map from column values of which the first J N are ``x[j, n]``, ordered by job."""
     size = problem.n_jobs * problem.capacity
     gets = np.rint(x[:size]).reshape(problem.n_jobs, problem.capacity) >= 1
-    nodes = tuple(tuple(np.flatnonzero(row).tolist()) for row in gets)
+    nodes = tuple(tuple(np.flatnonzero(row_of_job).tolist()) for row_of_job in gets)
     return gets.sum(axis=1, dtype=np.int64), nodes
 
 
 def map_violation(problem: AllocationProblem, nodes: NodeMap) -> str:
     """Say what is wrong with a node map: a node given twice, or a job that both gains and loses; else nothing."""
-    taken = np.zeros(problem.capacity, dtype=np.int64)
-    held = held_nodes(problem)
-    for j, mine in enumerate(nodes):
-        gets = np.zeros(problem.capacity, dtype=np.bool_)
-        gets[list(mine)] = True
-        taken += gets
-        if (gets & ~held[j]).any() and (held[j] & ~gets).any():
-            return f"job {j} migrates: it gives nodes up and gets others"
-    if (taken > 1).any():
-        return f"node {int(np.argmax(taken > 1))} is given to {int(taken.max())} jobs"
+    n_takers = np.zeros(problem.capacity, dtype=np.int64)
+    holdings = node_holdings(problem)
+    for job_index, of_job in enumerate(nodes):
+        is_given = np.zeros(problem.capacity, dtype=np.bool_)
+        is_given[list(of_job)] = True
+        n_takers += is_given
+        if (is_given & ~holdings[job_index]).any() and (holdings[job_index] & ~is_given).any():
+            return f"job {job_index} migrates: it gives nodes up and gets others"
+    if (n_takers > 1).any():
+        return f"node {int(np.argmax(n_takers > 1))} is given to {int(n_takers.max())} jobs"
     return ""

@@ -1,4 +1,4 @@
-"""The node-level model, corrected and aggregated."""
+"""Formulations over single nodes: as the BFTrainer authors published it, defect included; and corrected."""
 
 from __future__ import annotations
 
@@ -6,9 +6,115 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.formulations.curves import add_weighted_curves, kinks, start_counts
-from bfreplay.milp.formulations.formulation import NodeMap, held_nodes, pairs, read_node_map
+from bfreplay.milp.formulations.formulation import NodeMap, node_holdings, pairs, read_node_map
 from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
+
+
+class Published:
+    """The published program's own structure, so that its size and its hardness are the published ones.
+
+    With N = capacity, M = N + 1, c[j, n] = 1 where job j holds node n now and C_j their number. There is no count
+    variable: S_j stands for ``sum_n x[j, n]``, written out over the nodes in every row.
+
+    Variables: ``x[j, n]`` binary, job j gets node n; ``change[j, n]`` binary, it gains or loses that node;
+    ``low[j]``, ``high[j]``, ``migr[j]``, ``up[j]``, ``down[j]`` binary; ``weight[j, b]`` in [0, 1] for the
+    breakpoints b of job j's curve (its kinks on 0..max_nodes), an SOS2.
+
+    Maximise ``sum gain_j(b) weight[j, b] - scale_up_loss_j up[j] - scale_down_loss_j down[j]`` subject to
+
+    - ``node[n]``: ``sum_j x[j, n] <= 1``
+    - ``min[j]``, ``low[j]``: ``S_j >= min_nodes_j - M low_j`` and ``S_j <= M (1 - low_j)``
+    - ``max[j]``, ``high[j]``: ``S_j - M high_j <= max_nodes_j`` and ``S_j <= M (1 - high_j)``
+    - ``change_1[j, n]`` to ``change_4[j, n]``: ``change <= x + c``, ``change >= x - c``, ``change >= c - x``,
+      ``change <= 2 - x - c``
+    - ``migr_1[j]``, ``migr_2[j]``: ``S_j - C_j >= sum_n change[j, n] - M migr_j`` and
+      ``S_j - C_j <= -sum_n change[j, n] + M (1 - migr_j)``
+    - ``convex[j]``, ``curve[j]``: ``sum_b weight[j, b] = 1`` and ``sum_b b weight[j, b] = S_j``
+    - ``up_1[j]``, ``up_2[j]``: ``S_j <= C_j + (M - C_j) up_j`` and ``S_j >= (C_j + 1) up_j``
+    - ``down_1[j]``, ``down_2[j]``: ``S_j <= (C_j - 1) + (M - C_j + 1) (1 - down_j)`` and
+      ``S_j >= C_j (1 - down_j)``
+
+    The ``migr`` rows forbid to gain and to lose nodes at once. With this M, where 2 N is needed, they also cap every
+    gain and every loss at floor((N + 1) / 2) nodes: the defect, see ``published_change_limit``.
+    ``problem.change_limit`` goes the same way: there M is 2 change_limit where that is less.
+
+    One fault of the published rows is not reproduced. With ``min_nodes_j > N + 1`` their ``min`` row cannot hold,
+    and the whole decision is infeasible; here its M is max(N + 1, min_nodes_j) and the job stays without nodes.
+
+    Size: J (2 N + 5) + B columns with B <= J (K + 1) breakpoints (about 8 a job for published curves),
+    N + J (4 N + 12) rows, 22 J N + 9 J + 2 B entries, one fewer for each job that holds nothing (and 2 J fewer under
+    a change limit of 0).
+
+    Source: BFTrainer, arXiv:2106.12091, equations 1 to 16; rows as in the published log replayer.
+    """
+
+    name = "published"
+    needs_sos = True
+    needs_continuous = True
+    change_limited = True
+
+    def build(self, problem: AllocationProblem) -> LinearModel:
+        """Build the model; the first J N columns are ``x``, ordered by job. Starts from the nodes held."""
+        jobs, nodes = problem.n_jobs, problem.capacity
+        job_index, pair = np.arange(jobs), pairs(problem)
+        holdings = node_holdings(problem).astype(np.float64)
+        min_nodes, max_nodes, current = (
+            array.astype(np.float64) for array in (problem.min_nodes, problem.max_nodes, problem.current)
+        )
+        big_m = nodes + 1.0
+
+        columns, rows = Columns(), Rows()
+        x = columns.add("x", *pair).reshape(jobs, nodes)
+        change = columns.add("change", *pair).reshape(jobs, nodes)
+        below_min, above_max = columns.add("low", job_index), columns.add("high", job_index)
+        migrates = columns.add("migr", job_index)
+        scales_up = columns.add("up", job_index, objective=-problem.scale_up_loss)
+        scales_down = columns.add("down", job_index, objective=-problem.scale_down_loss)
+
+        rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
+        rows.constrain("min", min_nodes, np.inf, (x, 1.0), (below_min, np.maximum(big_m, min_nodes)))
+        rows.constrain("low", -np.inf, big_m, (x, 1.0), (below_min, big_m))
+        rows.constrain("max", -np.inf, max_nodes, (x, 1.0), (above_max, -big_m))
+        rows.constrain("high", -np.inf, big_m, (x, 1.0), (above_max, big_m))
+
+        flat = holdings.ravel()
+        for label, sign, lower, upper in (
+            ("change_1", -1.0, -np.inf, flat),
+            ("change_2", -1.0, -flat, np.inf),
+            ("change_3", 1.0, flat, np.inf),
+            ("change_4", 1.0, -np.inf, 2.0 - flat),
+        ):
+            first = rows.add(label, jobs * nodes, lower, upper, *pair)
+            rows.put(first + x, change, 1.0)  # x is numbered from 0, as these rows are
+            rows.put(first + x, x, sign)
+
+        change_cap = big_m if problem.change_limit is None else min(big_m, 2.0 * problem.change_limit)
+        rows.constrain("migr_1", current, np.inf, (x, 1.0), (migrates, change_cap), (change, -1.0))
+        rows.constrain("migr_2", -np.inf, current + change_cap, (x, 1.0), (migrates, change_cap), (change, 1.0))
+
+        points = [kinks(problem.gain[j, : int(problem.max_nodes[j]) + 1]) for j in job_index]
+        curves = add_weighted_curves(columns, rows, problem.gain, points)
+        rows.put((curves.curve_row + job_index)[:, None], x, -1.0)
+        rows.constrain("up_1", -np.inf, current, (x, 1.0), (scales_up, current - big_m))
+        rows.constrain("up_2", 0.0, np.inf, (x, 1.0), (scales_up, -(current + 1.0)))
+        rows.constrain("down_1", -np.inf, big_m, (x, 1.0), (scales_down, big_m - current + 1.0))
+        rows.constrain("down_2", current, np.inf, (x, 1.0), (scales_down, current))
+
+        start, counts = None, start_counts(problem.within_published_limit())
+        if counts is not None:
+            start = np.zeros(len(columns.names))
+            keeps = holdings * (counts > 0)[:, None]
+            start[x] = keeps
+            start[change] = holdings - keeps
+            start[below_min] = counts == 0
+            start[migrates] = start[scales_down] = counts < problem.current
+            start[curves.column] = curves.weights_at(counts)
+        return rows.model_of(columns, sets=curves.sets, start=start)
+
+    def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
+        """Return counts and node map."""
+        return read_node_map(problem, x)
 
 
 class NodeLevel:
@@ -50,39 +156,39 @@ class NodeLevel:
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J N columns are ``x``, ordered by job. Starts from the nodes held."""
         jobs, nodes = problem.n_jobs, problem.capacity
-        job = np.arange(jobs)
-        held = held_nodes(problem)
-        big = 2.0 * (nodes if problem.change_limit is None else min(nodes, problem.change_limit))
+        job_index = np.arange(jobs)
+        holdings = node_holdings(problem)
+        big_m = 2.0 * (nodes if problem.change_limit is None else min(nodes, problem.change_limit))
         min_nodes, max_nodes, current = (
-            each.astype(np.float64) for each in (problem.min_nodes, problem.max_nodes, problem.current)
+            array.astype(np.float64) for array in (problem.min_nodes, problem.max_nodes, problem.current)
         )
 
         columns, rows = Columns(), Rows()
         x = columns.add("x", *pairs(problem)).reshape(jobs, nodes)
-        count = columns.add("count", job, upper=np.minimum(max_nodes, nodes), integer=False)
-        running = columns.add("running", job)
-        gained = columns.add("gained", job, objective=-problem.scale_up_loss)
-        lost = columns.add("lost", job, objective=-problem.scale_down_loss)
+        count = columns.add("count", job_index, upper=np.minimum(max_nodes, nodes), integer=False)
+        running = columns.add("running", job_index)
+        scales_up = columns.add("gained", job_index, objective=-problem.scale_up_loss)
+        scales_down = columns.add("lost", job_index, objective=-problem.scale_down_loss)
 
         rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
-        rows.relate("count", 0.0, 0.0, (x, 1.0), (count, -1.0))
-        rows.relate("least", 0.0, np.inf, (count, 1.0), (running, -min_nodes))
-        rows.relate("most", -np.inf, 0.0, (count, 1.0), (running, -max_nodes))
-        points = [kinks(problem.gain[j, : min(int(problem.max_nodes[j]), nodes) + 1]) for j in job]
+        rows.constrain("count", 0.0, 0.0, (x, 1.0), (count, -1.0))
+        rows.constrain("least", 0.0, np.inf, (count, 1.0), (running, -min_nodes))
+        rows.constrain("most", -np.inf, 0.0, (count, 1.0), (running, -max_nodes))
+        points = [kinks(problem.gain[j, : min(int(problem.max_nodes[j]), nodes) + 1]) for j in job_index]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
-        rows.put(curves.curve_row + job, count, -1.0)
-        rows.relate("gain", -np.inf, 0.0, (x, np.where(held, 0.0, 2.0)), (gained, -big))
+        rows.put(curves.curve_row + job_index, count, -1.0)
+        rows.constrain("gain", -np.inf, 0.0, (x, np.where(holdings, 0.0, 2.0)), (scales_up, -big_m))
         # 2 (current - held and kept) <= M lost
-        rows.relate("loss", -np.inf, -2.0 * current, (x, np.where(held, -2.0, 0.0)), (lost, -big))
-        rows.relate("either", -np.inf, 1.0, (gained, 1.0), (lost, 1.0))
+        rows.constrain("loss", -np.inf, -2.0 * current, (x, np.where(holdings, -2.0, 0.0)), (scales_down, -big_m))
+        rows.constrain("either", -np.inf, 1.0, (scales_up, 1.0), (scales_down, 1.0))
 
         start, counts = None, start_counts(problem)
         if counts is not None:
             start = np.zeros(len(columns.names))
-            start[x] = held & (counts > 0)[:, None]
+            start[x] = holdings & (counts > 0)[:, None]
             start[count] = counts
             start[running] = counts > 0
-            start[lost] = counts < problem.current
+            start[scales_down] = counts < problem.current
             start[curves.column] = curves.weights_at(counts)
         return rows.model_of(columns, sets=curves.sets, start=start)
 

@@ -61,17 +61,17 @@ def best_choices(choices: Choices, price: NDArray[np.float64]) -> tuple[NDArray[
     Among equals the first.
     """
     n_jobs = choices.offset.shape[0] - 1
-    chosen = np.empty(n_jobs, np.int64)
+    best_choice = np.empty(n_jobs, np.int64)
     worth = np.empty(n_jobs, np.float64)
     for j in range(n_jobs):
         best = -np.inf
-        for k in range(choices.offset[j], choices.offset[j + 1]):
-            at_price = choices.value[k] - price[choices.kind[k]] * choices.nodes[k]
+        for choice in range(choices.offset[j], choices.offset[j + 1]):
+            at_price = choices.value[choice] - price[choices.kind[choice]] * choices.nodes[choice]
             if at_price > best:
                 best = at_price
-                chosen[j] = k
+                best_choice[j] = choice
         worth[j] = best
-    return chosen, worth
+    return best_choice, worth
 
 
 @compiled
@@ -93,8 +93,8 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
         inverse[i, i] = 1.0
     cost = np.zeros(size)
     level = np.empty(size)
-    for t in range(n_types):
-        level[t] = capacity[t]
+    for node_type in range(n_types):
+        level[node_type] = capacity[node_type]
     level[n_types] = 1.0
     for j in range(choices.offset.shape[0] - 1):  # the first proposal: nobody gets anything
         cost[n_types] += choices.value[choices.offset[j]]
@@ -102,12 +102,12 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
     direction = np.empty(size)
     for _ in range(_MOST_PIVOTS * size):
         lowest = 0
-        for t in range(n_types):
-            price[t] = 0.0
+        for node_type in range(n_types):
+            price[node_type] = 0.0
             for i in range(size):
-                price[t] += cost[i] * inverse[i, t]
-            if price[t] < price[lowest]:
-                lowest = t
+                price[node_type] += cost[i] * inverse[i, node_type]
+            if price[node_type] < price[lowest]:
+                lowest = node_type
         for i in range(size):
             column[i] = 0.0
         if price[lowest] < 0.0:  # a slack enters
@@ -116,22 +116,22 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
             if best_bound < np.inf and -price[lowest] * capacity[lowest] <= _CLOSE * abs(best_bound):
                 break
         else:
-            chosen, worth = best_choices(choices, price)
+            proposal, worth = best_choices(choices, price)
             bound = 0.0
-            for t in range(n_types):
-                bound += price[t] * capacity[t]
+            for node_type in range(n_types):
+                bound += price[node_type] * capacity[node_type]
             magnitude = bound
             column_cost = 0.0
-            for j in range(chosen.shape[0]):
+            for j in range(proposal.shape[0]):
                 bound += worth[j]
                 magnitude += abs(worth[j])
-                column[choices.kind[chosen[j]]] += choices.nodes[chosen[j]]
-                column_cost += choices.value[chosen[j]]
+                column[choices.kind[proposal[j]]] += choices.nodes[proposal[j]]
+                column_cost += choices.value[proposal[j]]
             column[n_types] = 1.0
             if bound < best_bound:
                 best_bound = bound
-                for t in range(n_types):
-                    best_price[t] = price[t]
+                for node_type in range(n_types):
+                    best_price[node_type] = price[node_type]
             master = 0.0
             for i in range(size):
                 master += cost[i] * level[i]
@@ -141,19 +141,19 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
         ratio = np.inf
         for i in range(size):
             direction[i] = 0.0
-            for k in range(size):
-                direction[i] += inverse[i, k] * column[k]
+            for entry in range(size):
+                direction[i] += inverse[i, entry] * column[entry]
             if direction[i] > _NO_PIVOT and level[i] / direction[i] < ratio:
                 ratio = level[i] / direction[i]
                 leaving = i
         if leaving < 0:
             break
-        for k in range(size):
-            inverse[leaving, k] /= direction[leaving]
+        for entry in range(size):
+            inverse[leaving, entry] /= direction[leaving]
         for i in range(size):
             if i != leaving:
-                for k in range(size):
-                    inverse[i, k] -= direction[i] * inverse[leaving, k]
+                for entry in range(size):
+                    inverse[i, entry] -= direction[i] * inverse[leaving, entry]
                 level[i] = max(level[i] - direction[i] * ratio, 0.0)
         level[leaving] = ratio
         cost[leaving] = column_cost
@@ -162,50 +162,50 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
 
 @compiled
 def mend(
-    choices: Choices, loss: NDArray[np.float64], chosen: NDArray[np.int64], capacity: NDArray[np.int64]
+    choices: Choices, loss: NDArray[np.float64], start_choice: NDArray[np.int64], capacity: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Choices ``(J,)`` within the capacities, from ``chosen (J,)`` by steps that change one job.
+    """Choices ``(J,)`` within the capacities, from ``start_choice (J,)`` by steps that change one job.
 
     As long as a type has too few nodes, the step of least loss for each node that is too many; then the step that is
     worth most, as long as there is one. Among equals the first.
     """
     n_types = capacity.shape[0]
-    n_jobs = chosen.shape[0]
-    answer = chosen.copy()
+    n_jobs = start_choice.shape[0]
+    answer = start_choice.copy()
     free = capacity.copy()
     for j in range(n_jobs):
         free[choices.kind[answer[j]]] -= choices.nodes[answer[j]]
     while True:
         is_over = False
-        for t in range(n_types):
-            is_over = is_over or free[t] < 0
+        for node_type in range(n_types):
+            is_over = is_over or free[node_type] < 0
         best = np.inf if is_over else 0.0
-        job = -1
-        step = -1
+        best_job = -1
+        best_step = -1
         for j in range(n_jobs):
-            here = answer[j]
-            was = choices.kind[here]
-            if is_over and not (free[was] < 0 and choices.nodes[here] > 0):
+            now_at = answer[j]
+            old_type = choices.kind[now_at]
+            if is_over and not (free[old_type] < 0 and choices.nodes[now_at] > 0):
                 continue
-            for k in range(choices.offset[j], choices.offset[j + 1]):
-                to = choices.kind[k]
-                room = free[to] + (choices.nodes[here] if to == was else 0)
+            for choice in range(choices.offset[j], choices.offset[j + 1]):
+                new_type = choices.kind[choice]
+                room = free[new_type] + (choices.nodes[now_at] if new_type == old_type else 0)
                 if is_over:
-                    relief = choices.nodes[here] - (choices.nodes[k] if to == was else 0)
-                    relief = min(relief, -free[was])
-                    if relief <= 0 or (to != was and choices.nodes[k] > room):
+                    relief = choices.nodes[now_at] - (choices.nodes[choice] if new_type == old_type else 0)
+                    relief = min(relief, -free[old_type])
+                    if relief <= 0 or (new_type != old_type and choices.nodes[choice] > room):
                         continue
-                    rank = (loss[k] - loss[here]) / relief
+                    rank = (loss[choice] - loss[now_at]) / relief
                 else:
-                    if choices.nodes[k] > room:
+                    if choices.nodes[choice] > room:
                         continue
-                    rank = choices.value[here] - choices.value[k]
+                    rank = choices.value[now_at] - choices.value[choice]
                 if rank < best:
                     best = rank
-                    job = j
-                    step = k
-        if job < 0:
+                    best_job = j
+                    best_step = choice
+        if best_job < 0:
             return answer
-        free[choices.kind[answer[job]]] += choices.nodes[answer[job]]
-        free[choices.kind[step]] -= choices.nodes[step]
-        answer[job] = step
+        free[choices.kind[answer[best_job]]] += choices.nodes[answer[best_job]]
+        free[choices.kind[best_step]] -= choices.nodes[best_step]
+        answer[best_job] = best_step

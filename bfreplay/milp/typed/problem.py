@@ -74,7 +74,7 @@ class TypedProblem:
 
         Without nodes a job has no type: column 0 is the same for all.
         """
-        value = np.stack([self.of_type(t).value for t in range(self.n_types)], axis=1)
+        value = np.stack([self.of_type(node_type).value for node_type in range(self.n_types)], axis=1)
         value[:, :, 0] = (self.gain[:, 0, 0] - np.where(self.current > 0, self.scale_down_loss, 0.0))[:, None]
         return value
 
@@ -102,24 +102,24 @@ class TypedProblem:
         if self.capacity.ndim != 1 or not self.capacity.size:
             raise InputError("capacity has the wrong shape", value=self.capacity.shape, expected="(T,), T >= 1")
         if not (isinstance(self.gain, np.ndarray) and self.gain.ndim == 3 and self.gain.shape[1] == self.n_types):
-            shown = self.gain.shape if isinstance(self.gain, np.ndarray) else type(self.gain).__name__
-            raise InputError("gain has the wrong shape", value=shown, expected=f"(J, {self.n_types}, K + 1)")
-        kinds = self.current_type
-        if not (isinstance(kinds, np.ndarray) and np.issubdtype(kinds.dtype, np.integer)):
+            description = self.gain.shape if isinstance(self.gain, np.ndarray) else type(self.gain).__name__
+            raise InputError("gain has the wrong shape", value=description, expected=f"(J, {self.n_types}, K + 1)")
+        types = self.current_type
+        if not (isinstance(types, np.ndarray) and np.issubdtype(types.dtype, np.integer)):
             raise InputError("current_type is no array of whole numbers", column="current_type", expected="(J,) int64")
-        if kinds.shape != np.shape(self.current):
-            raise InputError("current_type has the wrong shape", value=kinds.shape, expected="(J,), as current")
-        wrong = np.where(self.current > 0, (kinds < 0) | (kinds >= self.n_types), kinds != NO_TYPE)
+        if types.shape != np.shape(self.current):
+            raise InputError("current_type has the wrong shape", value=types.shape, expected="(J,), as current")
+        wrong = np.where(self.current > 0, (types < 0) | (types >= self.n_types), types != NO_TYPE)
         if wrong.any():
-            j = int(np.argmax(wrong))
+            job_index = int(np.argmax(wrong))
             raise InputError(
-                f"current_type of job {j} is out of range",
+                f"current_type of job {job_index} is out of range",
                 column="current_type",
-                value=int(kinds[j]),
+                value=int(types[job_index]),
                 expected=f"0 to {self.n_types - 1} for a job with nodes, {NO_TYPE} for one without",
             )
-        for t in range(self.n_types):
-            self.of_type(t).validate()
+        for node_type in range(self.n_types):
+            self.of_type(node_type).validate()
         if (self.gain[:, :, 0] != self.gain[:, :1, 0]).any():
             raise InputError(
                 "gain differs between types at no node", column="gain", expected="gain[:, t, 0] the same for all t"
@@ -161,12 +161,14 @@ def violation(problem: TypedProblem, types: NDArray[np.int64], counts: NDArray[n
             return f"{name} have shape {array.shape}, expected ({problem.n_jobs},)"
     wrong = np.where(counts > 0, (types < 0) | (types >= problem.n_types), types != NO_TYPE)
     if wrong.any():
-        j = int(np.argmax(wrong))
-        return f"job {j} gets {int(counts[j])} nodes of type {int(types[j])} of {problem.n_types}"
-    for t in range(problem.n_types):
-        fault = violation_of_one_type(problem.of_type(t), np.where(types == t, counts, 0))
+        job_index = int(np.argmax(wrong))
+        return (
+            f"job {job_index} gets {int(counts[job_index])} nodes of type {int(types[job_index])} of {problem.n_types}"
+        )
+    for node_type in range(problem.n_types):
+        fault = violation_of_one_type(problem.of_type(node_type), np.where(types == node_type, counts, 0))
         if fault:
-            return f"type {t}: {fault}"
+            return f"type {node_type}: {fault}"
     negative = np.flatnonzero(counts < 0)
     return f"job {negative[0]} gets {int(counts[negative[0]])} nodes" if negative.size else ""
 

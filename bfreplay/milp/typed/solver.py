@@ -1,4 +1,17 @@
-"""The exact solver of decisions on several types."""
+"""The exact solver of decisions on several types: a search among the choices that the relaxation leaves undecided.
+
+With nodes at ``price``, an answer is worth ``relaxation - sum_j loss_j - sum_t price_t x unused_t``; ``loss_j >= 0`` is
+what job j gives up against its own best choice at the prices. The answer that loses least is searched by a dynamic
+program. Its states are the nodes used of each type by the jobs so far, as one number (mixed radix), in ascending order:
+so those that a choice leads to are ascending as well, and all of them are merged (Nemhauser and Ullmann, "Discrete
+dynamic programming and capital allocation", 1969). Three things keep them few, as in the problem of one type
+(``milp.exact.search``):
+
+- *Deepening.* First only what loses little is looked at; more only when there is no answer.
+- *Completion.* The jobs to come must fill what is free of a type, or leave what is too many, and each node of that
+  costs them at least the cheapest of their moves.
+- *Order.* Jobs with a cheap second choice are decided first: then the others are stiff, and the bound tells.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import defaults
+from bfreplay._compiled import compiled
 from bfreplay.milp.backends.backend import SolveOptions
 from bfreplay.milp.backends.highs import Highs
 from bfreplay.milp.exact import ExactSolver
@@ -20,12 +34,224 @@ from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
 from bfreplay.milp.typed.prices import Choices, best_choices, choices_of, mend, node_prices
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, TypedSolution, objective_of, violation
-from bfreplay.milp.typed.search import NOTHING, TOO_MANY, Relaxed, better_answer, stiffest_last
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.registry import one_line
 
+FIRST_TRIAL = 1 / 4096
+"""Share of the allowance that is tried first."""
 
-class Settled(NamedTuple):
+GROWTH = 4.0
+"""Of the trial allowance, while no answer is found."""
+
+FOUND, NOTHING, TOO_MANY = 1, 0, -1
+"""What a search comes to: an answer, the proof that there is none, or more states than are allowed."""
+
+_ROUNDING = 1e-9
+"""Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
+
+
+class Relaxed(NamedTuple):
+    """Answer of the relaxation for J jobs with A choices, and T types."""
+
+    choices: Choices
+    loss: NDArray[np.float64]  # (A,) against the best choice of the job
+    base: NDArray[np.int64]  # (J,) choices that lose nothing
+    capacity: NDArray[np.int64]  # (T,)
+    price: NDArray[np.float64]  # (T,)
+
+
+def stiffest_last(choices: Choices, loss: NDArray[np.float64]) -> NDArray[np.int64]:
+    """``(J,)`` jobs by the loss of their second choice, ascending; first come first served among equals."""
+    n_jobs = choices.offset.size - 1
+    job_of_choice = np.repeat(np.arange(n_jobs), np.diff(choices.offset))
+    by_loss = np.lexsort((loss, job_of_choice))  # the choices of each job stay together
+    second = np.full(n_jobs, np.inf)
+    has_second = np.diff(choices.offset) > 1
+    second[has_second] = loss[by_loss[choices.offset[:-1][has_second] + 1]]
+    return np.argsort(second, kind="stable")
+
+
+@compiled
+def _completion(
+    relaxation: Relaxed, order: NDArray[np.int64], allowance: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return for the jobs after each stage ``(nodes at their base (J, T), loss per node more (J, T), per node less)``.
+
+    A node more may also stay unused, for its price.
+    """
+    choices, loss, base, _, price = relaxation
+    n_jobs = order.shape[0]
+    n_types = price.shape[0]
+    rest = np.zeros((n_jobs, n_types), np.int64)
+    loss_per_more = np.empty((n_jobs, n_types))
+    loss_per_less = np.full((n_jobs, n_types), np.inf)
+    loss_per_more[n_jobs - 1] = price
+    for i in range(n_jobs - 1, 0, -1):
+        j = order[i]
+        rest[i - 1] = rest[i]
+        loss_per_more[i - 1] = loss_per_more[i]
+        loss_per_less[i - 1] = loss_per_less[i]
+        base_choice = base[j]
+        base_type = choices.kind[base_choice]
+        rest[i - 1, base_type] += choices.nodes[base_choice]
+        for choice in range(choices.offset[j], choices.offset[j + 1]):
+            if loss[choice] > allowance or choice == base_choice:
+                continue
+            node_type = choices.kind[choice]
+            n_more = choices.nodes[choice] - (choices.nodes[base_choice] if node_type == base_type else 0)
+            if n_more > 0:
+                loss_per_more[i - 1, node_type] = min(loss_per_more[i - 1, node_type], loss[choice] / n_more)
+            n_fewer = choices.nodes[base_choice] - (choices.nodes[choice] if node_type == base_type else 0)
+            if n_fewer > 0:
+                loss_per_less[i - 1, base_type] = min(loss_per_less[i - 1, base_type], loss[choice] / n_fewer)
+    return rest, loss_per_more, loss_per_less
+
+
+@compiled
+def _merge(
+    states: NDArray[np.int64],
+    losses: NDArray[np.float64],
+    n_states: int,
+    others: NDArray[np.int64],
+    other_losses: NDArray[np.float64],
+    n_other: int,
+    merged: NDArray[np.int64],
+    merged_losses: NDArray[np.float64],
+) -> int:
+    """Merge two lists of states by their codes into a third; of equal codes the one that has lost less, or the first.
+
+    Returns how many there are.
+    """
+    a = 0
+    b = 0
+    top = 0
+    while a < n_states or b < n_other:
+        is_first = b == n_other or (a < n_states and states[a, 0] <= others[b, 0])
+        if is_first and b < n_other and states[a, 0] == others[b, 0]:
+            if other_losses[b] < losses[a]:
+                a += 1
+                continue
+            b += 1
+        source = states if is_first else others
+        position = a if is_first else b
+        for c in range(3):
+            merged[top, c] = source[position, c]
+        merged_losses[top] = losses[a] if is_first else other_losses[b]
+        top += 1
+        if is_first:
+            a += 1
+        else:
+            b += 1
+    return top
+
+
+@compiled
+def _least_loss(
+    relaxation: Relaxed,
+    order: NDArray[np.int64],
+    allowance: float,
+    answer: NDArray[np.int64],
+    states: NDArray[np.int64],
+) -> int:
+    """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
+
+    ``states (M, 3)`` is room for those of all stages: code, choice that led there, state before.
+    """
+    choices, loss, base, capacity, price = relaxation
+    n_jobs = base.shape[0]
+    n_types = capacity.shape[0]
+    rest, loss_per_more, loss_per_less = _completion(relaxation, order, allowance)
+    radix = np.empty(n_types, np.int64)
+    radix[0] = 1
+    for t in range(1, n_types):
+        radix[t] = radix[t - 1] * (capacity[t - 1] + 1)
+    first = np.zeros(n_jobs + 1, np.int64)  # of the states after each stage
+    losses = np.zeros(1)
+    n_before = 1
+    stage_before = np.zeros((1, 3), np.int64)
+    for i in range(n_jobs):
+        j = order[i]
+        n_states = 0
+        new_states = np.empty((1, 3), np.int64)
+        new_losses = np.empty(1)
+        for choice in range(choices.offset[j], choices.offset[j + 1]):
+            if loss[choice] > allowance:
+                continue
+            node_type = choices.kind[choice]
+            branch = np.empty((n_before, 3), np.int64)
+            branch_losses = np.empty(n_before)
+            n_branch = 0
+            for s in range(n_before):
+                n_used = (stage_before[s, 0] // radix[node_type]) % (capacity[node_type] + 1) + choices.nodes[choice]
+                if losses[s] + loss[choice] < allowance and n_used <= capacity[node_type]:
+                    branch[n_branch, 0] = stage_before[s, 0] + choices.nodes[choice] * radix[node_type]
+                    branch[n_branch, 1] = choice
+                    branch[n_branch, 2] = s
+                    branch_losses[n_branch] = losses[s] + loss[choice]
+                    n_branch += 1
+            if first[i] + n_states + n_branch > states.shape[0]:
+                return TOO_MANY
+            joint = np.empty((n_states + n_branch, 3), np.int64)
+            joint_losses = np.empty(n_states + n_branch)
+            n_states = _merge(new_states, new_losses, n_states, branch, branch_losses, n_branch, joint, joint_losses)
+            new_states = joint
+            new_losses = joint_losses
+        losses = np.empty(n_states)
+        n_before = 0
+        stage_before = states[first[i] :]
+        for s in range(n_states):
+            ahead = 0.0
+            for t in range(n_types):
+                shortage = capacity[t] - (new_states[s, 0] // radix[t]) % (capacity[t] + 1) - rest[i, t]
+                if shortage > 0:
+                    ahead = max(ahead, shortage * loss_per_more[i, t])
+                elif shortage < 0:
+                    ahead = max(ahead, -shortage * loss_per_less[i, t])
+            if new_losses[s] + ahead * (1.0 - _ROUNDING) < allowance:
+                for c in range(3):
+                    stage_before[n_before, c] = new_states[s, c]
+                losses[n_before] = new_losses[s]
+                n_before += 1
+        if n_before == 0:
+            return NOTHING
+        first[i + 1] = first[i] + n_before
+    best = np.inf
+    best_state = -1
+    for s in range(n_before):
+        total = losses[s]
+        for t in range(n_types):
+            total += price[t] * (capacity[t] - (stage_before[s, 0] // radix[t]) % (capacity[t] + 1))
+        if total < best:
+            best = total
+            best_state = s
+    if not best < allowance:
+        return NOTHING
+    for i in range(n_jobs - 1, -1, -1):
+        answer[order[i]] = states[first[i] + best_state, 1]
+        best_state = states[first[i] + best_state, 2]
+    return FOUND
+
+
+@compiled
+def better_answer(
+    relaxation: Relaxed, order: NDArray[np.int64], allowance: float, most_states: int, answer: NDArray[np.int64]
+) -> int:
+    """Find the choices that lose least, if that is below ``allowance``, and write them to ``answer (J,)``.
+
+    Returns ``FOUND``; ``NOTHING`` when every answer loses that much; ``TOO_MANY`` when that would take more states than
+    ``most_states``. ``order (J,)`` is ``stiffest_last``.
+    """
+    states = np.empty((most_states, 3), np.int64)  # touched as far as it is needed
+    trial = FIRST_TRIAL * allowance
+    while trial > 0.0 and 2.0 * trial < allowance:  # the smallest numbers round to 0
+        outcome = _least_loss(relaxation, order, trial, answer, states)
+        if outcome != NOTHING:
+            return outcome
+        trial *= GROWTH
+    return _least_loss(relaxation, order, allowance, answer, states)
+
+
+class HighsAnswer(NamedTuple):
     """Answer of HiGHS.
 
     Parameters
@@ -46,7 +272,7 @@ class Settled(NamedTuple):
     message: str
 
 
-def undecided_model(
+def model_of_undecided(
     relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float
 ) -> tuple[LinearModel, NDArray[np.int64]]:
     """Return the model of the choices that lose at most ``allowance`` by themselves, and their numbers, ``(C,)``.
@@ -57,41 +283,45 @@ def undecided_model(
     """
     choices, loss, _, capacity, price = relaxed
     n_jobs = incumbent.size
-    kept = loss <= allowance
-    kept[incumbent] = True
-    left = np.flatnonzero(kept)
-    job = np.repeat(np.arange(n_jobs), np.diff(choices.offset))[left]
+    is_open = loss <= allowance
+    is_open[incumbent] = True
+    options = np.flatnonzero(is_open)
+    job_of_choice = np.repeat(np.arange(n_jobs), np.diff(choices.offset))[options]
     columns, rows = Columns(), Rows()
-    y = columns.add("y", job, choices.kind[left], choices.nodes[left], objective=-loss[left])
-    types = np.arange(capacity.size)
-    room = capacity.astype(np.float64)
-    unused = columns.add("unused", types, objective=-price, upper=room, integer=False)
-    rows.put(rows.add("one", n_jobs, 1.0, 1.0) + job, y, 1.0)
-    nodes = rows.add("nodes", capacity.size, room, room)
-    rows.put(nodes + choices.kind[left], y, choices.nodes[left].astype(np.float64))
-    rows.put(nodes + types, unused, 1.0)
-    is_chosen = np.isin(left, incumbent)
-    used = np.bincount(choices.kind[incumbent], choices.nodes[incumbent].astype(np.float64), capacity.size)
-    start = np.concatenate([is_chosen.astype(np.float64), room - used])
-    return rows.model_of(columns, start=start), left
+    choice_columns = columns.add(
+        "y", job_of_choice, choices.kind[options], choices.nodes[options], objective=-loss[options]
+    )
+    node_types = np.arange(capacity.size)
+    capacity_of_type = capacity.astype(np.float64)
+    idle_columns = columns.add("unused", node_types, objective=-price, upper=capacity_of_type, integer=False)
+    rows.put(rows.add("one", n_jobs, 1.0, 1.0) + job_of_choice, choice_columns, 1.0)
+    node_rows = rows.add("nodes", capacity.size, capacity_of_type, capacity_of_type)
+    rows.put(node_rows + choices.kind[options], choice_columns, choices.nodes[options].astype(np.float64))
+    rows.put(node_rows + node_types, idle_columns, 1.0)
+    in_incumbent = np.isin(options, incumbent)
+    n_used = np.bincount(choices.kind[incumbent], choices.nodes[incumbent].astype(np.float64), capacity.size)
+    start = np.concatenate([in_incumbent.astype(np.float64), capacity_of_type - n_used])
+    return rows.model_of(columns, start=start), options
 
 
-def settle(relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float) -> Settled:
+def solve_undecided(
+    relaxed: Relaxed, incumbent: NDArray[np.int64], allowance: float, time_limit_s: float
+) -> HighsAnswer:
     """Ask HiGHS for the choices that lose least. Never raises for its failure: then nothing is proven."""
     try:
         import_module("highspy")
-        model, left = undecided_model(relaxed, incumbent, allowance)
+        model, open_choices = model_of_undecided(relaxed, incumbent, allowance)
         answer = Highs().solve(model, SolveOptions(time_limit_s))
     except (ImportError, RuntimeError, ValueError) as error:
-        return Settled(incumbent, 0.0, False, f"HiGHS cannot be asked: {one_line(error)}")
-    chosen = incumbent
+        return HighsAnswer(incumbent, 0.0, False, f"HiGHS cannot be asked: {one_line(error)}")
+    choice = incumbent
     if answer.x is not None:
-        taken = left[np.rint(answer.x[: left.size]) == 1]
-        job = np.searchsorted(relaxed.choices.offset, taken, side="right") - 1
-        if np.array_equal(job, np.arange(incumbent.size)):
-            chosen = taken
+        in_answer = open_choices[np.rint(answer.x[: open_choices.size]) == 1]
+        job_of_choice = np.searchsorted(relaxed.choices.offset, in_answer, side="right") - 1
+        if np.array_equal(job_of_choice, np.arange(incumbent.size)):
+            choice = in_answer
     is_proven = answer.solver_status is SolverStatus.OPTIMAL and answer.x is not None
-    return Settled(chosen, max(-answer.bound, 0.0), is_proven, "" if is_proven else answer.message)
+    return HighsAnswer(choice, max(-answer.bound, 0.0), is_proven, "" if is_proven else answer.message)
 
 
 MOST_STATES = 200_000
@@ -141,35 +371,35 @@ def optimum_of(
     capacity = np.ascontiguousarray(capacity, dtype=np.int64)
     price = node_prices(choices, capacity)
     base, worth = best_choices(choices, price)
-    unused = price * capacity
-    magnitude = float(np.abs(worth).sum() + unused.sum())
-    relaxation = math.fsum([*unused.tolist(), *worth.tolist()])
-    job = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
-    loss = np.maximum(worth[job] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
-    relaxed = Relaxed(choices, loss, base, capacity, price)
-    chosen = mend(choices, loss, base, capacity)
+    idle_worth = price * capacity
+    magnitude = float(np.abs(worth).sum() + idle_worth.sum())
+    relaxation = math.fsum([*idle_worth.tolist(), *worth.tolist()])
+    job_of_choice = np.repeat(np.arange(value.shape[0]), np.diff(choices.offset))
+    loss = np.maximum(worth[job_of_choice] - (choices.value - price[choices.kind] * choices.nodes), 0.0)
+    at_prices = Relaxed(choices, loss, base, capacity, price)
+    choice = mend(choices, loss, base, capacity)
     slack = PROOF_TOLERANCE * (value.shape[0] + capacity.size + 1) * magnitude
-    allowance = relaxation - _worth(choices, chosen) - slack
+    allowance = relaxation - _worth(choices, choice) - slack
     outcome, message, bound = NOTHING, "", relaxation
     if allowance > 0.0:
         outcome = TOO_MANY
         if math.prod(c + 1 for c in capacity.tolist()) < _LARGEST_CODE:
-            outcome = better_answer(relaxed, stiffest_last(choices, loss), allowance, most_states, chosen)
-        bound = _worth(choices, chosen) + slack
+            outcome = better_answer(at_prices, stiffest_last(choices, loss), allowance, most_states, choice)
+        bound = _worth(choices, choice) + slack
     is_proven = outcome != TOO_MANY
     if not is_proven:
-        found = settle(relaxed, chosen, allowance + slack, time_limit_s)
-        if _worth(choices, found.chosen) > _worth(choices, chosen):
-            chosen = found.chosen
-        bound, is_proven, message = relaxation - found.least_loss, found.is_proven, found.message
-    objective = _worth(choices, chosen)
-    counts = choices.nodes[chosen]
-    types = np.where(counts > 0, choices.kind[chosen], NO_TYPE)
+        highs_answer = solve_undecided(at_prices, choice, allowance + slack, time_limit_s)
+        if _worth(choices, highs_answer.chosen) > _worth(choices, choice):
+            choice = highs_answer.chosen
+        bound, is_proven, message = relaxation - highs_answer.least_loss, highs_answer.is_proven, highs_answer.message
+    objective = _worth(choices, choice)
+    counts = choices.nodes[choice]
+    types = np.where(counts > 0, choices.kind[choice], NO_TYPE)
     return Optimum(types, counts, objective, max(bound, objective), is_proven, message)
 
 
-def _worth(choices: Choices, chosen: NDArray[np.int64]) -> float:
-    return math.fsum(choices.value[chosen].tolist())
+def _worth(choices: Choices, choice: NDArray[np.int64]) -> float:
+    return math.fsum(choices.value[choice].tolist())
 
 
 class TypedExactSolver:
@@ -204,35 +434,35 @@ class TypedExactSolver:
             solution = self._of_one_type.solve(problem.of_type(0))
             types = None if solution.counts is None else (solution.counts > 0) - 1
             return TypedSolution(types, solution)
-        started = perf_counter()
+        start_s = perf_counter()
         value = problem.value
-        built = perf_counter()
+        built_at = perf_counter()
         largest = np.abs(value, where=value != -np.inf, out=np.zeros_like(value)).max(initial=0.0)
         if not largest < LARGEST:  # nan as well: it hides from every other comparison
-            return TypedSolution(None, too_large(self.name, built - started))
-        found = optimum_of(value, problem.capacity, self.time_limit_s, self.most_states)
-        solved = perf_counter()
-        fault = violation(problem, found.types, found.counts)
-        worth = objective_of(problem, found.types, found.counts)
-        scale = max(magnitude(problem.of_type(t)) for t in range(problem.n_types))
-        if not fault and not (agrees(found.objective, worth, scale) and worth <= found.bound + 1e-12 * scale):
-            fault = f"claims {found.objective:.12g} of at most {found.bound:.12g}, is worth {worth:.12g}"
-        status = SolverStatus.OPTIMAL if found.is_proven else SolverStatus.FEASIBLE
+            return TypedSolution(None, too_large(self.name, built_at - start_s))
+        optimum = optimum_of(value, problem.capacity, self.time_limit_s, self.most_states)
+        solved_at = perf_counter()
+        fault = violation(problem, optimum.types, optimum.counts)
+        worth = objective_of(problem, optimum.types, optimum.counts)
+        scale = max(magnitude(problem.of_type(node_type)) for node_type in range(problem.n_types))
+        if not fault and not (agrees(optimum.objective, worth, scale) and worth <= optimum.bound + 1e-12 * scale):
+            fault = f"claims {optimum.objective:.12g} of at most {optimum.bound:.12g}, is worth {worth:.12g}"
+        status = SolverStatus.OPTIMAL if optimum.is_proven else SolverStatus.FEASIBLE
         if fault:
-            none = Solution.without_answer(self.name, status, fault, built - started, solved - built)
+            none = Solution.without_answer(self.name, status, fault, built_at - start_s, solved_at - built_at)
             return TypedSolution(None, replace(none, quality=Quality.WRONG))
         return TypedSolution(
-            found.types,
+            optimum.types,
             Solution(
-                found.counts,
+                optimum.counts,
                 worth,
-                max(found.bound, worth),
+                max(optimum.bound, worth),
                 ProcessStatus.OK,
                 status,
-                Quality.PROVEN if found.is_proven else Quality.FEASIBLE,
+                Quality.PROVEN if optimum.is_proven else Quality.FEASIBLE,
                 self.name,
-                built - started,
-                solved - built,
-                "" if found.is_proven else f"not proven optimal: {found.message}",
+                built_at - start_s,
+                solved_at - built_at,
+                "" if optimum.is_proven else f"not proven optimal: {optimum.message}",
             ),
         )

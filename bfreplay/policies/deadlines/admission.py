@@ -26,7 +26,9 @@ _MOST_WORK = 1e15  # of a job without end
 
 def fewest_nodes(slot_s: float) -> PlanJob:
     """Plan jobs by ``minimum_share``, with slots of this length."""
-    return lambda job, free, total: minimum_share(free, job.deadline_s, slot_s, job.work, job.counts, job.rates, total)
+    return lambda job, free, n_nodes: minimum_share(
+        free, job.deadline_s, slot_s, job.work, job.counts, job.rates, n_nodes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,13 @@ class Levels:
     rates: Floats
 
     @classmethod
-    def of(cls, curve: NDArray[np.float64], least: int) -> Levels:
-        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``least`` nodes or more.
+    def of(cls, curve: NDArray[np.float64], min_nodes: int) -> Levels:
+        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``min_nodes`` nodes or more.
 
         A count on which it is no faster than on fewer nodes, as where only powers of two can be used, is none.
         """
-        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[least:])))
-        counts = least + np.flatnonzero(fastest[1:] > fastest[:-1])
+        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[min_nodes:])))
+        counts = min_nodes + np.flatnonzero(fastest[1:] > fastest[:-1])
         return cls(counts.astype(np.float64), curve[counts].astype(np.float64))
 
 
@@ -54,16 +56,17 @@ class _JointPlan:
     plans: Mapping[int, Plan]
     free: Steps
 
-    def delays(self, jobs: Sequence[PlannedJob], before: _JointPlan, slot_s: float) -> list[int]:
-        """Return the rows of jobs that end after their deadlines, and later than by the plans ``before``.
+    def delays(self, jobs: Sequence[PlannedJob], earlier: _JointPlan, slot_s: float) -> list[int]:
+        """Return the rows of jobs that end after their deadlines, and later than by the plans ``earlier``.
 
         A job that is late by these may end a slot later: slots begin anew with each decision.
         """
         return [
-            row
-            for row, plan in before.plans.items()
-            if self.plans[row].finish_s > jobs[row].deadline_s
-            and self.plans[row].finish_s > plan.finish_s + (slot_s if plan.finish_s > jobs[row].deadline_s else 0.0)
+            job_row
+            for job_row, plan in earlier.plans.items()
+            if self.plans[job_row].finish_s > jobs[job_row].deadline_s
+            and self.plans[job_row].finish_s
+            > plan.finish_s + (slot_s if plan.finish_s > jobs[job_row].deadline_s else 0.0)
         ]
 
 
@@ -118,90 +121,97 @@ class DeadlinePlans:
         free
             Nodes that no plan takes.
         """
-        total, now_s = float(state.n_idle), (state.time_us - state.window_start_us) / _US_PER_S
-        jobs = [self._job(state, row, now_s) for row in range(state.n_jobs)]
-        come = [row for row, job in enumerate(state.job.tolist()) if job not in self._known]
-        self._known.update(state.job[come].tolist())
-        known = [row for row in range(state.n_jobs) if row not in come]
-        best = self._in_order(jobs, known if admits else range(state.n_jobs), now_s, total)
-        followed = self._followed_on(state, jobs, known, now_s, total) if admits else None
-        if followed is not None and best.delays(jobs, followed, self._slot_s):
-            best = followed
-        declined: dict[int, str] = {}
-        for row in come if admits else ():
-            anew = self._in_order(jobs, [*best.plans, row], now_s, total)
-            beside = self._beside(jobs[row], row, best, now_s, total)
-            may_decline = state.deadline_us[row] != NO_DEADLINE_US
-            good = [
-                each
-                for each in (anew, beside)
-                if not each.delays(jobs, best, self._slot_s)
-                and (each.plans[row].finish_s <= jobs[row].deadline_s or not may_decline)
+        n_nodes, now_s = float(state.n_idle), (state.time_us - state.window_start_us) / _US_PER_S
+        jobs = [self._job(state, job_row, now_s) for job_row in range(state.n_jobs)]
+        new_rows = [job_row for job_row, job in enumerate(state.job.tolist()) if job not in self._known]
+        self._known.update(state.job[new_rows].tolist())
+        old_rows = [job_row for job_row in range(state.n_jobs) if job_row not in new_rows]
+        plans = self._in_order(jobs, old_rows if admits else range(state.n_jobs), now_s, n_nodes)
+        plans_followed = self._remaining_plans(state, jobs, old_rows, now_s, n_nodes) if admits else None
+        if plans_followed is not None and plans.delays(jobs, plans_followed, self._slot_s):
+            plans = plans_followed
+        refusals: dict[int, str] = {}
+        for job_row in new_rows if admits else ():
+            replanned = self._in_order(jobs, [*plans.plans, job_row], now_s, n_nodes)
+            appended = self._beside(jobs[job_row], job_row, plans, now_s, n_nodes)
+            may_decline = state.deadline_us[job_row] != NO_DEADLINE_US
+            acceptable = [
+                candidate
+                for candidate in (replanned, appended)
+                if not candidate.delays(jobs, plans, self._slot_s)
+                and (candidate.plans[job_row].finish_s <= jobs[job_row].deadline_s or not may_decline)
             ]
-            if good:
-                best = good[0]
+            if acceptable:
+                plans = acceptable[0]
             else:
-                declined[row] = self._why_not(jobs, row, best, anew, now_s, total)
-        for row, job in enumerate(jobs):
-            job.follow(best.plans.get(row, _nothing(now_s)))
-        return jobs, declined, best.free
+                refusals[job_row] = self._why_not(jobs, job_row, plans, replanned, now_s, n_nodes)
+        for job_row, job in enumerate(jobs):
+            job.follow(plans.plans.get(job_row, _nothing(now_s)))
+        return jobs, refusals, plans.free
 
     def follow(self, state: PolicyState, jobs: Sequence[PlannedJob]) -> None:
         """Note the plans that the jobs of the state follow from now on."""
         self._followed = {number: job.plan for number, job in zip(state.job.tolist(), jobs, strict=True)}
 
-    def _job(self, state: PolicyState, row: int, now_s: float) -> PlannedJob:
-        levels = Levels.of(state.throughput[row, : state.max_nodes[row] + 1], int(state.min_nodes[row]))
+    def _job(self, state: PolicyState, job_row: int, now_s: float) -> PlannedJob:
+        levels = Levels.of(state.throughput[job_row, : state.max_nodes[job_row] + 1], int(state.min_nodes[job_row]))
         deadline_s = NO_DEADLINE_S
-        if state.deadline_us[row] != NO_DEADLINE_US:
-            cost_s = float(max(state.scale_up_cost_s[row], state.scale_down_cost_s[row]))
-            due_s = float(state.deadline_us[row] - state.window_start_us) / _US_PER_S
+        if state.deadline_us[job_row] != NO_DEADLINE_US:
+            cost_s = float(max(state.scale_up_cost_s[job_row], state.scale_down_cost_s[job_row]))
+            due_s = float(state.deadline_us[job_row] - state.window_start_us) / _US_PER_S
             deadline_s = max(due_s - self._reserve * cost_s, now_s)
-        owed = 0.0 if state.owed is None else float(state.owed[row])
-        left = float(state.work[row] - state.progress[row]) + owed
-        work = min(max(left, _LEAST_WORK), _MOST_WORK)
+        debt = 0.0 if state.owed is None else float(state.owed[job_row])
+        remaining = float(state.work[job_row] - state.progress[job_row]) + debt
+        work = min(max(remaining, _LEAST_WORK), _MOST_WORK)
         return PlannedJob(deadline_s, work, levels.counts, levels.rates, _nothing(now_s))
 
-    def _in_order(self, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, total: float) -> _JointPlan:
+    def _in_order(self, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, n_nodes: float) -> _JointPlan:
         """Plan jobs anew, in the order of their deadlines."""
-        plans = _JointPlan({}, Steps(np.array([now_s]), np.array([total])))
-        for row in sorted(rows, key=lambda row: jobs[row].deadline_s):
-            plans = self._beside(jobs[row], row, plans, now_s, total)
+        plans = _JointPlan({}, Steps(np.array([now_s]), np.array([n_nodes])))
+        for job_row in sorted(rows, key=lambda job_row: jobs[job_row].deadline_s):
+            plans = self._beside(jobs[job_row], job_row, plans, now_s, n_nodes)
         return plans
 
-    def _beside(self, job: PlannedJob, row: int, others: _JointPlan, now_s: float, total: float) -> _JointPlan:
+    def _beside(self, job: PlannedJob, job_row: int, others: _JointPlan, now_s: float, n_nodes: float) -> _JointPlan:
         """Plan a job with the nodes that others leave free."""
-        plan, free = _nothing(now_s), others.free
-        if job.counts.size and job.counts[0] <= total:
-            plan = self._plan(job, free, total)
-            free = plan.free
-        return _JointPlan({**others.plans, row: plan}, free)
+        plan, free_steps = _nothing(now_s), others.free
+        if job.counts.size and job.counts[0] <= n_nodes:
+            plan = self._plan(job, free_steps, n_nodes)
+            free_steps = plan.free
+        return _JointPlan({**others.plans, job_row: plan}, free_steps)
 
-    def _followed_on(
-        self, state: PolicyState, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, total: float
+    def _remaining_plans(
+        self, state: PolicyState, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, n_nodes: float
     ) -> _JointPlan | None:
         """Return the rest of the plans that were followed, for the work that is left; ``None`` if they do not fit."""
-        plans, free = {}, Steps(np.array([now_s]), np.array([total]))
-        for row in rows:
-            plan = self._followed.get(int(state.job[row]))
+        plans, free_steps = {}, Steps(np.array([now_s]), np.array([n_nodes]))
+        for job_row in rows:
+            plan = self._followed.get(int(state.job[job_row]))
             if plan is None or not now_s < plan.end_s < math.inf:
-                plans[row] = _nothing(now_s)
+                plans[job_row] = _nothing(now_s)
                 continue
             nodes = plan.nodes.since(now_s)
-            free = free_without(free, Steps(nodes.time, -nodes.value), plan.end_s, total)
-            if free.value.min() < 0:
+            free_steps = free_without(free_steps, Steps(nodes.time, -nodes.value), plan.end_s, n_nodes)
+            if free_steps.value.min() < 0:
                 return None
-            finish_s = finish_of(nodes, plan.end_s, jobs[row].work, jobs[row].counts, jobs[row].rates)
-            plans[row] = Plan(nodes, plan.end_s, finish_s, free)
-        return _JointPlan(plans, free)
+            finish_s = finish_of(nodes, plan.end_s, jobs[job_row].work, jobs[job_row].counts, jobs[job_row].rates)
+            plans[job_row] = Plan(nodes, plan.end_s, finish_s, free_steps)
+        return _JointPlan(plans, free_steps)
 
     def _why_not(
-        self, jobs: Sequence[PlannedJob], row: int, before: _JointPlan, anew: _JointPlan, now_s: float, total: float
+        self,
+        jobs: Sequence[PlannedJob],
+        job_row: int,
+        earlier: _JointPlan,
+        anew: _JointPlan,
+        now_s: float,
+        n_nodes: float,
     ) -> str:
-        """Return why the job in ``row`` is declined."""
-        job = jobs[row]
-        late_by_s, n_made_late = anew.plans[row].finish_s - job.deadline_s, len(anew.delays(jobs, before, self._slot_s))
-        usable = job.rates[job.counts <= total]
+        """Return why the job in ``job_row`` is declined."""
+        job = jobs[job_row]
+        late_by_s = anew.plans[job_row].finish_s - job.deadline_s
+        n_made_late = len(anew.delays(jobs, earlier, self._slot_s))
+        usable = job.rates[job.counts <= n_nodes]
         if not usable.size or now_s + job.work / usable.max() > job.deadline_s:
             return "its deadline cannot be met with all idle nodes"
         if late_by_s > 0:

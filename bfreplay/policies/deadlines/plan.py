@@ -31,10 +31,10 @@ class Steps(NamedTuple):
     time: Floats  # (k,) s
     value: Floats  # (k,)
 
-    def since(self, at: float) -> Steps:
+    def since(self, from_s: float) -> Steps:
         """Return the steps from a time on, which is not before the first."""
-        first = int(np.searchsorted(self.time, at, side="right")) - 1
-        return Steps(np.concatenate(([at], self.time[first + 1 :])), self.value[first:])
+        first = int(np.searchsorted(self.time, from_s, side="right")) - 1
+        return Steps(np.concatenate(([from_s], self.time[first + 1 :])), self.value[first:])
 
 
 @restorable
@@ -73,10 +73,10 @@ def finish_of(nodes: Steps, end_s: float, work: float, counts: Floats, rates: Fl
 @compiled
 def _slots_up(seconds: float, slot_s: float) -> float:
     """Return the end of the slot in which a span of time ends."""
-    n = seconds // slot_s
+    n_slots = seconds // slot_s
     if seconds % slot_s > 0:
-        n += 1
-    return n * slot_s
+        n_slots += 1
+    return n_slots * slot_s
 
 
 @compiled
@@ -89,44 +89,44 @@ def _level_within(counts: Floats, free: float) -> int:
 
 
 @compiled
-def _put(time: Floats, value: Floats, n: int, at: float, new: float, replaces: bool) -> int:
-    """Set a step that begins ``at``, in place, and return the new number of steps."""
-    i = n
-    while i > 0 and time[i - 1] >= at:
-        i -= 1
-    if i < n and time[i] == at:
+def _put(time: Floats, value: Floats, n_steps: int, at_s: float, new_value: float, replaces: bool) -> int:
+    """Set a step that begins ``at_s``, in place, and return the new number of steps."""
+    position = n_steps
+    while position > 0 and time[position - 1] >= at_s:
+        position -= 1
+    if position < n_steps and time[position] == at_s:
         if replaces:
-            value[i] = new
-        return n
-    for j in range(n, i, -1):
-        time[j] = time[j - 1]
-        value[j] = value[j - 1]
-    time[i] = at
-    value[i] = new
-    return n + 1
+            value[position] = new_value
+        return n_steps
+    for k in range(n_steps, position, -1):
+        time[k] = time[k - 1]
+        value[k] = value[k - 1]
+    time[position] = at_s
+    value[position] = new_value
+    return n_steps + 1
 
 
 @compiled
-def _value_at(time: Floats, value: Floats, at: float, otherwise: float) -> float:
+def _value_at(time: Floats, value: Floats, at_s: float, otherwise: float) -> float:
     """Value of the last step that begins at or before a time."""
-    found = otherwise
-    for i in range(time.size):
-        if time[i] > at:
+    current = otherwise
+    for step_index in range(time.size):
+        if time[step_index] > at_s:
             break
-        found = value[i]
-    return found
+        current = value[step_index]
+    return current
 
 
 @compiled
-def _without_repeats(time: Floats, value: Floats, n: int) -> Steps:
-    """Return the first ``n`` steps, without those that change nothing."""
-    kept = 0
-    for i in range(n):
-        if kept == 0 or value[i] != value[kept - 1]:
-            time[kept] = time[i]
-            value[kept] = value[i]
-            kept += 1
-    return Steps(time[:kept].copy(), value[:kept].copy())
+def _without_repeats(time: Floats, value: Floats, n_steps: int) -> Steps:
+    """Return the first ``n_steps`` steps, without those that change nothing."""
+    n_kept = 0
+    for step_index in range(n_steps):
+        if n_kept == 0 or value[step_index] != value[n_kept - 1]:
+            time[n_kept] = time[step_index]
+            value[n_kept] = value[step_index]
+            n_kept += 1
+    return Steps(time[:n_kept].copy(), value[:n_kept].copy())
 
 
 class _Window(NamedTuple):
@@ -145,7 +145,7 @@ class _Levels(NamedTuple):
     rates: Floats  # (L,)
 
 
-class _Begun(NamedTuple):
+class _PartialPlan(NamedTuple):
     """Plan in the making: free nodes, the nodes that it leaves in ``k`` steps, its own ``m`` steps, all nodes."""
 
     free: Steps
@@ -164,9 +164,9 @@ class _Draft(NamedTuple):
 
 
 @compiled
-def _finish_plan(plan: _Draft, m: int, left: _Draft, k: int, end_s: float, finish_s: float) -> Plan:
-    nodes = _without_repeats(plan.time, plan.value, m)
-    return Plan(nodes, end_s, finish_s, _without_repeats(left.time, left.value, k))
+def _finish_plan(plan: _Draft, n_own_steps: int, rest: _Draft, n_rest: int, end_s: float, finish_s: float) -> Plan:
+    nodes = _without_repeats(plan.time, plan.value, n_own_steps)
+    return Plan(nodes, end_s, finish_s, _without_repeats(rest.time, rest.value, n_rest))
 
 
 @compiled
@@ -177,7 +177,7 @@ def minimum_share(
     work: float,
     counts: Floats,
     rates: Floats,
-    total: float,
+    n_nodes: float,
     forced: int = NOT_FORCED,
 ) -> Plan:
     """Plan one job.
@@ -189,7 +189,7 @@ def minimum_share(
     Parameters
     ----------
     free
-        Free nodes from now on; from the last step on all ``total`` are free.
+        Free nodes from now on; from the last step on all ``n_nodes`` are free.
     deadline_s
         When the job has to be done, on the clock of ``free``.
     slot_s
@@ -198,7 +198,7 @@ def minimum_share(
         Left to do, in the unit of ``rates``; above 0.
     counts, rates : (L,)
         Node counts that the job may use, in increasing order, and what it does in a second on each.
-    total
+    n_nodes
         Nodes of the cluster.
     forced
         Position in ``counts`` of what it has until the next step of ``free``; ``NOT_FORCED`` for a free choice.
@@ -208,154 +208,157 @@ def minimum_share(
     Plan
         The job is in time if ``finish_s <= deadline_s``.
     """
-    now = free.time[0]
-    k = free.time.size
-    left, plan = _Draft(np.empty(k + 4), np.empty(k + 4)), _Draft(np.zeros(k + 4), np.zeros(k + 4))
-    left.time[:k] = free.time
-    left.value[:k] = free.value
-    plan.time[0], m = now, 1
-    due = now + _slots_up(deadline_s - now, slot_s)
-    if due >= now:
-        k = _put(left.time, left.value, k, due, _value_at(free.time, free.value, due, total), False)
-    begin = now
+    now_s = free.time[0]
+    n_rest = free.time.size
+    rest, plan = (
+        _Draft(np.empty(n_rest + 4), np.empty(n_rest + 4)),
+        _Draft(np.zeros(n_rest + 4), np.zeros(n_rest + 4)),
+    )
+    rest.time[:n_rest] = free.time
+    rest.value[:n_rest] = free.value
+    plan.time[0], n_own = now_s, 1
+    due_s = now_s + _slots_up(deadline_s - now_s, slot_s)
+    if due_s >= now_s:
+        n_rest = _put(rest.time, rest.value, n_rest, due_s, _value_at(free.time, free.value, due_s, n_nodes), False)
+    begin = now_s
     if forced != NOT_FORCED:
         rate = rates[forced]
-        following = free.time[1] if free.time.size > 1 else due
+        following = free.time[1] if free.time.size > 1 else due_s
         plan.value[0] = counts[forced]
-        finish_s = float(math.ceil(now + work / rate))
-        end_s = now + _slots_up(finish_s - now, slot_s)
-        left.value[0] -= counts[forced]
-        is_over = due <= now and free.time.size == 1  # it is late, and nothing changes: it goes on to its end
-        if following < end_s and work <= (following - now) * rate:  # steps of an earlier decision: other slots
+        finish_s = float(math.ceil(now_s + work / rate))
+        end_s = now_s + _slots_up(finish_s - now_s, slot_s)
+        rest.value[0] -= counts[forced]
+        is_over = due_s <= now_s and free.time.size == 1  # it is late, and nothing changes: it goes on to its end
+        if following < end_s and work <= (following - now_s) * rate:  # steps of an earlier decision: other slots
             end_s, is_over = following, True
         if is_over or (following >= end_s and deadline_s >= finish_s):
             is_new = free.time.size == 1 or free.time[1] != end_s
-            k = _put(left.time, left.value, k, end_s, free.value[0], is_new)
-            return _finish_plan(plan, m, left, k, end_s, finish_s)
-        work -= ((deadline_s if following == due else following) - now) * rate
+            n_rest = _put(rest.time, rest.value, n_rest, end_s, free.value[0], is_new)
+            return _finish_plan(plan, n_own, rest, n_rest, end_s, finish_s)
+        work -= ((deadline_s if following == due_s else following) - now_s) * rate
         begin = following
-        m = _put(plan.time, plan.value, m, begin, 0.0, True)
-    for i in range(k):
-        if left.time[i] < due:
-            m = _put(plan.time, plan.value, m, left.time[i], 0.0, False)
-    window, levels = _Window(begin, due, deadline_s, slot_s), _Levels(counts, rates)
-    top = _level_within(counts, total)
-    for level in range(top + 1):
-        since = _latest_start(left, k, window, levels, work, level)
+        n_own = _put(plan.time, plan.value, n_own, begin, 0.0, True)
+    for step_index in range(n_rest):
+        if rest.time[step_index] < due_s:
+            n_own = _put(plan.time, plan.value, n_own, rest.time[step_index], 0.0, False)
+    window, levels = _Window(begin, due_s, deadline_s, slot_s), _Levels(counts, rates)
+    top_level = _level_within(counts, n_nodes)
+    for level in range(top_level + 1):
+        since = _latest_start(rest, n_rest, window, levels, work, level)
         if since >= begin:
-            return _in_time(_Begun(free, left, k, plan, m, total), window, levels, work, level, since)
-    last_level = top if forced == NOT_FORCED else forced
-    return _late(_Begun(free, left, k, plan, m, total), window, levels, work, last_level)
+            return _in_time(_PartialPlan(free, rest, n_rest, plan, n_own, n_nodes), window, levels, work, level, since)
+    last_level = top_level if forced == NOT_FORCED else forced
+    return _late(_PartialPlan(free, rest, n_rest, plan, n_own, n_nodes), window, levels, work, last_level)
 
 
 @compiled
-def _latest_start(left: _Draft, k: int, window: _Window, levels: _Levels, work: float, level: int) -> float:
+def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: _Levels, work: float, level: int) -> float:
     """Return the latest step from which a count is enough to be done in time; before ``begin`` if none is."""
     until = window.due
-    done = 0.0
-    for i in range(k - 1, -1, -1):
-        since = left.time[i]
+    work_done = 0.0
+    for step_index in range(n_rest - 1, -1, -1):
+        since = rest.time[step_index]
         if since >= window.due:
             continue
         if since < window.begin:
             break
-        has = min(level, _level_within(levels.counts, left.value[i]))
-        if has >= 0:
-            done += ((window.deadline_s if until == window.due else until) - since) * levels.rates[has]
-            if done >= work:
+        level_here = min(level, _level_within(levels.counts, rest.value[step_index]))
+        if level_here >= 0:
+            work_done += ((window.deadline_s if until == window.due else until) - since) * levels.rates[level_here]
+            if work_done >= work:
                 return float(since)
         until = since
     return window.begin - 1.0
 
 
 @compiled
-def _in_time(begun: _Begun, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
+def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
     """Return the plan with a count that is enough ``since`` a step, and the next lower one before."""
-    free, left, k, plan, m, total = begun
+    free, rest, n_rest, plan, n_own_steps, n_nodes = partial
     last = -1
-    has = -1
-    is_done = False
+    level_here = -1
+    is_complete = False
     end_s = finish_s = until_s = window.due
-    for i in range(k):
-        time = left.time[i]
+    for step_index in range(n_rest):
+        time = rest.time[step_index]
         if time > window.due:
             break
         if time < window.begin:
             continue
         if last >= 0:
-            count = levels.counts[has] if has >= 0 else 0.0
-            m = _put(plan.time, plan.value, m, left.time[last], count, True)
-            left.value[last] -= count
-            if has >= 0:
+            count = levels.counts[level_here] if level_here >= 0 else 0.0
+            n_own_steps = _put(plan.time, plan.value, n_own_steps, rest.time[last], count, True)
+            rest.value[last] -= count
+            if level_here >= 0:
                 until = window.deadline_s if time == window.due else time
-                does = (until - left.time[last]) * levels.rates[has]
-                if left.time[last] >= since and does >= work:
-                    is_done, until_s = True, time
+                does = (until - rest.time[last]) * levels.rates[level_here]
+                if rest.time[last] >= since and does >= work:
+                    is_complete, until_s = True, time
                     break
                 work -= does
-        last = i
-        has = min(level if time >= since else level - 1, _level_within(levels.counts, left.value[i]))
-    if not is_done and has >= 0:
-        m = _put(plan.time, plan.value, m, left.time[last], levels.counts[has], True)
-        left.value[last] -= levels.counts[has]
-    if has >= 0:
-        span_s = float(math.ceil(work / levels.rates[has]))
-        end_s, finish_s = left.time[last] + _slots_up(span_s, window.slot_s), left.time[last] + span_s
-        if is_done:
+        last = step_index
+        level_here = min(level if time >= since else level - 1, _level_within(levels.counts, rest.value[step_index]))
+    if not is_complete and level_here >= 0:
+        n_own_steps = _put(plan.time, plan.value, n_own_steps, rest.time[last], levels.counts[level_here], True)
+        rest.value[last] -= levels.counts[level_here]
+    if level_here >= 0:
+        span_s = float(math.ceil(work / levels.rates[level_here]))
+        end_s, finish_s = rest.time[last] + _slots_up(span_s, window.slot_s), rest.time[last] + span_s
+        if is_complete:
             end_s = min(end_s, until_s)  # plans of an earlier decision may have other slots
-    was_free = total
+    was_free = n_nodes
     is_step = False
-    for i in range(free.time.size):
-        if window.begin <= free.time[i] < end_s:
-            was_free = free.value[i]
-        is_step = is_step or free.time[i] == end_s
+    for step_index in range(free.time.size):
+        if window.begin <= free.time[step_index] < end_s:
+            was_free = free.value[step_index]
+        is_step = is_step or free.time[step_index] == end_s
     if not is_step:
-        k = _put(left.time, left.value, k, end_s, was_free, True)
-    return _finish_plan(plan, m, left, k, end_s, finish_s)
+        n_rest = _put(rest.time, rest.value, n_rest, end_s, was_free, True)
+    return _finish_plan(plan, n_own_steps, rest, n_rest, end_s, finish_s)
 
 
 @compiled
-def _late(begun: _Begun, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
+def _late(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
     """Return the plan if no count is enough: all nodes that fit, past the deadline; at last ``last_level``."""
-    free, left, k, plan, m, total = begun
-    now, due = free.time[0], window.due
-    for i in range(k - 1):
-        if left.time[i] < window.begin or left.time[i + 1] > due:
+    free, rest, n_rest, plan, n_own_steps, n_nodes = partial
+    now_s, due_s = free.time[0], window.due
+    for step_index in range(n_rest - 1):
+        if rest.time[step_index] < window.begin or rest.time[step_index + 1] > due_s:
             continue
-        has = _level_within(levels.counts, left.value[i])
-        count = levels.counts[has] if has >= 0 else 0.0
-        m = _put(plan.time, plan.value, m, left.time[i], count, True)
-        left.value[i] -= count
-        if has >= 0:
-            until = window.deadline_s if left.time[i + 1] == due else left.time[i + 1]
-            work -= (until - left.time[i]) * levels.rates[has]
+        level_here = _level_within(levels.counts, rest.value[step_index])
+        count = levels.counts[level_here] if level_here >= 0 else 0.0
+        n_own_steps = _put(plan.time, plan.value, n_own_steps, rest.time[step_index], count, True)
+        rest.value[step_index] -= count
+        if level_here >= 0:
+            until = window.deadline_s if rest.time[step_index + 1] == due_s else rest.time[step_index + 1]
+            work -= (until - rest.time[step_index]) * levels.rates[level_here]
     last = 0
-    while left.time[last] < max(due, window.begin):
+    while rest.time[last] < max(due_s, window.begin):
         last += 1
-    for i in range(k):
-        if left.time[i] <= due:
+    for step_index in range(n_rest):
+        if rest.time[step_index] <= due_s:
             continue
-        since = left.time[last]
-        has = _level_within(levels.counts, left.value[last])
-        count = levels.counts[has] if has >= 0 else 0.0
-        m = _put(plan.time, plan.value, m, since, count, True)
-        if has >= 0:
-            does = (left.time[i] - since) * levels.rates[has]
+        since = rest.time[last]
+        level_here = _level_within(levels.counts, rest.value[last])
+        count = levels.counts[level_here] if level_here >= 0 else 0.0
+        n_own_steps = _put(plan.time, plan.value, n_own_steps, since, count, True)
+        if level_here >= 0:
+            does = (rest.time[step_index] - since) * levels.rates[level_here]
             if does >= work:
-                finish_s = float(math.ceil(since + work / levels.rates[has]))
-                end_s = min(now + _slots_up(finish_s - now, window.slot_s), left.time[i])
-                was_free = _value_at(free.time, free.value, since, total)
-                left.value[last] = was_free - count
-                k = _put(left.time, left.value, k, end_s, was_free, False)
-                return _finish_plan(plan, m, left, k, end_s, finish_s)
+                finish_s = float(math.ceil(since + work / levels.rates[level_here]))
+                end_s = min(now_s + _slots_up(finish_s - now_s, window.slot_s), rest.time[step_index])
+                was_free = _value_at(free.time, free.value, since, n_nodes)
+                rest.value[last] = was_free - count
+                n_rest = _put(rest.time, rest.value, n_rest, end_s, was_free, False)
+                return _finish_plan(plan, n_own_steps, rest, n_rest, end_s, finish_s)
             work -= does
-            if i > last:
-                left.value[last] -= count
-        last = i
-    since, count = left.time[last], levels.counts[last_level]
-    m = _put(plan.time, plan.value, m, since, count, True)
+            if step_index > last:
+                rest.value[last] -= count
+        last = step_index
+    since, count = rest.time[last], levels.counts[last_level]
+    n_own_steps = _put(plan.time, plan.value, n_own_steps, since, count, True)
     finish_s = float(math.ceil(since + work / levels.rates[last_level]))
-    end_s = now + _slots_up(finish_s - now, window.slot_s)
-    left.value[last] = total - count
-    k = _put(left.time, left.value, k, end_s, total, True)
-    return _finish_plan(plan, m, left, k, end_s, finish_s)
+    end_s = now_s + _slots_up(finish_s - now_s, window.slot_s)
+    rest.value[last] = n_nodes - count
+    n_rest = _put(rest.time, rest.value, n_rest, end_s, n_nodes, True)
+    return _finish_plan(plan, n_own_steps, rest, n_rest, end_s, finish_s)

@@ -57,30 +57,30 @@ class PlannedJob:
 @compiled
 def node_time(nodes: Steps, end_s: float) -> float:
     """Node seconds of a plan up to the end of its last slot."""
-    total = 0.0
+    node_seconds = 0.0
     for i in range(nodes.time.size - 1):
-        total += nodes.value[i] * (nodes.time[i + 1] - nodes.time[i])
-    return total + float(nodes.value[-1] * (end_s - nodes.time[-1]))
+        node_seconds += nodes.value[i] * (nodes.time[i + 1] - nodes.time[i])
+    return node_seconds + float(nodes.value[-1] * (end_s - nodes.time[-1]))
 
 
 @compiled
-def free_without(free: Steps, nodes: Steps, end_s: float, total: float) -> Steps:
+def free_without(free: Steps, nodes: Steps, end_s: float, n_nodes: float) -> Steps:
     """Return the free nodes without a plan."""
     room = free.time.size + nodes.time.size + 1
-    t, f = np.empty(room), np.empty(room)
-    k = free.time.size
-    t[:k] = free.time
-    f[:k] = free.value
-    k = _put(t, f, k, end_s, _value_at(t[:k], f[:k], end_s, total), False)
-    before = 0.0
+    times, values = np.empty(room), np.empty(room)
+    size = free.time.size
+    times[:size] = free.time
+    values[:size] = free.value
+    size = _put(times, values, size, end_s, _value_at(times[:size], values[:size], end_s, n_nodes), False)
+    nodes_before = 0.0
     for j in range(nodes.time.size):
         since = nodes.time[j]
-        k = _put(t, f, k, since, _value_at(t[:k], f[:k], since, total), False)
-        for i in range(k):
-            if since <= t[i] < end_s:
-                f[i] += nodes.value[j] - before
-        before = nodes.value[j]
-    return _without_repeats(t, f, k)
+        size = _put(times, values, size, since, _value_at(times[:size], values[:size], since, n_nodes), False)
+        for i in range(size):
+            if since <= times[i] < end_s:
+                values[i] += nodes.value[j] - nodes_before
+        nodes_before = nodes.value[j]
+    return _without_repeats(times, values, size)
 
 
 class _Jobs(NamedTuple):
@@ -100,54 +100,56 @@ class _Jobs(NamedTuple):
 
 
 @compiled
-def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float) -> Plan:
+def _plan_with_more(jobs: _Jobs, j: int, free: Steps, slot_s: float, n_nodes: float) -> Plan:
     """Return the plan of a job with the next higher count for now."""
-    m = jobs.n_steps[j]
-    nodes = Steps(jobs.time[j][:m], jobs.value[j][:m])
-    without = free_without(free, nodes, jobs.end_s[j], total)
+    n_steps = jobs.n_steps[j]
+    nodes = Steps(jobs.time[j][:n_steps], jobs.value[j][:n_steps])
+    without = free_without(free, nodes, jobs.end_s[j], n_nodes)
     counts = jobs.counts[jobs.offset[j] : jobs.offset[j + 1]]
     rates = jobs.rates[jobs.offset[j] : jobs.offset[j + 1]]
-    return minimum_share(without, jobs.deadline_s[j], slot_s, jobs.work[j], counts, rates, total, jobs.level[j] + 1)
+    return minimum_share(without, jobs.deadline_s[j], slot_s, jobs.work[j], counts, rates, n_nodes, jobs.level[j] + 1)
 
 
 @compiled
-def _n_added(jobs: _Jobs, j: int) -> float:
+def _count_added(jobs: _Jobs, j: int) -> float:
     """Return the nodes that a job gains with its next higher count; inf if it has none."""
-    at = jobs.offset[j] + jobs.level[j] + 1
-    if at >= jobs.offset[j + 1]:
+    next_level = jobs.offset[j] + jobs.level[j] + 1
+    if next_level >= jobs.offset[j + 1]:
         return np.inf
-    before = jobs.counts[at - 1] if jobs.level[j] >= 0 else 0.0
-    return float(jobs.counts[at] - before)
+    count_now = jobs.counts[next_level - 1] if jobs.level[j] >= 0 else 0.0
+    return float(jobs.counts[next_level] - count_now)
 
 
 @compiled
-def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, total: float, growth_first: bool) -> float:
+def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, n_nodes: float, growth_first: bool) -> float:
     """Return the score of a job; the job with the largest one is next."""
-    added = _n_added(jobs, j)
-    if added > free.value[0]:
+    n_added = _count_added(jobs, j)
+    if n_added > free.value[0]:
         return -np.inf
     is_first = jobs.level[j] < 0
     if is_first and growth_first:
         return np.inf
-    plan = _plan_with_more(jobs, j, free, slot_s, total)
+    plan = _plan_with_more(jobs, j, free, slot_s, n_nodes)
     if not growth_first and plan.finish_s > jobs.deadline_s[j] and jobs.finish_s[j] <= jobs.deadline_s[j]:
         return -np.inf
     if is_first:
         return np.inf
-    m = jobs.n_steps[j]
-    grows = node_time(plan.nodes, plan.end_s) - node_time(Steps(jobs.time[j][:m], jobs.value[j][:m]), jobs.end_s[j])
+    n_steps = jobs.n_steps[j]
+    grows = node_time(plan.nodes, plan.end_s) - node_time(
+        Steps(jobs.time[j][:n_steps], jobs.value[j][:n_steps]), jobs.end_s[j]
+    )
     if growth_first:
-        return grows / added
-    return -grows / added
+        return grows / n_added
+    return -grows / n_added
 
 
 @compiled
 def _with_room(jobs: _Jobs, width: int) -> _Jobs:
     """Return the jobs with room for plans of ``width`` steps."""
-    n, before = jobs.time.shape
-    time, value = np.zeros((n, width)), np.zeros((n, width))
-    time[:, :before] = jobs.time
-    value[:, :before] = jobs.value
+    n_jobs, old_room = jobs.time.shape
+    time, value = np.zeros((n_jobs, width)), np.zeros((n_jobs, width))
+    time[:, :old_room] = jobs.time
+    value[:, :old_room] = jobs.value
     return _Jobs(
         jobs.offset,
         jobs.counts,
@@ -165,53 +167,53 @@ def _with_room(jobs: _Jobs, width: int) -> _Jobs:
 
 @compiled
 def _share_spare(
-    jobs: _Jobs, free: Steps, slot_s: float, total: float, growth_first: bool
+    jobs: _Jobs, free: Steps, slot_s: float, n_nodes: float, growth_first: bool
 ) -> tuple[_Jobs, NDArray[np.int64], NDArray[np.int64], Floats, Steps]:
     """Apply ``share_spare`` to arrays; return jobs, order, the job that gained each time and its ends, free nodes."""
-    n = jobs.level.size
-    order = np.arange(n)
-    scores = np.full(n, -np.inf)
-    most = int(free.value[0])
-    gained, ends = np.zeros(most, np.int64), np.zeros((most, 2))
-    n_gained = 0
+    n_jobs = jobs.level.size
+    order = np.arange(n_jobs)
+    scores = np.full(n_jobs, -np.inf)
+    most_gains = int(free.value[0])
+    gainers, ends = np.zeros(most_gains, np.int64), np.zeros((most_gains, 2))
+    n_gains = 0
     while free.value[0] > 0:
-        for j in range(n):
-            if _n_added(jobs, j) < np.inf:
-                scores[j] = _score(jobs, j, free, slot_s, total, growth_first)
+        for j in range(n_jobs):
+            if _count_added(jobs, j) < np.inf:
+                scores[j] = _score(jobs, j, free, slot_s, n_nodes, growth_first)
         order = order[np.argsort(-scores[order], kind="mergesort")]
         best = -1
-        for k in range(n):
-            if _n_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
+        for k in range(n_jobs):
+            if _count_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
                 best = order[k]
                 break
         if best < 0:
             break
-        plan = _plan_with_more(jobs, best, free, slot_s, total)
+        plan = _plan_with_more(jobs, best, free, slot_s, n_nodes)
         jobs.level[best] += 1
-        m = plan.nodes.time.size
-        if m > jobs.time.shape[1]:
-            jobs = _with_room(jobs, 2 * m)
-        jobs.time[best][:m] = plan.nodes.time
-        jobs.value[best][:m] = plan.nodes.value
-        jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = m, plan.end_s, plan.finish_s
-        gained[n_gained], ends[n_gained, 0], ends[n_gained, 1] = best, plan.end_s, plan.finish_s
-        n_gained += 1
+        n_steps = plan.nodes.time.size
+        if n_steps > jobs.time.shape[1]:
+            jobs = _with_room(jobs, 2 * n_steps)
+        jobs.time[best][:n_steps] = plan.nodes.time
+        jobs.value[best][:n_steps] = plan.nodes.value
+        jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = n_steps, plan.end_s, plan.finish_s
+        gainers[n_gains], ends[n_gains, 0], ends[n_gains, 1] = best, plan.end_s, plan.finish_s
+        n_gains += 1
         free = plan.free
     else:
         # the published program sorts once more when nothing is left
-        for j in range(n):
-            if n_gained > 0 and _n_added(jobs, j) < np.inf:
+        for j in range(n_jobs):
+            if n_gains > 0 and _count_added(jobs, j) < np.inf:
                 scores[j] = -np.inf
         order = order[np.argsort(-scores[order], kind="mergesort")]
-    return jobs, order, gained[:n_gained], ends[:n_gained], free
+    return jobs, order, gainers[:n_gains], ends[:n_gains], free
 
 
 def _arrays_of(jobs: Sequence[PlannedJob], free: Steps) -> _Jobs:
     width = 2 * max(job.plan.nodes.time.size for job in jobs)
     time, value = np.zeros((len(jobs), width)), np.zeros((len(jobs), width))
-    for j, job in enumerate(jobs):
-        m = job.plan.nodes.time.size
-        time[j, :m], value[j, :m] = job.plan.nodes
+    for row, job in enumerate(jobs):
+        n_steps = job.plan.nodes.time.size
+        time[row, :n_steps], value[row, :n_steps] = job.plan.nodes
     return _Jobs(
         np.concatenate([np.zeros(1, np.int64), np.cumsum([job.counts.size for job in jobs])]),
         np.concatenate([job.counts for job in jobs]),
@@ -231,7 +233,7 @@ def share_spare(
     jobs: Sequence[PlannedJob],
     free: Steps,
     slot_s: float,
-    total: float,
+    n_nodes: float,
     *,
     largest_growth_first: bool = False,
     gained: Callable[[PlannedJob, float, float], None] | None = None,
@@ -244,7 +246,7 @@ def share_spare(
         The jobs; ties go to those that come first.
     free
         Free nodes, the plans of ``jobs`` taken off.
-    slot_s, total
+    slot_s, n_nodes
         As ``minimum_share`` takes them.
     largest_growth_first
         The job whose node time grows most per added node comes first, in time or not, as in the published program;
@@ -263,13 +265,13 @@ def share_spare(
     if not jobs:
         return [], free
     arrays = _arrays_of(jobs, free)
-    arrays, order, who, ends, free = _share_spare(arrays, free, slot_s, total, largest_growth_first)
-    for j in dict.fromkeys(who.tolist()):
-        m = arrays.n_steps[j]
-        nodes = Steps(arrays.time[j, :m].copy(), arrays.value[j, :m].copy())
-        jobs[j].plan = Plan(nodes, float(arrays.end_s[j]), float(arrays.finish_s[j]), free)
-        jobs[j].level = int(arrays.level[j])
+    arrays, order, gainers, ends, free = _share_spare(arrays, free, slot_s, n_nodes, largest_growth_first)
+    for row in dict.fromkeys(gainers.tolist()):
+        n_steps = arrays.n_steps[row]
+        nodes = Steps(arrays.time[row, :n_steps].copy(), arrays.value[row, :n_steps].copy())
+        jobs[row].plan = Plan(nodes, float(arrays.end_s[row]), float(arrays.finish_s[row]), free)
+        jobs[row].level = int(arrays.level[row])
     if gained is not None:
-        for j, (end_s, finish_s) in zip(who.tolist(), ends.tolist(), strict=True):
-            gained(jobs[j], end_s, finish_s)
-    return [jobs[j] for j in order.tolist()], free
+        for row, (end_s, finish_s) in zip(gainers.tolist(), ends.tolist(), strict=True):
+            gained(jobs[row], end_s, finish_s)
+    return [jobs[row] for row in order.tolist()], free

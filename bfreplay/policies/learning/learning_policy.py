@@ -111,7 +111,7 @@ class LearningPolicy(Policy):
         """Show the inner policy the log."""
         self.inner.foresee(events)
 
-    def knowing(self) -> Policy:
+    def with_known_curves(self) -> Policy:
         """The inner policy."""
         return self.inner
 

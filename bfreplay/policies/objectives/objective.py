@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.problem import AllocationProblem, charged_problem
+from bfreplay.milp.problem import AllocationProblem, problem_of_rates
 from bfreplay.policies.state import PolicyState
 
 
@@ -42,7 +42,7 @@ def problem_from(state: PolicyState, gain: NDArray[np.float64], given_up: NDArra
         it gives up nothing: so a start from zero is free.
     """
     costs_s = state.scale_up_cost_s, state.scale_down_cost_s
-    return charged_problem(state.current, state.min_nodes, state.max_nodes, gain, given_up, costs_s, state.n_idle)
+    return problem_of_rates(state.current, state.min_nodes, state.max_nodes, gain, given_up, costs_s, state.n_idle)
 
 
 class RateFunction(Protocol):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.active import SECOND
-from bfreplay.replay.intervals import charged_spans_us
+from bfreplay.replay.intervals import node_charges_us
 from bfreplay.runs.run_result import RunResult
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Allocations:
     @property
     def charged_us(self) -> NDArray[np.int64]:
         """(A,) microseconds charged to the job for each interval; half for shared nodes."""
-        return charged_spans_us(self.sharing, self.from_us, self.to_us)
+        return node_charges_us(self.sharing, self.from_us, self.to_us)
 
     @property
     def of_nodes(self) -> Allocations:

@@ -143,7 +143,7 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
     policy = config.policy_description
     problem, counts, names = found.problem, found.counts, found.job_names
     if _has_change_limit(policy):
-        problem = problem.held_to_published_limit()
+        problem = problem.within_published_limit()
     before, after = int(problem.current[j]), int(counts[j])
     value_before, value_after = (_value(problem, j, n) for n in (before, after))
     loss = _loss(problem, j, after)
@@ -282,7 +282,7 @@ def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool)
     if answered["fell_back_from"]:
         yield f"{answered['fell_back_from']!r} gave no usable answer: {answered['message']}"
     if _has_change_limit(policy):
-        most = found.problem.held_to_published_limit().change_limit
+        most = found.problem.within_published_limit().change_limit
         yield f"under the published model's limit no job may gain or lose more than {most} nodes at once"
     current, least = int(found.problem.current[j]), int(found.problem.min_nodes[j])
     if 0 < current < least:

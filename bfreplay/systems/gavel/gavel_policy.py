@@ -111,7 +111,7 @@ class GavelPolicy(Policy):
         self._believed: BelievedPairs | None = None
         self.assignment: Assignment | None = None
 
-    def knowing(self) -> GavelPolicy | None:
+    def with_known_curves(self) -> GavelPolicy | None:
         """Return the same policy with known rates of pairs; ``None`` if it knows them already."""
         if self.options.profiled is None:
             return None

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from bfreplay.milp.backends import BACKENDS, version_of
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.judgement import judge
-from bfreplay.milp.pairing import pairing_fault
+from bfreplay.milp.milp_solver import pairing_fault
 from bfreplay.milp.solution import Quality, SolverStatus
 from bfreplay.testing import BackendContract
-from bfreplay.testing.backend import must_solve
+from bfreplay.testing.milp import must_solve
 from tests.examples import examples
 from tests.milp.backends.present import present
 from tests.milp.small_problems import optimum_by_enumeration, problems
@@ -39,7 +39,7 @@ class TestOurBackEnds(BackendContract):
         @settings(max_examples=examples(12))
         @given(problem=problems())
         def gets_its_optimum(problem):
-            posed = problem.held_to_published_limit() if formulation.change_limited else problem
+            posed = problem.within_published_limit() if formulation.change_limited else problem
             best, counts = optimum_by_enumeration(posed)
             model = formulation.build(problem)
             answer = must_solve(

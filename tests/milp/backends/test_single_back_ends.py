@@ -109,7 +109,7 @@ class TestPulp:
     def test_a_crash_of_the_command_is_an_error_and_leaves_no_file(self, monkeypatch, tmp_path):
         from pulp import PulpSolverError
 
-        from bfreplay.milp.backends import cbc_pulp as module
+        from bfreplay.milp.backends import cbc as module
 
         def dies(options):
             command = made(options)
@@ -141,7 +141,7 @@ class TestPulp:
     )
     def test_only_what_cbc_calls_optimal_is_optimal(self, monkeypatch, tmp_path, first_line, status):
         """A command that answers with this first line, and column values after it."""
-        from bfreplay.milp.backends import cbc_pulp as module
+        from bfreplay.milp.backends import cbc as module
 
         script = tmp_path / "cbc"
         script.write_text(

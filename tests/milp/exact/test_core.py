@@ -10,7 +10,14 @@ import pytest
 from benchmarks.decisions import optimum_by_dynamic_program
 from bfreplay.milp.exact import search, solver
 from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
-from bfreplay.milp.exact.search import Relaxed, Undecided, _ascending, _completion, better_answer, undecided_counts
+from bfreplay.milp.exact.search import (
+    Relaxed,
+    Undecided,
+    _ascending,
+    _completion,
+    better_answer,
+    counts_worth_searching,
+)
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE, optimal_counts, optimum_on
 
 CORE = 3  # the stage of optimal_counts in which the core was searched
@@ -103,7 +110,7 @@ def test_undecided_counts_are_those_that_lose_no_more_than_allowed():
     value = np.array([[0.0, 3.0, 5.0, -np.inf], [0.0, 1.0, 2.0, 6.0]])
     hulls = concave_hulls(value, 3)
     vertex = np.array([1, 3])  # one node of the first, none of the second; at a price of 2: 0, 1, 1 and 0, -1, -2, 0
-    count, loss, offset = undecided_counts(hulls, vertex, value, 3, 2.0, 1.0)
+    count, loss, offset = counts_worth_searching(hulls, vertex, value, 3, 2.0, 1.0)
     assert count.tolist() == [0, 1, 2, 0, 1, 3]
     assert loss.tolist() == [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     assert offset.tolist() == [0, 3, 6]
@@ -144,7 +151,7 @@ def test_what_hulls_leave_undecided_and_the_best_exchange_are_those_of_a_look_at
         loss = at_price.max(axis=1)[:, None] - at_price
         counts = hulls.points[vertex]
         gap = float(loss[np.arange(counts.size), counts].sum()) + price * (capacity - int(counts.sum()))
-        undecided = undecided_counts(hulls, vertex, value, capacity, price, gap + 1e-9)
+        undecided = counts_worth_searching(hulls, vertex, value, capacity, price, gap + 1e-9)
         assert [list(undecided.counts[a:b]) for a, b in itertools.pairwise(undecided.offset)] == [
             list(np.flatnonzero(row <= gap + 1e-9)) for row in loss
         ]

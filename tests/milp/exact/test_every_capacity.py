@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.milp.exact.relaxation import hull_counts, node_prices, relaxed_optima
+from bfreplay.milp.exact.relaxation import hull_counts, node_prices, optima_of_hulls
 from tests.examples import examples
 
 INF = np.inf
@@ -18,21 +18,21 @@ INF = np.inf
 def test_two_jobs_by_hand():
     # slopes 12 and 8 of the second job, 10, 8 and 6 of the first, in this order
     value = np.array([[0.0, 10.0, 18.0, 24.0], [0.0, 12.0, 20.0, -INF]])
-    optima = relaxed_optima(value, np.array([1, 1]), 7)
+    optima = optima_of_hulls(value, np.array([1, 1]), 7)
     assert optima.tolist() == [0.0, 12.0, 22.0, 30.0, 38.0, 44.0, 44.0, 44.0]
     assert node_prices(optima).tolist() == [12.0, 10.0, 8.0, 8.0, 6.0, 0.0, 0.0, 0.0]
 
 
 def test_a_row_stands_for_its_copies():
     value = np.array([[0.0, 10.0, 18.0], [0.0, 12.0, 12.5]])
-    twice = relaxed_optima(value, np.array([3, 2]), 12)
-    written_out = relaxed_optima(value[[0, 0, 0, 1, 1]], np.ones(5, np.int64), 12)
+    twice = optima_of_hulls(value, np.array([3, 2]), 12)
+    written_out = optima_of_hulls(value[[0, 0, 0, 1, 1]], np.ones(5, np.int64), 12)
     assert twice == pytest.approx(written_out)
 
 
 def test_a_minimum_and_a_dent_are_bridged():
     value = np.array([[0.0, -INF, 3.0, 12.0, 13.0]])
-    optima = relaxed_optima(value, np.array([1]), 4)
+    optima = optima_of_hulls(value, np.array([1]), 4)
     assert optima == pytest.approx([0.0, 4.0, 8.0, 12.0, 13.0])
     assert node_prices(optima) == pytest.approx([4.0, 4.0, 4.0, 1.0, 0.0])
     assert hull_counts(value[0]).tolist() == [0, 3, 4]
@@ -40,19 +40,19 @@ def test_a_minimum_and_a_dent_are_bridged():
 
 def test_more_nodes_than_the_best_count_are_worth_nothing():
     value = np.array([[0.0, 5.0, 4.0, 3.0]])
-    assert relaxed_optima(value, np.array([1]), 3).tolist() == [0.0, 5.0, 5.0, 5.0]
+    assert optima_of_hulls(value, np.array([1]), 3).tolist() == [0.0, 5.0, 5.0, 5.0]
     assert hull_counts(value[0]).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("row", [[0.0, 0.0, 0.0], [0.0, -INF, -INF], [0.0, -1.0, -3.0]])
 def test_where_nothing_is_to_be_gained_nodes_have_no_price(row):
-    optima = relaxed_optima(np.array([row, row]), np.array([1, 2]), 3)
+    optima = optima_of_hulls(np.array([row, row]), np.array([1, 2]), 3)
     assert optima.tolist() == [0.0] * 4
     assert node_prices(optima).tolist() == [0.0] * 4
 
 
 def test_without_a_node_there_is_one_capacity():
-    optima = relaxed_optima(np.array([[0.0, 5.0]]), np.array([1]), 0)
+    optima = optima_of_hulls(np.array([[0.0, 5.0]]), np.array([1]), 0)
     assert optima.tolist() == [0.0]
     assert node_prices(optima).tolist() == [0.0]
 
@@ -75,7 +75,7 @@ def _tables(draw):
 @settings(max_examples=examples(150))
 @given(value=_tables(), capacity=st.integers(0, 13))
 def test_they_lie_above_the_optima_and_meet_them_at_the_vertices(value, capacity):
-    relaxed = relaxed_optima(value, np.ones(len(value), np.int64), capacity)
+    relaxed = optima_of_hulls(value, np.ones(len(value), np.int64), capacity)
     ways = [
         (sum(way), sum(float(row[n]) for row, n in zip(value, way, strict=True)))
         for way in itertools.product(range(5), repeat=len(value))

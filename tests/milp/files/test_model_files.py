@@ -149,7 +149,7 @@ def test_special_ordered_sets_are_kept_or_the_file_is_refused(tmp_path, form, so
 def test_a_decision_read_by_another_solver_has_the_same_optimum(tmp_path, formulation, form, solver, problem):
     made = formulation_of(formulation)
     model = made.build(problem)
-    posed: AllocationProblem = problem.held_to_published_limit() if made.change_limited else problem
+    posed: AllocationProblem = problem.within_published_limit() if made.change_limited else problem
     best, _ = optimum_by_enumeration(posed)
     found = maximum(model, tmp_path, form, solver)
     if best == -INF:

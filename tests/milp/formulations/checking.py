@@ -41,7 +41,7 @@ def worth(model: LinearModel, x: np.ndarray) -> float:
 
 def posed_by(name: str, problem: AllocationProblem) -> AllocationProblem:
     """The problem whose optimum the formulation promises."""
-    return problem.held_to_published_limit() if formulation_of(name).change_limited else problem
+    return problem.within_published_limit() if formulation_of(name).change_limited else problem
 
 
 def solved(cbc: IsolatedBackend, name: str, problem: AllocationProblem):

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.milp import ExactSolver
-from bfreplay.milp.formulations import choices_reduced as reduction_module
+from bfreplay.milp.formulations import choices as reduction_module
 from bfreplay.milp.formulations import formulation_of
-from bfreplay.milp.formulations.choices_reduced import reduction
+from bfreplay.milp.formulations.choices import reduction
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.milp.verify import agrees, objective_of

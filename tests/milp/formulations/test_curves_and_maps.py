@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.milp.formulations.curves import kinks
-from bfreplay.milp.formulations.formulation import held_nodes, map_violation
+from bfreplay.milp.formulations.formulation import map_violation, node_holdings
 from tests.milp.small_problems import problem_of_two
 
 
@@ -25,7 +25,7 @@ def test_a_straight_table_has_two_kinks_although_rounding_bends_it():
 
 
 def test_held_nodes_are_numbered_in_job_order_and_free_ones_come_last():
-    assert np.argwhere(held_nodes(problem_of_two())).tolist() == [[0, 0], [1, 1], [1, 2]]
+    assert np.argwhere(node_holdings(problem_of_two())).tolist() == [[0, 0], [1, 1], [1, 2]]
 
 
 def test_a_map_that_gives_a_node_twice_or_migrates_is_named():

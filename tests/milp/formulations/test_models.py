@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 
 from bfreplay.milp.formulations import Formulation, formulation_of
-from bfreplay.milp.formulations.choices_reduced import reduction
-from bfreplay.milp.formulations.counts_segments import segments
+from bfreplay.milp.formulations.choices import reduction
+from bfreplay.milp.formulations.counts import segments
 from bfreplay.milp.formulations.curves import kinks, start_counts
 from bfreplay.milp.model import model_fault
 from bfreplay.milp.verify import agrees, objective_of

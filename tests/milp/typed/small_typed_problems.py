@@ -9,7 +9,7 @@ import numpy as np
 import pulp
 from hypothesis import strategies as st
 
-from bfreplay.milp.typed import NO_TYPE, TypedProblem
+from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem
 
 NO_NODES = (NO_TYPE, 0)
 

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from scipy.optimize import linprog
 
 from bfreplay.errors import InputError
-from bfreplay.milp.typed import NO_TYPE
 from bfreplay.milp.typed.prices import best_choices, choices_of, mend, node_prices
-from bfreplay.milp.typed.problem import objective_of, violation
+from bfreplay.milp.typed.problem import NO_TYPE, objective_of, violation
 from tests.examples import examples
 from tests.milp.typed.small_typed_problems import choices_by_hand, drawn, two_jobs, typed_problems, worth_by_hand
 

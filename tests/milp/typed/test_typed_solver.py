@@ -8,9 +8,9 @@ from hypothesis import given, settings
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import Quality, SolverStatus
-from bfreplay.milp.typed import NO_TYPE, TypedExactSolver, TypedProblem, solver
-from bfreplay.milp.typed.problem import objective_of, violation
-from bfreplay.milp.typed.solver import optimum_of
+from bfreplay.milp.typed import solver
+from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem, objective_of, violation
+from bfreplay.milp.typed.solver import TypedExactSolver, optimum_of
 from tests.examples import examples
 from tests.milp.small_problems import problems
 from tests.milp.typed.small_typed_problems import (
@@ -99,7 +99,7 @@ def test_decisions_of_realistic_shape_agree_with_cbc(elastic):
 
 
 def test_gavels_cluster_is_decided_without_a_milp_solver(monkeypatch):
-    monkeypatch.setattr(solver, "settle", None)  # to be called would fail
+    monkeypatch.setattr(solver, "solve_undecided", None)  # to be called would fail
     for seed in range(5):
         for problem in (
             drawn(seed, 50, [36, 36, 36], elastic=False),
@@ -113,8 +113,8 @@ def test_gavels_cluster_is_decided_without_a_milp_solver(monkeypatch):
 
 def test_many_types_are_decided_by_highs_and_proven(monkeypatch):
     asked = []
-    settle = solver.settle
-    monkeypatch.setattr(solver, "settle", lambda *a: asked.append(1) or settle(*a))
+    solve_undecided = solver.solve_undecided
+    monkeypatch.setattr(solver, "solve_undecided", lambda *a: asked.append(1) or solve_undecided(*a))
     problem = drawn(3, 25, [6] * 6, elastic=False)
     found = TypedExactSolver(most_states=500).solve(problem).solution
     assert asked

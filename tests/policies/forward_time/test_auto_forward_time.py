@@ -7,8 +7,7 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy, PolicyState
-from bfreplay.policies.forward_time import AutoForwardTime, FixedForwardTime, forward_time_of
-from bfreplay.policies.shadows import Shadows
+from bfreplay.policies.forward_time import AutoForwardTime, FixedForwardTime, Shadows, forward_time_of
 from bfreplay.testing import PolicyContract
 from tests.policies.small_states import SECOND, state_of
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
-from bfreplay.policies.shadows import decide, reclaim
+from bfreplay.policies.forward_time import decide, reclaim
 from bfreplay.policies.state import JobTables
 from tests.policies.small_states import state_of, states
 

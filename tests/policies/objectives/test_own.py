@@ -13,7 +13,7 @@ from bfreplay.milp import SolverStatus
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import PolicyState
 from bfreplay.policies.objectives.own import OwnObjective
-from bfreplay.saved_state import constructed, restore_state, save_state
+from bfreplay.saved_state import classes_inside, restore_state, save_state
 from tests.examples import examples
 from tests.policies.small_states import state_of, states
 
@@ -118,5 +118,5 @@ def test_copies_and_saved_states_need_no_rows():
     assert len(pickle.dumps(own)) == small
     _check(pickle.loads(pickle.dumps(own)), state)
     restored = OwnObjective()
-    restore_state(restored, save_state(own, constructed(own)))
+    restore_state(restored, save_state(own, classes_inside(own)))
     _check(restored, state)

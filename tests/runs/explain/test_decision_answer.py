@@ -248,7 +248,7 @@ def test_runner_up_and_margins_are_those_that_trying_all_decisions_finds(events,
         return
     wanted = data.draw(st.lists(st.sampled_from(decidable), min_size=1, max_size=4, unique=True))
     for found in recorded_decisions(run, wanted, events=events, jobs=jobs, t_fwd_s=T_FWD_S):
-        problem = found.problem.held_to_published_limit() if policy == "published limit" else found.problem
+        problem = found.problem.within_published_limit() if policy == "published limit" else found.problem
         scale = magnitude(problem)
         for j in range(problem.n_jobs):
             told = answer(run, found, j)

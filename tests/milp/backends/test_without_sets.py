@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from bfreplay.errors import InputError
 from bfreplay.milp.backends import SolveOptions
+from bfreplay.milp.backends.arrays import without_sets
 from bfreplay.milp.formulations import formulation_of
-from bfreplay.milp.formulations.without_sets import without_sets
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.model import LinearModel, SpecialOrderedSet, model_fault
 from bfreplay.milp.solution import SolverStatus

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bfreplay.milp.backends import SolveOptions
-from bfreplay.milp.backends import cbc_mip as module
+from bfreplay.milp.backends import cbc as module
 from bfreplay.milp.formulations import formulation_of
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.testing.models import INF, linear
@@ -59,7 +59,7 @@ def test_a_model_can_be_collected_while_cffi_holds_its_lock(cbc):
     """In a fresh process, where nothing was looked up before: a collection there used to hang for ever."""
     script = """
 import gc
-from bfreplay.milp.backends.cbc_mip import _cbc_module
+from bfreplay.milp.backends.cbc import _cbc_module
 cbc = _cbc_module()
 import mip
 mip.Model(solver_name=mip.CBC)
@@ -78,4 +78,4 @@ def test_nothing_reaches_standard_output(cbc, capfd):
 
 
 def test_a_status_that_python_mip_may_invent_is_unknown():
-    assert module.STATUSES.get("CUTOFF", SolverStatus.UNKNOWN) is SolverStatus.UNKNOWN
+    assert module.MIP_STATUSES.get("CUTOFF", SolverStatus.UNKNOWN) is SolverStatus.UNKNOWN

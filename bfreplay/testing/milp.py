@@ -1,4 +1,4 @@
-"""Contract of back ends."""
+"""Contracts of formulations and of back ends."""
 
 from __future__ import annotations
 
@@ -8,21 +8,129 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from bfreplay.milp.backends import Backend, BackendAnswer, Capabilities, SolveOptions, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.formulations import FORMULATIONS, formulation_of
+from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
+from bfreplay.milp.formulations.formulation import build_model
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.judgement import against_referee, judge
+from bfreplay.milp.milp_solver import MilpSolver, pairing_fault
 from bfreplay.milp.model import LinearModel
-from bfreplay.milp.pairing import pairing_fault
+from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
-from bfreplay.testing.decisions import corner_decisions, point_fault, random_decisions
+from bfreplay.testing.decisions import (
+    corner_decisions,
+    decisions_of_replay,
+    point_fault,
+    random_decisions,
+    wide_decisions,
+)
 from bfreplay.testing.models import infeasible_models, knapsack, market_split, solvable_models, unbounded_models
+
+CORNERS = corner_decisions()
+_ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")
+
+
+class FormulationContract:
+    """Inherit, and set ``formulation`` to your class.
+
+    ``backend`` is the registered name of a back end that takes its models. CBC takes every kind.
+    """
+
+    formulation: type[Formulation]
+    backend: str = "cbc"
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def worker(cls) -> Iterator[IsolatedBackend]:
+        """The back end, in one process for all tests of the class."""
+        with IsolatedBackend(cls.backend) as worker:
+            yield worker
+
+    def test_it_is_made_without_arguments_and_says_what_it_is(self) -> None:
+        instance = self.formulation()
+        assert isinstance(instance, Formulation)
+        assert isinstance(instance.name, str)
+        assert instance.name
+        for flag in (instance.needs_sos, instance.needs_continuous, instance.change_limited):
+            assert isinstance(flag, bool)
+
+    @pytest.mark.parametrize("corner", CORNERS)
+    def test_models_are_well_formed_and_as_announced(self, corner: str) -> None:
+        for problem in (CORNERS[corner], *random_decisions(3, seed=1)):
+            model = build_model(self.formulation(), problem)
+            assert not model.sets or self.formulation().needs_sos, "it holds sets, and needs_sos is False"
+            continuous = not model.is_integer.all()
+            assert not continuous or self.formulation().needs_continuous, "needs_continuous is False"
+            places = set(zip(model.entry_row.tolist(), model.entry_column.tolist(), strict=True))
+            assert len(places) == len(model.entry_row), "a (row, column) pair occurs twice"
+            assert len(set(model.column_names)) == model.n_columns, "two columns have the same name"
+            assert len(set(model.row_names)) == model.n_rows, "two rows have the same name"
+
+    @pytest.mark.parametrize("corner", CORNERS)
+    def test_building_changes_nothing_and_is_repeatable(self, corner: str) -> None:
+        problem = CORNERS[corner]
+        originals = [np.array(getattr(problem, name)) for name in _ARRAYS]
+        first, second = build_model(self.formulation(), problem), build_model(self.formulation(), problem)
+        for name, array in zip(_ARRAYS, originals, strict=True):
+            assert np.array_equal(getattr(problem, name), array), f"build() changed {name}"
+        assert _same(first, second), "the same decision gave two different models"
+
+    @pytest.mark.parametrize("corner", CORNERS)
+    def test_a_start_is_feasible(self, corner: str) -> None:
+        for problem in (CORNERS[corner], *random_decisions(3, seed=2)):
+            model = build_model(self.formulation(), problem)
+            if model.start is not None:
+                assert point_fault(model, model.start) == ""
+
+    @pytest.mark.parametrize("corner", CORNERS)
+    def test_it_has_the_optimum_of_the_decision(self, corner: str, worker: IsolatedBackend) -> None:
+        self.check_optimum(CORNERS[corner], worker)
+
+    def test_it_has_the_optimum_of_random_decisions(self, worker: IsolatedBackend) -> None:
+        for problem in random_decisions():
+            self.check_optimum(problem, worker)
+
+    def test_it_has_the_optimum_of_wide_decisions(self, worker: IsolatedBackend) -> None:
+        for problem in wide_decisions():
+            self.check_optimum(problem, worker)
+
+    def test_it_has_the_optimum_of_the_decisions_of_a_replay(self, worker: IsolatedBackend) -> None:
+        for problem in decisions_of_replay():
+            self.check_optimum(problem, worker)
+
+    def check_optimum(self, problem: AllocationProblem, worker: IsolatedBackend) -> None:
+        """Solve one decision and compare the answer with the exact solver's."""
+        instance = self.formulation()
+        question = problem.within_published_limit() if instance.change_limited else problem
+        best = ExactSolver().solve(question)
+        solution = MilpSolver(
+            instance, self.backend, worker=worker, fallback="none", referee=ExactSolver(), time_limit_s=60.0
+        ).solve(problem)
+        answer = solution.rejected or solution
+        assert answer.process_status is ProcessStatus.OK, answer.message
+        if best.counts is None:
+            assert answer.solver_status is SolverStatus.INFEASIBLE, f"infeasible, but answered: {answer.counts}"
+        else:
+            assert answer.quality is Quality.PROVEN, answer.message
+
+
+def _same(first: LinearModel, second: LinearModel) -> bool:
+    for field in fields(LinearModel):
+        value, other_value = getattr(first, field.name), getattr(second, field.name)
+        if field.name == "sets":
+            pairs = [(x.kind, x.columns.tolist(), x.weights.tolist()) for x in value]
+            if pairs != [(x.kind, x.columns.tolist(), x.weights.tolist()) for x in other_value]:
+                return False
+        elif not np.array_equal(np.asarray(value, dtype=object), np.asarray(other_value, dtype=object)):
+            return False
+    return True
+
 
 OPTIONS = SolveOptions(30.0)
 
@@ -58,10 +166,10 @@ class BackendContract:
     @classmethod
     def instance(cls, backend_name: str) -> Backend:
         """Back end in this process, for its name and capabilities; it solves nothing here."""
-        found = backend_of(backend_name)
-        if reason := why_not(found):
+        backend = backend_of(backend_name)
+        if reason := why_not(backend):
             pytest.fail(f"back end {backend_name} does not work here: {reason}")
-        return found
+        return backend
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -81,27 +189,27 @@ class BackendContract:
 
     @pytest.mark.parametrize("case", SOLVABLE)
     def test_it_finds_the_optimum(self, case: str, worker: IsolatedBackend, instance: Backend) -> None:
-        known = SOLVABLE[case]
-        answer = checked_answer(worker, instance, known.model)
+        solvable = SOLVABLE[case]
+        answer = answer_to_check(worker, instance, solvable.model)
         if answer is not None:
             assert answer.solver_status is SolverStatus.OPTIMAL, answer.message
-            assert answer.objective == pytest.approx(known.optimum, rel=1e-7)
-            assert answer.bound == pytest.approx(known.optimum, rel=1e-6)
-            if known.x is not None:
+            assert answer.objective == pytest.approx(solvable.optimum, rel=1e-7)
+            assert answer.bound == pytest.approx(solvable.optimum, rel=1e-6)
+            if solvable.x is not None:
                 assert answer.x is not None
-                assert answer.x.tolist() == pytest.approx(list(known.x), rel=0.0, abs=1e-6)
+                assert answer.x.tolist() == pytest.approx(list(solvable.x), rel=0.0, abs=1e-6)
 
     @pytest.mark.parametrize("case", INFEASIBLE)
     def test_it_calls_an_infeasible_model_infeasible(
         self, case: str, worker: IsolatedBackend, instance: Backend
     ) -> None:
-        answer = checked_answer(worker, instance, INFEASIBLE[case])
+        answer = answer_to_check(worker, instance, INFEASIBLE[case])
         if answer is not None:
             assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
 
     @pytest.mark.parametrize("case", UNBOUNDED)
     def test_it_calls_an_unbounded_model_unbounded(self, case: str, worker: IsolatedBackend, instance: Backend) -> None:
-        answer = checked_answer(worker, instance, UNBOUNDED[case])
+        answer = answer_to_check(worker, instance, UNBOUNDED[case])
         if answer is not None:
             assert answer.solver_status is SolverStatus.UNBOUNDED, answer.message
 
@@ -146,11 +254,11 @@ class BackendContract:
             assert answer.objective == pytest.approx(_optimum_of_the_decision())
 
     def test_a_gap_bounds_what_may_be_called_optimal(self, worker: IsolatedBackend, instance: Backend) -> None:
-        known = knapsack()
-        rough = must_solve(worker, instance, known.model, SolveOptions(30.0, relative_gap=0.2))
+        solvable = knapsack()
+        rough = must_solve(worker, instance, solvable.model, SolveOptions(30.0, relative_gap=0.2))
         assert rough.solver_status is SolverStatus.OPTIMAL, rough.message
-        assert rough.objective >= known.optimum / 1.25 - 1e-6, "its answer is worse than the gap allows"
-        assert rough.bound >= known.optimum - 1e-6, "its bound excludes the optimum"
+        assert rough.objective >= solvable.optimum / 1.25 - 1e-6, "its answer is worse than the gap allows"
+        assert rough.bound >= solvable.optimum - 1e-6, "its bound excludes the optimum"
 
     def test_nothing_reaches_standard_output_or_error(self, backend_name: str, instance: Backend) -> None:
         tasks = [
@@ -159,7 +267,7 @@ class BackendContract:
             (INFEASIBLE["integrality"], OPTIONS),
             (market_split(exact=False), SolveOptions(0.2)),
         ]
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-P", "-c", _SOLVE_ALL, backend_name],
             input=pickle.dumps((sys.path, tasks)),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -167,7 +275,7 @@ class BackendContract:
             timeout=120,
             check=False,
         )
-        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert (process.returncode, process.stdout, process.stderr) == (0, b"", b"")
 
     @pytest.mark.parametrize("formulation_name", FORMULATIONS.built_in)
     def test_random_decisions_get_their_optimum(
@@ -177,8 +285,8 @@ class BackendContract:
         if reason := pairing_fault(formulation, instance):
             pytest.skip(f"{formulation_name}: {reason}")
         for problem in random_decisions(RANDOM_DECISIONS, seed=4):
-            posed = problem.held_to_published_limit() if formulation.change_limited else problem
-            best = ExactSolver().solve(posed)
+            question = problem.within_published_limit() if formulation.change_limited else problem
+            best = ExactSolver().solve(question)
             model = formulation.build(problem)
             answer = must_solve(
                 worker, instance, model if instance.capabilities.warm_start else replace(model, start=None)
@@ -186,7 +294,7 @@ class BackendContract:
             if best.counts is None:
                 assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
             else:
-                verdict = against_referee(posed, judge(posed, formulation, model, answer), best)
+                verdict = against_referee(question, judge(question, formulation, model, answer), best)
                 assert verdict.quality is Quality.PROVEN, verdict.message
 
 
@@ -194,33 +302,35 @@ def must_solve(
     worker: IsolatedBackend, instance: Backend, model: LinearModel, options: SolveOptions = OPTIONS
 ) -> BackendAnswer:
     """Return its answer to a model that it may not refuse."""
-    answer = checked_answer(worker, instance, model, options)
+    answer = answer_to_check(worker, instance, model, options)
     assert answer is not None
     return answer
 
 
-def checked_answer(
+def answer_to_check(
     worker: IsolatedBackend, instance: Backend, model: LinearModel, options: SolveOptions = OPTIONS
 ) -> BackendAnswer | None:
     """Return its answer after the checks for every answer; ``None`` for a refusal that is allowed."""
-    ran = worker.solve(model, options)
-    excluded = []
+    outcome = worker.solve(model, options)
+    exclusions = []
     if model.sets and not instance.capabilities.sos:
-        excluded.append("special ordered set")
+        exclusions.append("special ordered set")
     if not model.is_integer.all() and not instance.capabilities.continuous:
-        excluded.append("continuous")
-    if ran.process_status is ProcessStatus.REFUSED:
+        exclusions.append("continuous")
+    if outcome.process_status is ProcessStatus.REFUSED:
         endless = np.isinf(model.column_lower).any() or np.isinf(model.column_upper).any()
-        reasons = [*excluded, "bounds"] if endless else excluded
-        assert reasons, f"it refuses a model that it must take: {ran.message}"
-        assert instance.name in ran.message, f"the refusal does not name {instance.name}: {ran.message}"
-        assert any(reason in ran.message for reason in reasons), f"the refusal has none of {reasons}: {ran.message}"
+        reasons = [*exclusions, "bounds"] if endless else exclusions
+        assert reasons, f"it refuses a model that it must take: {outcome.message}"
+        assert instance.name in outcome.message, f"the refusal does not name {instance.name}: {outcome.message}"
+        assert any(reason in outcome.message for reason in reasons), (
+            f"the refusal has none of {reasons}: {outcome.message}"
+        )
         return None
-    assert ran.process_status is ProcessStatus.OK, ran.message
-    assert ran.answer is not None, ran.message
-    assert not excluded, f"it takes a model that its capabilities exclude: {excluded}"
-    _check(model, ran.answer)
-    return ran.answer
+    assert outcome.process_status is ProcessStatus.OK, outcome.message
+    assert outcome.answer is not None, outcome.message
+    assert not exclusions, f"it takes a model that its capabilities exclude: {exclusions}"
+    _check(model, outcome.answer)
+    return outcome.answer
 
 
 def _check(model: LinearModel, answer: BackendAnswer) -> None:
