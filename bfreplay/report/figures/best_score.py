@@ -11,9 +11,10 @@ import numpy as np
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import by_run, of_each, tag
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
+from bfreplay.report.figures.over_time import Part, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
 from bfreplay.runs.metrics import value_text
+from bfreplay.runs.step_functions import StepSeries, lasting_steps
 from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:
@@ -46,11 +47,10 @@ def best_score(run: RunResult) -> BestScore:
     higher = run.record.inputs.jobs.higher_is_better
     time_us, score, job = best_so_far(run, higher)
     span = Part.of_record(run.record)
-    is_last = np.append(time_us[1:], span.end_us) > time_us  # of several at one instant, and none at the very end
-    if job is None or not is_last.any():
+    edge_us, score = lasting_steps(np.append(time_us, span.end_us), score)
+    if job is None or not score.size:
         raise NothingToShowError("no trial reported a score")
-    series = StepSeries.exact(np.append(time_us[is_last], span.end_us), score[is_last])
-    return BestScore(span, series, job, higher)
+    return BestScore(span, StepSeries.exact(edge_us, score), job, higher)
 
 
 def draw(found: Mapping[str, BestScore]) -> Figure:

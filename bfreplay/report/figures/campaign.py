@@ -13,8 +13,9 @@ from bfreplay.report.figures.axes import dress, new_figure, plain_tick
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED
 from bfreplay.report.figures.over_time import Part, draw_time_axis
-from bfreplay.runs.explain.nodes_over_time import NodesOverTime, nodes_over_time, nodes_over_time_by_model
+from bfreplay.runs.explain.saved_allocations import nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.run_record import RunRecord
+from bfreplay.runs.step_functions import StepSeries
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -34,7 +35,7 @@ _COLUMNS = 480
 class StackedNodes:
     """Mean nodes in C columns of a picture: ``edge_us (C + 1,)``, ``labels (M,)``, ``mean (M, C)``."""
 
-    edge_us: NDArray[np.float64]
+    edge_us: NDArray[np.int64]
     labels: tuple[str, ...]
     mean: NDArray[np.float64]
 
@@ -48,14 +49,14 @@ def title_of(record: RunRecord, *words: str) -> str:
     )
 
 
-def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Part) -> StackedNodes:
+def stacked_nodes(by_model: Mapping[str, StepSeries], span: Part) -> StackedNodes:
     """Mean nodes of each model in each column; models with the least node time share the last of eight places."""
-    edges = np.linspace(span.start_us, span.end_us, _COLUMNS + 1)
+    edges = span.columns(_COLUMNS)
     labels = list(by_model)
-    means = np.array([by_model[label].mean_in(edges) for label in labels]).reshape(len(labels), _COLUMNS)
+    means = np.array([by_model[label].in_columns(edges).mean for label in labels]).reshape(len(labels), edges.size - 1)
     most = len(_HATCHES)
     if len(labels) > most:
-        by_use = sorted(range(len(labels)), key=lambda k: (-by_model[labels[k]].node_us(), k))
+        by_use = sorted(range(len(labels)), key=lambda k: (-by_model[labels[k]].area_us, k))
         kept, rest = sorted(by_use[: most - 1]), by_use[most - 1 :]
         means = np.vstack([means[kept], means[rest].sum(axis=0)])
         labels = [*(labels[k] for k in kept), f"{len(rest)} other models"]
@@ -96,7 +97,7 @@ class CampaignOverTime:
     """Results of a campaign, nodes held by its models over time in ``span``, and the title of its picture."""
 
     campaign: CampaignAnswer
-    by_model: Mapping[str, NodesOverTime]
+    by_model: Mapping[str, StepSeries]
     span: Part
     title: str = ""
 
@@ -105,7 +106,7 @@ class CampaignOverTime:
 class JobOverTime:
     """Nodes of one job over time, the steps of its story in ``span``, and the title of its picture."""
 
-    nodes: NodesOverTime
+    nodes: StepSeries
     steps: Sequence[Step]
     span: Part
     title: str = ""
@@ -146,8 +147,8 @@ def draw_job(found: JobOverTime) -> Drawing:
     figure = new_figure(9.0, 3.6)
     axes = figure.add_subplot()
     edges = span.days(nodes.edge_us)
-    axes.stairs(nodes.count, edges, fill=True, color=PALE_BLUE)
-    axes.stairs(nodes.count, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
+    axes.stairs(nodes.mean, edges, fill=True, color=PALE_BLUE)
+    axes.stairs(nodes.mean, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
     lost = [step for step in found.steps if step.reason == "preempted"]
     if lost:
         axes.plot(
@@ -159,7 +160,7 @@ def draw_job(found: JobOverTime) -> Drawing:
             color=RED,
             label="reclaimed by the batch scheduler",
         )
-    axes.set_ylim(0.0, max(1.0, float(nodes.count.max())) * 1.1)
+    axes.set_ylim(0.0, max(1.0, float(nodes.mean.max())) * 1.1)
     draw_time_axis(axes, span)
     dress(axes, y="nodes", title=found.title, y_ticks=plain_tick)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)

@@ -15,7 +15,8 @@ from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.report.figures.axes import DAY_US, dress, log_tick, new_figure, plain_tick, powers_of_two, span_ticks
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
+from bfreplay.report.figures.over_time import Part, draw_time_axis
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import amount
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
-from bfreplay.report.figures.over_time import StepSeries
-from bfreplay.report.figures.step_parts import StepParts
-from bfreplay.runs.explain.nodes_over_time import sum_intervals
 from bfreplay.runs.explain.saved_allocations import Allocations, SavedAllocations
+from bfreplay.runs.step_functions import StepParts, StepSeries
 
 MOST_ROWS = 100
 """More jobs than that share rows."""
@@ -120,8 +118,7 @@ def _nodes_of_rows(
         row = row_of_job[part.job]
         for k in range(n_rows):
             own = part.where(row == k)
-            steps = sum_intervals(own.count, own.from_us, own.to_us, since_us, until_us)
-            nodes[k].add(steps.edge_us, steps.count)
+            nodes[k].add(*own.nodes_over_time(since_us, until_us))
             if with_places:
                 places[k] = _changes((*_places(own), *places[k]))
         if sum(of_row.n_steps for of_row in nodes) > MOST_STEPS:

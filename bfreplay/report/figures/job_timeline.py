@@ -13,9 +13,10 @@ from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, s
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import COLUMNS, FEWEST_COLUMNS, MOST_STEPS, JobRow, most_of_a_job, rows_of
 from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, of_each, tag
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
+from bfreplay.report.figures.over_time import Part, draw_time_axis, outer_part
 from bfreplay.runs.explain.saved_allocations import SavedAllocations
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from bfreplay.report.figures.axes import new_figure, panels_below, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import named_rows, rows_page
 from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, of_each
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
+from bfreplay.report.figures.over_time import Part, draw_time_axis, outer_part
+from bfreplay.runs.step_functions import StepSeries, lasting_steps
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ class NodeGantt:
         heights = np.column_stack([self.job[is_node] + 1, np.zeros(int(is_node.sum()), dtype=np.int64)]).ravel()
         edges = np.concatenate([[self.span.start_us], edges, [self.span.end_us]])
         heights = np.concatenate([[0], heights])
-        there = np.diff(edges) > 0
-        return StepSeries.exact(np.append(edges[:-1][there], edges[-1]), heights[there])
+        return StepSeries.exact(*lasting_steps(edges, heights))
 
 
 def node_gantt(run: RunResult) -> NodeGantt:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, new_figure, panels_below, settle
 from bfreplay.report.figures.figure import Figure, PageFigure
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis, run_number
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
+from bfreplay.report.figures.over_time import Part, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS
 from bfreplay.runs.metrics import value_text
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:

@@ -24,10 +24,9 @@ from bfreplay.report.figures.marks import (
     sentence,
     tag,
 )
-from bfreplay.report.figures.over_time import FINEST, Part, StepSeries, columns_of, draw_time_axis, outer_part
-from bfreplay.report.figures.step_parts import StepParts
-from bfreplay.runs.explain.nodes_over_time import sum_intervals
+from bfreplay.report.figures.over_time import Part, draw_time_axis, outer_part
 from bfreplay.runs.explain.saved_allocations import SavedAllocations
+from bfreplay.runs.step_functions import FINEST, StepParts, StepSeries, lasting_steps
 from bfreplay.wording import count, percent
 
 if TYPE_CHECKING:
@@ -90,10 +89,8 @@ def nodes_between(run: RunResult, part: Part) -> tuple[StepParts, StepParts]:
     for edge_us, n_idle in _idle_parts(run, part):
         idle.add(edge_us, n_idle)
         idle.shrink()
-    for start_us, end_us, rows in SavedAllocations.of(run).parts(part.start_us, part.end_us):
-        of_jobs = rows.of_nodes
-        nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, start_us, end_us)
-        held.add(nodes.edge_us, nodes.count)
+    for edge_us, count_held in SavedAllocations.of(run).nodes_in_parts(part.start_us, part.end_us):
+        held.add(edge_us, count_held)
         held.shrink()
     return idle, held
 
@@ -107,7 +104,7 @@ def draw(found: Mapping[str, Timeline]) -> Figure:
     for mark, label, data in by_run(_with_own_idle(found)):
         _draw_idle(axes, data, Mark("idle", mark.k), label)
     for mark, label, data in by_run(found):
-        shown = columns_of(data.held, data.span.start_us, data.span.end_us, _COLUMNS)
+        shown = data.held.coarse(_COLUMNS)
         days = span.days(shown.edge_us)
         words = tag(label, "held by jobs" if shown.is_exact else "held by jobs, mean")
         width = 1.2 + 0.5 * min(max(0, len(found) - 1 - mark.k), _MOST_WIDTHS)  # lines that coincide are all to be seen
@@ -182,7 +179,7 @@ def _held_words(data: Timeline) -> str:
 
 
 def _draw_idle(axes: Axes, data: Timeline, mark: Mark, label: str) -> None:
-    shown = columns_of(data.idle, data.span.start_us, data.span.end_us, _COLUMNS)
+    shown = data.idle.coarse(_COLUMNS)
     days = data.span.days(shown.edge_us)
     if not shown.is_exact:
         axes.stairs(
@@ -215,10 +212,9 @@ def _idle_parts(run: RunResult, part: Part) -> Iterator[tuple[NDArray[np.int64],
     until_us = part.end_us
     for rows in run.batches("pool", ("time", "n_idle"), backwards=True):
         time_us, n_idle = (np.asarray(rows[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
-        edge_us = np.clip(np.append(time_us, until_us), part.start_us, until_us)
-        lasts = np.diff(edge_us) > 0
-        if lasts.any():
-            yield np.append(edge_us[:-1][lasts], until_us), n_idle[lasts]
+        edge_us, n_idle = lasting_steps(np.clip(np.append(time_us, until_us), part.start_us, until_us), n_idle)
+        if n_idle.size:
+            yield edge_us, n_idle
             until_us = int(edge_us[0])
 
 

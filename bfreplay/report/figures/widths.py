@@ -13,9 +13,9 @@ from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_p
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.figures.over_time import Part
-from bfreplay.report.figures.step_parts import StepParts
 from bfreplay.report.figures.timeline import nodes_between
 from bfreplay.runs.shown_values import Column, ShownTable
+from bfreplay.runs.step_functions import StepParts
 from bfreplay.wording import amount, count, percent
 
 if TYPE_CHECKING:

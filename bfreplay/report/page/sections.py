@@ -25,12 +25,12 @@ from bfreplay.report.figures.figure import (
     find_figure,
 )
 from bfreplay.report.figures.marks import join_text, tag
-from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.metrics import value_text
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.shown_values import Column, ShownTable, exact
+from bfreplay.runs.step_functions import StepSeries
 
 F = TypeVar("F")
 _WHOLE = (np.uint8, np.uint16, np.uint32)

@@ -13,7 +13,7 @@ from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cos
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.active_time import Life
-from bfreplay.runs.explain.nodes_over_time import nodes_over_time
+from bfreplay.runs.explain.saved_allocations import nodes_over_time
 from bfreplay.runs.explain.saved_tables import refuse_unknown_job, relative_origin_us
 from bfreplay.runs.rerun import Moment, Rerun
 from bfreplay.runs.run_result import RunResult
@@ -126,7 +126,7 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     held = nodes_over_time(run, name)
     steps: list[Step] = []
     before, started = 0, False
-    for time_us, after in zip(held.edge_us[:-1].tolist(), held.count.tolist(), strict=True):
+    for time_us, after in zip(held.edge_us[:-1].tolist(), held.counts.tolist(), strict=True):
         if after != before and time_us != life.ended_us:
             reason = life.reason_from_tables(time_us, before, after, started=started)
             steps.append(Step(time_us, reason, before, after, life.decision_of(time_us), None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.replay.active import SECOND
 from bfreplay.replay.intervals import charged_spans_us
+from bfreplay.runs.explain.saved_tables import model_label, refuse_unknown_job
 from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.step_functions import StepSeries, sum_intervals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +81,10 @@ class Allocations:
         columns: Any = {name: np.concatenate([getattr(each, name) for each in (self, *others)]) for name in _ARRAYS}
         return replace(self, **columns)
 
+    def nodes_over_time(self, start_us: int, end_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the nodes of all intervals together: edges in microseconds, and the count between them."""
+        return sum_intervals(self.count, self.from_us, self.to_us, start_us, end_us)
+
     def parts(self, start_us: int, end_us: int) -> Iterator[tuple[int, int, Allocations]]:
         """Yield the window as one part; see `SavedAllocations.parts`."""
         yield start_us, end_us, self.between(start_us, end_us)
@@ -143,12 +149,53 @@ class SavedAllocations:
         if start_us < until_us:
             yield start_us, until_us, left.between(start_us, until_us)
 
+    def nodes_in_parts(self, start_us: int, end_us: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield edges and count of the nodes of all jobs, the last part first; shared nodes count once."""
+        for since_us, until_us, rows in self.parts(start_us, end_us):
+            yield rows.of_nodes.nodes_over_time(since_us, until_us)
+
 
 def allocations_of(run: RunResult) -> Allocations:
     """Return the table of allocations as arrays, which grow with the log."""
     saved = SavedAllocations.of(run)
     first, *others = saved.batches()
     return first.and_of(others)
+
+
+def nodes_over_time(run: RunResult, job: str) -> StepSeries:
+    """Return the nodes of ``job`` over the window, its own and shared ones.
+
+    Raises
+    ------
+    InputError
+        The run has no such job.
+    """
+    refuse_unknown_job(run, job)
+    saved = SavedAllocations.of(run)
+    number = saved.names.index(job) if job in saved.names else -1
+    first, *others = (rows.where(rows.job == number) for rows in saved.batches())
+    return StepSeries.exact(*first.and_of(others).nodes_over_time(*_window(run)))
+
+
+def nodes_over_time_by_model(run: RunResult) -> Mapping[str, StepSeries]:
+    """Return the nodes of all jobs of each model, by the model's label in order of its first job.
+
+    Nodes that two jobs share count once, for the model of the first of the two, so that the models add up to all
+    allocated nodes.
+    """
+    jobs = run.table("jobs")
+    label_of = dict(zip(jobs["job"].to_pylist(), map(model_label, jobs["model"].to_pylist()), strict=True))
+    labels = list(dict.fromkeys(label_of.values()))
+    held = allocations_of(run).of_nodes
+    number = np.array([labels.index(label_of[name]) for name in held.names], dtype=np.int64)
+    model = number[held.job] if held.names else held.job
+    window = _window(run)
+    return {label: StepSeries.exact(*held.where(model == k).nodes_over_time(*window)) for k, label in enumerate(labels)}
+
+
+def _window(run: RunResult) -> tuple[int, int]:
+    config = run.record.config
+    return config.window_start_us, config.window_end_us
 
 
 def _numbers(column: pa.ChunkedArray) -> dict[str, None]:

@@ -22,7 +22,7 @@ from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.active_time import Life, is_active_after
 from bfreplay.runs.explain.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
-from bfreplay.runs.explain.nodes_over_time import nodes_over_time
+from bfreplay.runs.explain.saved_allocations import nodes_over_time
 from bfreplay.runs.explain.saved_tables import refuse_unknown_job
 from bfreplay.runs.run_record import PolicyDescription
 from bfreplay.runs.run_result import RunResult
@@ -299,5 +299,5 @@ def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool:
         decision=index,
         time=iso_utc(time_us),
         n_reclaimed=table["n_reclaimed"][index].as_py(),
-        held=int(held.count[before]) if before >= 0 else 0,
+        held=int(held.counts[before]) if before >= 0 else 0,
     )

@@ -29,7 +29,8 @@ from bfreplay.report.figures.picture_files import save_picture
 from bfreplay.runs.explain.campaign import campaign_answer
 from bfreplay.runs.explain.job_story import job_story_from_tables
 from bfreplay.runs.explain.jobs_of_run import job_answers
-from bfreplay.runs.explain.nodes_over_time import NodesOverTime, nodes_over_time, nodes_over_time_by_model
+from bfreplay.runs.explain.saved_allocations import nodes_over_time, nodes_over_time_by_model
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.run_records import changed, setting
@@ -53,9 +54,9 @@ def plain():
     return replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
 
 
-def steps(*pairs: tuple[float, int], end_s: float = 60) -> NodesOverTime:
+def steps(*pairs: tuple[float, int], end_s: float = 60) -> StepSeries:
     edges = [round(at * SECOND) for at, _ in pairs]
-    return NodesOverTime(np.array([*edges, round(end_s * SECOND)]), np.array([count for _, count in pairs]))
+    return StepSeries.exact(np.array([*edges, round(end_s * SECOND)]), np.array([count for _, count in pairs]))
 
 
 def test_finished_jobs_are_counted_from_the_start_to_the_end_of_the_window():
@@ -182,11 +183,11 @@ from pathlib import Path
 from bfreplay.report.figures.campaign import JobOverTime, draw_job
 from bfreplay.report.figures.over_time import Part
 from bfreplay.report.figures.picture_files import save_picture
-from bfreplay.runs.explain.nodes_over_time import NodesOverTime
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.runs.explain.job_story import Step
 assert "matplotlib" not in sys.modules
 import numpy as np
-nodes = NodesOverTime(np.array([0, 10, 60]) * 10**6, np.array([1, 2]))
+nodes = StepSeries.exact(np.array([0, 10, 60]) * 10**6, np.array([1, 2]))
 lost = [Step(0, "started", 0, 2), Step(10**7, "preempted", 2, 1), Step(6 * 10**7, "finished", 1, 0)]
 for file in sys.argv[1:]:
     save_picture(draw_job(JobOverTime(nodes, lost, Part(0, 60 * 10**6), "a")), Path(file))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bfreplay.report.figures.over_time import StepSeries
 from bfreplay.report.page.sections import packed_document, packed_numbers, packed_steps
+from bfreplay.runs.step_functions import StepSeries
 from tests.report.page.read_page import inflated, numbers_of
 
 
