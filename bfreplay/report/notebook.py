@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.report.figures.figure import FIGURES, find_figure
 from bfreplay.report.page.templates import template
-from bfreplay.runs.metrics import key_figures, value_text
+from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.scheduling_metrics import is_about_scheduling
+from bfreplay.runs.shown_values import value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -80,7 +80,7 @@ TimeUs = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_
 """Microseconds since 1970-01-01 UTC, in the years 1 to 9999."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An object of a record. The file omits entries that equal their default.
 
     ``part["name"]`` is ``part.name``.
@@ -102,7 +102,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.to_json()
 
 
-class ResultRecord(Part, frozen=True, kw_only=True):
+class ResultRecord(RecordPart, frozen=True, kw_only=True):
     """The record of a result folder; ``sha256`` has the digests of its tables, by file name."""
 
     schema_version: int

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import naming, remove_leftovers, temporary_name
 from bfreplay.result_folders.reading import digest
-from bfreplay.result_folders.records import Part, ResultKind, ResultRecord
+from bfreplay.result_folders.records import RecordPart, ResultKind, ResultRecord
 
 _Record = TypeVar("_Record", bound=ResultRecord)
 
@@ -130,7 +130,7 @@ def unwritable(folder: Path, error: OSError, what: str = "the output folder") ->
     return InputError(problem, file=folder, expected=expected, fix="choose another folder")
 
 
-def record_json(document: Part | Mapping[str, object], what: str) -> str:
+def record_json(document: RecordPart | Mapping[str, object], what: str) -> str:
     """Return the text of a record file, sorted, so that equal documents give equal bytes.
 
     Raises
@@ -139,7 +139,7 @@ def record_json(document: Part | Mapping[str, object], what: str) -> str:
         An entry is not plain data.
     """
     try:
-        plain = document.to_json() if isinstance(document, Part) else document
+        plain = document.to_json() if isinstance(document, RecordPart) else document
         return json.dumps(plain, indent=1, sort_keys=True, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise BfreplayError(

@@ -40,7 +40,8 @@ JOB_WORDS = {
 }
 """Measures of each job."""
 
-TOTALS = {"samples": BY_COLUMN["samples"].total} | {name: each.total for name, each in BY_COLUMN.items() if each.total}
+_LABELS = {name: metric.comparison_label for name, metric in BY_COLUMN.items() if metric.comparison_label}
+TOTALS = {"samples": _LABELS["samples"]} | _LABELS
 """Totals of each run: samples, then in the order of the metrics."""
 
 

@@ -18,19 +18,8 @@ from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.result_folders.writing import record_json
 from bfreplay.runs.baselines import Baselines, Total, learning_cost
-from bfreplay.runs.run_record import (
-    BatchDelayCounts,
-    BatchStartCounts,
-    Bound,
-    EventInputs,
-    Ideal,
-    JobInputs,
-    PolicyDescription,
-    RunConfig,
-    RunInputs,
-    Summary,
-    WidestJob,
-)
+from bfreplay.runs.run_config import EventInputs, JobInputs, PolicyDescription, RunConfig, RunInputs
+from bfreplay.runs.run_record import BatchDelayCounts, BatchStartCounts, Bound, Ideal, Summary, WidestJob
 from bfreplay.runs.run_warnings import extrapolation_warnings
 from bfreplay.runs.scheduling_metrics import mean, scheduling_summary
 from bfreplay.workload import ElasticJob, JobSet, JobSource

@@ -6,7 +6,7 @@ import math
 import resource
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bfreplay import defaults
 from bfreplay.bounds import upper_bound
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.events import LAST_US, bound_us
@@ -51,70 +50,10 @@ from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_input
 from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.run_settings import RunSettings, Saving
 from bfreplay.saved_state import State, UnsavedError, constructed, read_state, restore_state, save_state, write_state
 from bfreplay.versions import versions
 from bfreplay.workload import Ending, JobSet, JobSource
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
-    """Settings of a run besides those of its replay.
-
-    Parameters
-    ----------
-    unlimited_work
-        Replay the first ``max_parallel`` jobs from the start, with work that never ends: the setting in which BFTrainer
-        measures its efficiency.
-    efficiency
-        Also replay the jobs on dedicated nodes and report U; for a policy that learns curves or rates of pairs, replay
-        also with known ones and report the cost of learning.
-    dedicated_t_fwd_s
-        Forward-looking time on dedicated nodes for a policy that has none.
-    bound
-        Also report the upper bound on samples (``bounds.upper_bound``), for a set of jobs.
-    fairness
-        Also replay the jobs under ``gavel.isolated`` (an equal part of the nodes for each) and report finish-time
-        fairness; for a set of jobs.
-    ideal
-        Also apply the shares of a Gavel policy without rounds, on a cluster, and report the cost of rounds.
-    tables
-        Without a folder, keep the tables of decisions, jobs and allocations in memory; they grow with the log.
-    """
-
-    unlimited_work: bool = False
-    efficiency: bool = True
-    dedicated_t_fwd_s: float = defaults.T_FWD_S
-    bound: bool = True
-    fairness: bool = False
-    ideal: bool = False
-    tables: bool = True
-
-
-@dataclass(slots=True, kw_only=True)
-class Saving:
-    """Schedule of a run's checkpoints, and whether the run resumes from the last of an earlier process.
-
-    Parameters
-    ----------
-    every_s
-        Seconds of wall time between two checkpoints; ``None``: none, or only when a resumed run is stopped.
-    resume
-        Go on from the last checkpoint of the run in the same folder.
-    options
-        Options to make the run from again, for the checkpoint.
-    stops
-        Set it while the run ``listens``, and it saves its state after the current instant and raises ``StoppedError``.
-    signal
-        Number of the signal that set it.
-    """
-
-    every_s: float | None = None
-    resume: bool = False
-    options: Mapping[str, Any] | None = None
-    stops: bool = False
-    signal: int = 0
-    listens: bool = False
-
 
 _IN_PORTIONS = "its log came in portions, and is not there as a whole"
 

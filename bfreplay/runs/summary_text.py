@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bfreplay.policies.objectives.built_in import OWN
-from bfreplay.runs.metrics import share_at_least
-from bfreplay.runs.run_record import BatchStartCounts, Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
+from bfreplay.runs.run_config import RunConfig
+from bfreplay.runs.run_record import BatchStartCounts, Bound, Efficiency, LearningCost, RunRecord, Summary
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, scheduling_lines, window_words
+from bfreplay.runs.shown_values import share_at_least
 from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, parts_of_whole, percent, signed_amount
 
 _Labelled = tuple[str, str]

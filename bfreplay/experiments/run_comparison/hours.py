@@ -13,7 +13,7 @@ from bfreplay.datasets.idleness.pool import StepColumns
 from bfreplay.errors import InputError
 from bfreplay.result_folders.records import table_by
 from bfreplay.runs.comparison_words import HOUR_WORDS
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
+from bfreplay.runs.explain.saved_tables import SavedAllocations
 from bfreplay.runs.run_result import RunResult
 
 Floats = NDArray[np.float64]

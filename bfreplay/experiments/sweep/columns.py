@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bfreplay.runs.metrics import COLUMNS
+from bfreplay.runs.headline_metrics import COLUMNS
 from bfreplay.runs.run_record import Seconds
 
 OF_STATE = ("id", "status", "error")

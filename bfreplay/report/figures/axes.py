@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC
 from itertools import chain
 from math import log10
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
-from bfreplay.report.figures.calendar_ticks import calendar_ticks
 from bfreplay.report.figures.marks import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DAY_US = 86_400_000_000
 Ticks = Callable[[float, float], str] | str
 """How a number beside an axis is written."""
 _LEGEND_COLUMNS, _LEGEND_ROW = 4, 0.3
@@ -96,30 +92,6 @@ def dress(
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
-    """Ticks of the horizontal axis, days since 1970-01-01 UTC, at even steps of the clocks of the zone of that name."""
-    ticks = calendar_ticks(start_us, end_us, UTC if name == "UTC" else ZoneInfo(name))
-    axes.set_xticks([time_us / DAY_US for time_us in ticks.time_us], labels=ticks.labels)
-    axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
-
-
-def elapsed_axis(axes: Axes, days: float) -> None:
-    """Ticks of the horizontal axis, days since the start of the window, in a unit that suits its length."""
-    from matplotlib.ticker import MaxNLocator
-
-    units: tuple[tuple[str, float, list[float]], ...] = (
-        ("days", 1, [1, 2, 5, 10]),
-        ("hours", 24, [1, 2, 3, 6, 10]),
-        ("minutes", 1_440, [1, 2, 3, 6, 10]),
-    )
-    seconds: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
-    unit, per_day, steps = next((unit for unit in units if days * unit[1] >= 2), seconds)
-    places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)
-    inside = [float(place) for place in places if 0 <= place <= days * per_day * (1 + 1e-9)]
-    axes.set_xticks([place / per_day for place in inside], labels=[f"{place:,.6g}" for place in inside])
-    axes.set_xlabel(f"{unit} since the start of the window", fontsize=10)
 
 
 def span_ticks(axes: Axes, which: str) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import by_run, of_each, tag
-from bfreplay.report.figures.over_time import Part, draw_time_axis, outer_part
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
-from bfreplay.runs.metrics import value_text
+from bfreplay.runs.shown_values import value_text
 from bfreplay.runs.step_functions import StepSeries, lasting_steps
 from bfreplay.wording import count, duration
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class BestScore:
     """Best score so far of one run, from the first report on, and the job that has the last."""
 
-    span: Part
+    span: TimeSpan
     best: StepSeries
     job: str
     higher_is_better: bool
@@ -46,7 +46,7 @@ def best_score(run: RunResult) -> BestScore:
         raise NotForThisRunError("the run is not of a campaign")
     higher = run.record.inputs.jobs.higher_is_better
     time_us, score, job = best_so_far(run, higher)
-    span = Part.of_record(run.record)
+    span = TimeSpan.of_record(run.record)
     edge_us, score = lasting_steps(np.append(time_us, span.end_us), score)
     if job is None or not score.size:
         raise NothingToShowError("no trial reported a score")

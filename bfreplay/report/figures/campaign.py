@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, new_figure, plain_tick
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED
-from bfreplay.report.figures.over_time import Part, draw_time_axis
-from bfreplay.runs.explain.saved_allocations import nodes_over_time, nodes_over_time_by_model
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
+from bfreplay.runs.explain.saved_tables import nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.run_record import RunRecord
 from bfreplay.runs.step_functions import StepSeries
 
@@ -49,7 +49,7 @@ def title_of(record: RunRecord, *words: str) -> str:
     )
 
 
-def stacked_nodes(by_model: Mapping[str, StepSeries], span: Part) -> StackedNodes:
+def stacked_nodes(by_model: Mapping[str, StepSeries], span: TimeSpan) -> StackedNodes:
     """Mean nodes of each model in each column; models with the least node time share the last of eight places."""
     edges = span.columns(_COLUMNS)
     labels = list(by_model)
@@ -63,20 +63,20 @@ def stacked_nodes(by_model: Mapping[str, StepSeries], span: Part) -> StackedNode
     return StackedNodes(edges, tuple(labels), means)
 
 
-def counting_steps(times_s: NDArray[np.float64], span: Part) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def counting_steps(times_s: NDArray[np.float64], span: TimeSpan) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Edges in days (F + 2,), and between them (F + 1,) how many of ``times_s`` (F,), ascending, have passed."""
     times_us = span.start_us + times_s * 1e6
     edges = span.days(np.concatenate([[span.start_us], times_us, [span.end_us]]))
     return edges, np.arange(len(times_us) + 1)
 
 
-def best_steps(campaign: CampaignAnswer, span: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def best_steps(campaign: CampaignAnswer, span: TimeSpan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges in days (B + 1,) and the best score so far between them (B,)."""
     times_us = span.start_us + campaign.best_s * 1e6
     return span.days(np.append(times_us, span.end_us)), campaign.best_score
 
 
-def life_span(steps: Sequence[Step], span: Part) -> Part:
+def life_span(steps: Sequence[Step], span: TimeSpan) -> TimeSpan:
     """The part of ``span`` from the first step of a job to its last; all of it before that where times are relative."""
     start_us, end_us = max(span.start_us, steps[0].time_us), min(span.end_us, steps[-1].time_us)
     if end_us <= start_us:
@@ -84,7 +84,7 @@ def life_span(steps: Sequence[Step], span: Part) -> Part:
     return replace(span, start_us=span.start_us if span.is_relative else start_us, end_us=end_us)
 
 
-def busy_span(campaign: CampaignAnswer, span: Part) -> Part:
+def busy_span(campaign: CampaignAnswer, span: TimeSpan) -> TimeSpan:
     """``span`` up to the last end of a job and a twentieth more, where all jobs have left; all of it otherwise."""
     if not len(campaign.ended_s) or len(campaign.ended_s) < sum(campaign.by_status.values()):
         return span
@@ -98,7 +98,7 @@ class CampaignOverTime:
 
     campaign: CampaignAnswer
     by_model: Mapping[str, StepSeries]
-    span: Part
+    span: TimeSpan
     title: str = ""
 
 
@@ -108,18 +108,20 @@ class JobOverTime:
 
     nodes: StepSeries
     steps: Sequence[Step]
-    span: Part
+    span: TimeSpan
     title: str = ""
 
 
 def campaign_over_time(run: RunResult, campaign: CampaignAnswer) -> CampaignOverTime:
     """Return the data of the picture of ``campaign``."""
-    return CampaignOverTime(campaign, nodes_over_time_by_model(run), Part.of_record(run.record), title_of(run.record))
+    return CampaignOverTime(
+        campaign, nodes_over_time_by_model(run), TimeSpan.of_record(run.record), title_of(run.record)
+    )
 
 
 def job_over_time(run: RunResult, job: str, steps: Sequence[Step]) -> JobOverTime:
     """Return the data of the picture of a job, with the steps of its story."""
-    return JobOverTime(nodes_over_time(run, job), steps, Part.of_record(run.record), title_of(run.record, job))
+    return JobOverTime(nodes_over_time(run, job), steps, TimeSpan.of_record(run.record), title_of(run.record, job))
 
 
 def draw_campaign(found: CampaignOverTime) -> Drawing:
@@ -167,7 +169,7 @@ def draw_job(found: JobOverTime) -> Drawing:
     return figure
 
 
-def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
+def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
     edges, finished = counting_steps(campaign.finished_s, span)
     axes.stairs(finished, edges, baseline=None, color=BLUE, linewidth=1.8, label="finished")
     if len(campaign.ended_s) > len(campaign.finished_s):
@@ -186,14 +188,14 @@ def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
     dress(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
 
 
-def _draw_best(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
+def _draw_best(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
     edges, best = best_steps(campaign, span)
     axes.stairs(best, edges, baseline=None, color=BLUE, linewidth=1.8)
     better = "higher" if campaign.higher_is_better else "lower"
     dress(axes, y=f"best simulated\nscore so far\n({better} is better)")
 
 
-def _draw_stack(axes: Axes, stacked: StackedNodes, span: Part) -> list[Artist]:
+def _draw_stack(axes: Axes, stacked: StackedNodes, span: TimeSpan) -> list[Artist]:
     edges = span.days(stacked.edge_us)
     below = np.zeros(stacked.mean.shape[1])
     handles: list[Artist] = []

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from bfreplay.report.figures.axes import dress, new_figure, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import ROWS, Mark, amount_of, by_run, in_lines, join_text, sentence
-from bfreplay.runs.metrics import value_text
-from bfreplay.runs.shown_values import Column, ShownTable
+from bfreplay.runs.shown_values import Column, ShownTable, value_text
 from bfreplay.runs.summary_text import BOUND_WORDS
 from bfreplay.wording import amount, duration
 

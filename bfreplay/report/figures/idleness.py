@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from bfreplay.datasets.idleness import Idleness
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.week import WEEKDAYS
-from bfreplay.report.figures.axes import DAY_US, dress, log_tick, new_figure, plain_tick, powers_of_two, span_ticks
+from bfreplay.datasets.times import DAY_US
+from bfreplay.report.figures.axes import dress, log_tick, new_figure, plain_tick, powers_of_two, span_ticks
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
-from bfreplay.report.figures.over_time import Part, draw_time_axis
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import amount
 
@@ -58,10 +59,10 @@ class WidthCurves:
     median_s: NDArray[np.float64]
 
 
-def timeline_band(idleness: Idleness) -> tuple[Part, StepSeries]:
+def timeline_band(idleness: Idleness) -> tuple[TimeSpan, StepSeries]:
     """The window, and idle nodes over it."""
     line = idleness.timeline
-    window = Part(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
+    window = TimeSpan(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
     edges, least, mean, most = map(np.array, (line.edges_us, line.least, line.mean, line.most))
     return window, StepSeries(edges, least, mean, most)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
-from bfreplay.runs.explain.saved_allocations import Allocations, SavedAllocations
+from bfreplay.runs.explain.saved_tables import Allocations, SavedAllocations
 from bfreplay.runs.step_functions import StepParts, StepSeries
 
 MOST_ROWS = 100

@@ -13,9 +13,8 @@ from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, s
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import COLUMNS, FEWEST_COLUMNS, MOST_STEPS, JobRow, most_of_a_job, rows_of
 from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, of_each, tag
-from bfreplay.report.figures.over_time import Part, draw_time_axis, outer_part
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
-from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, SavedAllocations
 from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import amount, count
 
@@ -47,13 +46,13 @@ class JobTimeline:
         Rows of the picture; none is empty.
     """
 
-    span: Part
+    span: TimeSpan
     held: SavedAllocations
     models: tuple[tuple[str, str | None], ...]
     rows: tuple[JobRow, ...]
 
     @classmethod
-    def of_part(cls, span: Part, held: SavedAllocations, models: tuple[tuple[str, str | None], ...]) -> JobTimeline:
+    def of_part(cls, span: TimeSpan, held: SavedAllocations, models: tuple[tuple[str, str | None], ...]) -> JobTimeline:
         """Rows of that part; ``NothingToShowError`` where no job holds a node in it."""
         rows = rows_of(held, models, span.start_us, span.end_us)
         if not rows:
@@ -101,7 +100,7 @@ def job_timeline(run: RunResult) -> JobTimeline:
     names, models = jobs["job"].to_pylist(), jobs["model"].to_pylist()
     order = np.argsort(admitted, kind="stable").tolist()
     return JobTimeline.of_part(
-        Part.of_record(run.record), SavedAllocations.of(run), tuple((names[k], models[k]) for k in order)
+        TimeSpan.of_record(run.record), SavedAllocations.of(run), tuple((names[k], models[k]) for k in order)
     )
 
 

@@ -15,7 +15,7 @@ from bfreplay.report.figures.axes import new_figure, panels_below, settle
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import named_rows, rows_page
 from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, of_each
-from bfreplay.report.figures.over_time import Part, draw_time_axis, outer_part
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
 from bfreplay.runs.step_functions import StepSeries, lasting_steps
 from bfreplay.wording import count
 
@@ -52,7 +52,7 @@ class NodeGantt:
         Nodes that jobs held; the others held less node time than those shown.
     """
 
-    span: Part
+    span: TimeSpan
     nodes: tuple[str, ...]
     jobs: tuple[str, ...]
     node: NDArray[np.int64]
@@ -108,7 +108,7 @@ def node_gantt(run: RunResult) -> NodeGantt:
     row[shown] = np.arange(len(shown))
     kept = row[node] >= 0
     return NodeGantt(
-        Part.of_record(run.record),
+        TimeSpan.of_record(run.record),
         tuple(nodes[k] for k in shown),
         jobs,
         row[node][kept],

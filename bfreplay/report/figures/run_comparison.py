@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, new_figure, panels_below, settle
 from bfreplay.report.figures.figure import Figure, PageFigure
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis, run_number
-from bfreplay.report.figures.over_time import Part, draw_time_axis
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS
-from bfreplay.runs.metrics import value_text
+from bfreplay.runs.shown_values import value_text
 from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import count, duration
 
@@ -58,7 +58,7 @@ class Differences:
 
     run: str
     names: str
-    window: Part
+    window: TimeSpan
     bin_s: float
     edge_us: NDArray[np.int64]
     difference: NDArray[np.float64]
@@ -105,7 +105,7 @@ class Steps:
 def differences_over_time(comparison: RunComparison) -> list[Differences]:
     """One entry a run but the baseline. Neighbouring bins share a bar where there are more than 400."""
     record = comparison.record
-    window = Part(record.config.window_start_us, record.config.window_end_us, record.is_relative)
+    window = TimeSpan(record.config.window_start_us, record.config.window_end_us, record.is_relative)
     hours, cumulative = comparison.table("hours"), comparison.table("cumulative")
     base = _of_run(hours, record.runs[0].run)
     edges = np.append(_times(base["begin"]), _times(base["end"])[-1:])

@@ -24,8 +24,8 @@ from bfreplay.report.figures.marks import (
     sentence,
     tag,
 )
-from bfreplay.report.figures.over_time import Part, draw_time_axis, outer_part
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
+from bfreplay.runs.explain.saved_tables import SavedAllocations
 from bfreplay.runs.step_functions import FINEST, StepParts, StepSeries, lasting_steps
 from bfreplay.wording import count, percent
 
@@ -57,10 +57,10 @@ class Timeline:
         End of a search that finished before the window; words cover the time until then.
     """
 
-    span: Part
+    span: TimeSpan
     idle: StepSeries
     held: StepSeries
-    nodes_in: Callable[[Part], Sequence[StepParts]]
+    nodes_in: Callable[[TimeSpan], Sequence[StepParts]]
     search_end_us: int | None = None
 
     def between(self, start_us: int, end_us: int) -> Timeline:
@@ -77,13 +77,13 @@ class Timeline:
 
 def timeline(run: RunResult) -> Timeline:
     """Idle nodes and nodes held over the window."""
-    span, nodes_in = Part.of_record(run.record), partial(nodes_between, run)
+    span, nodes_in = TimeSpan.of_record(run.record), partial(nodes_between, run)
     idle, held = (nodes.series() for nodes in nodes_in(span))
     end_us = run.summary.last_finish_us if run.record.inputs.jobs.of_source else None
     return Timeline(span, idle, held, nodes_in, None if end_us == span.start_us else end_us)
 
 
-def nodes_between(run: RunResult, part: Part) -> tuple[StepParts, StepParts]:
+def nodes_between(run: RunResult, part: TimeSpan) -> tuple[StepParts, StepParts]:
     """Read the idle nodes, and those held by jobs, in a part of the window."""
     idle, held = (StepParts(part.start_us, part.end_us, _COLUMNS, FINEST) for _ in range(2))
     for edge_us, n_idle in _idle_parts(run, part):
@@ -207,7 +207,7 @@ def _have_same_idle(one: Timeline, other: Timeline) -> bool:
     return same_edges and np.array_equal(one.idle.mean, other.idle.mean)
 
 
-def _idle_parts(run: RunResult, part: Part) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _idle_parts(run: RunResult, part: TimeSpan) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield edges, and ``n_idle`` between them, the last rows first; of rows of one instant the last counts."""
     until_us = part.end_us
     for rows in run.batches("pool", ("time", "n_idle"), backwards=True):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_powers, plain_tick, powers_of_two, settle
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
-from bfreplay.report.figures.over_time import Part
+from bfreplay.report.figures.time_axis import TimeSpan
 from bfreplay.report.figures.timeline import nodes_between
 from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.runs.step_functions import StepParts
@@ -89,7 +89,7 @@ def widths(run: RunResult) -> Widths:
     NothingToShowError
         No node was idle at any time.
     """
-    idle, held = nodes_between(run, Part.of_record(run.record))
+    idle, held = nodes_between(run, TimeSpan.of_record(run.record))
     found = Widths(AtLeast.of(idle), AtLeast.of(held), idle.series().mean_height, held.series().mean_height)
     if not found.idle.nodes.size:
         raise NothingToShowError("no node was idle at any time of the window")

@@ -10,12 +10,10 @@ from pathlib import Path
 from markupsafe import escape
 
 from bfreplay import __version__
-from bfreplay.outputs import written_whole
 from bfreplay.report.figures.finish import FINISH
-from bfreplay.report.page.cards import Card, warnings_card
-from bfreplay.report.page.document import check_report, page_parts, script
+from bfreplay.report.page.headline import Card, warnings_card
 from bfreplay.report.page.sections import page_table
-from bfreplay.report.page.templates import template
+from bfreplay.report.page.templates import check_report, page_parts, script, template, write_page
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
 from bfreplay.runs.shown_values import Column, ShownTable, number
 
@@ -39,9 +37,7 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
         scripts=[script("unpack"), script("tables"), script("theme")],
         **page_parts(),
     )
-    with written_whole([file], overwrite) as (part,):
-        part.write_text(text, encoding="utf-8")
-    return file
+    return write_page(text, file, overwrite=overwrite)
 
 
 def _picture(record: FinishRecord) -> str:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
-from bfreplay.runs.explain.saved_tables import NODE_TIME, NODE_US_PER_HOUR, jobs_frame, model_label
+from bfreplay.runs.explain.saved_tables import NODE_TIME, NODE_US_PER_HOUR, SavedAllocations, jobs_frame, model_label
 from bfreplay.runs.run_result import RunResult
 from bfreplay.workload import ElasticJob
 

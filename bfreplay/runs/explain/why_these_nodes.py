@@ -20,11 +20,10 @@ from bfreplay.milp.verify import agrees, magnitude, objective_of
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
-from bfreplay.runs.explain.active_time import Life, is_active_after
 from bfreplay.runs.explain.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
-from bfreplay.runs.explain.saved_allocations import nodes_over_time
-from bfreplay.runs.explain.saved_tables import refuse_unknown_job
-from bfreplay.runs.run_record import PolicyDescription
+from bfreplay.runs.explain.job_story import Life, is_active_after
+from bfreplay.runs.explain.saved_tables import nodes_over_time, refuse_unknown_job
+from bfreplay.runs.run_config import PolicyDescription
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions, refuse_placed_by_policy
 from bfreplay.runs.saved_inputs import GivenInputs

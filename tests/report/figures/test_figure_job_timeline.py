@@ -18,7 +18,7 @@ from bfreplay.report.figures.figure import NothingToShowError
 from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, rows_of, shorten
 from bfreplay.report.figures.job_timeline import JOBS, _thin, job_timeline
 from bfreplay.report.page.sections import packed_steps
-from bfreplay.runs.explain.saved_allocations import Allocations, allocations_of
+from bfreplay.runs.explain.saved_tables import Allocations, allocations_of
 from bfreplay.runs.step_functions import StepParts
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs.explain.answers import render_job
 from bfreplay.runs.explain.job_story import (
     LOST,
     PAUSED,
@@ -21,9 +22,8 @@ from bfreplay.runs.explain.job_story import (
     job_story,
     job_story_from_tables,
 )
-from bfreplay.runs.explain.job_story_text import render_job
 from bfreplay.runs.explain.jobs_of_run import job_answers
-from bfreplay.runs.explain.saved_allocations import nodes_over_time
+from bfreplay.runs.explain.saved_tables import nodes_over_time
 from bfreplay.workload import Ending, JobSet
 from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs

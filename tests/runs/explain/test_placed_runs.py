@@ -8,12 +8,11 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
+from bfreplay.runs.explain.answers import render_job, render_run
 from bfreplay.runs.explain.campaign import campaign_answer
 from bfreplay.runs.explain.job_story import job_story
-from bfreplay.runs.explain.job_story_text import render_job
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
-from bfreplay.runs.explain.run_text import render_run
-from bfreplay.runs.explain.saved_allocations import allocations_of, nodes_over_time, nodes_over_time_by_model
+from bfreplay.runs.explain.saved_tables import allocations_of, nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.explain.why_these_nodes import explain_decision
 from bfreplay.runs.saved_decisions import is_placed_by_policy
 from bfreplay.workload import Colocation

@@ -15,7 +15,7 @@ from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.replay.intervals import ALLOCATIONS
 from bfreplay.result_folders.reading import Result
 from bfreplay.result_folders.records import RUN, ResultRecord
-from bfreplay.runs.explain.saved_allocations import (
+from bfreplay.runs.explain.saved_tables import (
     Allocations,
     SavedAllocations,
     allocations_of,

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from bfreplay import __version__
-from bfreplay.outputs import written_whole
-from bfreplay.report.page.document import check_report, page_parts, script
 from bfreplay.report.page.sections import Cell, PageTable
-from bfreplay.report.page.templates import template
+from bfreplay.report.page.templates import check_report, page_parts, script, template, write_page
 from bfreplay.runs.comparison_words import option_text
-from bfreplay.runs.metrics import COLUMNS, Kind, text_in_sweep, title_in_sweep, without_constants
-from bfreplay.runs.shown_values import Column, exact
+from bfreplay.runs.headline_metrics import COLUMNS, cell_text, column_heading, split_constants
+from bfreplay.runs.shown_values import Column, Kind, exact
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 def write_run_list(runs: RunList, out: Path | str, *, overwrite: bool = False) -> Path:
     """Write the list as an HTML page; arguments and errors as ``write_report``."""
     file = check_report(out, overwrite=overwrite)
-    metrics, same = without_constants(runs.headline)
+    metrics, same = split_constants(runs.headline)
     text = template("run_list.html.j2").render(
         title=f"{count(len(runs), 'run')} in {runs.folder.resolve().name}",
         same=same,
@@ -34,9 +32,7 @@ def write_run_list(runs: RunList, out: Path | str, *, overwrite: bool = False) -
         scripts=[script("tables"), script("theme")],
         **page_parts(),
     )
-    with written_whole([file], overwrite) as (part,):
-        part.write_text(text, encoding="utf-8")
-    return file
+    return write_page(text, file, overwrite=overwrite)
 
 
 def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
@@ -47,7 +43,7 @@ def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
         *([Column("report", "report")] if has_reports else []),
         Column("made", "made (UTC)", "time"),
         *(Column(name, name, _kind(values)) for name, values in runs.options.items()),
-        *(Column(name, title_in_sweep(name), COLUMNS[name].kind) for name in metrics),
+        *(Column(name, column_heading(name), COLUMNS[name].kind) for name in metrics),
         *([Column("error", "error")] if runs.n_damaged else []),
     )
     rows = [
@@ -56,7 +52,7 @@ def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
             *([report] if has_reports else []),
             Cell(each.start_time or "", (each.start_time or "")[:16].replace("T", " ")),
             *(Cell(exact(options.get(name)), option_text(options.get(name))) for name in runs.options),
-            *(Cell(exact(of.get(name)), text_in_sweep(name, of.get(name))) for name in metrics),
+            *(Cell(exact(of.get(name)), cell_text(name, of.get(name))) for name in metrics),
             *([Cell(each.error, each.error)] if runs.n_damaged else []),
         ]
         for report, (each, options, of) in zip(reports, runs.rows(), strict=True)

@@ -1,13 +1,129 @@
-"""Ticks of an axis of times: at even steps of a calendar, with as much of the date as a reader needs."""
+"""Pictures over time: the span of the window that is shown, and its axis with the ticks of a calendar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, tzinfo
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from zoneinfo import ZoneInfo
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.week import equal_offsets
-from bfreplay.datasets.times import EPOCH, MICROSECOND
+from bfreplay.datasets.times import DAY_US, EPOCH, MICROSECOND, iso_utc
+from bfreplay.errors import InputError
+from bfreplay.runs.step_functions import even_columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bfreplay.runs.run_record import RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSpan:
+    """A window of a run, or a part of it that begins ``after_us`` microseconds after its start.
+
+    ``is_relative``: times without a calendar.
+    """
+
+    start_us: int
+    end_us: int
+    is_relative: bool = False
+    after_us: int = 0
+
+    @classmethod
+    def of_record(cls, record: RunRecord) -> TimeSpan:
+        """The window of the run with this ``run.json``."""
+        return cls(record.config.window_start_us, record.config.window_end_us, record.inputs.is_relative)
+
+    def days(self, time_us: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Days since 1970-01-01 UTC, or since the start of the window where times are relative."""
+        return np.asarray(time_us - (self.start_us if self.is_relative else 0), dtype=np.float64) / DAY_US
+
+    def columns(self, most: int) -> NDArray[np.int64]:
+        """Edges of its ``even_columns``."""
+        return even_columns(self.start_us, self.end_us, most)
+
+    def inside(self, start_us: int, end_us: int) -> TimeSpan:
+        """The part between two times.
+
+        Raises
+        ------
+        InputError
+            It is empty, or reaches outside this one.
+        """
+        if not self.start_us <= start_us < end_us <= self.end_us:
+            raise InputError(
+                "this part of the window is empty, or reaches outside it",
+                value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
+                expected=f"start before end, within {iso_utc(self.start_us)} to {iso_utc(self.end_us)}",
+            )
+        after_us = self.after_us + start_us - self.start_us
+        return replace(self, start_us=start_us, end_us=end_us, after_us=after_us)
+
+
+@runtime_checkable
+class OverTime(Protocol):
+    """Data of a figure that can be cut to a part of the window."""
+
+    def between(self, start_us: int, end_us: int) -> OverTime:
+        """The same for the part between two times in microseconds since the epoch.
+
+        Raises
+        ------
+        InputError
+            The part is empty, or reaches outside the window.
+        NothingToShowError
+            There is nothing in it.
+        """
+        ...
+
+
+def outer_part(parts: Sequence[TimeSpan]) -> TimeSpan:
+    """From the first start to the last end."""
+    first = min(parts, key=lambda part: part.start_us)
+    return replace(first, end_us=max(part.end_us for part in parts))
+
+
+def draw_time_axis(axes: Axes, part: TimeSpan, time_zone: str = "UTC") -> None:
+    """Limits, ticks and title of the horizontal axis, in the days of ``part``."""
+    start, end = (float(day) for day in part.days(np.array([part.start_us, part.end_us])))
+    axes.set_xlim(start, end)
+    if not part.is_relative:
+        calendar_axis(axes, part.start_us, part.end_us, time_zone)
+        return
+    elapsed_axis(axes, end)
+    if part.after_us:
+        later = f"{part.after_us / 1e6:,.6g} s after the start"
+        axes.set_xlabel(axes.get_xlabel().replace("the start", later))
+
+
+def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
+    """Ticks of the horizontal axis, days since 1970-01-01 UTC, at even steps of the clocks of the zone of that name."""
+    ticks = calendar_ticks(start_us, end_us, UTC if name == "UTC" else ZoneInfo(name))
+    axes.set_xticks([time_us / DAY_US for time_us in ticks.time_us], labels=ticks.labels)
+    axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
+
+
+def elapsed_axis(axes: Axes, days: float) -> None:
+    """Ticks of the horizontal axis, days since the start of the window, in a unit that suits its length."""
+    from matplotlib.ticker import MaxNLocator
+
+    units: tuple[tuple[str, float, list[float]], ...] = (
+        ("days", 1, [1, 2, 5, 10]),
+        ("hours", 24, [1, 2, 3, 6, 10]),
+        ("minutes", 1_440, [1, 2, 3, 6, 10]),
+    )
+    seconds: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
+    unit, per_day, steps = next((unit for unit in units if days * unit[1] >= 2), seconds)
+    places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)
+    inside = [float(place) for place in places if 0 <= place <= days * per_day * (1 + 1e-9)]
+    axes.set_xticks([place / per_day for place in inside], labels=[f"{place:,.6g}" for place in inside])
+    axes.set_xlabel(f"{unit} since the start of the window", fontsize=10)
+
 
 _S = 1_000_000
 _CLOCK_STEPS_US = (

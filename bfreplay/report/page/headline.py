@@ -1,4 +1,4 @@
-"""Headline cards: the three to five most important figures."""
+"""Headline figures of the page: cards, and the table of key figures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from bfreplay.report.page.sections import Cell, PageTable
 from bfreplay.report.page.templates import template
-from bfreplay.runs.metrics import KeyFigure, value_text
+from bfreplay.runs.metric import KeyFigure
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
-from bfreplay.runs.shown_values import number, show, show_count
+from bfreplay.runs.shown_values import Column, exact, number, show, show_count, value_text
 
 _MOST = 4
 _COMPARED = {
@@ -110,3 +111,57 @@ def shown_until_s(runs: Sequence[RunResult]) -> float | None:
     done_s = 1.05 * max(each or 0.0 for each in done)
     is_search = any(run.record.inputs.jobs.of_source for run in runs)
     return done_s if 0 < done_s < runs[0].summary.duration_s * (1.0 if is_search else 0.5) else None
+
+
+_FIRST = (
+    "nodes",
+    "idle.node_hours",
+    "idle.mean_nodes",
+    "node_hours.useful",
+    "share.useful",
+    "utilisation",
+    "samples",
+    "u",
+    "bound.share",
+    "done_s",
+    "dedicated.done_s",
+    "bound.done_s",
+    "jobs",
+    "jobs.finished",
+    "best.score",
+    "jct.mean_s",
+    "submit_to_start.median_s",
+    "node_hours.rescaling",
+    "node_hours.preempted",
+    "preemptions",
+    "decisions",
+)
+_A_DOZEN = 12
+
+
+def key_figure_tables(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable]:
+    """Key figures of the runs, a column a run: first those that matter most, or that differ."""
+    first = next(iter(facts.values()))
+    columns = (Column("what", "key figure"), *(Column(label or "value", label or "value", "number") for label in facts))
+    rows = {
+        key: [
+            Cell(key, fact.words),
+            *(Cell(exact(each[key].value), value_text(each[key].value, fact.kind)) for each in facts.values()),
+        ]
+        for key, fact in first.items()
+        # there is a number, and it is not that of a status which no job has
+        if any(fact[key].value not in ((None, 0) if key.startswith("jobs.") else (None,)) for fact in facts.values())
+    }
+    differ = [key for key, row in rows.items() if len({cell.text for cell in row[1:]}) > 1]
+    # where all work is done, only times tell policies apart
+    no_matter = (
+        {"u", "bound.share"} if all(fact["bound.done_s"].value is not None for fact in facts.values()) else set()
+    )
+    first_keys = [key for key in _FIRST if key not in no_matter]
+    order = [*(key for key in first_keys if key in differ), *differ, *(key for key in first_keys if key in rows)]
+    shown = [*dict.fromkeys(order)][:_A_DOZEN]
+    rest = [row for key, row in rows.items() if key not in shown]
+    return [
+        PageTable("Key figures", columns, [row for key, row in rows.items() if key in shown], None),
+        PageTable("Other figures", columns, rest, None),
+    ]

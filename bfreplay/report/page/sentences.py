@@ -1,19 +1,45 @@
-"""Notes on a run: limits of its log, window, jobs and decisions."""
+"""Sentences of the page: the answer at its top, and the notes on limits of log, window, jobs and decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
 from bfreplay import __version__
+from bfreplay.datasets.log.log_warnings import Verdict
 from bfreplay.report.page.templates import template
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
-from bfreplay.runs.explain.saved_tables import jobs_frame
-from bfreplay.runs.metrics import KeyFigure
+from bfreplay.runs.explain.saved_tables import SavedAllocations, jobs_frame
+from bfreplay.runs.metric import KeyFigure
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.scheduling_metrics import cluster_of
+from bfreplay.runs.run_warnings import labels_by_text
+from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
 from bfreplay.runs.shown_values import is_one, number, number_of, show, show_count
+from bfreplay.runs.summary_text import BOUND_WORDS, policy_words
+
+_SENTENCES = ("worth", "harmed", "waited", "decided")
+
+
+def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
+    """Return the worth of the samples, the delay of batch jobs, the waiting, and the proofs, a sentence each."""
+    known = {
+        each.__name__: each for each in (are_done, cluster_of, show_count, is_about_scheduling, is_one, number, show)
+    }
+    macros = template("answer.html.j2").make_module({**known, "BOUND_WORDS": BOUND_WORDS, "policy_words": policy_words})
+    sentences = (getattr(macros, name)(run, facts) for name in _SENTENCES)
+    return [*filter(None, sentences)]
+
+
+def not_credible(runs: Sequence[RunResult]) -> list[Markup]:
+    """Return the verdicts of logs whose idle nodes are not credible: all figures of the page depend on them."""
+    logs = [run.record.inputs.events.metadata.log_warnings for run in runs]
+    wrong = dict.fromkeys(log.verdict_sentence() for log in logs if log.verdict is Verdict.NOT_CREDIBLE)
+    return [Markup("<strong data-verbatim>{}</strong>").format(each) for each in wrong]
+
+
+def are_done(facts: Mapping[str, KeyFigure], baseline: str) -> bool:
+    """Return whether all jobs were done in the run and in the baseline, so that times are compared."""
+    return facts["done_s"].value is not None and facts[f"{baseline}.done_s"].value is not None
 
 
 def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
@@ -68,3 +94,8 @@ def _cut_off(run: RunResult) -> Iterator[tuple[str, str, int, str]]:
         # a job that is too wide may have been submitted later, or taken back by its source
         is_known = not n_wide or not (~has_started & ~is_present).any()
         yield "" if is_known else "at least ", "not_started", n, "not started"
+
+
+def once_with_labels(sentences: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
+    """Return each distinct sentence once, with the labels of its runs: ``A, B``."""
+    return [(", ".join(labels), each) for each, labels in labels_by_text(sentences).items()]

@@ -12,9 +12,9 @@ from bfreplay.cli import main
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.report.page.answer import answer
-from bfreplay.report.page.cards import comparison_cards, run_cards, shown_until_s
 from bfreplay.report.page.document import write_comparison_report, write_report
+from bfreplay.report.page.headline import comparison_cards, run_cards, shown_until_s
+from bfreplay.report.page.sentences import answer
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
 from bfreplay.wording import amount
