@@ -71,7 +71,7 @@ class Estimate(RecordPart, frozen=True, kw_only=True):
     why_no_interval: str | None
 
     @classmethod
-    def between(cls, value: float, low: float, high: float, n: int, block_length: int | None = None) -> Estimate:
+    def interval(cls, value: float, low: float, high: float, n: int, block_length: int | None = None) -> Estimate:
         """Make an estimate with an interval."""
         return cls(value=value, low=low, high=high, n=n, block_length=block_length, why_no_interval=None)
 
@@ -82,7 +82,7 @@ class Estimate(RecordPart, frozen=True, kw_only=True):
 
     def times(self, factor: float) -> Estimate:
         """Return the estimate of ``factor`` times the quantity, ``factor`` > 0."""
-        value, low, high = (None if x is None else x * factor for x in (self.value, self.low, self.high))
+        value, low, high = (None if bound is None else bound * factor for bound in (self.value, self.low, self.high))
         return msgspec.structs.replace(self, value=value, low=low, high=high)
 
 

@@ -124,7 +124,7 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
 
     def dedicated_s(self, nodes: int | None) -> float | None:
         """Seconds on so many dedicated nodes; ``None`` if not tried, or if the jobs never end there."""
-        return next((each.duration_s for each in self.dedicated if each.nodes == nodes), None)
+        return next((entry.duration_s for entry in self.dedicated if entry.nodes == nodes), None)
 
 
 @dataclass(frozen=True, repr=False)

@@ -165,8 +165,8 @@ class LabResult(Result[LabRecord]):
     record_type = LabRecord
 
     def __repr__(self) -> str:
-        taken, pairs = self.record.sampling.taken, len(self.record.pairs)
-        return f"<LabResult: {taken} decisions, {pairs} pairs, {self.folder or 'in memory'}>"
+        n_taken, pairs = self.record.sampling.taken, len(self.record.pairs)
+        return f"<LabResult: {n_taken} decisions, {pairs} pairs, {self.folder or 'in memory'}>"
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of ``summary``: one row per pair of formulation and back end."""

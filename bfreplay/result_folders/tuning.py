@@ -262,11 +262,11 @@ class Tuning(Result[TuningRecord]):
                 "part": part,
                 "t_fwd": t_fwd,
                 "max_parallel": number,
-                **{name: self.record.parts[part][name][t][m] for name in _TABLES},
+                **{name: self.record.parts[part][name][row_number][column_number] for name in _TABLES},
             }
             for part in PARTS
-            for t, t_fwd in enumerate(self.record.grid.t_fwd)
-            for m, number in enumerate(self.record.grid.max_parallel)
+            for row_number, t_fwd in enumerate(self.record.grid.t_fwd)
+            for column_number, number in enumerate(self.record.grid.max_parallel)
         ]
         return pd.DataFrame(rows)
 
@@ -291,11 +291,11 @@ class Tuning(Result[TuningRecord]):
         """
         grid = self.record.grid
         part = checks.one_of("part", part, PARTS)
-        wanted = self.recommended.max_parallel if max_parallel is None else max_parallel
-        checks.one_of("max_parallel", str(wanted), [str(each) for each in grid.max_parallel])
-        column = grid.max_parallel.index(wanted)
+        n_parallel = self.recommended.max_parallel if max_parallel is None else max_parallel
+        checks.one_of("max_parallel", str(n_parallel), [str(number) for number in grid.max_parallel])
+        column = grid.max_parallel.index(n_parallel)
         share = self.record.parts[part].share
-        return [CurvePoint(t_fwd, share[t][column]) for t, t_fwd in enumerate(grid.t_fwd)]
+        return [CurvePoint(t_fwd, share[row_number][column]) for row_number, t_fwd in enumerate(grid.t_fwd)]
 
 
 _TABLES = ("value", "share", "share_of_bound", "rescales")

@@ -22,24 +22,24 @@ def headline_texts(values: Mapping[str, Sequence[Any]], *, log: bool, cluster: b
     log, cluster
         True if some of the runs replayed a log, and if some ran on a cluster.
     """
-    found = {
+    texts = {
         name: [cell_text(name, value) for value in values[name]]
         for name, metric in COLUMNS.items()
         if (log and metric.log_heading) or (cluster and metric.cluster_heading)
         if any(value is not None for value in values[name])
     }
     if not any([*values["deadlines_met"], *values["deadlines_missed"]]):
-        found.pop("deadlines_missed", None)
-    return found
+        texts.pop("deadlines_missed", None)
+    return texts
 
 
 def split_constants(texts: Mapping[str, list[str]]) -> tuple[dict[str, list[str]], str | None]:
     """Split the metrics of several runs: columns that differ, and one line about those with the same value in all."""
     n_runs = max(map(len, texts.values()), default=0)
-    is_constant = {name: n_runs > 1 and len(set(each)) == 1 for name, each in texts.items()}
-    same = [f"{column_heading(name)} {each[0]}" for name, each in texts.items() if is_constant[name]]
+    is_constant = {name: n_runs > 1 and len(set(column_texts)) == 1 for name, column_texts in texts.items()}
+    same = [f"{column_heading(name)} {column_texts[0]}" for name, column_texts in texts.items() if is_constant[name]]
     line = f"The same in all runs (to three digits): {', '.join(same)}" if same else None
-    return {name: each for name, each in texts.items() if not is_constant[name]}, line
+    return {name: column_texts for name, column_texts in texts.items() if not is_constant[name]}, line
 
 
 def column_heading(column: str) -> str:

@@ -55,10 +55,10 @@ class Metric:
         """Return the value for a run; ``None`` for none, or where a part of the path is ``None``."""
         if not isinstance(self.value, str):
             return self.value(run)
-        found: Any = run.summary
+        entry: Any = run.summary
         for name in self.value.split("."):
-            found = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
-        return run.record.config.after_s(found) if self.kind == "seconds" and self.value.endswith("_us") else found
+            entry = entry.get(name) if isinstance(entry, Mapping) else getattr(entry, name, None)
+        return run.record.config.after_s(entry) if self.kind == "seconds" and self.value.endswith("_us") else entry
 
     def words_for(self, run: RunResult | None = None) -> str:
         """Return the description, for this run or in general."""

@@ -17,8 +17,8 @@ HELD_NOTHING_MADE = "held, nothing made"
 """Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
 
 
-def _over(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
+def _over(numerator: float, denominator: float) -> float | None:
+    return numerator / denominator if denominator else None
 
 
 def _overhead(hours: NodeHours) -> float:
@@ -52,17 +52,17 @@ def idle_until_done_us(run: RunResult) -> int | None:
     return idle_us
 
 
-def _useful_share_until_done(run: RunResult) -> float | None:
+def _useful_share_before_end(run: RunResult) -> float | None:
     idle_us = idle_until_done_us(run)
     return None if idle_us is None else _over(run.summary.ledger.useful_node_us, idle_us)
 
 
-def _held_hours(hours: NodeHours) -> float:
+def _job_hours(hours: NodeHours) -> float:
     return hours.idle - hours.unallocated
 
 
-def _plans(k: int) -> Of:
-    return lambda run: None if (plans := plans_of(run.record)) is None else plans[k]
+def _plans(position: int) -> Of:
+    return lambda run: None if (plans := plans_of(run.record)) is None else plans[position]
 
 
 def _rounds(name: str) -> Of:
@@ -84,24 +84,24 @@ def _times(name: str, words: str) -> tuple[Metric, Metric]:
 
 def _deadlines(name: str, words: str) -> Metric:
     def deadlines(run: RunResult) -> int | None:
-        found = run.summary.deadlines
-        return found.get(name, 0) if any(found.values()) else None
+        n_by_outcome = run.summary.deadlines
+        return n_by_outcome.get(name, 0) if any(n_by_outcome.values()) else None
 
     return Metric(f"deadlines.{name}", words, "count", deadlines)
 
 
 def _deadlines_share(run: RunResult) -> float | None:
-    found = run.summary.deadlines
-    return _over(found.get("met", 0), sum(found.values()))
+    n_by_outcome = run.summary.deadlines
+    return _over(n_by_outcome.get("met", 0), sum(n_by_outcome.values()))
 
 
-def _accepted_share(run: RunResult) -> float | None:
+def _acceptance_share(run: RunResult) -> float | None:
     """Share of jobs accepted, by the policy's own counts; ``None`` without such counts."""
-    found = run.summary.policy or {}
-    n_accepted, n_declined = found.get("accepted"), found.get("declined")
-    if not (isinstance(n_accepted, int) and isinstance(n_declined, int)):
+    counts = run.summary.policy or {}
+    n_accepts, n_declines = counts.get("accepted"), counts.get("declined")
+    if not (isinstance(n_accepts, int) and isinstance(n_declines, int)):
         return None
-    return _over(n_accepted, n_accepted + n_declined)
+    return _over(n_accepts, n_accepts + n_declines)
 
 
 def _decisions(kind: str, words: str) -> Metric:
@@ -138,16 +138,16 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("stalled", f"stalled: {HELD_NOTHING_MADE}", f"node-hours stalled: {HELD_NOTHING_MADE}"),
     Metric(
         "share.overhead", "share of the node-hours held by jobs that went into rescaling or was preempted", "percent",
-        lambda run: _over(_overhead(hours := run.summary.ledger.node_hours), _held_hours(hours)),
+        lambda run: _over(_overhead(hours := run.summary.ledger.node_hours), _job_hours(hours)),
     ),
     Metric(
         "share.until_done", "share of the node-hours idle until all jobs were done, useful", "percent",
-        _useful_share_until_done,
+        _useful_share_before_end,
     ),
     Metric(
-        "node_hours.held", "node-hours held by jobs", "amount", lambda run: _held_hours(run.summary.ledger.node_hours)
+        "node_hours.held", "node-hours held by jobs", "amount", lambda run: _job_hours(run.summary.ledger.node_hours)
     ),
-    Metric("share.held", "share of the idle node-hours held by jobs", "percent", _of_idle(_held_hours)),
+    Metric("share.held", "share of the idle node-hours held by jobs", "percent", _of_idle(_job_hours)),
     Metric(
         "", "samples that the allocated nodes could have made", "samples",
         lambda run: _over(run.summary.ledger.gross_samples, run.summary.ledger.node_hours.used) or 0.0,
@@ -211,7 +211,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "", "share of the deadlines met, as a published program counts them", "percent",
-        _accepted_share, "accepted_as_published", cluster_heading="as published",
+        _acceptance_share, "accepted_as_published", cluster_heading="as published",
     ),
     Metric("measured.jobs", "jobs included in averages", "count", "scheduling.n_jobs", "n_measured_jobs"),
     Metric(

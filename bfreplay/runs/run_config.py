@@ -15,7 +15,7 @@ from bfreplay.replay.progress import Semantics
 from bfreplay.result_folders.records import Amount, Count, JsonObject, RecordPart, TimeUs
 
 
-class Named(msgspec.Struct, frozen=True):
+class PolicyComponent(msgspec.Struct, frozen=True):
     """A part of a policy that has a name: its solver, its forward-looking time."""
 
     name: str
@@ -35,8 +35,8 @@ class PolicyDescription(msgspec.Struct, frozen=True):
 
     name: str
     t_fwd_s: float | None = None
-    forward_time: Named | None = None  # where it is not fixed
-    solver: Named | None = None
+    forward_time: PolicyComponent | None = None  # where it is not fixed
+    solver: PolicyComponent | None = None
     objective: ObjectiveDescription | None = None
     learning: Any = None  # where the policy does not know the jobs' curves
 

@@ -106,9 +106,9 @@ def even_columns(start_us: int, end_us: int, columns: int) -> Ints:
 def _over(ufunc: np.ufunc, values: Floats, first: Ints, last: Ints) -> Floats:
     """Reduce ``values[first[c]:last[c]]`` of each column; neighbours may share a step."""
     pairs = np.column_stack([first, last]).ravel()
-    padded = np.append(values, values[-1])  # reduceat takes no index past the end
-    reduced: Floats = ufunc.reduceat(padded, pairs)[::2]
-    return reduced
+    values_and_end = np.append(values, values[-1])  # reduceat takes no index past the end
+    column_values: Floats = ufunc.reduceat(values_and_end, pairs)[::2]
+    return column_values
 
 
 def lasting_steps(edge_us: Ints, height: NDArray[Number]) -> tuple[Ints, NDArray[Number]]:
@@ -190,7 +190,7 @@ class StepParts:
         """Return the function: exact if it was not shrunk."""
         if self._columns is None:
             return StepSeries.exact(*self._steps())
-        least, most = (each.astype(np.float64) for each in (self._columns.least, self._columns.most))
+        least, most = (numbers.astype(np.float64) for numbers in (self._columns.least, self._columns.most))
         mean = np.clip(self._columns.area_us / np.diff(self._edge_us), least, most)
         return StepSeries(self._edge_us, least, mean, most, of_whole=True)
 
@@ -200,5 +200,5 @@ class StepParts:
         return heights, self._time_at_us[heights]
 
     def _steps(self) -> tuple[Ints, Ints]:
-        since_us, height = (np.concatenate(each[::-1]) for each in zip(*self._parts, strict=True))
+        since_us, height = (np.concatenate(arrays[::-1]) for arrays in zip(*self._parts, strict=True))
         return np.append(since_us, self._end_us), height

@@ -43,9 +43,9 @@ class TimeSpan:
         """Days since 1970-01-01 UTC, or since the start of the window where times are relative."""
         return np.asarray(time_us - (self.start_us if self.is_relative else 0), dtype=np.float64) / DAY_US
 
-    def columns(self, most: int) -> NDArray[np.int64]:
+    def columns(self, most_columns: int) -> NDArray[np.int64]:
         """Edges of its ``even_columns``."""
-        return even_columns(self.start_us, self.end_us, most)
+        return even_columns(self.start_us, self.end_us, most_columns)
 
     def inside(self, start_us: int, end_us: int) -> TimeSpan:
         """The part between two times.
@@ -82,22 +82,22 @@ class OverTime(Protocol):
         ...
 
 
-def outer_part(parts: Sequence[TimeSpan]) -> TimeSpan:
+def outer_part(spans: Sequence[TimeSpan]) -> TimeSpan:
     """From the first start to the last end."""
-    first = min(parts, key=lambda part: part.start_us)
-    return replace(first, end_us=max(part.end_us for part in parts))
+    first = min(spans, key=lambda span: span.start_us)
+    return replace(first, end_us=max(span.end_us for span in spans))
 
 
-def draw_time_axis(axes: Axes, part: TimeSpan, time_zone: str = "UTC") -> None:
-    """Limits, ticks and title of the horizontal axis, in the days of ``part``."""
-    start, end = (float(day) for day in part.days(np.array([part.start_us, part.end_us])))
-    axes.set_xlim(start, end)
-    if not part.is_relative:
-        calendar_axis(axes, part.start_us, part.end_us, time_zone)
+def draw_time_axis(axes: Axes, span: TimeSpan, time_zone: str = "UTC") -> None:
+    """Limits, ticks and title of the horizontal axis, in the days of ``span``."""
+    start_day, end_day = (float(day) for day in span.days(np.array([span.start_us, span.end_us])))
+    axes.set_xlim(start_day, end_day)
+    if not span.is_relative:
+        calendar_axis(axes, span.start_us, span.end_us, time_zone)
         return
-    elapsed_axis(axes, end)
-    if part.after_us:
-        later = f"{part.after_us / 1e6:,.6g} s after the start"
+    relative_axis(axes, end_day)
+    if span.after_us:
+        later = f"{span.after_us / 1e6:,.6g} s after the start"
         axes.set_xlabel(axes.get_xlabel().replace("the start", later))
 
 
@@ -108,7 +108,7 @@ def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
     axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
 
 
-def elapsed_axis(axes: Axes, days: float) -> None:
+def relative_axis(axes: Axes, days: float) -> None:
     """Ticks of the horizontal axis, days since the start of the window, in a unit that suits its length."""
     from matplotlib.ticker import MaxNLocator
 
@@ -156,38 +156,38 @@ def calendar_ticks(start_us: int, end_us: int, zone: tzinfo) -> CalendarTicks:
     for step_us in _CLOCK_STEPS_US:
         room = _ROOM if step_us >= 60 * _S else _ROOM_FOR_LONG
         if end_us - start_us <= room * step_us:
-            found = _on_clocks(start_us, end_us, step_us, zone)
-            if len(found) <= room:
-                return _labels(found, zone, _clock(found), _day_month)
+            tick_times_us = _on_clocks(start_us, end_us, step_us, zone)
+            if len(tick_times_us) <= room:
+                return _labels(tick_times_us, zone, _clock(tick_times_us), _day_month)
     first, last = _local(start_us, zone).date(), _local(end_us, zone).date()
     for days in _DAY_STEPS:
         if (last - first).days <= _ROOM * days:
-            found = _midnights(_every_days(first, last, days), start_us, end_us, zone)
-            if len(found) <= _ROOM:
-                return _labels(found, zone, _day_month, mondays=days >= 7)
+            tick_times_us = _midnights(_every_days(first, last, days), start_us, end_us, zone)
+            if len(tick_times_us) <= _ROOM:
+                return _labels(tick_times_us, zone, _day_month, mondays=days >= 7)
     for months in _MONTH_STEPS:
         if (last - first).days <= _ROOM * 31 * months:
-            found = _midnights(_every_months(first, last, months), start_us, end_us, zone)
-            if len(found) <= _ROOM:
-                return _labels(found, zone, _month if months < 12 else _only_year)
+            tick_times_us = _midnights(_every_months(first, last, months), start_us, end_us, zone)
+            if len(tick_times_us) <= _ROOM:
+                return _labels(tick_times_us, zone, _month if months < 12 else _only_year)
     raise AssertionError("a window of more years than a calendar has")
 
 
 def _on_clocks(start_us: int, end_us: int, step_us: int, zone: tzinfo) -> list[int]:
     """Times at which clocks show whole steps, twice where they are put back."""
-    found: list[int] = []
-    for start, end, offset in equal_offsets(start_us, end_us, zone):
+    tick_times_us: list[int] = []
+    for start, end_of_offset, offset in equal_offsets(start_us, end_us, zone):
         first = -(-(start + offset) // step_us) * step_us - offset
-        found += range(first, end, step_us)
+        tick_times_us += range(first, end_of_offset, step_us)
     if (end_us + (_local(end_us, zone).utcoffset() or timedelta()) // MICROSECOND) % step_us == 0:
-        found.append(end_us)
-    return found
+        tick_times_us.append(end_us)
+    return tick_times_us
 
 
 def _every_days(first: date, last: date, step: int) -> Iterator[date]:
     """Whole weeks start on Mondays."""
-    day = -(-(first.toordinal() - 1) // step) * step + 1  # 0001-01-01, ordinal 1, is a Monday
-    return (date.fromordinal(ordinal) for ordinal in range(day, last.toordinal() + 1, step))
+    first_day = -(-(first.toordinal() - 1) // step) * step + 1  # 0001-01-01, ordinal 1, is a Monday
+    return (date.fromordinal(ordinal) for ordinal in range(first_day, last.toordinal() + 1, step))
 
 
 def _every_months(first: date, last: date, step: int) -> Iterator[date]:
@@ -212,35 +212,35 @@ def _labels(
     """Labels with ``second_line`` where it changes, and the year likewise."""
     labels, day_before, year_before = [], "", 0
     for time_us in times_us:
-        at = _local(time_us, zone)
-        day = "" if second_line is None else second_line(at)
-        below = [day] if day != day_before else []
-        if at.year != year_before:
-            below.append(str(at.year))
-        above = first_line(at)
+        local_time = _local(time_us, zone)
+        day_words = "" if second_line is None else second_line(local_time)
+        below = [day_words] if day_words != day_before else []
+        if local_time.year != year_before:
+            below.append(str(local_time.year))
+        above = first_line(local_time)
         labels.append("\n".join(line for line in (above, " ".join(below)) if line))
-        day_before, year_before = day, at.year
+        day_before, year_before = day_words, local_time.year
     return CalendarTicks(tuple(times_us), tuple(labels), mondays)
 
 
 def _clock(times_us: list[int]) -> Callable[[datetime], str]:
     """Hours and minutes, and seconds and parts of them where one of the ticks has some."""
     if all(time_us % (60 * _S) == 0 for time_us in times_us):
-        return lambda at: f"{at:%H:%M}"
+        return lambda moment: f"{moment:%H:%M}"
     if all(time_us % _S == 0 for time_us in times_us):
-        return lambda at: f"{at:%H:%M:%S}"
-    return lambda at: f"{at:%H:%M:%S.%f}".rstrip("0").rstrip(".")
+        return lambda moment: f"{moment:%H:%M:%S}"
+    return lambda moment: f"{moment:%H:%M:%S.%f}".rstrip("0").rstrip(".")
 
 
-def _day_month(at: datetime) -> str:
-    return f"{at.day} {_MONTHS[at.month - 1]}"
+def _day_month(moment: datetime) -> str:
+    return f"{moment.day} {_MONTHS[moment.month - 1]}"
 
 
-def _month(at: datetime) -> str:
-    return _MONTHS[at.month - 1]
+def _month(moment: datetime) -> str:
+    return _MONTHS[moment.month - 1]
 
 
-def _only_year(_at: datetime) -> str:
+def _only_year(_moment: datetime) -> str:
     return ""
 
 

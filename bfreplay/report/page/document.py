@@ -14,10 +14,10 @@ from bfreplay import __version__
 from bfreplay.report.page.headline import (
     Card,
     comparison_cards,
+    first_view_end_s,
     have_same_jobs,
     key_figure_tables,
     run_cards,
-    shown_until_s,
     warnings_card,
 )
 from bfreplay.report.page.sections import FIRST_ROWS, PageTable, Section, figure_sections, job_sections
@@ -153,17 +153,17 @@ def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | N
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> Page:
     facts = {label: key_figures(run) for label, run in runs.items()}
-    warned = once_with_labels(
+    cautions_of_runs = once_with_labels(
         (label, caution) for label, run in runs.items() for caution in cautions(run, facts[label])
     )
     cards = run_cards(runs[""], facts[""]) if "" in runs else comparison_cards(runs, facts)
     return Page(
         title=_title([*runs.values()]),
         verdicts=not_credible([*runs.values()]),
-        cards=[*cards, warnings_card(len(warned))],
+        cards=[*cards, warnings_card(len(cautions_of_runs))],
         answer=sentences,
         figures_tables=key_figure_tables(facts),
-        cautions=warned,
+        cautions=cautions_of_runs,
         ledger_checks=once_with_labels((label, ledger_check(run)) for label, run in runs.items()),
         sections=sections,
         runs=runs,
@@ -196,22 +196,24 @@ def _title(runs: Sequence[RunResult]) -> str:
     """Title of the page and its tab."""
     places = []
     for run in runs:
-        own, log = cluster_of(run.record), run.record.inputs.events.metadata.cluster
-        where = f" of {own or log}" if own or log else ""
-        places.append(("a cluster" if own is not None else "idle nodes") + where)
-    on = " and on ".join(dict.fromkeys(places))
-    return f"Training on {on}" if len(runs) == 1 else f"{len(runs)} runs of training on {on}, compared"
+        cluster, log = cluster_of(run.record), run.record.inputs.events.metadata.cluster
+        suffix = f" of {cluster or log}" if cluster or log else ""
+        places.append(("a cluster" if cluster is not None else "idle nodes") + suffix)
+    places_text = " and on ".join(dict.fromkeys(places))
+    return (
+        f"Training on {places_text}" if len(runs) == 1 else f"{len(runs)} runs of training on {places_text}, compared"
+    )
 
 
 def _window(runs: Sequence[RunResult]) -> JsonObject:
     run = runs[0]
     start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
-    unit, unit_s = next((each for each in _UNITS if duration_s >= 2 * each[1]), ("seconds", 1))
+    unit, unit_s = next((entry for entry in _UNITS if duration_s >= 2 * entry[1]), ("seconds", 1))
     return {
         "start_us": start_us,
         "start_ms": None if run.record.inputs.is_relative else start_us / 1000,
         "duration_s": duration_s,
-        "shown_s": shown_until_s(runs),
+        "shown_s": first_view_end_s(runs),
         "unit": unit,
         "unit_s": unit_s,
     }
@@ -226,7 +228,7 @@ def window_text(run: RunResult) -> str:
 def _input_files(run: RunResult) -> list[tuple[str, str, str]]:
     """Use, name and SHA-256 of each input file."""
     inputs = run.record.inputs
-    known = {each.sha256 for each in (*inputs.events.files, *inputs.jobs.files)}
-    sources = [source_file for source_file in inputs.events.metadata.source_files if source_file.sha256 not in known]
+    digests = {input_file.sha256 for input_file in (*inputs.events.files, *inputs.jobs.files)}
+    sources = [source_file for source_file in inputs.events.metadata.source_files if source_file.sha256 not in digests]
     files = {"events": inputs.events.files, "jobs": inputs.jobs.files, "made from": sources}
-    return [(use, each.name, each.sha256) for use, of_use in files.items() for each in of_use]
+    return [(purpose, input_file.name, input_file.sha256) for purpose, of_use in files.items() for input_file in of_use]

@@ -37,7 +37,7 @@ def write_run_list(runs: RunList, out: Path | str, *, overwrite: bool = False) -
 
 def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
     reports = [_report(run, beside) for run in runs]
-    has_reports = any(report.text for report in reports)
+    has_reports = any(report_cell.text for report_cell in reports)
     columns = (
         Column("run", "run"),
         *([Column("report", "report")] if has_reports else []),
@@ -48,20 +48,20 @@ def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
     )
     rows = [
         [
-            Cell(each.name, each.name, _href(each.folder, beside)),
-            *([report] if has_reports else []),
-            Cell(each.start_time or "", (each.start_time or "")[:16].replace("T", " ")),
+            Cell(listed_run.name, listed_run.name, _href(listed_run.folder, beside)),
+            *([report_cell] if has_reports else []),
+            Cell(listed_run.start_time or "", (listed_run.start_time or "")[:16].replace("T", " ")),
             *(Cell(exact(options.get(name)), option_text(options.get(name))) for name in runs.options),
-            *(Cell(exact(of.get(name)), cell_text(name, of.get(name))) for name in metrics),
-            *([Cell(each.error, each.error)] if runs.n_damaged else []),
+            *(Cell(exact(metrics_of_run.get(name)), cell_text(name, metrics_of_run.get(name))) for name in metrics),
+            *([Cell(listed_run.error, listed_run.error)] if runs.n_damaged else []),
         ]
-        for report, (each, options, of) in zip(reports, runs.rows(), strict=True)
+        for report_cell, (listed_run, options, metrics_of_run) in zip(reports, runs.rows(), strict=True)
     ]
     return PageTable("Options that differ, and metrics. A click on a heading sorts.", columns, rows, None)
 
 
-def _report(listed: ListedRun, beside: Path) -> Cell:
-    folder = listed.folder
+def _report(listed_run: ListedRun, beside: Path) -> Cell:
+    folder = listed_run.folder
     for file in (folder.with_name(f"{folder.name}.html"), folder / "report.html"):
         if folder.name and file.is_file():
             return Cell("report", "report", _href(file, beside))
@@ -74,5 +74,5 @@ def _href(path: Path, beside: Path) -> str:
 
 def _kind(values: Sequence[Any]) -> Kind:
     """Format of the values of an option: numbers if all values are."""
-    types = {type(value) for value in values if value is not None}
-    return "number" if types <= {int, float} else "text"
+    value_types = {type(value) for value in values if value is not None}
+    return "number" if value_types <= {int, float} else "text"

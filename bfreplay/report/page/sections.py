@@ -46,18 +46,18 @@ _US_PER_S = 1_000_000
 _UNITS_US = (_US_PER_S, 1_000, 1)
 
 
-def packed_numbers(values: NDArray[np.float64] | NDArray[np.int64]) -> JsonObject:
+def pack_numbers(values: NDArray[np.float64] | NDArray[np.int64]) -> JsonObject:
     """Pack ``values (N,)`` without nan as the smallest unsigned integers that hold them, else as 64-bit floats."""
     numbers = np.asarray(values)
     kind: type[np.generic] = np.float64
     if not numbers.size or (numbers.min() >= 0 and np.array_equal(numbers, np.floor(numbers))):
-        most = float(numbers.max(initial=0))
-        kind = next((whole for whole in _WHOLE if most <= np.iinfo(whole).max), np.float64)
+        largest = float(numbers.max(initial=0))
+        kind = next((int_type for int_type in _WHOLE if largest <= np.iinfo(int_type).max), np.float64)
     as_kind = numbers.astype(np.dtype(kind).newbyteorder("<"))
     return {"type": np.dtype(kind).name, "n": int(numbers.size), "zlib": _text(as_kind.tobytes())}
 
 
-def packed_steps(series: StepSeries, start_us: int) -> JsonObject:
+def pack_steps(series: StepSeries, start_us: int) -> JsonObject:
     """Pack a step function: lengths of its steps in ``unit_s``, its heights, and ``least`` and ``most`` if they differ.
 
     ``start_us`` is the start of the window, from which the page counts seconds.
@@ -67,15 +67,15 @@ def packed_steps(series: StepSeries, start_us: int) -> JsonObject:
     document: JsonObject = {
         "start_s": (int(series.edge_us[0]) - start_us) / _US_PER_S,
         "unit_s": unit_us / _US_PER_S,
-        "length": packed_numbers(length_us // unit_us),
-        "mean": packed_numbers(series.mean),
+        "length": pack_numbers(length_us // unit_us),
+        "mean": pack_numbers(series.mean),
     }
     if not series.is_exact:
-        document |= {"least": packed_numbers(series.least), "most": packed_numbers(series.most)}
+        document |= {"least": pack_numbers(series.least), "most": pack_numbers(series.most)}
     return document
 
 
-def packed_document(document: Any) -> str:
+def pack_document(document: Any) -> str:
     """Compress a JSON document; ``ValueError`` for ``nan`` and ``inf``."""
     return _text(json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
 
@@ -115,7 +115,7 @@ def page_table(table: ShownTable) -> PageTable:
     ]
     if len(rows) <= FIRST_ROWS:
         return PageTable(table.caption, table.columns, rows, None)
-    rest = packed_document([[[cell.value, cell.text] for cell in row] for row in rows])
+    rest = pack_document([[[cell.value, cell.text] for cell in row] for row in rows])
     return PageTable(table.caption, table.columns, rows[:FIRST_ROWS], rest)
 
 
@@ -147,12 +147,12 @@ class Section:
     folded: bool = True
 
     def pack(self, start_us: int) -> JsonObject | None:
-        """Figure as a JSON document, with its series packed; ``start_us`` as for ``packed_steps``."""
+        """Figure as a JSON document, with its series packed; ``start_us`` as for ``pack_steps``."""
         if self.figure is None:
             return None
-        series = {name: packed_steps(each, start_us) for name, each in self.figure.series.items()}
-        own = {name: getattr(self.figure, name) for name in ("traces", "layout", "height")}
-        return {**own, "series": series}
+        series = {name: pack_steps(steps, start_us) for name, steps in self.figure.series.items()}
+        entries = {name: getattr(self.figure, name) for name in ("traces", "layout", "height")}
+        return {**entries, "series": series}
 
     @property
     def is_over_time(self) -> bool:
@@ -172,32 +172,32 @@ def figure_sections(runs: Mapping[str, RunResult]) -> Iterator[Section]:
         try:
             yield from _figure_section(anchor, find_figure(name), runs)
         except Exception as error:  # foreign code may raise anything; other figures must not suffer
-            why = error.problem if isinstance(error, InputError) else one_line(error)
-            yield Section(anchor, name, f"This figure of another package cannot be shown: {why}.")
+            reason = error.problem if isinstance(error, InputError) else one_line(error)
+            yield Section(anchor, name, f"This figure of another package cannot be shown: {reason}.")
 
 
 def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunResult]) -> list[Section]:
-    found: dict[str, Any] = {}
+    data_by_label: dict[str, Any] = {}
     labels: dict[str, list[str]] = {}  # of runs with nothing to show, by reason
     for label, run in runs.items():
         try:
-            found[label] = figure.data(run)
+            data_by_label[label] = figure.data(run)
         except NotForThisRunError:
             continue
         except NothingToShowError as error:
             labels.setdefault(_sentence(error), []).append(label)
     reasons = [tag(", ".join(of_each), reason) for reason, of_each in labels.items()]
-    if not found:
+    if not data_by_label:
         return [Section(anchor, figure.title, join_text(runs, reasons))] if reasons else []
-    tables = [] if figure.table is None else [figure.table(found)]
-    section = section_of(figure, found, tables)
+    tables = [] if figure.table is None else [figure.table(data_by_label)]
+    section = section_of(figure, data_by_label, tables)
     return [replace(section, name=anchor, words=join_text(runs, [section.words, *reasons]))]
 
 
-def section_of(figure: Figure[F], found: F, tables: Sequence[ShownTable]) -> Section:
+def section_of(figure: Figure[F], data_by_label: F, tables: Sequence[ShownTable]) -> Section:
     """Return the section of a figure, its words, and these tables."""
-    words = "" if figure.words is None else figure.words(found)
-    page = None if figure.page is None else figure.page(found)
+    words = "" if figure.words is None else figure.words(data_by_label)
+    page = None if figure.page is None else figure.page(data_by_label)
     return Section(figure.name, figure.title, words, page, [*map(page_table, tables)])
 
 
@@ -252,15 +252,15 @@ def scheduling_tables(run: RunResult) -> Iterator[ShownTable]:
         ]
         yield ShownTable("Node types", _TYPES, rows)
     jobs = run.table("jobs").select(["weight", "finished"])
-    measured = slice(*(run.record.config.measured or (None,)))
-    weights = jobs["weight"].to_pylist()[measured]
+    measured_slice = slice(*(run.record.config.measured or (None,)))
+    weights = jobs["weight"].to_pylist()[measured_slice]
     if len(set(weights)) > 1:
-        is_done = jobs["finished"].is_valid().to_pylist()[measured]
+        has_finish = jobs["finished"].is_valid().to_pylist()[measured_slice]
         n_jobs = Counter(map(weight_text, weights))
-        done = Counter(weight_text(weight) for weight, ended in zip(weights, is_done, strict=True) if ended)
+        finishes = Counter(weight_text(weight) for weight, ends in zip(weights, has_finish, strict=True) if ends)
         rows = [
-            [weight, n, done[weight], scheduling.average_jct_s_by_weight.get(weight)]
-            for weight, n in sorted(n_jobs.items(), key=lambda each: float(each[0]))
+            [weight, n_of_weight, finishes[weight], scheduling.average_jct_s_by_weight.get(weight)]
+            for weight, n_of_weight in sorted(n_jobs.items(), key=lambda entry: float(entry[0]))
         ]
         yield ShownTable("Weights of jobs", _WEIGHTS, rows)
 

@@ -22,10 +22,13 @@ _SENTENCES = ("worth", "harmed", "waited", "decided")
 
 def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """Return the worth of the samples, the delay of batch jobs, the waiting, and the proofs, a sentence each."""
-    known = {
-        each.__name__: each for each in (are_done, cluster_of, show_count, is_about_scheduling, is_one, number, show)
+    functions = {
+        function.__name__: function
+        for function in (are_done, cluster_of, show_count, is_about_scheduling, is_one, number, show)
     }
-    macros = template("answer.html.j2").make_module({**known, "BOUND_WORDS": BOUND_WORDS, "policy_words": policy_words})
+    macros = template("answer.html.j2").make_module(
+        {**functions, "BOUND_WORDS": BOUND_WORDS, "policy_words": policy_words}
+    )
     sentences = (getattr(macros, name)(run, facts) for name in _SENTENCES)
     return [*filter(None, sentences)]
 
@@ -33,8 +36,8 @@ def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
 def not_credible(runs: Sequence[RunResult]) -> list[Markup]:
     """Return the verdicts of logs whose idle nodes are not credible: all figures of the page depend on them."""
     logs = [run.record.inputs.events.metadata.log_warnings for run in runs]
-    wrong = dict.fromkeys(log.verdict_sentence() for log in logs if log.verdict is Verdict.NOT_CREDIBLE)
-    return [Markup("<strong data-verbatim>{}</strong>").format(each) for each in wrong]
+    verdicts = dict.fromkeys(log.verdict_sentence() for log in logs if log.verdict is Verdict.NOT_CREDIBLE)
+    return [Markup("<strong data-verbatim>{}</strong>").format(verdict) for verdict in verdicts]
 
 
 def are_done(facts: Mapping[str, KeyFigure], baseline: str) -> bool:
@@ -44,10 +47,10 @@ def are_done(facts: Mapping[str, KeyFigure], baseline: str) -> bool:
 
 def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """One entry a caution: the warnings, then about the log, the window, the jobs, and the decisions."""
-    found: list[Markup] = []
+    sentences: list[Markup] = []
 
     def caution(caller: Callable[[], Markup]) -> str:
-        found.append(caller())
+        sentences.append(caller())
         return ""
 
     intervals = run.table("idle_intervals") if cluster_of(run.record) is None else None
@@ -55,7 +58,7 @@ def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
         0 if intervals is None else sum(intervals[name].to_pylist()) for name in ("n_censored", "n_intervals")
     )
     template("cautions.html.j2").render(
-        {each.__name__: each for each in (caution, show_count, is_one, number, number_of, show)},
+        {function.__name__: function for function in (caution, show_count, is_one, number, number_of, show)},
         run=run,
         facts=facts,
         n_censored=n_censored,
@@ -64,15 +67,15 @@ def cautions(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
         is_shared=SavedAllocations.of(run).is_shared,
         version=__version__,
     )
-    return found
+    return sentences
 
 
 def ledger_check(run: RunResult) -> Markup:
     """State that the ledger closes and no file has changed; InputError where one has."""
     run.summary.ledger.close()
     run.check()
-    unchanged = " By their checksums the run's record and its tables are as they were written." if run.digests else ""
-    return Markup("The ledger closes: every idle node-microsecond has one label.{}").format(unchanged)
+    check_words = " By their checksums the run's record and its tables are as they were written." if run.digests else ""
+    return Markup("The ledger closes: every idle node-microsecond has one label.{}").format(check_words)
 
 
 def _cut_off(run: RunResult) -> Iterator[tuple[str, str, int, str]]:
@@ -84,18 +87,18 @@ def _cut_off(run: RunResult) -> Iterator[tuple[str, str, int, str]]:
     jobs = jobs_frame(run)
     has_started, status = jobs["first_start"].notna(), jobs["status"]
     for name in ("running", "paused", "waiting"):
-        n = int((has_started & (status == name)).sum())
-        if n:
-            yield "", name, n, name
+        n_jobs = int((has_started & (status == name)).sum())
+        if n_jobs:
+            yield "", name, n_jobs, name
     is_present = status.isin(("waiting", "queued"))
     n_wide = run.summary.n_jobs_wider_than_the_pool
-    n = int((~has_started & is_present).sum()) - n_wide
-    if n > 0:
+    n_jobs = int((~has_started & is_present).sum()) - n_wide
+    if n_jobs > 0:
         # a job that is too wide may have been submitted later, or taken back by its source
         is_known = not n_wide or not (~has_started & ~is_present).any()
-        yield "" if is_known else "at least ", "not_started", n, "not started"
+        yield "" if is_known else "at least ", "not_started", n_jobs, "not started"
 
 
 def once_with_labels(sentences: Iterable[tuple[str, Markup]]) -> list[tuple[str, Markup]]:
     """Return each distinct sentence once, with the labels of its runs: ``A, B``."""
-    return [(", ".join(labels), each) for each, labels in labels_by_text(sentences).items()]
+    return [(", ".join(labels), sentence) for sentence, labels in labels_by_text(sentences).items()]

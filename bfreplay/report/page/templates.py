@@ -39,10 +39,10 @@ def check_report(out: Path | str, *, overwrite: bool) -> Path:
     file = Path(out)
     if file.suffix.lower() not in (".html", ".htm"):
         raise InputError("the page is an HTML file", file=file, value=file.name, expected="a name ending in .html")
-    taken = is_there(file)
+    exists = is_there(file)
     if file.is_dir():
         raise InputError("there is a folder where the report should be", file=file, fix="choose another name")
-    if taken and not overwrite:
+    if exists and not overwrite:
         raise OutputExistsError(f"{file} exists already; choose another name, or replace it with --force")
     return file
 

@@ -180,20 +180,20 @@ def explain(
     if at is None and (objective, t_fwd) != (None, None):
         raise InputError("objective and t_fwd pose one decision", expected="job=NAME and at=TIME with them")
     run = run if isinstance(run, RunResult) else RunResult.load(run)
-    given = _Inputs(inputs, progress, on_missing)
+    run_inputs = _Inputs(inputs, progress, on_missing)
     if job is None:
-        return RunAnswer(run, given)
+        return RunAnswer(run, run_inputs)
     if at is not None:
         time_us = time_in_window(at, run.record.config.window_start_us, "--at")
-        decision: DecisionAnswer | EmptyPool = given.ask(
+        decision: DecisionAnswer | EmptyPool = run_inputs.ask(
             explain_decision, run, job, time_us, objective=objective, t_fwd_s=t_fwd
         )
         return decision
     refuse_unknown_job(run, job)
     try:
-        story: JobStory = given.ask(job_story, run, job)
+        story: JobStory = run_inputs.ask(job_story, run, job)
     except MissingInputsError as error:
-        given.missing(error, "costs of single changes, efficiency and slowdown remain unknown")
+        run_inputs.missing(error, "costs of single changes, efficiency and slowdown remain unknown")
         story = job_story_from_tables(run, job)
     answers = job_answers(run, None if story.job is None else {job: story.job})
     return JobAnswer(answers[answers["job"] == job], story, run.summary.declined.get(job), most)
@@ -213,7 +213,7 @@ class _Inputs:
 
     def missing(self, error: MissingInputsError, unknown: str) -> None:
         """Raise the error where an argument named the input; otherwise report it."""
-        if any(given is not None for name, given in self.given.items() if name != "allow_code"):
+        if any(path is not None for name, path in self.given.items() if name != "allow_code"):
             raise error
         if self.on_missing is not None:
             self.on_missing(error, unknown)
@@ -243,46 +243,48 @@ def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int, decl
 def _head(of_job: Mapping[str, Any], story: JobStory, declined: str | None) -> Iterator[str]:
     model = f" ({of_job['model']})" if isinstance(of_job["model"], str) else ""
     yield f"{of_job['job']}{model}: {of_job['status'].replace('_', ' ')}{f' ({declined})' if declined else ''}"
-    started = "never started"
+    start_words = "never started"
     if not any(step.reason == SUBMITTED for step in story.steps):
-        submitted_us = microseconds(of_job["submitted"])
-        if submitted_us is not None:
-            started += f": it was to be submitted at {time_words(submitted_us, story.origin_us)}"
+        submit_us = microseconds(of_job["submitted"])
+        if submit_us is not None:
+            start_words += f": it was to be submitted at {time_words(submit_us, story.origin_us)}"
     if not math.isnan(of_job["queue_s"]):
-        started = f"started after {maybe_duration(of_job['queue_s'])} in the queue"
-    finished = ""
+        start_words = f"started after {maybe_duration(of_job['queue_s'])} in the queue"
+    finish_words = ""
     if not math.isnan(of_job["completion_s"]):
-        finished = f", finished {maybe_duration(of_job['completion_s'])} after it was submitted"
+        finish_words = f", finished {maybe_duration(of_job['completion_s'])} after it was submitted"
         if not math.isnan(of_job["slowdown"]):
-            finished += f" ({amount(of_job['slowdown'])} times as long as at the best rate of its curve)"
-    yield f"  {started}{finished}"
+            finish_words += f" ({amount(of_job['slowdown'])} times as long as at the best rate of its curve)"
+    yield f"  {start_words}{finish_words}"
 
 
 def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
-    held = of_job["held_node_hours"]
-    if not held:
+    node_hours = of_job["held_node_hours"]
+    if not node_hours:
         return
     nodes = f"{amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}"
-    yield f"  held {nodes}: {amount(held)} node-hours"
+    yield f"  held {nodes}: {amount(node_hours)} node-hours"
     for label in ("useful", "rescaling", "preempted", "stalled"):
         hours = of_job[f"{label}_node_hours"]
         if hours:
-            yield f"    {label.replace('_', ' '):<20}{amount(hours):>10}  {percent(hours / held):>8}"
+            yield f"    {label.replace('_', ' '):<20}{amount(hours):>10}  {percent(hours / node_hours):>8}"
 
 
 def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
-    done, work = of_job["done_samples"], of_job["work_samples"]
-    yield f"  {samples(done)} samples done" + (f" of {samples(work)}" if math.isfinite(work) else "")
+    samples_done, work_samples = of_job["done_samples"], of_job["work_samples"]
+    yield f"  {samples(samples_done)} samples done" + (
+        f" of {samples(work_samples)}" if math.isfinite(work_samples) else ""
+    )
     if not math.isnan(of_job["efficiency"]):
         nodes = f"{amount(of_job['mean_nodes'])} dedicated nodes would process in the {duration(of_job['held_s'])}"
         yield f"    {percent(of_job['efficiency'])} of what {nodes} for which it held nodes"
     scale_ups = of_job["n_scale_ups"] - of_job["n_starts"]  # a start counts as a scale-up in the table
     rescales = f"scaled up {count(int(scale_ups), 'time')}, down {count(int(of_job['n_scale_downs']), 'time')}"
-    lost = samples(of_job["rescale_cost_samples"])
-    yield f"  {count(int(of_job['n_starts']), 'start')}, {rescales}: {lost} samples lost"
+    lost_samples = samples(of_job["rescale_cost_samples"])
+    yield f"  {count(int(of_job['n_starts']), 'start')}, {rescales}: {lost_samples} samples lost"
     if of_job["n_preemptions"]:
-        lost = samples(of_job["preemption_cost_samples"])
-        yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost} samples lost"
+        lost_samples = samples(of_job["preemption_cost_samples"])
+        yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost_samples} samples lost"
     if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
         scores = (
             ""
@@ -292,18 +294,18 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {count(int(of_job['n_reports']), 'report')}{scores}"
 
 
-def _steps(story: JobStory, most: int) -> Iterator[str]:
+def _steps(story: JobStory, most_steps: int) -> Iterator[str]:
     steps = story.steps
-    shown = list(steps)
-    omitted = len(steps) - most
-    if omitted > 0:
-        shown = [*steps[: most - most // 2], *steps[len(steps) - most // 2 :]]
+    shown_steps = list(steps)
+    n_omitted = len(steps) - most_steps
+    if n_omitted > 0:
+        shown_steps = [*steps[: most_steps - most_steps // 2], *steps[len(steps) - most_steps // 2 :]]
     header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
-    lines = aligned_lines([header, *(_cells(step, story.origin_us) for step in shown)], left=(0, 1))
-    cut = 1 + most - most // 2
-    for k, line in enumerate(lines):
-        if omitted > 0 and k == cut:
-            yield f"... {count(omitted, 'change')} omitted ..."
+    lines = aligned_lines([header, *(_cells(step, story.origin_us) for step in shown_steps)], left=(0, 1))
+    cut_line = 1 + most_steps - most_steps // 2
+    for line_number, line in enumerate(lines):
+        if n_omitted > 0 and line_number == cut_line:
+            yield f"... {count(n_omitted, 'change')} omitted ..."
         yield line
     if any(step.reason == LOST for step in steps):
         yield "'preempted or scaled down' and unknown costs: to resolve them, give the inputs (--events, --jobs)"
@@ -320,7 +322,7 @@ def _cells(step: Step, origin_us: int | None) -> list[str]:
     return [time_words(step.time_us, origin_us), step.reason, nodes, cost, decision]
 
 
-_Labelled = tuple[str, str]
+_LabelAndText = tuple[str, str]
 _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
@@ -339,7 +341,7 @@ def _models(models: pd.DataFrame) -> Iterator[str]:
     rows = []
     for row in models.to_dict("records"):
         times = [row[f"{what}_{which}_s"] for what in ("queue", "completion") for which in ("median", "p95")]
-        held, useful = row["held_node_hours"], row["useful_node_hours"]
+        node_hours, useful_node_hours = row["held_node_hours"], row["useful_node_hours"]
         rows.append(
             [
                 row["model"],
@@ -347,61 +349,69 @@ def _models(models: pd.DataFrame) -> Iterator[str]:
                 *(f"{row[status]:,}" for status in statuses),
                 *map(maybe_duration, times),
                 f"{row['samples']:.4g}",
-                amount(held),
-                _share(useful, held),
+                amount(node_hours),
+                _share(useful_node_hours, node_hours),
             ]
         )
     yield from aligned_lines([header, *rows])
     yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
 
 
-def _finish_times(campaign: CampaignAnswer) -> Iterator[_Labelled]:
+def _finish_times(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
     total = len(campaign.finished_s)
     if not total:
         yield "Finished", "no job"
         return
     numbers = sorted({1, *(max(1, round(share * total)) for share in _SHARES), total})
-    times = ", ".join(f"{k:,} after {duration(float(campaign.finished_s[k - 1]))}" for k in numbers)
+    times = ", ".join(f"{number:,} after {duration(float(campaign.finished_s[number - 1]))}" for number in numbers)
     yield "Finished", f"{times} (from the start of the window)"
 
 
-def _scores(campaign: CampaignAnswer) -> Iterator[_Labelled]:
+def _scores(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
     if campaign.higher_is_better is None:
         return
     if not len(campaign.best_score):
         yield "Best score", "none was reported"
         return
     better = "higher" if campaign.higher_is_better else "lower"
-    after = duration(float(campaign.best_s[-1]))
+    time_words = duration(float(campaign.best_s[-1]))
     yield (
         "Best score",
-        f"{campaign.best_score[-1]:.6g} (simulated, {better} is better) of {campaign.best_job} after {after}",
+        f"{campaign.best_score[-1]:.6g} (simulated, {better} is better) of {campaign.best_job} after {time_words}",
     )
     total = len(campaign.best_score)
-    steps = sorted({round(k * (total - 1) / 4) for k in range(4)} - {total - 1})
+    steps = sorted({round(index * (total - 1) / 4) for index in range(4)} - {total - 1})
     if steps:
-        earlier = ", ".join(f"{campaign.best_score[k]:.6g} after {duration(float(campaign.best_s[k]))}" for k in steps)
+        earlier = ", ".join(
+            f"{campaign.best_score[index]:.6g} after {duration(float(campaign.best_s[index]))}" for index in steps
+        )
         some = "before" if len(steps) == total - 1 else f"{len(steps)} of the {total - 1:,} before"
         yield "", f"{some}: {earlier}"
 
 
-def _early(campaign: CampaignAnswer) -> Iterator[_Labelled]:
+def _early(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
     statuses = [status for status in EARLY if status in campaign.by_status]
     if statuses:
-        held = sum(campaign.node_hours.values())
-        each = (f"{campaign.by_status[s]:,} {s} ({amount(campaign.node_hours[s])} node-hours)" for s in statuses)
-        yield "Ended early", f"{', '.join(each)}: {_share(campaign.early_node_hours, held)} of the node-hours"
+        total_node_hours = sum(campaign.node_hours.values())
+        texts = (
+            f"{campaign.by_status[state]:,} {state} ({amount(campaign.node_hours[state])} node-hours)"
+            for state in statuses
+        )
+        yield (
+            "Ended early",
+            f"{', '.join(texts)}: {_share(campaign.early_node_hours, total_node_hours)} of the node-hours",
+        )
 
 
-def _budget(campaign: CampaignAnswer) -> Iterator[_Labelled]:
+def _budget(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
     for name, of_limit in campaign.budget.items():
-        limit, used = of_limit["limit"], of_limit["used"]
-        use = "unknown" if used is None or limit is None else f"{used:,.6g} ({_share(used, limit)})"
-        yield "Budget", f"{name.replace('_', ' ')}: {use} of {limit:,.6g} used"
+        limit, usage = of_limit["limit"], of_limit["used"]
+        words = "unknown" if usage is None or limit is None else f"{usage:,.6g} ({_share(usage, limit)})"
+        yield "Budget", f"{name.replace('_', ' ')}: {words} of {limit:,.6g} used"
 
 
-def _share(part: float, whole: float) -> str:
-    return percent(part / whole) if whole else "-"
+def _share(numerator: float, denominator: float) -> str:
+    return percent(numerator / denominator) if denominator else "-"
 
 
 _OF_CAMPAIGN = (_finish_times, _scores, _early, _budget)

@@ -131,18 +131,20 @@ class Allocations:
         """True if two jobs share nodes at some time."""
         return bool(self.sharing.any())
 
-    def where(self, kept: NDArray[np.bool_]) -> Allocations:
-        """Return the intervals selected by ``kept (A,)``."""
-        return replace(self, **{name: getattr(self, name)[kept] for name in _ARRAYS})
+    def where(self, is_selected: NDArray[np.bool_]) -> Allocations:
+        """Return the intervals selected by ``is_selected (A,)``."""
+        return replace(self, **{name: getattr(self, name)[is_selected] for name in _ARRAYS})
 
     def between(self, start_us: int, end_us: int) -> Allocations:
         """Return the part between two times, with intervals cut there."""
-        kept = self.where((self.from_us < end_us) & (self.to_us > start_us))
-        return replace(kept, from_us=np.maximum(kept.from_us, start_us), to_us=np.minimum(kept.to_us, end_us))
+        inside = self.where((self.from_us < end_us) & (self.to_us > start_us))
+        return replace(inside, from_us=np.maximum(inside.from_us, start_us), to_us=np.minimum(inside.to_us, end_us))
 
     def and_of(self, others: list[Allocations]) -> Allocations:
         """Return its intervals, then those of others with the same names."""
-        columns: Any = {name: np.concatenate([getattr(each, name) for each in (self, *others)]) for name in _ARRAYS}
+        columns: Any = {
+            name: np.concatenate([getattr(allocations, name) for allocations in (self, *others)]) for name in _ARRAYS
+        }
         return replace(self, **columns)
 
     def nodes_over_time(self, start_us: int, end_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -168,13 +170,13 @@ class SavedAllocations:
         """Read the names."""
         names: dict[str, None] = {}
         type_names: dict[str, None] = {}
-        is_shared = False
+        has_sharing = False
         for rows in run.batches("allocations", ("job", "node_type", "sharing")):
             names |= _numbers(rows["job"])
             type_names |= _numbers(rows["node_type"])
             # only where jobs may share nodes is there such a column
-            is_shared |= "sharing" in rows.column_names and bool(np.asarray(rows["sharing"]).any())
-        return cls(run, tuple(names), tuple(type_names), is_shared)
+            has_sharing |= "sharing" in rows.column_names and bool(np.asarray(rows["sharing"]).any())
+        return cls(run, tuple(names), tuple(type_names), has_sharing)
 
     def batches(self, *, backwards: bool = False) -> Iterator[Allocations]:
         """Yield all intervals, some at a time; ``backwards``: the last to end first."""
@@ -199,19 +201,19 @@ class SavedAllocations:
         InputError
             The file has another order.
         """
-        none = np.zeros(0, np.int64)
-        left = Allocations(self.names, none, none, none, none, self.type_names, none, none)
+        empty = np.zeros(0, np.int64)
+        open_intervals = Allocations(self.names, empty, empty, empty, empty, self.type_names, empty, empty)
         first_end_us, until_us = np.iinfo(np.int64).max, end_us
         for rows in self.batches(backwards=True):
             if rows.to_us.max(initial=first_end_us) > first_end_us:
                 raise InputError("the allocations are not in the order of their ends", file=self.run.folder)
             first_end_us = int(rows.to_us.min(initial=first_end_us))
-            held, since_us = rows.and_of([left]), max(start_us, min(first_end_us, until_us))
+            known_intervals, since_us = rows.and_of([open_intervals]), max(start_us, min(first_end_us, until_us))
             if since_us < until_us:
-                yield since_us, until_us, held.between(since_us, until_us)
-            left, until_us = held.where(held.from_us < since_us), since_us
+                yield since_us, until_us, known_intervals.between(since_us, until_us)
+            open_intervals, until_us = known_intervals.where(known_intervals.from_us < since_us), since_us
         if start_us < until_us:
-            yield start_us, until_us, left.between(start_us, until_us)
+            yield start_us, until_us, open_intervals.between(start_us, until_us)
 
     def nodes_in_parts(self, start_us: int, end_us: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Yield edges and count of the nodes of all jobs, the last part first; shared nodes count once."""
@@ -221,8 +223,8 @@ class SavedAllocations:
 
 def allocations_of(run: RunResult) -> Allocations:
     """Return the table of allocations as arrays, which grow with the log."""
-    saved = SavedAllocations.of(run)
-    first, *others = saved.batches()
+    saved_allocations = SavedAllocations.of(run)
+    first, *others = saved_allocations.batches()
     return first.and_of(others)
 
 
@@ -235,9 +237,9 @@ def nodes_over_time(run: RunResult, job: str) -> StepSeries:
         The run has no such job.
     """
     refuse_unknown_job(run, job)
-    saved = SavedAllocations.of(run)
-    number = saved.names.index(job) if job in saved.names else -1
-    first, *others = (rows.where(rows.job == number) for rows in saved.batches())
+    saved_allocations = SavedAllocations.of(run)
+    number = saved_allocations.names.index(job) if job in saved_allocations.names else -1
+    first, *others = (rows.where(rows.job == number) for rows in saved_allocations.batches())
     return StepSeries.exact(*first.and_of(others).nodes_over_time(*_window(run)))
 
 
@@ -250,11 +252,14 @@ def nodes_over_time_by_model(run: RunResult) -> Mapping[str, StepSeries]:
     jobs = run.table("jobs")
     label_of = dict(zip(jobs["job"].to_pylist(), map(model_label, jobs["model"].to_pylist()), strict=True))
     labels = list(dict.fromkeys(label_of.values()))
-    held = allocations_of(run).of_nodes
-    number = np.array([labels.index(label_of[name]) for name in held.names], dtype=np.int64)
-    model = number[held.job] if held.names else held.job
+    allocations = allocations_of(run).of_nodes
+    number = np.array([labels.index(label_of[name]) for name in allocations.names], dtype=np.int64)
+    model = number[allocations.job] if allocations.names else allocations.job
     window = _window(run)
-    return {label: StepSeries.exact(*held.where(model == k).nodes_over_time(*window)) for k, label in enumerate(labels)}
+    return {
+        label: StepSeries.exact(*allocations.where(model == model_number).nodes_over_time(*window))
+        for model_number, label in enumerate(labels)
+    }
 
 
 def _window(run: RunResult) -> tuple[int, int]:
@@ -270,7 +275,7 @@ def _numbers(column: pa.ChunkedArray) -> dict[str, None]:
 
 def _positions(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int64]:
     """Return the position in ``names`` of each row's word."""
-    number = {name: k for k, name in enumerate(names)}
+    number = {name: position for position, name in enumerate(names)}
     chunks = column.dictionary_encode().chunks
     of_words = (np.array([number[word] for word in chunk.dictionary.to_pylist()], np.int64) for chunk in chunks)
     parts = [of_word[np.asarray(chunk.indices)] for of_word, chunk in zip(of_words, chunks, strict=True)]

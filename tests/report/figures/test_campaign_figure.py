@@ -21,7 +21,7 @@ from bfreplay.report.figures.campaign import (
     draw_campaign,
     draw_job,
     life_span,
-    stacked_nodes,
+    stack_nodes,
     title_of,
 )
 from bfreplay.report.figures.picture_files import save_picture
@@ -78,7 +78,7 @@ def test_the_best_score_begins_with_the_first_and_stays_to_the_end(trials):
 
 def test_columns_of_nodes_are_means_and_sum_up_to_all_node_time():
     by_model = {"x": steps((0, 2), (30, 0)), "y": steps((0, 0), (10.0625, 3))}
-    stacked = stacked_nodes(by_model, SPAN)
+    stacked = stack_nodes(by_model, SPAN)
     assert stacked.labels == ("x", "y")
     assert stacked.mean.shape == (2, 480)
     assert stacked.mean[0, :240].tolist() == pytest.approx([2.0] * 240)
@@ -88,7 +88,7 @@ def test_columns_of_nodes_are_means_and_sum_up_to_all_node_time():
 
 def test_the_least_of_many_models_share_one_place():
     by_model = {f"m{k}": steps((0, k + 1)) for k in range(10)}
-    stacked = stacked_nodes(by_model, SPAN)
+    stacked = stack_nodes(by_model, SPAN)
     assert stacked.labels == ("m3", "m4", "m5", "m6", "m7", "m8", "m9", "3 other models")
     assert stacked.mean[:, 0].tolist() == pytest.approx([4, 5, 6, 7, 8, 9, 10, 1 + 2 + 3])
 
