@@ -126,8 +126,8 @@ def existing(problem: str, place: Path, advice: str) -> OutputExistsError:
 
 def unwritable(folder: Path, error: OSError, place: str = "the output folder") -> InputError:
     """Return the error for a folder that cannot be written."""
-    problem, advice = f"{place} cannot be written: {error.strerror or error}", "a folder in which you may write"
-    return InputError(problem, file=folder, expected=advice, fix="choose another folder")
+    problem = f"{place} cannot be written: {error.strerror or error}"
+    return InputError(problem, file=folder, expected="a folder in which you may write", fix="choose another folder")
 
 
 def record_json(document: RecordPart | Mapping[str, object], owner: str) -> str:

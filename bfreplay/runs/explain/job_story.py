@@ -226,12 +226,12 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     life = _Life(run, name)
     nodes_of_job = nodes_over_time(run, name)
     steps: list[Step] = []
-    before, has_nodes_once = 0, False
+    before, had_nodes = 0, False
     for time_us, after in zip(nodes_of_job.edge_us[:-1].tolist(), nodes_of_job.counts.tolist(), strict=True):
         if after != before and time_us != life.ended_us:
-            reason = life.reason_from_tables(time_us, before, after, has_nodes_once=has_nodes_once)
+            reason = life.reason_from_tables(time_us, before, after, had_nodes=had_nodes)
             steps.append(Step(time_us, reason, before, after, life.decision_of(time_us), None))
-            has_nodes_once = has_nodes_once or after > 0
+            had_nodes = had_nodes or after > 0
         before = after
     return JobStory(name, life.all_steps(steps), None, relative_origin_us(run))
 
@@ -259,10 +259,10 @@ class _Life(Life):
         index = int(np.searchsorted(self.times_us, time_us, side="right")) - 1
         return index if index >= 0 and self.times_us[index] == time_us else None
 
-    def reason_from_tables(self, time_us: int, before: int, after: int, *, has_nodes_once: bool) -> str:
+    def reason_from_tables(self, time_us: int, before: int, after: int, *, had_nodes: bool) -> str:
         """Return the reason of a change, as far as the tables show it."""
         if after > before:
-            return SCALED_UP if before else RESTARTED if has_nodes_once else STARTED
+            return SCALED_UP if before else RESTARTED if had_nodes else STARTED
         if time_us in self.paused_us:
             return PAUSED
         rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())

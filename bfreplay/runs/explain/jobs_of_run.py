@@ -107,18 +107,17 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
 
 def _time_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers, _Numbers]]:
     """Return by node type the seconds with at least one node (J,), and the mean number of nodes in them (J,)."""
-    table_rows, time_by_type = SavedAllocations.of(run), {}
+    run_allocations, time_by_type = SavedAllocations.of(run), {}
     row_of_name = {name: k for k, name in enumerate(names)}
-    row_of_job = np.array([row_of_name[name] for name in table_rows.names], dtype=np.int64)
-    lasts_us, node_us = np.zeros(
-        (2, len(table_rows.type_names) + 1, len(names)), dtype=np.int64
-    )  # the last: never held
-    for allocations in table_rows.batches():
+    row_of_job = np.array([row_of_name[name] for name in run_allocations.names], dtype=np.int64)
+    shape = (2, len(run_allocations.type_names) + 1, len(names))  # the last type: never held
+    lasts_us, node_us = np.zeros(shape, dtype=np.int64)
+    for allocations in run_allocations.batches():
         place = allocations.node_type, row_of_job[allocations.job]
         np.add.at(lasts_us, place, allocations.to_us - allocations.from_us)
         np.add.at(node_us, place, allocations.count * (allocations.to_us - allocations.from_us))
     for name in run.record.inputs.node_types:
-        k = table_rows.type_names.index(name) if name in table_rows.type_names else -1
+        k = run_allocations.type_names.index(name) if name in run_allocations.type_names else -1
         seconds = lasts_us[k] / 1e6
         time_by_type[name] = seconds, np.divide(node_us[k] / 1e6, seconds, out=np.zeros(len(names)), where=seconds > 0)
     return time_by_type
