@@ -3,6 +3,7 @@
     python benchmarks/house.py [FOLDER]        # of the package beside this file, or of another checkout's
     python benchmarks/house.py --by-folder
     python benchmarks/house.py --names short   # or participles: where they stand, most frequent first
+    python benchmarks/house.py --one-importer  # modules that one other module imports, and this module
 
 A line of code is one that holds a token other than a comment or a docstring, after `ruff format` at 120 columns that
 heeds no `# fmt: skip`; a statement over three lines is three. A name is each place that names a function, a class or a
@@ -55,6 +56,9 @@ def main() -> None:
     parser.add_argument(
         "--names", choices=["short", "participles"], help=f"of at most {_SHORT} letters, or participles"
     )
+    parser.add_argument(
+        "--one-importer", action="store_true", help="modules that one other imports: candidates to merge"
+    )
     arguments = parser.parse_args()
     package = arguments.folder if arguments.folder.name == "bfreplay" else arguments.folder / "bfreplay"
     files = sorted(package.rglob("*.py"))
@@ -65,14 +69,19 @@ def main() -> None:
     plain = plainly_formatted(files, package)
     code = {file: code_lines(text, ast.parse(text)) for file, text in plain.items()}
     lines = {file: len(texts) for file, texts in code.items()}
+    modules = {file: _module(file, package) for file in files}
+    importers = imported_by(trees, modules)
+    if arguments.one_importer:
+        for file, module in modules.items():
+            if len(importers[module]) == 1:
+                print(f"{lines[file]:>5}  {module} <- {importers[module][0]}")
+        return
     all_lines = [text.strip() for texts in code.values() for text in texts]
     if arguments.by_folder:
         for folder in sorted({_top(file, package) for file in files}):
             here = [file for file in files if _top(file, package) == folder]
             print(f"{folder:<14} {len(here):>4} files {sum(lines[file] for file in here):>7,} lines")
         return
-    modules = {file: _module(file, package) for file in files}
-    importers = imported_by(trees, modules)
     long = [name for tree in trees.values() for name in long_parameter_lists(tree)]
     counts = {
         "files": len(files),
@@ -81,7 +90,7 @@ def main() -> None:
         "median lines of a module": int(statistics.median(lines.values())),
         "mappings of Any": sum(map(any_mappings, trees.values())),
         f"functions with more than {_MOST_PARAMETERS} parameters": len(long),
-        "modules with one importer": sum(n == 1 for n in importers.values()),
+        "modules with one importer": sum(len(names) == 1 for names in importers.values()),
         "modules under 50 lines": sum(n < 50 for file, n in lines.items() if file.name != "__init__.py"),
         "deepest folder": max(len(file.relative_to(package).parts) - 1 for file in files),
         "folders": len({file.parent for file in files}),
@@ -211,10 +220,10 @@ def long_parameter_lists(tree: ast.Module) -> list[str]:
     return found
 
 
-def imported_by(trees: dict[Path, ast.Module], modules: dict[Path, str]) -> Counter[str]:
-    """How many other modules import each module, packages' own ``__init__`` included."""
+def imported_by(trees: dict[Path, ast.Module], modules: dict[Path, str]) -> dict[str, list[str]]:
+    """Which other modules import each module, packages' own ``__init__`` included."""
     known = set(modules.values())
-    found: Counter[str] = Counter(dict.fromkeys(known, 0))
+    importers: dict[str, list[str]] = {module: [] for module in modules.values()}
     for file, tree in trees.items():
         imports: set[str] = set()
         for node in ast.walk(tree):
@@ -223,8 +232,9 @@ def imported_by(trees: dict[Path, ast.Module], modules: dict[Path, str]) -> Coun
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
                 parts = {f"{node.module}.{alias.name}" for alias in node.names}
                 imports.update(parts & known or {node.module})
-        found.update((imports & known) - {modules[file]})
-    return found
+        for module in sorted((imports & known) - {modules[file]}):
+            importers[module].append(modules[file])
+    return importers
 
 
 def _module(file: Path, package: Path) -> str:

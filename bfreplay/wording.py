@@ -44,11 +44,11 @@ def parts_of_whole(values: Sequence[float]) -> list[str]:
     """
     is_whole = all(math.isclose(value, round(value), abs_tol=1e-9) for value in values)
     decimals = 0 if is_whole else 1 if sum(values) >= 10 else 3
-    scaled = [value * 10**decimals for value in values]
-    units = [math.floor(each) for each in scaled]
-    largest_remainders = sorted(range(len(values)), key=lambda k: units[k] - scaled[k])
-    for k in largest_remainders[: round(sum(scaled)) - sum(units)]:
-        units[k] += 1
+    scaled_values = [value * 10**decimals for value in values]
+    units = [math.floor(scaled_value) for scaled_value in scaled_values]
+    largest_remainders = sorted(range(len(values)), key=lambda position: units[position] - scaled_values[position])
+    for position in largest_remainders[: round(sum(scaled_values)) - sum(units)]:
+        units[position] += 1
     return [f"{unit / 10**decimals:,.{decimals}f}" for unit in units]
 
 
@@ -89,8 +89,8 @@ def aligned_lines(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if k in left else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(width) if number in left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]

@@ -73,7 +73,7 @@ def link_to_pages_of_the_site(app: Sphinx, page: str, source: list[str]) -> None
 def list_metrics(app: Sphinx, page: str, source: list[str]) -> None:
     """Write the table of metrics with a column, as the package declares them."""
     if _METRICS in source[0]:
-        from bfreplay.runs.metrics import COLUMNS
+        from bfreplay.runs.headline_metrics import COLUMNS
 
         rows = [f"| `{name}` | {metric.words_for()} |" for name, metric in COLUMNS.items()]
         source[0] = source[0].replace(_METRICS, "\n".join(["| column | meaning |", "|---|---|", *rows]))

@@ -19,7 +19,7 @@ import bfreplay
 from bfreplay.cli import main
 from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS
-from bfreplay.runs.metrics import COLUMNS
+from bfreplay.runs.headline_metrics import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merge_classes
 from bfreplay.bounds.linear_program import Entries, dual_values
-from bfreplay.milp.exact.relaxation import hull_counts
+from bfreplay.milp.exact.relaxation import hull_counts, optima_of_hulls
 from bfreplay.workload import ElasticJob
 
 _EXACT_STEPS = 4e8

@@ -204,7 +204,7 @@ def _data(
 
 def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, str]) -> Any:
     from bfreplay.datasets.named_inputs import time_in_window
-    from bfreplay.report.figures.over_time import OverTime
+    from bfreplay.report.figures.time_axis import OverTime
 
     if not isinstance(data, OverTime):
         raise InputError(f"--window: the figure {figure.name!r} is not over time", fix="omit --window")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from bfreplay.policies import Policy
-    from bfreplay.runs.replay_session import Saving
+    from bfreplay.runs.run_settings import Saving
 
 
 @click.command()
@@ -100,7 +100,7 @@ def replay(
     from bfreplay.replay.checkpoint import StoppedError
     from bfreplay.result_folders.records import RUN
     from bfreplay.result_folders.writing import check_target
-    from bfreplay.runs.replay_session import Saving
+    from bfreplay.runs.run_settings import Saving
     from bfreplay.runs.summary_text import render
 
     every_s = None if checkpoint_every is None else checks.length_of_time("checkpoint-every", checkpoint_every, 0.0)

@@ -43,7 +43,8 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
       bfreplay report run -o summit.html --force
       bfreplay report exact equal-share published -o three-policies.html
     """
-    from bfreplay.report.page.document import check_report, write_comparison_report, write_report
+    from bfreplay.report.page.document import write_comparison_report, write_report
+    from bfreplay.report.page.templates import check_report
     from bfreplay.result_folders.records import FINISH
     from bfreplay.runs import RunResult
     from bfreplay.runs.scheduling_metrics import cluster_of

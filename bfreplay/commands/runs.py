@@ -31,13 +31,13 @@ def runs(folder: Path, html: Path | None, force: bool, as_json: bool) -> None:
       bfreplay runs sweep --html runs.html
     """
     from bfreplay.experiments.run_list import list_runs, render
-    from bfreplay.report.page.document import check_report
+    from bfreplay.report.page.templates import check_report
 
     if html is not None:
         check_report(html, overwrite=force)
     run_list = list_runs(folder)
     if html is not None:
-        from bfreplay.report.page.run_list import write_run_list
+        from bfreplay.report.page.run_list_page import write_run_list
 
         write_run_list(run_list, html, overwrite=force)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -15,7 +15,7 @@ from bfreplay.experiments.run_comparison.pairing import log_name, options_of
 from bfreplay.result_folders.reading import check_digest
 from bfreplay.result_folders.records import RUN, JsonObject
 from bfreplay.runs.comparison_words import option_text
-from bfreplay.runs.metrics import COLUMNS, texts_in_sweep, title_in_sweep, without_constants
+from bfreplay.runs.headline_metrics import COLUMNS, column_heading, headline_texts, split_constants
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, window_words
 from bfreplay.wording import aligned_lines, count, paragraphs
@@ -113,7 +113,7 @@ class RunList(Sequence[ListedRun]):
         """Metrics for tables of many runs, as texts by column."""
         is_cluster = [cluster_of(run.record) is not None for run in self.readable]
         values = {name: self.metrics.get(name, [None] * len(is_cluster)) for name in COLUMNS}
-        return texts_in_sweep(values, log=not all(is_cluster), cluster=any(is_cluster))
+        return headline_texts(values, log=not all(is_cluster), cluster=any(is_cluster))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per run: name, time, error, the options that differ, and the metrics of any run."""
@@ -188,10 +188,10 @@ def render(runs: RunList, width: int | None = None) -> str:
 
     With a ``width`` in characters, the table has the columns that fit; the others are named below it.
     """
-    varying, constants = without_constants(runs.headline)
+    varying, constants = split_constants(runs.headline)
     options = {name: [*map(option_text, values)] for name, values in runs.options.items()}
     columns, hidden_names = _fit_columns(
-        options, {title_in_sweep(name): values for name, values in varying.items()}, runs, width
+        options, {column_heading(name): values for name, values in varying.items()}, runs, width
     )
     texts, titles = [*columns.values()], ["run", "made (UTC)", *columns]
     rows, index = [], 0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution
 from bfreplay.policies import Decision, Trigger
 from bfreplay.replay.tables import RowTable
-from bfreplay.result_folders.records import Amount, Count, Part, TimeUs
+from bfreplay.result_folders.records import Amount, Count, RecordPart, TimeUs
 
 _TRIGGER_WORDS = [
     "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin"
@@ -20,7 +20,7 @@ _TRIGGER_WORDS = [
 ]
 
 
-class SlowestDecision(Part, frozen=True, kw_only=True):
+class SlowestDecision(RecordPart, frozen=True, kw_only=True):
     """Slowest decision, with its time, pool and jobs."""
 
     decide_s: Amount

@@ -10,7 +10,7 @@ import numpy as np
 
 from bfreplay.replay.active import NEVER_US
 from bfreplay.replay.tables import RowTable
-from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, TimeUs
+from bfreplay.result_folders.records import Amount, Count, JsonObject, RecordPart, TimeUs
 from bfreplay.workload import ElasticJob, Ending
 
 ENDED = ("finished", *(ending.value for ending in Ending))
@@ -22,7 +22,7 @@ STATUSES = (*ENDED, "running", "waiting", "paused", "queued", "not_submitted")
 _NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
 
 
-class Times(Part, frozen=True, kw_only=True):
+class Times(RecordPart, frozen=True, kw_only=True):
     """Seconds from submission to an event, of the ``n_jobs`` that got there."""
 
     n_jobs: Count
@@ -36,14 +36,14 @@ class Times(Part, frozen=True, kw_only=True):
         return cls(n_jobs=len(seconds), median_s=median, p95_s=late)
 
 
-class JobTimes(Part, frozen=True, kw_only=True):
+class JobTimes(RecordPart, frozen=True, kw_only=True):
     """Waiting and completion times of jobs."""
 
     submit_to_start: Times
     submit_to_finish: Times
 
 
-class Scores(Part, frozen=True, kw_only=True):
+class Scores(RecordPart, frozen=True, kw_only=True):
     """Reports of jobs to their source, the best score of all, and the best last score of a finished job."""
 
     n_reports: Count

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from bfreplay.errors import LedgerError
-from bfreplay.result_folders.records import Part
+from bfreplay.result_folders.records import RecordPart
 
 US_PER_NODE_HOUR = 3_600_000_000
 _SAMPLE_TOLERANCE = 1e-9
 """Samples are sums of some 1e6 rounded products, so two ways of adding them agree to this, relatively."""
 
 
-class NodeHours(Part, frozen=True, kw_only=True):
+class NodeHours(RecordPart, frozen=True, kw_only=True):
     """Node-hours by label: useful, rescaling, preempted, unallocated and stalled add up to idle."""
 
     idle: float
@@ -31,7 +31,7 @@ class NodeHours(Part, frozen=True, kw_only=True):
 _NONE = NodeHours(idle=0, useful=0, rescaling=0, preempted=0, unallocated=0, stalled=0)
 
 
-class Ledger(Part, frozen=True, kw_only=True):
+class Ledger(RecordPart, frozen=True, kw_only=True):
     """Totals of a run. Node time in node-microseconds (whole numbers), samples as floats.
 
     One side comes from the log (``idle_node_us``, summed node by node), the other from what the jobs did

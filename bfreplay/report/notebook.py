@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.report.figures.figure import FIGURES, find_figure
 from bfreplay.report.page.templates import template
-from bfreplay.runs.metrics import key_figures, value_text
+from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.scheduling_metrics import is_about_scheduling
+from bfreplay.runs.shown_values import value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,10 +66,10 @@ class RunPlots:
         figure = find_figure(name)
         if self._run.folder is not None:
             self._run.check()
-        drawn = figure.draw({"": figure.data(self._run)})
+        drawing = figure.draw({"": figure.data(self._run)})
         # a notebook shows matplotlib's figures only once pyplot has been imported
-        vars(drawn)["_repr_png_"] = partial(_png, drawn)
-        return drawn
+        vars(drawing)["_repr_png_"] = partial(_png, drawing)
+        return drawing
 
     def __getattr__(self, name: str) -> Callable[[], Figure]:
         figure = _attributes().get(name)
@@ -87,9 +88,9 @@ def run_html(run: RunResult) -> str:
     """Key figures of ``run`` with its warnings, as self-contained HTML."""
     facts = key_figures(run)
     keys = (*_SHOWN, *_OF_SCHEDULING) if is_about_scheduling(run.record) else _SHOWN
-    shown = [facts[key] for key in keys if key in facts and facts[key].value is not None]
+    figures = [facts[key] for key in keys if key in facts and facts[key].value is not None]
     jobs = [facts[f"jobs.{status}"] for status in STATUSES if facts[f"jobs.{status}"].value or status in _ALWAYS]
-    rows = [(fact.words, value_text(fact.value, fact.kind)) for fact in (*shown, *jobs)]
+    rows = [(fact.words, value_text(fact.value, fact.kind)) for fact in (*figures, *jobs)]
     names = (run.record.inputs.events.metadata.cluster, run.record.config.policy_description.name)
     title = ", ".join(filter(None, names))
     place = "in memory" if run.folder is None else str(run.folder)

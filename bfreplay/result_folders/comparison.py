@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from bfreplay.result_folders.reading import Result, frame_of
-from bfreplay.result_folders.records import COMPARISON, Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.records import COMPARISON, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _Figure = TypeVar("_Figure")
 
 
-class ComparisonConfig(Part, frozen=True, kw_only=True):
+class ComparisonConfig(RecordPart, frozen=True, kw_only=True):
     """Options, constants of the bootstrap, and the window of the log."""
 
     bin_s: Amount
@@ -31,7 +31,7 @@ class ComparisonConfig(Part, frozen=True, kw_only=True):
     unlimited_work: bool
 
 
-class ComparedRun(Part, frozen=True, kw_only=True):
+class ComparedRun(RecordPart, frozen=True, kw_only=True):
     """Label of a run, name of its folder (``None`` in memory), and its policy."""
 
     run: str
@@ -39,14 +39,14 @@ class ComparedRun(Part, frozen=True, kw_only=True):
     policy: str
 
 
-class DifferingOption(Part, frozen=True, kw_only=True):
+class DifferingOption(RecordPart, frozen=True, kw_only=True):
     """An option in which the runs differ, with its value in each; ``None`` for a run that does not have it."""
 
     option: str
     values: list[Any]
 
 
-class Estimate(Part, frozen=True, kw_only=True):
+class Estimate(RecordPart, frozen=True, kw_only=True):
     """A difference and its 95 % interval.
 
     Parameters
@@ -71,7 +71,7 @@ class Estimate(Part, frozen=True, kw_only=True):
     why_no_interval: str | None
 
     @classmethod
-    def between(cls, value: float, low: float, high: float, n: int, block_length: int | None = None) -> Estimate:
+    def interval(cls, value: float, low: float, high: float, n: int, block_length: int | None = None) -> Estimate:
         """Make an estimate with an interval."""
         return cls(value=value, low=low, high=high, n=n, block_length=block_length, why_no_interval=None)
 
@@ -82,11 +82,11 @@ class Estimate(Part, frozen=True, kw_only=True):
 
     def times(self, factor: float) -> Estimate:
         """Return the estimate of ``factor`` times the quantity, ``factor`` > 0."""
-        value, low, high = (None if x is None else x * factor for x in (self.value, self.low, self.high))
+        value, low, high = (None if bound is None else bound * factor for bound in (self.value, self.low, self.high))
         return msgspec.structs.replace(self, value=value, low=low, high=high)
 
 
-class Both(Part, Generic[_Figure], frozen=True, kw_only=True):
+class Both(RecordPart, Generic[_Figure], frozen=True, kw_only=True):
     """A quantity of both runs."""
 
     baseline: _Figure
@@ -109,7 +109,7 @@ class HourMeasure(Both[float], frozen=True, kw_only=True):
     total: Estimate
 
 
-class Causes(Part, frozen=True, kw_only=True):
+class Causes(RecordPart, frozen=True, kw_only=True):
     """Parts of ``other - baseline`` in samples; they add up to it, to rounding.
 
     A run processes ``samples = hours * rate - rescale - preempt - trimmed``. ``hours`` are the used node-hours (the
@@ -160,7 +160,7 @@ class ReachedScore(Both[float], frozen=True, kw_only=True):
     difference: float
 
 
-class CampaignDifference(Part, frozen=True, kw_only=True):
+class CampaignDifference(RecordPart, frozen=True, kw_only=True):
     """Milestones of two runs of a job source.
 
     Parameters
@@ -185,7 +185,7 @@ class CampaignDifference(Part, frozen=True, kw_only=True):
     best_score: Pair
 
 
-class JobShares(Part, frozen=True, kw_only=True):
+class JobShares(RecordPart, frozen=True, kw_only=True):
     """One measure job by job: number of jobs with it, with less, more, better or worse, and the differences.
 
     ``n_better`` and ``n_worse`` are ``None`` for a measure without a better direction; the rest is ``None`` where no
@@ -227,7 +227,7 @@ class StatusChange(Both[str], frozen=True, kw_only=True):
     n_jobs: Count
 
 
-class JobDifferences(Part, frozen=True, kw_only=True):
+class JobDifferences(RecordPart, frozen=True, kw_only=True):
     """Jobs of both runs by name; ``models`` is empty for a single model."""
 
     n_jobs: Count
@@ -239,7 +239,7 @@ class JobDifferences(Part, frozen=True, kw_only=True):
     models: list[ModelMeasure]
 
 
-class RunDifference(Part, frozen=True, kw_only=True):
+class RunDifference(RecordPart, frozen=True, kw_only=True):
     """One run against the baseline, both by their labels.
 
     Parameters

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bfreplay.result_folders.reading import Result
-from bfreplay.result_folders.records import FINISH, Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.records import FINISH, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 from bfreplay.result_folders.tuning import InputFile
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class FinishConfig(Part, frozen=True, kw_only=True):
+class FinishConfig(RecordPart, frozen=True, kw_only=True):
     """Options of the runs, and of the command; ``time_zone`` is ``None`` for a log without a calendar."""
 
     options: JsonObject
@@ -23,7 +23,7 @@ class FinishConfig(Part, frozen=True, kw_only=True):
     time_zone: str | None
 
 
-class FinishInputs(Part, frozen=True, kw_only=True):
+class FinishInputs(RecordPart, frozen=True, kw_only=True):
     """Files, window and number of nodes of the log; files of the jobs, and ``True`` for a search that makes them."""
 
     events: list[InputFile]
@@ -33,7 +33,7 @@ class FinishInputs(Part, frozen=True, kw_only=True):
     is_search: bool
 
 
-class Start(Part, frozen=True, kw_only=True):
+class Start(RecordPart, frozen=True, kw_only=True):
     """A run from one start: the time until all was done; or, censored, until the log ended before that."""
 
     time: str
@@ -43,7 +43,7 @@ class Start(Part, frozen=True, kw_only=True):
     run: str
 
 
-class Quantiles(Part, frozen=True, kw_only=True):
+class Quantiles(RecordPart, frozen=True, kw_only=True):
     """Kaplan-Meier quantiles of the time until all is done; ``None`` for one beyond ``observed_s``, the longest time.
 
     Parameters
@@ -60,7 +60,7 @@ class Quantiles(Part, frozen=True, kw_only=True):
     observed_s: Amount
 
 
-class Dedicated(Part, frozen=True, kw_only=True):
+class Dedicated(RecordPart, frozen=True, kw_only=True):
     """A run on dedicated nodes; ``duration_s`` is ``None`` where the jobs never end."""
 
     nodes: Count
@@ -71,7 +71,7 @@ EXACT, AT_MOST, MORE = "exactly", "at most", "more than"
 """How ``Worth.nodes`` is meant."""
 
 
-class Worth(Part, frozen=True, kw_only=True):
+class Worth(RecordPart, frozen=True, kw_only=True):
     """Dedicated nodes that the idle nodes are worth.
 
     Parameters
@@ -124,7 +124,7 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
 
     def dedicated_s(self, nodes: int | None) -> float | None:
         """Seconds on so many dedicated nodes; ``None`` if not tried, or if the jobs never end there."""
-        return next((each.duration_s for each in self.dedicated if each.nodes == nodes), None)
+        return next((entry.duration_s for entry in self.dedicated if entry.nodes == nodes), None)
 
 
 @dataclass(frozen=True, repr=False)

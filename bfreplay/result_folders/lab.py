@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bfreplay.result_folders.reading import Result, frame_of
-from bfreplay.result_folders.records import LAB, Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.records import LAB, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class LabConfig(Part, frozen=True, kw_only=True):
+class LabConfig(RecordPart, frozen=True, kw_only=True):
     """Options of the comparison (``LabSettings``), what was compared, and the window of the log."""
 
     sample: Count
@@ -36,7 +36,7 @@ class LabConfig(Part, frozen=True, kw_only=True):
     window_end_us: TimeUs
 
 
-class Stratum(Part, frozen=True):
+class Stratum(RecordPart, frozen=True):
     """Number of decisions in a stratum, and in the sample of it."""
 
     label: str
@@ -44,7 +44,7 @@ class Stratum(Part, frozen=True):
     taken: Count
 
 
-class Sampling(Part, frozen=True, kw_only=True):
+class Sampling(RecordPart, frozen=True, kw_only=True):
     """Number of decisions requested, of those that need a solver, and of the sample, also by stratum."""
 
     asked: Count
@@ -53,7 +53,7 @@ class Sampling(Part, frozen=True, kw_only=True):
     strata: list[Stratum]
 
 
-class LabPair(Part, frozen=True, kw_only=True):
+class LabPair(RecordPart, frozen=True, kw_only=True):
     """A formulation on a back end. ``change_limited``: it limits changes, so its optimum may be below the true one."""
 
     pair: str
@@ -62,7 +62,7 @@ class LabPair(Part, frozen=True, kw_only=True):
     change_limited: bool
 
 
-class LabBackend(Part, frozen=True, kw_only=True):
+class LabBackend(RecordPart, frozen=True, kw_only=True):
     """A back end and its class."""
 
     backend: str
@@ -71,7 +71,7 @@ class LabBackend(Part, frozen=True, kw_only=True):
     licence: str
 
 
-class NotCompared(Part, frozen=True):
+class NotCompared(RecordPart, frozen=True):
     """A skipped pair; with an empty name a whole formulation or back end."""
 
     formulation: str
@@ -79,7 +79,7 @@ class NotCompared(Part, frozen=True):
     reason: str
 
 
-class SummaryRow(Part, frozen=True, kw_only=True):
+class SummaryRow(RecordPart, frozen=True, kw_only=True):
     """One pair: answers by outcome, seconds, sizes of models; docs/formulation-lab.md explains each column."""
 
     pair: str
@@ -116,7 +116,7 @@ class SummaryRow(Part, frozen=True, kw_only=True):
     workers_lost: Count
 
 
-class Winner(Part, frozen=True, kw_only=True):
+class Winner(RecordPart, frozen=True, kw_only=True):
     """The pair with most of the fastest proofs, and its median time over that of the exact solver."""
 
     pair: str
@@ -165,8 +165,8 @@ class LabResult(Result[LabRecord]):
     record_type = LabRecord
 
     def __repr__(self) -> str:
-        taken, pairs = self.record.sampling.taken, len(self.record.pairs)
-        return f"<LabResult: {taken} decisions, {pairs} pairs, {self.folder or 'in memory'}>"
+        n_taken, pairs = self.record.sampling.taken, len(self.record.pairs)
+        return f"<LabResult: {n_taken} decisions, {pairs} pairs, {self.folder or 'in memory'}>"
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of ``summary``: one row per pair of formulation and back end."""

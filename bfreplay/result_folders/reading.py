@@ -57,10 +57,10 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
         text = (folder / name).read_text(encoding="utf-8")
         document = parse_json(text, parse_constant=_refuse_constant, parse_float=_finite)
     except FileNotFoundError:
-        why = f"it has no {name}" if folder.is_dir() else "there is no such folder"
-        inside = next((each.parent for each in sorted(folder.glob(f"**/{kind.record_file}"))), None)
+        reason = f"it has no {name}" if folder.is_dir() else "there is no such folder"
+        inside = next((record_path.parent for record_path in sorted(folder.glob(f"**/{kind.record_file}"))), None)
     except OSError as error:
-        why = f"{name}: {error.strerror or error}"
+        reason = f"{name}: {error.strerror or error}"
     except ValueError as error:
         raise InputError(
             f"the {kind.word} folder is damaged: {name} is no JSON document ({error})",
@@ -69,11 +69,11 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
         ) from error
     else:
         if isinstance(document, dict):
-            escaped: JsonObject = printable_json(document)
-            return escaped
-        why = f"{name} is a JSON {type(document).__name__}, not an object"
+            printable_document: JsonObject = printable_json(document)
+            return printable_document
+        reason = f"{name} is a JSON {type(document).__name__}, not an object"
     raise InputError(
-        f"this is not a {kind.word} folder: {why}",
+        f"this is not a {kind.word} folder: {reason}",
         file=folder,
         expected="a folder with " + " and ".join((kind.record_file, *kind.more_documents)),
         fix=f"give the folder that '{kind.made_by}' wrote" + (f", such as {inside}" if inside else ""),
@@ -156,11 +156,11 @@ class Result(Generic[_Record]):
         path = self._checked(name)
         try:
             with pq.ParquetFile(path, pre_buffer=False) as file:
-                chosen = [column for column in file.schema_arrow.names if column in columns]
+                present_columns = [column for column in file.schema_arrow.names if column in columns]
                 starts = range(0, max(1, file.num_row_groups), _ROW_GROUPS)  # a file without rows is one empty batch
                 for start in reversed(starts) if backwards else starts:
                     groups = range(start, min(start + _ROW_GROUPS, file.num_row_groups))
-                    batch = file.read_row_groups(groups, columns=chosen, use_threads=False)
+                    batch = file.read_row_groups(groups, columns=present_columns, use_threads=False)
                     yield _printable_table(batch)
         except (pa.ArrowException, OSError) as error:
             raise self._unreadable(path, error) from error
@@ -222,9 +222,9 @@ class Result(Generic[_Record]):
                     fix=f"make the folder again: '{self.kind.made_by}'",
                 )
 
-    def _unreadable(self, path: Path, why: object) -> InputError:
+    def _unreadable(self, path: Path, reason: object) -> InputError:
         return InputError(
-            f"the table cannot be read: {why}",
+            f"the table cannot be read: {reason}",
             file=path,
             expected="a whole Parquet file",
             fix=f"make the folder again: '{self.kind.made_by}'",
@@ -262,54 +262,54 @@ def _printable_table(table: pa.Table) -> pa.Table:
     """Return the table with control characters in names and texts escaped: a stranger's folder steers no terminal."""
     if (names := [printable(name) for name in table.column_names]) != table.column_names:
         table = table.rename_columns(names)
-    for i, column_field in enumerate(table.schema):
+    for column_index, column_field in enumerate(table.schema):
         kind = column_field.type.value_type if pa.types.is_dictionary(column_field.type) else column_field.type
         innermost = kind
         while isinstance(innermost, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.DictionaryType):
             innermost = innermost.value_type
         if not (pa.types.is_string(innermost) or pa.types.is_large_string(innermost)):
             continue
-        column = table.column(i)
+        column = table.column(column_index)
         column.validate(full=True)  # refuses bytes that are no text
         if innermost is not kind:
             lists = column.to_pylist()
-            if (shown := printable_json(lists)) != lists:
-                table = table.set_column(i, column_field.name, pa.array(shown))
+            if (plain := printable_json(lists)) != lists:
+                table = table.set_column(column_index, column_field.name, pa.array(plain))
             continue
         words = column.unify_dictionaries() if column_field.type is not kind else column
         texts = pc.unique(words).cast(kind).to_pylist()
-        escaped = {text: shown for text in texts if text is not None and (shown := printable(text)) != text}
-        if escaped:
-            shown = pa.array([escaped.get(text, text) for text in column.to_pylist()], kind)
-            table = table.set_column(i, column_field.with_type(kind), shown)
+        plain_of = {text: plain for text in texts if text is not None and (plain := printable(text)) != text}
+        if plain_of:
+            plain = pa.array([plain_of.get(text, text) for text in column.to_pylist()], kind)
+            table = table.set_column(column_index, column_field.with_type(kind), plain)
     return table
 
 
-def _is_alike(found: pa.DataType, written: pa.DataType) -> bool:
+def _is_alike(file_type: pa.DataType, schema_type: pa.DataType) -> bool:
     """Return whether a type is the one that was written, as any release of pyarrow reads it."""
-    for is_nested in (pa.types.is_dictionary, pa.types.is_list):
-        if is_nested(found) and is_nested(written):
-            return _is_alike(found.value_type, written.value_type)
-    return bool(found == written)
+    for has_inner_type in (pa.types.is_dictionary, pa.types.is_list):
+        if has_inner_type(file_type) and has_inner_type(schema_type):
+            return _is_alike(file_type.value_type, schema_type.value_type)
+    return bool(file_type == schema_type)
 
 
-def frame_of(table: str, what: str) -> cached_property[pd.DataFrame]:
+def frame_of(table: str, description: str) -> cached_property[pd.DataFrame]:
     """Make a property of a result: one of its tables as a data frame, read on first use."""
     frame: cached_property[pd.DataFrame] = cached_property(lambda result: result.frame(table))
-    frame.__doc__ = what
+    frame.__doc__ = description
     return frame
 
 
-def check_digest(file: Path, expected: str | None, kind: ResultKind) -> None:
+def check_digest(file: Path, recorded_digest: str | None, kind: ResultKind) -> None:
     """Raise ``InputError`` unless the content of ``file`` has this SHA-256."""
-    found = digest(file)
-    if found != expected:
+    file_digest = digest(file)
+    if file_digest != recorded_digest:
         raise InputError(
             f"the file is damaged, was changed, or belongs to another {kind.word}",
             file=file,
             column="sha256",
-            value=found,
-            expected=expected or f"a file that {kind.record_file} names",
+            value=file_digest,
+            expected=recorded_digest or f"a file that {kind.record_file} names",
             fix=f"make the folder again: '{kind.made_by}'; with --force where it lies"
             + (", by the command in session.json" if "session.json" in kind.more_documents else ""),
         )

@@ -81,7 +81,7 @@ TimeUs = Annotated[int, Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_
 """Microseconds since 1970-01-01 UTC, in the years 1 to 9999."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An object of a record. The file omits entries that equal their default.
 
     ``part["name"]`` is ``part.name``.
@@ -103,7 +103,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.to_json()
 
 
-class ResultRecord(Part, frozen=True, kw_only=True):
+class ResultRecord(RecordPart, frozen=True, kw_only=True):
     """The record of a result folder; ``sha256`` has the digests of its tables, by file name."""
 
     schema_version: int
@@ -113,8 +113,8 @@ class ResultRecord(Part, frozen=True, kw_only=True):
 def _with_lists(value: Any) -> Any:
     """Return the value with lists in place of tuples."""
     if isinstance(value, dict):
-        return {key: _with_lists(each) for key, each in value.items()}
-    return [_with_lists(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: _with_lists(entry) for name, entry in value.items()}
+    return [_with_lists(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> Any:
@@ -153,17 +153,17 @@ def parse_record(document: JsonObject, record: type[_Record], kind: ResultKind, 
 _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
-def schema_of(row: type) -> pa.Schema:
+def schema_of(row_type: type) -> pa.Schema:
     """Return one column for each field of a class: ``bool``, ``int``, ``float``, ``str`` and ``TimeUs``."""
-    return pa.schema([(name, _type_of(hint)) for name, hint in get_type_hints(row, include_extras=True).items()])
+    return pa.schema([(name, _type_of(hint)) for name, hint in get_type_hints(row_type, include_extras=True).items()])
 
 
 def _type_of(hint: object) -> pa.DataType:
     if hint == TimeUs:
         return pa.timestamp("us", tz="UTC")
     if isinstance(hint, type):
-        return next(found for base, found in _TYPES.items() if issubclass(hint, base))
-    return _type_of(next(each for each in get_args(hint) if each is not NoneType))
+        return next(arrow_type for base, arrow_type in _TYPES.items() if issubclass(hint, base))
+    return _type_of(next(argument for argument in get_args(hint) if argument is not NoneType))
 
 
 def table_of(rows: Sequence[object], row: type) -> pa.Table:

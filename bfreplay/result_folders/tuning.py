@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bfreplay import checks
 from bfreplay.result_folders.reading import Result
-from bfreplay.result_folders.records import TUNING, Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.records import TUNING, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ class CurvePoint(NamedTuple):
     share: float
 
 
-class TuningConfig(Part, frozen=True, kw_only=True):
+class TuningConfig(RecordPart, frozen=True, kw_only=True):
     """Options of the runs and of the tuning; ``flat``: distances below the best that count as flat."""
 
     options: JsonObject
@@ -40,14 +40,14 @@ class TuningConfig(Part, frozen=True, kw_only=True):
     flat: tuple[Amount, ...]
 
 
-class InputFile(Part, frozen=True, kw_only=True):
+class InputFile(RecordPart, frozen=True, kw_only=True):
     """A file that was read, with its SHA-256."""
 
     name: str
     sha256: str
 
 
-class TuningInputs(Part, frozen=True, kw_only=True):
+class TuningInputs(RecordPart, frozen=True, kw_only=True):
     """Files of the log and the jobs; ``n_jobs`` is ``None`` for a source of jobs."""
 
     events: list[InputFile]
@@ -55,21 +55,21 @@ class TuningInputs(Part, frozen=True, kw_only=True):
     n_jobs: Count | None
 
 
-class GridValues(Part, frozen=True, kw_only=True):
+class GridValues(RecordPart, frozen=True, kw_only=True):
     """T values of t_fwd and M of max_parallel, tried in every combination."""
 
     t_fwd: list[float | str]
     max_parallel: list[Count]
 
 
-class RecommendedPair(Part, frozen=True, kw_only=True):
+class RecommendedPair(RecordPart, frozen=True, kw_only=True):
     """The recommended pair."""
 
     t_fwd: float | str
     max_parallel: Count
 
 
-class Column(Part, frozen=True, kw_only=True):
+class Column(RecordPart, frozen=True, kw_only=True):
     """The best t_fwd for one max_parallel, and its influence.
 
     Parameters
@@ -94,7 +94,7 @@ class Column(Part, frozen=True, kw_only=True):
     flat: tuple[tuple[float, float] | None, ...]
 
 
-class TunedPart(Part, frozen=True, kw_only=True):
+class TunedPart(RecordPart, frozen=True, kw_only=True):
     """One part of the log. Tables have T rows, for t_fwd, of M numbers, for max_parallel.
 
     Parameters
@@ -127,7 +127,7 @@ class TunedPart(Part, frozen=True, kw_only=True):
     share_of_bound: list[list[float | None]]
 
 
-class Validation(Part, frozen=True, kw_only=True):
+class Validation(RecordPart, frozen=True, kw_only=True):
     """The recommended pair on the validation part.
 
     Parameters
@@ -151,7 +151,7 @@ class Validation(Part, frozen=True, kw_only=True):
     best_pair: tuple[float | str, Count]
 
 
-class TradeOffPoint(Part, frozen=True, kw_only=True):
+class TradeOffPoint(RecordPart, frozen=True, kw_only=True):
     """Idle nodes left alone, with the results in each part of the log.
 
     Parameters
@@ -170,7 +170,7 @@ class TradeOffPoint(Part, frozen=True, kw_only=True):
     delay_node_hours: dict[str, Amount]
 
 
-class TradeOff(Part, frozen=True, kw_only=True):
+class TradeOff(RecordPart, frozen=True, kw_only=True):
     """Training against delay to batch jobs, at the recommended pair.
 
     Parameters
@@ -262,11 +262,11 @@ class Tuning(Result[TuningRecord]):
                 "part": part,
                 "t_fwd": t_fwd,
                 "max_parallel": number,
-                **{name: self.record.parts[part][name][t][m] for name in _TABLES},
+                **{name: self.record.parts[part][name][row_number][column_number] for name in _TABLES},
             }
             for part in PARTS
-            for t, t_fwd in enumerate(self.record.grid.t_fwd)
-            for m, number in enumerate(self.record.grid.max_parallel)
+            for row_number, t_fwd in enumerate(self.record.grid.t_fwd)
+            for column_number, number in enumerate(self.record.grid.max_parallel)
         ]
         return pd.DataFrame(rows)
 
@@ -291,11 +291,11 @@ class Tuning(Result[TuningRecord]):
         """
         grid = self.record.grid
         part = checks.one_of("part", part, PARTS)
-        wanted = self.recommended.max_parallel if max_parallel is None else max_parallel
-        checks.one_of("max_parallel", str(wanted), [str(each) for each in grid.max_parallel])
-        column = grid.max_parallel.index(wanted)
+        n_parallel = self.recommended.max_parallel if max_parallel is None else max_parallel
+        checks.one_of("max_parallel", str(n_parallel), [str(number) for number in grid.max_parallel])
+        column = grid.max_parallel.index(n_parallel)
         share = self.record.parts[part].share
-        return [CurvePoint(t_fwd, share[t][column]) for t, t_fwd in enumerate(grid.t_fwd)]
+        return [CurvePoint(t_fwd, share[row_number][column]) for row_number, t_fwd in enumerate(grid.t_fwd)]
 
 
 _TABLES = ("value", "share", "share_of_bound", "rescales")

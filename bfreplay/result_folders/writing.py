@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import naming, remove_leftovers, temporary_name
 from bfreplay.result_folders.reading import digest
-from bfreplay.result_folders.records import Part, ResultKind, ResultRecord
+from bfreplay.result_folders.records import RecordPart, ResultKind, ResultRecord
 
 _Record = TypeVar("_Record", bound=ResultRecord)
 
@@ -84,8 +84,8 @@ def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
                 problem = f"the output folder exists and is not a {kind.word} folder: it is never replaced"
                 raise existing(problem, out, elsewhere)
             if not overwrite:
-                fix = f"{elsewhere}, or add --force (in Python: overwrite=True) to replace this {kind.word}"
-                raise existing("the output folder exists already", out, fix)
+                advice = f"{elsewhere}, or add --force (in Python: overwrite=True) to replace this {kind.word}"
+                raise existing("the output folder exists already", out, advice)
             foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
             if foreign:
                 problem = "the output folder holds files that bfreplay did not write: it is never replaced"
@@ -109,28 +109,28 @@ def _move_into_place(partial: Path, target: Path) -> None:
         partial.rename(target)
         return
     aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{temporary_name(target.name, 'replaced')}-"))
-    replaced = aside / target.name
+    former_folder = aside / target.name
     try:
-        target.rename(replaced)
+        target.rename(former_folder)
         partial.rename(target)
     finally:
         if not target.exists():  # after any failure, Ctrl-C included
-            replaced.rename(target)
+            former_folder.rename(target)
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def existing(problem: str, place: Path, fix: str) -> OutputExistsError:
+def existing(problem: str, place: Path, advice: str) -> OutputExistsError:
     """Return the error for an output that exists or cannot be replaced."""
-    return OutputExistsError(f"{problem}\n  file:     {place}\n  fix:      {fix}")
+    return OutputExistsError(f"{problem}\n  file:     {place}\n  fix:      {advice}")
 
 
-def unwritable(folder: Path, error: OSError, what: str = "the output folder") -> InputError:
+def unwritable(folder: Path, error: OSError, place: str = "the output folder") -> InputError:
     """Return the error for a folder that cannot be written."""
-    problem, expected = f"{what} cannot be written: {error.strerror or error}", "a folder in which you may write"
-    return InputError(problem, file=folder, expected=expected, fix="choose another folder")
+    problem = f"{place} cannot be written: {error.strerror or error}"
+    return InputError(problem, file=folder, expected="a folder in which you may write", fix="choose another folder")
 
 
-def record_json(document: Part | Mapping[str, object], what: str) -> str:
+def record_json(document: RecordPart | Mapping[str, object], owner: str) -> str:
     """Return the text of a record file, sorted, so that equal documents give equal bytes.
 
     Raises
@@ -139,11 +139,11 @@ def record_json(document: Part | Mapping[str, object], what: str) -> str:
         An entry is not plain data.
     """
     try:
-        plain = document.to_json() if isinstance(document, Part) else document
+        plain = document.to_json() if isinstance(document, RecordPart) else document
         return json.dumps(plain, indent=1, sort_keys=True, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise BfreplayError(
-            f"{what} cannot be recorded as JSON: {error}; a policy's describe(), the log's metadata and the session "
+            f"{owner} cannot be recorded as JSON: {error}; a policy's describe(), the log's metadata and the session "
             "may hold plain numbers, texts, lists and dicts only, and no nan or inf"
         ) from error
 
@@ -173,7 +173,7 @@ def table_writer(file: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
     Only texts have dictionaries: numbers, which seldom repeat, take less room and time without.
     """
-    texts = [each.name for each in schema if pa.types.is_dictionary(each.type) or pa.types.is_string(each.type)]
+    texts = [column.name for column in schema if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type)]
     return pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=texts)
 
 

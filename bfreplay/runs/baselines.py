@@ -53,7 +53,7 @@ class Total:
     def of(cls, engine: Engine, samples: float) -> Total:
         """Return the totals of a finished replay."""
         outcomes = engine.outcomes
-        by_status = {status: n for status, n in outcomes.by_status.items() if n}
+        by_status = {status: n_jobs for status, n_jobs in outcomes.by_status.items() if n_jobs}
         scores = outcomes.scores
         jct_s = mean(outcomes.jct_s[index] for index, _ in outcomes.measured if index in outcomes.jct_s)
         best_score = None if scores is None else scores.best_score
@@ -68,33 +68,33 @@ class Baselines:
     t_fwd_s: float
     dedicated: Total
 
-    def efficiency(self, run: Total, *, is_comparable: bool) -> Efficiency:
+    def efficiency(self, own_total: Total, *, is_comparable: bool) -> Efficiency:
         """Return U of the run; ``is_comparable`` unless a source may make other jobs in another replay."""
-        dedicated = self.dedicated
+        dedicated_total = self.dedicated
         return Efficiency(
             equivalent_nodes=self.equivalent_nodes,
             t_fwd_s=self.t_fwd_s,
-            samples=run.samples,
-            dedicated_samples=dedicated.samples,
-            last_finish_us=run.last_finish_us,
-            dedicated_last_finish_us=dedicated.last_finish_us,
-            dedicated_jobs=dict(dedicated.jobs),
-            dedicated_best_score=dedicated.best_score,
-            u=run.samples / dedicated.samples if is_comparable and dedicated.samples > 0 else None,
+            samples=own_total.samples,
+            dedicated_samples=dedicated_total.samples,
+            last_finish_us=own_total.last_finish_us,
+            dedicated_last_finish_us=dedicated_total.last_finish_us,
+            dedicated_jobs=dict(dedicated_total.jobs),
+            dedicated_best_score=dedicated_total.best_score,
+            u=own_total.samples / dedicated_total.samples if is_comparable and dedicated_total.samples > 0 else None,
         )
 
 
-def learning_cost(run: Total, known: Total, *, is_comparable: bool) -> LearningCost:
+def learning_cost(own_total: Total, known_total: Total, *, is_comparable: bool) -> LearningCost:
     """Return the cost of learning in a run; ``is_comparable`` unless a source may make other jobs in another replay."""
     return LearningCost(
-        samples=run.samples,
-        known_samples=known.samples,
-        last_finish_us=run.last_finish_us,
-        known_last_finish_us=known.last_finish_us,
-        known_jobs=dict(known.jobs),
-        known_best_score=known.best_score,
-        lost=1 - run.samples / known.samples if is_comparable and known.samples > 0 else None,
-        known_average_jct_s=known.average_jct_s,
+        samples=own_total.samples,
+        known_samples=known_total.samples,
+        last_finish_us=own_total.last_finish_us,
+        known_last_finish_us=known_total.last_finish_us,
+        known_jobs=dict(known_total.jobs),
+        known_best_score=known_total.best_score,
+        lost=1 - own_total.samples / known_total.samples if is_comparable and known_total.samples > 0 else None,
+        known_average_jct_s=known_total.average_jct_s,
     )
 
 
@@ -149,13 +149,13 @@ def isolated_jct_s(
             options = GavelOptions(
                 round_s=options.round_s, restart_s=options.restart_s, gang=options.gang, refill=options.refill
             )
-    isolated = gavel_policy("isolated")(options)
+    isolated_policy = gavel_policy("isolated")(options)
     settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
     try:
-        engine = Engine(events, jobs, isolated, settings, RunTables.nowhere(events.node_types.names))
+        engine = Engine(events, jobs, isolated_policy, settings, RunTables.nowhere(events.node_types.names))
         engine.run()
     finally:
-        isolated.close()
+        isolated_policy.close()
     return engine.outcomes.jct_s
 
 
@@ -272,12 +272,14 @@ def baselines(
     window = (events.window_start_us, events.window_end_us)
     if isinstance(jobs, JobSet) and events.node_types.is_told_apart:
         jobs = jobs.on_type(events.node_types.names[0])  # the only type
-    low = _dedicated_total(below, window, jobs, settings, allocator)
-    high = _dedicated_total(below + 1, window, jobs, settings, allocator) if part else low
+    total_below = _total_on_dedicated_nodes(below, window, jobs, settings, allocator)
+    high = _total_on_dedicated_nodes(below + 1, window, jobs, settings, allocator) if part else total_below
     return Baselines(
         equivalent_nodes=equivalent,
         t_fwd_s=t_fwd_s,
-        dedicated=replace(low if part < 0.5 else high, samples=(1 - part) * low.samples + part * high.samples),
+        dedicated=replace(
+            total_below if part < 0.5 else high, samples=(1 - part) * total_below.samples + part * high.samples
+        ),
     )
 
 
@@ -293,11 +295,11 @@ def idle_node_us(events: NodeEvents) -> int:
     return pool.idle_node_us_until(events.window_end_us)
 
 
-def dedicated_events(n_nodes: int, start_us: int, end_us: int) -> NodeEvents:
+def events_of_dedicated_nodes(n_nodes: int, start_us: int, end_us: int) -> NodeEvents:
     """A log of ``n_nodes`` nodes that are idle from ``start_us`` to ``end_us``."""
     width = len(str(n_nodes - 1))
     return NodeEvents.from_arrays(
-        [f"dedicated{k:0{width}d}" for k in range(n_nodes)],
+        [f"dedicated{number:0{width}d}" for number in range(n_nodes)],
         np.full(n_nodes, NodeState.IDLE, dtype=np.int8),
         np.zeros(0, dtype=np.int64),
         np.zeros(0, dtype=np.int32),
@@ -308,14 +310,14 @@ def dedicated_events(n_nodes: int, start_us: int, end_us: int) -> NodeEvents:
     )
 
 
-def _dedicated_total(
+def _total_on_dedicated_nodes(
     n_nodes: int, window_us: tuple[int, int], jobs: JobSet | JobSource, settings: ReplaySettings, policy: Policy
 ) -> Total:
     """Replay the jobs on ``n_nodes`` dedicated nodes."""
     if n_nodes == 0:
         return Total(0.0, None, {}, None)
     settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False, reserve=0, min_age_s=0.0)
-    return _total(Engine(dedicated_events(n_nodes, *window_us), jobs, policy, settings, RunTables.nowhere()))
+    return _total(Engine(events_of_dedicated_nodes(n_nodes, *window_us), jobs, policy, settings, RunTables.nowhere()))
 
 
 def _total(engine: Engine) -> Total:

@@ -42,12 +42,12 @@ class BatchJobsOfRun:
         """Read the file; errors as ``load_batch_jobs``."""
         return cls(load_batch_jobs(Path(path), log), log.window_start_us, SourceFile.of(Path(path)))
 
-    def delays(self, met: NDArray[np.void], clear_us: int, end_us: int) -> tuple[BatchDelayCounts, pa.Table]:
+    def delays(self, meetings: NDArray[np.void], clear_us: int, end_us: int) -> tuple[BatchDelayCounts, pa.Table]:
         """Return the figures of all delays, and the table of the jobs that are late.
 
         Parameters
         ----------
-        met
+        meetings
             ``(H,)`` of ``pool_tables.MET``.
         clear_us
             Time to clear the nodes of a job.
@@ -56,35 +56,35 @@ class BatchJobsOfRun:
             counted either; they only hold their nodes.
         """
         jobs = self.jobs.take(self.jobs.start_us <= end_us)
-        found = propagated_delays(jobs, met["time_us"], met["node"], clear_us)
-        return _counts(found, self.window_start_us), _table(found)
+        delays = propagated_delays(jobs, meetings["time_us"], meetings["node"], clear_us)
+        return _counts(delays, self.window_start_us), _table(delays)
 
 
-def _counts(found: BatchDelays, window_start_us: int) -> BatchDelayCounts:
-    worst = found.worst
+def _counts(delays: BatchDelays, window_start_us: int) -> BatchDelayCounts:
+    worst = delays.worst
     return BatchDelayCounts(
-        n_jobs=int(np.count_nonzero(found.jobs.start_us >= window_start_us)),
-        n_jobs_met=found.n_jobs_held,
-        n_jobs_delayed=found.n_jobs_delayed,
-        total_us=found.total_us,
-        node_us=found.node_us,
-        direct_us=found.direct_us,
-        direct_node_us=found.direct_node_us,
-        quantiles_s={str(percent): us / 1e6 for percent, us in found.quantiles_us.items()},
+        n_jobs=int(np.count_nonzero(delays.jobs.start_us >= window_start_us)),
+        n_jobs_met=delays.n_jobs_held,
+        n_jobs_delayed=delays.n_jobs_delayed,
+        total_us=delays.total_us,
+        node_us=delays.node_us,
+        direct_us=delays.direct_us,
+        direct_node_us=delays.direct_node_us,
+        quantiles_s={str(percent): delay_us / 1e6 for percent, delay_us in delays.quantiles_us.items()},
         worst_job=None if worst is None else printable(worst[0]).replace("\n", "\\n"),
         worst_us=0 if worst is None else worst[1],
-        n_nodes_unmatched=found.n_unmatched,
+        n_nodes_unmatched=delays.n_unmatched,
     )
 
 
-def _table(found: BatchDelays) -> pa.Table:
-    late = np.flatnonzero(found.delay_us)
-    names = pa.array([str(found.jobs.job[j]) for j in late.tolist()], pa.string())
-    numbers = (each[late].astype(np.int32) for each in (found.jobs.n_nodes, found.n_held))
+def _table(delays: BatchDelays) -> pa.Table:
+    late_jobs = np.flatnonzero(delays.delay_us)
+    names = pa.array([str(delays.jobs.job[job_index]) for job_index in late_jobs.tolist()], pa.string())
+    numbers = (counts[late_jobs].astype(np.int32) for counts in (delays.jobs.n_nodes, delays.n_held))
     columns = [
         names,
-        as_arrow(found.jobs.start_us[late], TIME),
+        as_arrow(delays.jobs.start_us[late_jobs], TIME),
         *(as_arrow(number, pa.int32()) for number in numbers),
-        as_arrow(found.delay_us[late] / 1e6, pa.float64()),
+        as_arrow(delays.delay_us[late_jobs] / 1e6, pa.float64()),
     ]
     return pa.Table.from_arrays(columns, schema=BATCH_DELAYS)

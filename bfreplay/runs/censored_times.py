@@ -25,9 +25,9 @@ def censored_quantiles(
     A start censored at the time at which another one is done was still at risk then. Kaplan and Meier, "Nonparametric
     estimation from incomplete observations", J. Am. Stat. Assoc. 53 (1958).
     """
-    times, done = done_by(seconds, is_done)
-    at = np.searchsorted(done, np.array(shares) - 1e-12)  # the share is a product: it rounds
-    return tuple(float(times[k]) if k < times.size else None for k in at.tolist())
+    times, share_done = done_by(seconds, is_done)
+    position = np.searchsorted(share_done, np.array(shares) - 1e-12)  # the share is a product: it rounds
+    return tuple(float(times[time_index]) if time_index < times.size else None for time_index in position.tolist())
 
 
 def done_by(

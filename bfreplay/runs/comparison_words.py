@@ -40,7 +40,8 @@ JOB_WORDS = {
 }
 """Measures of each job."""
 
-TOTALS = {"samples": BY_COLUMN["samples"].total} | {name: each.total for name, each in BY_COLUMN.items() if each.total}
+_LABELS = {name: metric.comparison_label for name, metric in BY_COLUMN.items() if metric.comparison_label}
+TOTALS = {"samples": _LABELS["samples"]} | _LABELS
 """Totals of each run: samples, then in the order of the metrics."""
 
 
@@ -56,10 +57,10 @@ def option_text(value: Any) -> str:
 
 def unpaired_jobs(pair: RunDifference) -> Iterator[tuple[int, str]]:
     """Yield the number of jobs without a partner in the other run, by reason, without zeros."""
-    for key, words in (
+    for reason_key, words in (
         ("only_in_baseline", f"only in {pair.baseline}"),
         ("only_in_other", f"only in {pair.run}"),
         ("n_other_params", "with other parameters in both, not paired"),
     ):
-        if pair.jobs[key]:
-            yield pair.jobs[key], words
+        if pair.jobs[reason_key]:
+            yield pair.jobs[reason_key], words

@@ -34,8 +34,8 @@ def check_export(
     OutputExistsError
         A file exists and ``overwrite`` is off, or ``out`` is no folder.
     """
-    made = [formulation_of(name) for name in dict.fromkeys(formulations)]
-    names = [file_stem(each.name) for each in made]
+    formulation_objects = [formulation_of(name) for name in dict.fromkeys(formulations)]
+    names = [file_stem(formulation.name) for formulation in formulation_objects]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(
@@ -47,10 +47,10 @@ def check_export(
     if out.exists() and not out.is_dir():
         raise existing("there is a file where the output folder should be", out, "choose another --out")
     for index in indices:
-        for file in decision_files(out, index, made):
+        for file in decision_files(out, index, formulation_objects):
             if file.exists() and not overwrite:
                 raise existing("the file exists already", file, "choose another --out, or add --force to replace it")
-    return made
+    return formulation_objects
 
 
 def export_decisions(
@@ -87,8 +87,8 @@ def export_decisions(
     """
     folder = Path(out)
     by_index = {decision.index: decision for decision in decisions}
-    made = check_export(folder, list(by_index), formulations, overwrite=overwrite)
-    paths = [file for index in by_index for file in decision_files(folder, index, made)]
+    formulation_objects = check_export(folder, list(by_index), formulations, overwrite=overwrite)
+    paths = [file for index in by_index for file in decision_files(folder, index, formulation_objects)]
     try:
         fresh = make_folder(folder)
     except OSError as error:
@@ -103,7 +103,7 @@ def export_decisions(
             places = iter(temporary)
             for decision in by_index.values():
                 write_decision(decision.problem, next(places), decision.about)
-                for formulation in made:
+                for formulation in formulation_objects:
                     try:
                         model = build_model(formulation, decision.problem)
                     except FormulationError as error:

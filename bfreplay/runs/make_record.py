@@ -18,19 +18,8 @@ from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.result_folders.writing import record_json
 from bfreplay.runs.baselines import Baselines, Total, learning_cost
-from bfreplay.runs.run_record import (
-    BatchDelayCounts,
-    BatchStartCounts,
-    Bound,
-    EventInputs,
-    Ideal,
-    JobInputs,
-    PolicyDescription,
-    RunConfig,
-    RunInputs,
-    Summary,
-    WidestJob,
-)
+from bfreplay.runs.run_config import EventInputs, JobInputs, PolicyDescription, RunConfig, RunInputs
+from bfreplay.runs.run_record import BatchDelayCounts, BatchStartCounts, Bound, Ideal, Summary, WidestJob
 from bfreplay.runs.run_warnings import extrapolation_warnings
 from bfreplay.runs.scheduling_metrics import mean, scheduling_summary
 from bfreplay.workload import ElasticJob, JobSet, JobSource
@@ -41,11 +30,11 @@ def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, u
 
     Raises ``InputError`` or ``BfreplayError`` for a policy whose description cannot be saved.
     """
-    described = policy.describe()
-    PolicyDescription.of(described, type(policy).__name__)
-    record_json(described, "the run")
+    description = policy.describe()
+    PolicyDescription.of(description, type(policy).__name__)
+    record_json(description, "the run")
     return RunConfig(
-        policy=dict(described),
+        policy=dict(description),
         **settings.to_config(events.node_types.names),
         unlimited_work=unlimited_work,
         decides_in_rounds=Trigger.ROUND in policy.wakes_on,
@@ -73,21 +62,21 @@ def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource, batch_jobs: So
 
 
 def _source_description(source: JobSource) -> JsonObject:
-    described: object = source.describe()
-    if not isinstance(described, Mapping):
+    description: object = source.describe()
+    if not isinstance(description, Mapping):
         raise InputError(
-            f"the job source {source.name!r} describes itself by {type(described).__name__}", expected="a mapping"
+            f"the job source {source.name!r} describes itself by {type(description).__name__}", expected="a mapping"
         )
-    record_json(described, "the run")
-    return {"name": source.name, "higher_is_better": bool(source.higher_is_better), **described}
+    record_json(description, "the run")
+    return {"name": source.name, "higher_is_better": bool(source.higher_is_better), **description}
 
 
 def summary_of(
     events: NodeEvents,
     engine: Engine,
     ledger: Ledger,
-    measured_by: Baselines | None,
-    known: Total | None,
+    baselines: Baselines | None,
+    known_total: Total | None,
     bound: UpperBound | None,
     reason_without_baselines: str | None,
     isolated_jct_s: Mapping[int, float] | None = None,
@@ -96,10 +85,11 @@ def summary_of(
 ) -> Summary:
     """Sum up the run.
 
-    ``known`` has the totals with nothing left to learn; ``isolated_jct_s`` and ``ideal_jct_s`` are optional baselines.
+    ``known_total`` has the totals with nothing left to learn; ``isolated_jct_s`` and ``ideal_jct_s`` are optional
+    baselines.
     """
     duration_us = events.window_end_us - events.window_start_us
-    log, outcomes = engine.log, engine.outcomes
+    decision_log, outcomes = engine.log, engine.outcomes
     total = Total.of(engine, ledger.samples)
     too_wide = [job for job in engine.feed.jobs if _never_fits(job, engine)]
     widest = max(too_wide, key=lambda job: job.min_nodes, default=None)
@@ -108,13 +98,13 @@ def summary_of(
     return Summary(
         duration_s=duration_us / 1e6,
         n_pool_events=engine.n_pool_events,
-        n_decisions=log.n_rows,
-        decisions=dict(sorted(log.by_kind.items())),
-        fallbacks=dict(sorted(log.fallbacks.items())),
-        fallback_examples=dict(sorted(log.first_message.items())),
+        n_decisions=decision_log.n_rows,
+        decisions=dict(sorted(decision_log.by_kind.items())),
+        fallbacks=dict(sorted(decision_log.fallbacks.items())),
+        fallback_examples=dict(sorted(decision_log.first_message.items())),
         n_preemptions=engine.n_preemptions,
-        n_scale_ups=log.n_scale_ups,
-        n_scale_downs=log.n_scale_downs,
+        n_scale_ups=decision_log.n_scale_ups,
+        n_scale_downs=decision_log.n_scale_downs,
         equivalent_nodes=ledger.idle_node_us / duration_us,
         jobs=outcomes.by_status,
         n_jobs_wider_than_the_pool=len(too_wide),
@@ -126,8 +116,8 @@ def summary_of(
         scores=outcomes.scores,
         last_finish_us=outcomes.last_finish_us,
         ledger=ledger,
-        efficiency=None if measured_by is None else measured_by.efficiency(total, is_comparable=is_comparable),
-        learning=None if known is None else learning_cost(total, known, is_comparable=is_comparable),
+        efficiency=None if baselines is None else baselines.efficiency(total, is_comparable=is_comparable),
+        learning=None if known_total is None else learning_cost(total, known_total, is_comparable=is_comparable),
         bound=None if bound is None else Bound(**asdict(bound), share=share_of_bound),
         reason_without_baselines=reason_without_baselines,
         scheduling=scheduling_summary(
@@ -150,35 +140,36 @@ def summary_of(
 
 
 def _batch_starts(engine: Engine) -> BatchStartCounts:
-    found, clear_us = engine.pool.batch_starts, round(engine.settings.clear_s * 1e6)
+    starts, clear_us = engine.pool.batch_starts, round(engine.settings.clear_s * 1e6)
     return BatchStartCounts(
-        n_starts=found.n_starts,
-        n_starts_met=found.n_starts_met,
-        n_nodes_started=found.n_nodes_started,
-        n_nodes_met=found.n_nodes_met,
-        delay_node_us=found.n_nodes_delayed * clear_us,
-        busy_node_us=found.busy_node_us_until(engine.end_us),
+        n_starts=starts.n_starts,
+        n_starts_met=starts.n_starts_met,
+        n_nodes_started=starts.n_nodes_started,
+        n_nodes_met=starts.n_nodes_met,
+        delay_node_us=starts.n_nodes_delayed * clear_us,
+        busy_node_us=starts.busy_node_us_until(engine.end_us),
     )
 
 
 def _ideal(outcomes: JobOutcomes, jct_s: Mapping[int, float]) -> Ideal:
-    done = [jct_s[index] for index, _ in outcomes.measured if index in jct_s]
-    return Ideal(n_completed=len(done), average_jct_s=mean(done))
+    times_of_jobs = [jct_s[index] for index, _ in outcomes.measured if index in jct_s]
+    return Ideal(n_completed=len(times_of_jobs), average_jct_s=mean(times_of_jobs))
 
 
 def _own_summary(policy: Policy) -> JsonObject | None:
     """Return the policy's own counts; ``None`` for one that counts nothing."""
-    own = policy.summary()
-    if own is None:
+    policy_summary = policy.summary()
+    if policy_summary is None:
         return None
-    if not isinstance(own, Mapping):
+    if not isinstance(policy_summary, Mapping):
         raise InputError(
-            f"the policy {policy.name!r} sums itself up by {type(own).__name__}", expected="a mapping, JSON-ready"
+            f"the policy {policy.name!r} sums itself up by {type(policy_summary).__name__}",
+            expected="a mapping, JSON-ready",
         )
-    return dict(own)
+    return dict(policy_summary)
 
 
 def _never_fits(job: ElasticJob, engine: Engine) -> bool:
     """Return whether a job needs more nodes than were ever idle, of every type that it runs on."""
     types = zip(engine.events.node_types.names, engine.most_idle_of_type.tolist(), strict=True)
-    return all(job.min_nodes > most or job.throughput_on(name) is None for name, most in types)
+    return all(job.min_nodes > most_nodes or job.throughput_on(name) is None for name, most_nodes in types)

@@ -6,7 +6,7 @@ import math
 import resource
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bfreplay import defaults
 from bfreplay.bounds import upper_bound
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.events import LAST_US, bound_us
@@ -51,70 +50,10 @@ from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_input
 from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.run_settings import RunSettings, Saving
 from bfreplay.saved_state import State, UnsavedError, classes_inside, read_state, restore_state, save_state, write_state
 from bfreplay.versions import versions
 from bfreplay.workload import Ending, JobSet, JobSource
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
-    """Settings of a run besides those of its replay.
-
-    Parameters
-    ----------
-    unlimited_work
-        Replay the first ``max_parallel`` jobs from the start, with work that never ends: the setting in which BFTrainer
-        measures its efficiency.
-    efficiency
-        Also replay the jobs on dedicated nodes and report U; for a policy that learns curves or rates of pairs, replay
-        also with known ones and report the cost of learning.
-    dedicated_t_fwd_s
-        Forward-looking time on dedicated nodes for a policy that has none.
-    bound
-        Also report the upper bound on samples (``bounds.upper_bound``), for a set of jobs.
-    fairness
-        Also replay the jobs under ``gavel.isolated`` (an equal part of the nodes for each) and report finish-time
-        fairness; for a set of jobs.
-    ideal
-        Also apply the shares of a Gavel policy without rounds, on a cluster, and report the cost of rounds.
-    tables
-        Without a folder, keep the tables of decisions, jobs and allocations in memory; they grow with the log.
-    """
-
-    unlimited_work: bool = False
-    efficiency: bool = True
-    dedicated_t_fwd_s: float = defaults.T_FWD_S
-    bound: bool = True
-    fairness: bool = False
-    ideal: bool = False
-    tables: bool = True
-
-
-@dataclass(slots=True, kw_only=True)
-class Saving:
-    """Schedule of a run's checkpoints, and whether the run resumes from the last of an earlier process.
-
-    Parameters
-    ----------
-    every_s
-        Seconds of wall time between two checkpoints; ``None``: none, or only when a resumed run is stopped.
-    resume
-        Go on from the last checkpoint of the run in the same folder.
-    options
-        Options to make the run from again, for the checkpoint.
-    stops
-        Set it while the run ``listens``, and it saves its state after the current instant and raises ``StoppedError``.
-    signal
-        Number of the signal that set it.
-    """
-
-    every_s: float | None = None
-    resume: bool = False
-    options: Mapping[str, Any] | None = None
-    stops: bool = False
-    signal: int = 0
-    listens: bool = False
-
 
 _IN_PORTIONS = "its log came in portions, and is not there as a whole"
 
@@ -215,8 +154,8 @@ class ReplaySession:
 
     def _check(self, jobs: JobSet | JobSource, batch_jobs: str | PathLike[str] | None) -> None:
         """Refuse before the replay what cannot be replayed, or not be written after it."""
-        events, policy, settings, asked = self.events, self.policy, self.settings, self._run_settings
-        self._anchored = jobs_in_window(jobs, events, settings, unlimited_work=asked.unlimited_work)
+        events, policy, settings, run_settings = self.events, self.policy, self.settings, self._run_settings
+        self._anchored = jobs_in_window(jobs, events, settings, unlimited_work=run_settings.unlimited_work)
         check_policy(policy, events, settings)
         if isinstance(self._anchored, JobSet):
             policy.check_jobs(self._anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
@@ -224,11 +163,11 @@ class ReplaySession:
         self._no_baselines = reason_without_baselines(events, self._anchored, settings)
         if self.portions is not None and self._no_baselines is None:
             self._no_baselines = _IN_PORTIONS
-        if asked.fairness:
+        if run_settings.fairness:
             refuse_source(self._anchored)
-        if asked.ideal:
+        if run_settings.ideal:
             check_ideal(events, self._anchored, policy)
-        self._config = config_of(events, policy, settings, unlimited_work=asked.unlimited_work)
+        self._config = config_of(events, policy, settings, unlimited_work=run_settings.unlimited_work)
         if batch_jobs is not None and self.portions is not None:
             raise InputError(
                 f"the delays of batch jobs cannot be propagated: {_IN_PORTIONS}",
@@ -341,13 +280,13 @@ class ReplaySession:
             A row is unknown, too late or contradicts another one: nothing of this portion is taken. Or the session has
             ended.
         """
-        self._refuse_if_ended()
+        self._check_open()
         if self.portions is None:
             raise InputError("this session reads its log itself", expected="NodeEvents.to_come(...) as its log")
         until_us = None if until is None else bound_us("until", until)
         decisions = self.engine.run_tables.decisions
         decisions.latest = []
-        with _added_to(self._seconds, "loop_s"):
+        with _measure_into(self._seconds, "loop_s"):
             batch = self.portions.take(events, until_us)
             self.engine.advance(batch, self.portions.until_us)
         final = decisions.take_latest()
@@ -360,7 +299,7 @@ class ReplaySession:
         if self._checkpoints is not None:
             self.engine.after_instant = self._save_if_due
         self._saving.listens = self._checkpoints is not None
-        with _added_to(self._seconds, "loop_s"):
+        with _measure_into(self._seconds, "loop_s"):
             self.engine.replay_log()
         self._saving.listens = False
         if self._checkpoints is not None:  # what follows takes its time too
@@ -374,7 +313,7 @@ class ReplaySession:
     def _state(self) -> State:
         return save_state(self, self._in_place)
 
-    def _refuse_if_ended(self) -> None:
+    def _check_open(self) -> None:
         if self._ended_by:
             raise InputError(
                 f"this session {self._ended_by}", expected="a session that goes on", fix="open another one"
@@ -382,7 +321,7 @@ class ReplaySession:
 
     def save(self, file: str | Path) -> None:
         """Save the state of the session to a file, for ``restore`` of another one with equal arguments."""
-        self._refuse_if_ended()
+        self._check_open()
         state = self._state()
         write_state(Path(file), State([self._about(), state.tree], state.arrays))
 
@@ -395,16 +334,16 @@ class ReplaySession:
             The file has no state, or that of a session with other arguments. If it has the state of another kind of
             object, this session has ended.
         """
-        self._refuse_if_ended()
-        saved, arrays = read_state(Path(file))
-        if not (isinstance(saved, list) and len(saved) == 2 and isinstance(saved[0], dict)):
+        self._check_open()
+        document, arrays = read_state(Path(file))
+        if not (isinstance(document, list) and len(document) == 2 and isinstance(document[0], dict)):
             raise InputError(
                 "this is the state of a run with a folder, not of a session",
                 file=file,
                 expected="a file that ReplaySession.save wrote",
             )
-        before, tree = saved
-        check_same(before, self._about(), Path(file))
+        about_before, tree = document
+        check_same(about_before, self._about(), Path(file))
         self._resume(State(tree, arrays))
 
     # -- the end ------------------------------------------------------------------------------------------
@@ -426,11 +365,11 @@ class ReplaySession:
         LedgerError
             The ledger does not close.
         """
-        self._refuse_if_ended()
+        self._check_open()
         if self.portions is not None:
             self._end_portions(None if end is None else bound_us("end", end), log)
         self._ended_by = "has ended: finish() returned its run"
-        with _added_to(self._seconds, "loop_s"):
+        with _measure_into(self._seconds, "loop_s"):
             ledger = self.engine.finish()
         result = self._result(ledger)
         if self._folder is not None:
@@ -475,25 +414,26 @@ class ReplaySession:
         """Raise ``InputError`` if a log is not what came in portions."""
         assert self.portions is not None
         events = self.events
-        for what, one, other in (
+        for property_name, own_value, other_value in (
             ("nodes", list(events.nodes), list(log.nodes)),
             ("node types", list(events.node_types.of_node), list(log.node_types.of_node)),
             ("start of the window", iso_utc(events.window_start_us), iso_utc(log.window_start_us)),
             ("end of the window", iso_utc(end_us), iso_utc(log.window_end_us)),
             ("idle node time in us", self.portions.idle_node_us(end_us), idle_node_us(log)),
         ):
-            if one != other:
+            if own_value != other_value:
                 raise InputError(
-                    f"this log is not what came in portions: its {what} differ" + "s" * (what[-1] != "s"),
+                    f"this log is not what came in portions: its {property_name} differ"
+                    + "s" * (property_name[-1] != "s"),
                     column="log",
-                    value=other,
-                    expected=str(one)[:200],
+                    value=other_value,
+                    expected=str(own_value)[:200],
                     fix="give the log of the portions, cut to their window: log.between(start, end); or none",
                 )
 
     def _result(self, ledger: Ledger) -> RunResult:
         """Measure the run against its baselines, and close its tables."""
-        events, policy, settings, engine, asked = (
+        events, policy, settings, engine, run_settings = (
             self.events,
             self.policy,
             self.settings,
@@ -501,48 +441,48 @@ class ReplaySession:
             self._run_settings,
         )
         jobs, config, seconds, run_tables = self._anchored, self._config, self._seconds, engine.run_tables
-        with _added_to(seconds, "isolated_s"):
-            isolated = isolated_jct_s(events, jobs, policy, settings) if asked.fairness else None
-        with _added_to(seconds, "ideal_s"):
-            ideal = ideal_jct_s(events, jobs, policy, settings) if asked.ideal else None
-        with _added_to(seconds, "loop_s"):
-            engine.outcomes.write(isolated)
-            whole = events
+        with _measure_into(seconds, "isolated_s"):
+            jct_s_alone = isolated_jct_s(events, jobs, policy, settings) if run_settings.fairness else None
+        with _measure_into(seconds, "ideal_s"):
+            ideal = ideal_jct_s(events, jobs, policy, settings) if run_settings.ideal else None
+        with _measure_into(seconds, "loop_s"):
+            engine.outcomes.write(jct_s_alone)
+            whole_log = events
             if engine.end_us < events.window_end_us:
                 events = events.between(events.window_start_us, engine.end_us)
                 config = msgspec.structs.replace(config, window_end_us=engine.end_us)
             tables = run_tables.close()
-        measured, known = self._measured
+        baseline, known_total = self._measured
         if isinstance(jobs, JobSet):
-            measured, known = self._measure_dedicated(whole, events, ledger.idle_node_us)
+            baseline, known_total = self._measure_dedicated(whole_log, events, ledger.idle_node_us)
         bound = None
-        if asked.bound and self._no_baselines is None and isinstance(jobs, JobSet):
-            all_finished = engine.outcomes.by_status["finished"] == len(jobs)
-            with _added_to(seconds, "bound_s"):
+        if run_settings.bound and self._no_baselines is None and isinstance(jobs, JobSet):
+            every_job_done = engine.outcomes.by_status["finished"] == len(jobs)
+            with _measure_into(seconds, "bound_s"):
                 bound = upper_bound(
                     events,
                     jobs,
                     settings.max_parallel,
                     decides_in_rounds=frees_rescaling(config),
-                    gives_jobs_up=any(engine.outcomes.by_status[how] for how in (Ending.FAILED, Ending.DECLINED)),
+                    gives_jobs_up=any(engine.outcomes.by_status[ending] for ending in (Ending.FAILED, Ending.DECLINED)),
                     with_finish=engine.outcomes.last_finish_us is not None,
-                    finished_us=engine.outcomes.last_finish_us if all_finished else None,
+                    finished_us=engine.outcomes.last_finish_us if every_job_done else None,
                     most_idle=engine.most_idle if self.portions is None else None,  # or of another log
                 )
         delays = None
         if self._batch_jobs is not None:
-            met, clear_us = engine.pool.batch_starts.met, round(settings.clear_s * 1e6)
-            delays, table = self._batch_jobs.delays(met, clear_us, engine.end_us)
+            meetings, clear_us = engine.pool.batch_starts.met, round(settings.clear_s * 1e6)
+            delays, table = self._batch_jobs.delays(meetings, clear_us, engine.end_us)
             if self._folder is None:
                 tables["batch_delays"] = table
             else:
                 pq.write_table(table, self._folder / "batch_delays.parquet")
         summary = summary_of(
-            events, engine, ledger, measured, known, bound, self._no_baselines, isolated, ideal, delays
+            events, engine, ledger, baseline, known_total, bound, self._no_baselines, jct_s_alone, ideal, delays
         )
         measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": run_tables.write_s}
         seconds["loop_s"] -= sum(measures.values())
-        called = self._called
+        caller_entries = self._called
         return RunResult(
             RunRecord(
                 schema_version=RUN.schema_version,
@@ -555,25 +495,25 @@ class ReplaySession:
             tables,
             session=Session(
                 started=self._started,
-                files=called.pop("files", {}),
+                files=caller_entries.pop("files", {}),
                 seconds=Seconds(**measures, **{name: max(took, 0.0) for name, took in seconds.items()}),
                 slowest_decision=engine.log.slowest,
                 peak_memory_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-                command=called.pop("command", ""),
-                worker=called.pop("worker", None),
-                load_s=called.pop("load_s", None),
-                more=called,
+                command=caller_entries.pop("command", ""),
+                worker=caller_entries.pop("worker", None),
+                load_s=caller_entries.pop("load_s", None),
+                more=caller_entries,
             ),
         )
 
     def _measure_dedicated(
-        self, whole: NodeEvents, events: NodeEvents, idle_us: int | None = None
+        self, whole_log: NodeEvents, events: NodeEvents, idle_us: int | None = None
     ) -> tuple[Baselines | None, Total | None]:
         """Replay the jobs on dedicated nodes, and with nothing left to learn, as far as that is asked for.
 
         Parameters
         ----------
-        whole, events
+        whole_log, events
             The log, and the part of it that the run lasted.
         idle_us
             Idle node time of the run, if it is known.
@@ -583,14 +523,14 @@ class ReplaySession:
         jobs, policy, settings = self._anchored, self.policy, self.settings
         own_t_fwd_s = self._config.policy_description.t_fwd_s
         t_fwd_s = float(self._run_settings.dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
-        with _added_to(self._seconds, "dedicated_s"):
-            measured = known = None
+        with _measure_into(self._seconds, "dedicated_s"):
+            baseline = total_when_known = None
             if self.portions is None or self._no_baselines is None:
-                known = known_total(whole, jobs, policy, settings)
+                total_when_known = known_total(whole_log, jobs, policy, settings)
             if self._no_baselines is None:
                 idle_us = idle_node_us(events) if idle_us is None else idle_us
-                measured = baselines(idle_us, events, jobs, policy, settings, t_fwd_s)
-        return measured, known
+                baseline = baselines(idle_us, events, jobs, policy, settings, t_fwd_s)
+        return baseline, total_when_known
 
     def __enter__(self) -> Self:
         return self
@@ -603,8 +543,8 @@ class ReplaySession:
 
 
 @contextmanager
-def _added_to(seconds: dict[str, float], part: str) -> Iterator[None]:
+def _measure_into(seconds: dict[str, float], part: str) -> Iterator[None]:
     """Add the duration of the block to that of a part."""
-    begun = perf_counter()
+    start_s = perf_counter()
     yield
-    seconds[part] += perf_counter() - begun
+    seconds[part] += perf_counter() - start_s

@@ -63,7 +63,7 @@ _TOLERANCE = 1e-6
 """Another processor may round sums of samples otherwise."""
 
 
-class LastReached(Exception):  # noqa: N818  # no error: it ends the replay
+class EndOfRerun(Exception):  # noqa: N818  # no error: it ends the replay
     """Stops the rerun after the last requested decision."""
 
 
@@ -104,10 +104,10 @@ class ComparedDecisions(RowTable):
         """(J,) recorded counts of the next decision."""
         return self._counts[self.n_rows - self._first_row]
 
-    def difference(self, here: str, recorded: str) -> InputError:
+    def difference(self, replay_value: str, record_value: str) -> InputError:
         """Return the error for a replay that differs from the run at the next decision."""
         return InputError(
-            f"the replay differs from the run: here {here}, recorded {recorded}",
+            f"the replay differs from the run: here {replay_value}, recorded {record_value}",
             row=f"decision {self.n_rows} at {iso_utc(self.value('time'))}",
             fix=(
                 f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your "
@@ -120,11 +120,11 @@ class ComparedDecisions(RowTable):
         """Return the recorded value of a column for the next decision."""
         return self._columns_of_run[name][self.n_rows - self._first_row]
 
-    def check(self, name: str, here: Any) -> None:
+    def check(self, name: str, replay_value: Any) -> None:
         """Compare a number of the next decision with the recorded one."""
-        recorded = self.value(name)
-        if here != recorded:
-            raise self.difference(f"{name} is {here!r}", f"{recorded!r}")
+        record_value = self.value(name)
+        if replay_value != record_value:
+            raise self.difference(f"{name} is {replay_value!r}", f"{record_value!r}")
 
     def append(self, row: Sequence[Any]) -> None:
         """Compare one row of the replay, in the order of the schema."""
@@ -134,12 +134,12 @@ class ComparedDecisions(RowTable):
         if not np.array_equal(counts, self.counts):
             raise self.difference(f"counts are {counts.tolist()}", f"{self.counts.tolist()}")
         for name in _CLOSE:
-            here, recorded = row[_POSITION[name]], self.value(name)
-            if not math.isclose(here, recorded, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-                raise self.difference(f"{name} is {here!r}", f"{recorded!r}")
+            replay_value, record_value = row[_POSITION[name]], self.value(name)
+            if not math.isclose(replay_value, record_value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+                raise self.difference(f"{name} is {replay_value!r}", f"{record_value!r}")
         self.n_rows += 1
         if self.n_rows > self.last:
-            raise LastReached
+            raise EndOfRerun
         if self.n_rows == self._n_read:
             self._read()
 
@@ -219,8 +219,8 @@ class Rerun:
     ) -> None:
         self._compared = ComparedDecisions(run, run.n_rows("decisions") - 1 if last is None else last)
         config = run.record.config
-        log, given = inputs_of(run, **inputs)
-        policy = _AsRecorded(self)
+        log, jobs_of_record = inputs_of(run, **inputs)
+        policy = _PolicyOfRecord(self)
         settings = ReplaySettings(
             config.max_parallel,
             config.semantics,
@@ -231,7 +231,7 @@ class Rerun:
             reserve=config.reserve,
             min_age_s=config.min_age_s,
         )
-        jobs = jobs_in_window(given, log, settings, unlimited_work=config.unlimited_work)
+        jobs = jobs_in_window(jobs_of_record, log, settings, unlimited_work=config.unlimited_work)
         run_tables = RunTables.nowhere(log.node_types.names)
         run_tables.decisions = self._compared
         self._engine = Engine(log, jobs, policy, settings, run_tables, progress)
@@ -256,17 +256,17 @@ class Rerun:
         InputError
             The replay differs from the run (with the first difference), or the log is faulty.
         """
-        compared = self._compared
+        record = self._compared
         self._watch = watch
         try:
             self._engine.run()
-        except LastReached:
+        except EndOfRerun:
             return
         except InputError:
             raise  # a difference, or a fault of the log
         except BfreplayError as error:  # the recorded counts are impossible here
-            raise compared.difference(str(error), f"counts {compared.counts.tolist()}") from error
-        raise compared.difference("it ends", f"{compared.last + 1 - compared.n_rows} decisions more")
+            raise record.difference(str(error), f"counts {record.counts.tolist()}") from error
+        raise record.difference("it ends", f"{record.last + 1 - record.n_rows} decisions more")
 
     def is_active(self, number: int) -> bool:
         """Return whether job ``number`` is active after the last decision of this rerun."""
@@ -275,38 +275,38 @@ class Rerun:
 
     def counts_for(self, state: PolicyState) -> NDArray[np.int64]:
         """Return the recorded counts for ``state``, after comparing it with the record and calling ``watch``."""
-        compared, index = self._compared, self._compared.n_rows
-        for name, here in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
-            compared.check(name, here)
-        counts = compared.counts
+        record, index = self._compared, self._compared.n_rows
+        for name, replay_value in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
+            record.check(name, replay_value)
+        counts = record.counts
         if counts.size != state.n_jobs:
-            raise compared.difference(f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
-        held = self._counts_before(index, state.job)
+            raise record.difference(f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
+        nodes_before = self._counts_before(index, state.job)
         assert self._watch is not None
-        lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
-        reclaimed = np.minimum(lost, held) if compared.value("n_reclaimed") else np.zeros_like(held)
-        self._watch(Moment(index, state, held, reclaimed, counts, compared.row()))
+        n_lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
+        n_reclaimed = np.minimum(n_lost, nodes_before) if record.value("n_reclaimed") else np.zeros_like(nodes_before)
+        self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row()))
         self._before = (index, state.job.copy(), counts)
         return counts
 
-    def _counts_before(self, index: int, job: NDArray[np.int64]) -> NDArray[np.int64]:
-        held = np.zeros(job.size, dtype=np.int64)
+    def _counts_before(self, index: int, job_numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        nodes_of_jobs = np.zeros(job_numbers.size, dtype=np.int64)
         if self._before is None or self._before[0] != index - 1:
-            return held  # the row before had no job, or no node
+            return nodes_of_jobs  # the row before had no job, or no node
         _, jobs, counts = self._before
         order = np.argsort(jobs, kind="stable")
-        place = np.searchsorted(jobs, job, sorter=order)
+        place = np.searchsorted(jobs, job_numbers, sorter=order)
         place = order[np.minimum(place, jobs.size - 1)]
-        is_same = jobs[place] == job
-        held[is_same] = counts[place[is_same]]
-        return held
+        is_same = jobs[place] == job_numbers
+        nodes_of_jobs[is_same] = counts[place[is_same]]
+        return nodes_of_jobs
 
-    def difference(self, here: str, recorded: str) -> InputError:
+    def difference(self, replay_words: str, record_words: str) -> InputError:
         """Return the error for a decision that is not the recorded one."""
-        return self._compared.difference(here, recorded)
+        return self._compared.difference(replay_words, record_words)
 
 
-class _AsRecorded(Policy):
+class _PolicyOfRecord(Policy):
     """Policy that repeats the recorded decisions."""
 
     name = "recorded"

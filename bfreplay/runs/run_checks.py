@@ -84,11 +84,11 @@ def jobs_in_window(
         is combined with the published clock, which sees progress at pool events only, or with endless work.
     """
     if not isinstance(jobs, JobSet):
-        for asked, option in (
+        for conflicts, option in (
             (settings.semantics is Semantics.PUBLISHED, "semantics='published' (--semantics published)"),
             (unlimited_work, "unlimited_work (--unlimited-work)"),
         ):
-            if asked:
+            if conflicts:
                 raise InputError(
                     f"a job source makes jobs during the replay, which cannot be combined with {option}",
                     value=jobs.name,
@@ -105,8 +105,8 @@ def jobs_in_window(
             expected=f"two numbers up to {len(jobs)}, the number of jobs",
             fix="measure fewer, or give more jobs",
         )
-    anchored = jobs.anchored_at(events.window_start_us)
-    if any(job.report_at_samples for job in anchored):  # made by a source once, which is not part of this replay
-        silent = (replace(job, report_at_samples=()) for job in anchored)
-        anchored = JobSet(silent, sources=anchored.sources, colocation=anchored.colocation)
-    return anchored.endless(settings.max_parallel, events.window_start_us) if unlimited_work else anchored
+    jobs_at_times = jobs.anchored_at(events.window_start_us)
+    if any(job.report_at_samples for job in jobs_at_times):  # made by a source once, which is not part of this replay
+        silent = (replace(job, report_at_samples=()) for job in jobs_at_times)
+        jobs_at_times = JobSet(silent, sources=jobs_at_times.sources, colocation=jobs_at_times.colocation)
+    return jobs_at_times.endless(settings.max_parallel, events.window_start_us) if unlimited_work else jobs_at_times

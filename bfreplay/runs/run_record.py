@@ -2,163 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from bfreplay.bounds.upper_bound import Kind
-from bfreplay.datasets import EventsMetadata
-from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.log.node_types import ANY_TYPE
-from bfreplay.errors import InputError
-from bfreplay.policies.objectives.built_in import OWN
 from bfreplay.replay.decision_log import SlowestDecision
 from bfreplay.replay.job_outcomes import JobTimes, Scores
 from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
-from bfreplay.replay.progress import Semantics
-from bfreplay.result_folders.records import Amount, Count, JsonObject, Part, ResultRecord, TimeUs
+from bfreplay.result_folders.records import Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
+from bfreplay.runs.run_config import RunConfig, RunInputs
 
 
-class Named(msgspec.Struct, frozen=True):
-    """A part of a policy that has a name: its solver, its forward-looking time."""
-
-    name: str
-    fallback: str | None = None  # of a solver: name of its fallback
-    start_s: float | None = None  # of a forward-looking time
-
-
-class ObjectiveDescription(msgspec.Struct, frozen=True):
-    """Objective of a policy."""
-
-    spec: str  # as --objective has it
-    terms: Any = None
-
-
-class PolicyDescription(msgspec.Struct, frozen=True):
-    """Entries that bfreplay reads from a policy's description of itself, which may have others."""
-
-    name: str
-    t_fwd_s: float | None = None
-    forward_time: Named | None = None  # where it is not fixed
-    solver: Named | None = None
-    objective: ObjectiveDescription | None = None
-    learning: Any = None  # where the policy does not know the jobs' curves
-
-    @property
-    def objective_spec(self) -> str:
-        """Objective, as ``--objective`` has it; by default each job's own."""
-        return OWN if self.objective is None else self.objective.spec
-
-    @classmethod
-    def of(cls, described: Any, policy: str) -> PolicyDescription:
-        """Read a description; InputError, with the name of the policy's class, for one that cannot be read."""
-        try:
-            return msgspec.convert(described, cls)
-        except msgspec.ValidationError as error:
-            raise InputError(
-                f"the policy {policy} describes itself in a way that cannot be read: {error}",
-                value=described,
-                expected="a mapping with a name; t_fwd_s a number, forward_time and solver with a name, objective "
-                "with a spec",
-            ) from error
-
-
-class RunConfig(Part, frozen=True, kw_only=True):
-    """Configuration of a run, with every default."""
-
-    policy: JsonObject  # its description of itself
-    max_parallel: Count
-    semantics: Semantics
-    seed: int
-    record_nodes: bool
-    unlimited_work: bool
-    decides_in_rounds: bool = False
-    until_done: bool = False  # the run ends with its jobs
-    measured: tuple[Count, Count] | None = None  # numbers of the first measured job, and one after the last
-    prices: dict[str, Amount] = msgspec.field(default_factory=dict)  # dollars per node-hour by node type
-    clear_s: Amount = 0.0  # to clear a node of a job for a batch job
-    notice: bool = False  # jobs save their state while a node is cleared
-    reserve: Count = 0  # idle nodes left alone
-    min_age_s: Amount = 0.0  # for which a node has to be idle before jobs may have it
-    window_start_us: TimeUs
-    window_end_us: TimeUs
-
-    def __post_init__(self) -> None:
-        if self.window_end_us <= self.window_start_us:
-            raise ValueError("window_end_us: a time after the window's start")
-        try:
-            self.policy_description  # noqa: B018  # refused here, not at its first use
-        except msgspec.ValidationError as error:
-            raise ValueError(f"policy: {error}") from None
-
-    @property
-    def policy_description(self) -> PolicyDescription:
-        """The policy's description, typed."""
-        return msgspec.convert(self.policy, PolicyDescription)
-
-    def after_s(self, time_us: int | None) -> float | None:
-        """Convert a time to seconds from the start of the window; ``None`` for no time."""
-        return None if time_us is None else (time_us - self.window_start_us) / 1e6
-
-
-class EventInputs(Part, frozen=True, kw_only=True):
-    """The log that was replayed."""
-
-    files: tuple[SourceFile, ...]
-    metadata: EventsMetadata
-    n_nodes: Count
-
-
-class JobInputs(Part, frozen=True, kw_only=True):
-    """The jobs that were replayed: a set of ``n_jobs``, or a source with its description of itself."""
-
-    files: tuple[SourceFile, ...]
-    n_jobs: Count | None
-    source: JsonObject | None
-
-    @property
-    def of_source(self) -> bool:
-        """True if jobs were made while the replay ran."""
-        return self.source is not None
-
-    @property
-    def higher_is_better(self) -> bool:
-        """True if higher scores are better."""
-        return bool((self.source or {}).get("higher_is_better", True))
-
-
-class RunInputs(Part, frozen=True, kw_only=True):
-    """Files that were read, with the SHA-256 of their contents; ``batch_jobs`` if they were given."""
-
-    events: EventInputs
-    jobs: JobInputs
-    batch_jobs: SourceFile | None = None
-
-    @property
-    def is_relative(self) -> bool:
-        """True if the log has no calendar: its times count from its start."""
-        return self.events.metadata.time_origin == "relative"
-
-    @property
-    def node_types(self) -> tuple[str, ...]:
-        """Node types; one name for all nodes in a log without types."""
-        return tuple(self.events.metadata.node_types) or (ANY_TYPE,)
-
-    def to_json(self) -> JsonObject:
-        """Return plain data, with the metadata as in the log's own file."""
-        document = super().to_json()
-        document["events"]["metadata"] = self.events.metadata.to_json()
-        return document
-
-
-class WidestJob(Part, frozen=True, kw_only=True):
+class WidestJob(RecordPart, frozen=True, kw_only=True):
     """Widest of the jobs that could never run."""
 
     name: str
     min_nodes: Count
 
 
-class Efficiency(Part, frozen=True, kw_only=True):
+class Efficiency(RecordPart, frozen=True, kw_only=True):
     """U of a run: samples on idle nodes over samples on as many dedicated nodes (arXiv:2106.12091, section IV).
 
     Parameters
@@ -191,7 +52,7 @@ class Efficiency(Part, frozen=True, kw_only=True):
     u: float | None
 
 
-class LearningCost(Part, frozen=True, kw_only=True):
+class LearningCost(RecordPart, frozen=True, kw_only=True):
     """A run with learned curves against the same run with known ones.
 
     Parameters
@@ -218,7 +79,7 @@ class LearningCost(Part, frozen=True, kw_only=True):
     known_average_jct_s: Amount | None = None
 
 
-class Bound(Part, frozen=True, kw_only=True):
+class Bound(RecordPart, frozen=True, kw_only=True):
     """The upper bound (``bounds.UpperBound``), and the run's share of it (``None`` for a bound of 0)."""
 
     samples: Amount
@@ -228,7 +89,7 @@ class Bound(Part, frozen=True, kw_only=True):
     share: float | None
 
 
-class Fairness(Part, frozen=True, kw_only=True):
+class Fairness(RecordPart, frozen=True, kw_only=True):
     """Finish-time fairness: ``rho`` is the time of a job here over that under ``policy`` on the same nodes.
 
     Above 1, an equal part of the nodes would have served the job better (Themis, NSDI'20; Gavel, OSDI'20).
@@ -240,7 +101,7 @@ class Fairness(Part, frozen=True, kw_only=True):
     policy: str
 
 
-class ContentionFairness(Part, frozen=True, kw_only=True):
+class ContentionFairness(RecordPart, frozen=True, kw_only=True):
     """Finish-time fairness without another replay: ``rho = JCT / (time alone x contention)`` (Shockwave, NSDI'23).
 
     Time alone is a job's time on as many nodes as it may use, at its own rates; contention is jobs over nodes, at least
@@ -267,7 +128,7 @@ class ContentionFairness(Part, frozen=True, kw_only=True):
     unfair_share_by_presence: Amount | None
 
 
-class Scheduling(Part, frozen=True, kw_only=True):
+class Scheduling(RecordPart, frozen=True, kw_only=True):
     """Scheduling metrics, as in Gavel's evaluation (OSDI'20, section 7).
 
     Jobs are the measured ones (``RunConfig.measured``); node time is that of the whole run.
@@ -306,7 +167,7 @@ class Scheduling(Part, frozen=True, kw_only=True):
     contention_fairness: ContentionFairness | None = None
 
 
-class Ideal(Part, frozen=True, kw_only=True):
+class Ideal(RecordPart, frozen=True, kw_only=True):
     """Baseline that applies the policy's shares exactly, without rounds.
 
     Parameters
@@ -322,7 +183,7 @@ class Ideal(Part, frozen=True, kw_only=True):
 _MOST_NODE_US = 10**30
 
 
-class BatchStartCounts(Part, frozen=True, kw_only=True):
+class BatchStartCounts(RecordPart, frozen=True, kw_only=True):
     """Counts of batch starts, of those that met a node of a training job, and their delay, to first order.
 
     All nodes that go from idle to busy at one instant are one batch start. One that meets a node of a job waits until
@@ -369,7 +230,7 @@ class BatchStartCounts(Part, frozen=True, kw_only=True):
         return self.n_starts_met / self.n_starts if self.n_starts else None
 
 
-class BatchDelayCounts(Part, frozen=True, kw_only=True):
+class BatchDelayCounts(RecordPart, frozen=True, kw_only=True):
     """Delays of batch jobs, propagated through the recorded schedule: what a scheduler that cannot rearrange suffers.
 
     A batch job starts at its recorded start, or later when all its nodes are clear, on the same nodes in the same order
@@ -433,7 +294,7 @@ class BatchDelayCounts(Part, frozen=True, kw_only=True):
         return self.quantiles_s.get("99")
 
 
-class Summary(Part, frozen=True, kw_only=True):
+class Summary(RecordPart, frozen=True, kw_only=True):
     """Totals of a run.
 
     Parameters
@@ -523,7 +384,7 @@ class RunRecord(ResultRecord, frozen=True, kw_only=True):
         return super().to_json() | {"inputs": self.inputs.to_json()}
 
 
-class Seconds(Part, frozen=True, kw_only=True):
+class Seconds(RecordPart, frozen=True, kw_only=True):
     """Wall-clock seconds of each part of a run."""
 
     parse_s: Amount
@@ -541,7 +402,7 @@ class Seconds(Part, frozen=True, kw_only=True):
         return float(sum(getattr(self, name) for name in self.__struct_fields__))
 
 
-class Session(Part, frozen=True, kw_only=True):
+class Session(RecordPart, frozen=True, kw_only=True):
     """``session.json``: command, paths of the inputs and measurements, which may differ between equal runs.
 
     ``sha256`` has the digests of ``run.json`` and ``timings.parquet``, ``more`` the entries added by the caller.

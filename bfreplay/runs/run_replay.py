@@ -13,8 +13,9 @@ from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.runs.replay_session import ReplaySession, RunSettings, Saving
+from bfreplay.runs.replay_session import ReplaySession
 from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.run_settings import RunSettings, Saving
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 

@@ -60,8 +60,8 @@ class RunResult(Result[RunRecord]):
     session: Session = field(kw_only=True)
 
     def __repr__(self) -> str:
-        u = "" if self.u is None else f", U {self.u:.3f}"
-        return f"<RunResult: {self.summary.n_decisions:,} decisions{u}, {self.folder or 'in memory'}>"
+        u_text = "" if self.u is None else f", U {self.u:.3f}"
+        return f"<RunResult: {self.summary.n_decisions:,} decisions{u_text}, {self.folder or 'in memory'}>"
 
     def _repr_html_(self) -> str:
         """Return the key figures for a notebook."""
@@ -87,9 +87,9 @@ class RunResult(Result[RunRecord]):
         """
         path = Path(folder)
         record_file, session_file = path / RUN.record_file, path / RUN.more_documents[0]
-        document, measured = read_documents(path, RUN)
+        document, session_document = read_documents(path, RUN)
         record = parse_record(document, RunRecord, RUN, record_file)
-        session = parse_record(Session.nest_more(measured), Session, RUN, session_file)
+        session = parse_record(Session.nest_more(session_document), Session, RUN, session_file)
         check_digest(record_file, session.sha256.get(record_file.name), RUN)
         try:
             _ = record.inputs.events.metadata.log_warnings
@@ -142,9 +142,9 @@ class RunResult(Result[RunRecord]):
 
 def _notebook() -> Any:
     """Return the module that shows runs in a notebook, found by its entry point as it is in a higher layer."""
-    announced = entry_points(group=_VIEWS)
-    if not announced:
+    entry_points_of_views = entry_points(group=_VIEWS)
+    if not entry_points_of_views:
         raise BfreplayError(
             f"bfreplay is installed without its entry points ({_VIEWS})\n  fix:      pip install it again"
         )
-    return next(iter(announced)).load()
+    return next(iter(entry_points_of_views)).load()

@@ -36,21 +36,21 @@ def warning_lines(warnings: Sequence[str]) -> list[str]:
 
 def distinct_warnings(by_run: Sequence[tuple[str, Sequence[str]]], most_named: int = 3) -> list[str]:
     """Return the distinct warnings of labelled runs; one that not all runs share has labels or a number of runs."""
-    found = labels_by_text((label, warning) for label, warnings in by_run for warning in warnings)
+    labels_of_text = labels_by_text((label, warning) for label, warnings in by_run for warning in warnings)
     return [
         text
         if len(labels) == len(by_run)
         else f"{', '.join(labels)}: {text}"
         if len(labels) <= most_named
         else f"{len(labels):,} of {count(len(by_run), 'run')}: {text}"
-        for text, labels in found.items()
+        for text, labels in labels_of_text.items()
     ]
 
 
-def labels_by_text(labelled: Iterable[tuple[str, _Text]]) -> dict[_Text, list[str]]:
+def labels_by_text(labels_and_texts: Iterable[tuple[str, _Text]]) -> dict[_Text, list[str]]:
     """Return the labels of each distinct text, in order of first appearance."""
     labels: dict[_Text, list[str]] = {}
-    for label, text in dict.fromkeys(labelled):
+    for label, text in dict.fromkeys(labels_and_texts):
         labels.setdefault(text, []).append(label)
     return labels
 
@@ -61,23 +61,23 @@ def _wide_jobs(record: RunRecord) -> Iterator[str]:
     if not summary.most_idle_nodes:
         yield "No node is idle in this log: nothing to replay. Is --window right? Is --inventory missing in the import?"
     elif n_wide:
-        why = "too few nodes were ever idle at once"
+        reason = "too few nodes were ever idle at once"
         if widest is not None:
-            needed = f"{widest.name}{', the widest,' if n_wide > 1 else ''} needs {count(widest.min_nodes, 'node')}"
+            need_words = f"{widest.name}{', the widest,' if n_wide > 1 else ''} needs {count(widest.min_nodes, 'node')}"
             idle = f"{summary['most_idle_nodes']:,} of {record['inputs']['events']['n_nodes']:,}"
-            why = f"{needed}, and at most {idle} were ever idle at once"
+            reason = f"{need_words}, and at most {idle} were ever idle at once"
             if record.inputs.events.metadata.node_types:
-                why += ", all types together"
-        yield f"{n_wide:,} of {count(sum(summary['jobs'].values()), 'job')} could never run: {why}."
+                reason += ", all types together"
+        yield f"{n_wide:,} of {count(sum(summary['jobs'].values()), 'job')} could never run: {reason}."
 
 
 def _declined_jobs(record: RunRecord) -> Iterator[str]:
-    n_declined = len(record.summary.declined)
-    if n_declined:
+    n_declines = len(record.summary.declined)
+    if n_declines:
         n_jobs = count(sum(record.summary.jobs.values()), "job")
-        is_compared = record.summary.efficiency is not None or record.summary.bound is not None
-        effect = "U and the upper bound still count their work" if is_compared else "their work was not done"
-        yield f"{n_declined:,} of {n_jobs} were declined by the policy: {effect}."
+        has_baselines = record.summary.efficiency is not None or record.summary.bound is not None
+        effect = "U and the upper bound still count their work" if has_baselines else "their work was not done"
+        yield f"{n_declines:,} of {n_jobs} were declined by the policy: {effect}."
 
 
 def _no_deadlines(record: RunRecord) -> Iterator[str]:
@@ -107,29 +107,32 @@ def extrapolation_warnings(jobs: Iterable[ElasticJob]) -> list[str]:
     samples/s; it also says if the curve gives more on fewer nodes than on the fewest measured. None for a curve without
     measured counts.
     """
-    found: dict[tuple[int, int, int], tuple[Curve, list[str]]] = {}
+    jobs_of_curve: dict[tuple[int, int, int], tuple[Curve, list[str]]] = {}
     for job in jobs:
         by_batch_size = {} if job.adaptation is None else job.adaptation.throughput
         for curve in job.throughput_by_type.values() or by_batch_size.values() or [job.throughput]:
-            least, most = measured_counts(curve) or (job.min_nodes, job.max_nodes)
-            below = (job.min_nodes, min(least - 1, job.max_nodes))
-            above = (max(most + 1, job.min_nodes), job.max_nodes)
+            fewest_nodes, most_nodes = measured_counts(curve) or (job.min_nodes, job.max_nodes)
+            below = (job.min_nodes, min(fewest_nodes - 1, job.max_nodes))
+            above = (max(most_nodes + 1, job.min_nodes), job.max_nodes)
             for first, last in (below, above):
                 if first <= last:
-                    found.setdefault((id(curve), first, last), (curve, []))[1].append(job.name)
-    return [_sentence(curve, first, last, names) for (_, first, last), (curve, names) in found.items()]
+                    jobs_of_curve.setdefault((id(curve), first, last), (curve, []))[1].append(job.name)
+    return [_sentence(curve, first, last, names) for (_, first, last), (curve, names) in jobs_of_curve.items()]
 
 
 def shown_warnings(sentences: Sequence[str]) -> list[str]:
     """Return the first few sentences, and the number of further ones, for texts and pages."""
-    more = len(sentences) - _SHOWN
-    return [*sentences[:_SHOWN], *([f"{count(more, 'such warning')} more: summary.extrapolation"] if more > 0 else [])]
+    n_more = len(sentences) - _SHOWN
+    return [
+        *sentences[:_SHOWN],
+        *([f"{count(n_more, 'such warning')} more: summary.extrapolation"] if n_more > 0 else []),
+    ]
 
 
 def _sentence(curve: Curve, first: int, last: int, names: list[str]) -> str:
-    least, most = measured_counts(curve) or (first, last)
-    is_below = last < least
-    edge = least if is_below else most
+    fewest_nodes, most_nodes = measured_counts(curve) or (first, last)
+    is_below = last < fewest_nodes
+    edge = fewest_nodes if is_below else most_nodes
     if isinstance(curve, TabulatedCurve):  # its points may lie at more nodes than a table can have
         rates = {nodes: float(np.interp(nodes, curve.nodes, curve.values)) for nodes in (first, last, edge)}
         line, exceeds = ", a straight line to (0, 0)" if is_below else "", False
@@ -139,11 +142,12 @@ def _sentence(curve: Curve, first: int, last: int, names: list[str]) -> str:
         line, exceeds = "", is_below and table[first : last + 1].max() > rates[edge]
     jobs = f"Job {names[0]} may" if len(names) == 1 else f"{len(names):,} jobs, such as {names[0]}, may"
     counts = count(first, "node") if first == last else f"{first:,} to {last:,} nodes"
-    given = " and ".join(f"{digits(rates[nodes])} samples/s on {nodes:,}" for nodes in sorted({first, last}))
+    rates_text = " and ".join(f"{digits(rates[nodes])} samples/s on {nodes:,}" for nodes in sorted({first, last}))
     too_much = (
         f", and on some count more than the {digits(rates[edge])} on {edge:,}: it cannot be right" if exceeds else ""
     )
     return (
-        f"{jobs} run on {counts}, where the curve was not measured (only on {least:,} to {most:,}). It gives {given}"
-        f"{line}{too_much}. Set {'min_nodes' if is_below else 'max_nodes'} {edge:,}, or measure there."
+        f"{jobs} run on {counts}, where the curve was not measured (only on {fewest_nodes:,} to {most_nodes:,}). "
+        f"It gives {rates_text}{line}{too_much}. "
+        f"Set {'min_nodes' if is_below else 'max_nodes'} {edge:,}, or measure there."
     )

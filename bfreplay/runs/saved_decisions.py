@@ -17,18 +17,156 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.solution import ProcessStatus
+from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.milp.verify import objective_of as worth_of
-from bfreplay.policies import PolicyState
+from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, PolicyState, Trigger
+from bfreplay.policies.forward_time import FixedForwardTime
+from bfreplay.policies.learning import LearningPolicy, learning_from_record
+from bfreplay.policies.objectives.catalogue import objective_of
+from bfreplay.policies.objectives.objective import Objective
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
+from bfreplay.replay.progress import Semantics
+from bfreplay.result_folders.records import RUN
+from bfreplay.runs.explain.saved_tables import SavedAllocations
 from bfreplay.runs.rerun import OF_THE_ANSWER, Moment, Rerun, check_decision
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_inputs import GivenInputs, jobs_of
-from bfreplay.runs.saved_questions import Poser
 from bfreplay.workload import ElasticJob, JobSet
+
+
+class Poser:
+    """Poses the problems of a run as its policy had them, and compares the objectives of the answers.
+
+    Parameters
+    ----------
+    run
+        The run.
+    t_fwd_s
+        Forward-looking time of the problems; by default that of the run's policy at each decision.
+    objective
+        Spec of the run's objective; by default from the run's record.
+    allow_code
+        Allow to import code for the objective of the record.
+
+    Raises
+    ------
+    InputError
+        Neither the policy nor the caller gives a forward-looking time; the objective may not or cannot be made; or the
+        given one is not that of the run.
+    """
+
+    def __init__(
+        self, run: RunResult, t_fwd_s: float | None, objective: str | None = None, *, allow_code: bool = False
+    ) -> None:
+        config = run.record.config
+        policy = config.policy_description
+        # for decisions without a recorded one, which were not put to the policy
+        self._default_s = policy.t_fwd_s if policy.forward_time is None else policy.forward_time.start_s
+        self._given = None if t_fwd_s is None else FixedForwardTime(t_fwd_s).t_fwd_s
+        if self._given is None and self._default_s is None:
+            raise InputError(
+                f"the policy {policy.name!r} of the run has no forward-looking time, and a decision is posed with one",
+                column="t_fwd_s",
+                expected="seconds > 0",
+                fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
+            )
+        self._is_bftrainers = policy.name == BFTrainerPolicy.name
+        self._objective = _objective_of(run, policy.objective_spec, objective, allow_code)
+        self._learner = _learner_of(run)
+        self._is_seeded = config.semantics == Semantics.PUBLISHED
+
+    def t_fwd_s(self, moment: Moment) -> float:
+        """Return the forward-looking time of the problem: the given one, or that of the run's policy."""
+        return self._of_run(moment) if self._given is None else self._given
+
+    def _of_run(self, moment: Moment) -> float:
+        recorded_s = moment.row["t_fwd_s"]
+        return float((self._default_s or 0.0) if recorded_s is None else recorded_s)
+
+    def pose(self, moment: Moment, rerun: Rerun, *, needs_problem: bool) -> AllocationProblem | None:
+        """Return the problem if it is wanted; a policy that learns is always updated.
+
+        Wherever the recorded objective is that of the counts, it is compared.
+        """
+        policy_decides = moment.row["process_status"] != ProcessStatus.NOT_NEEDED and not (
+            self._is_seeded and moment.index == 0  # the first map is drawn
+        )
+        record_value = moment.row["objective"]
+        # 'keep' counts a job below its minimum as if it had nothing
+        checks_objective = self._is_bftrainers and record_value is not None and moment.row["solver"] != "keep"
+        state = moment.state
+        if self._learner is not None and (policy_decides or needs_problem):
+            learner = self._learner if policy_decides else deepcopy(self._learner)
+            state = learner.believed_state(moment.state)
+            if policy_decides:
+                learner.note_decision(moment.state, moment.counts)
+        if checks_objective:
+            own_problem = self._objective.problem(state, self._of_run(moment))
+            worth = _worth(own_problem, moment.counts)
+            if not agrees(worth, record_value, magnitude(own_problem)):
+                raise rerun.difference(f"the objective is {worth!r}", f"{record_value!r}")
+        # copied: with one job the problem's arrays may be the replay's own, which goes on
+        return deepcopy(self._objective.problem(state, self.t_fwd_s(moment))) if needs_problem else None
+
+
+def _objective_of(run: RunResult, spec_of_run: str, given_spec: str | None, allow_code: bool) -> Objective:
+    """Make the objective of the run from the user's spec, or from that in its record."""
+    if given_spec is None:
+        with locate_errors((run.folder or Path()) / RUN.record_file, "config.policy.objective", "spec"):
+            # a run without a folder was made in this process, from objects of the user
+            return objective_of(spec_of_run, allow_code=allow_code or run.folder is None)
+    objective = objective_of(given_spec)
+    if objective.spec != spec_of_run:
+        raise InputError(
+            "the objective is not that of the run",
+            file=run.folder,
+            column="objective",
+            value=objective.spec,
+            expected=spec_of_run,
+            fix="remove it, or give that of the run",
+        )
+    return objective
+
+
+def _learner_of(run: RunResult) -> LearningPolicy | None:
+    """Return the policy that learned the curves in the run; ``None`` where the curves were known."""
+    options = learning_from_record(run.record.config.policy)
+    if options is None:
+        return None
+    base_policy = BFTrainerPolicy()  # any policy will do: learning depends only on the times of its decisions
+    base_policy.wakes_on = _wake_triggers(run)
+    return LearningPolicy(base_policy, **options)
+
+
+def _wake_triggers(run: RunResult) -> Trigger:
+    """Return the events after which the policy decided: all but those with status ``not_needed``."""
+    names = ("trigger", "n_jobs", "n_idle", "process_status")
+    ignored_words = {
+        word
+        for rows in run.batches("decisions", names)
+        for trigger, n_jobs, n_idle, status in zip(*(rows[name].to_pylist() for name in names), strict=True)
+        if n_jobs and n_idle and status == ProcessStatus.NOT_NEEDED
+        for word in trigger.split("+")
+    }
+    triggers = Trigger.NONE
+    for event in Trigger:
+        if event & ANY_TRIGGER and str(event.name).lower() not in ignored_words:
+            triggers |= event
+    return triggers
+
+
+def _worth(problem: AllocationProblem, counts: NDArray[np.int64]) -> float:
+    """Return gains less losses, whether or not the counts are feasible."""
+    return float(
+        problem.gain[np.arange(counts.size), counts].sum()
+        - problem.scale_up_loss[counts > problem.current].sum()
+        - problem.scale_down_loss[counts < problem.current].sum()
+    )
 
 
 def is_placed_by_policy(run: RunResult) -> bool:
@@ -41,15 +179,15 @@ def is_placed_by_policy(run: RunResult) -> bool:
     )
 
 
-def refuse_placed_by_policy(run: RunResult, fix: str) -> None:
-    """Raise ``InputError`` for a run whose decisions cannot be posed again; ``fix`` names an alternative."""
+def refuse_placed_by_policy(run: RunResult, advice: str) -> None:
+    """Raise ``InputError`` for a run whose decisions cannot be posed again; ``advice`` names an alternative."""
     if is_placed_by_policy(run):
         raise InputError(
             f"the policy {run.record['config']['policy']['name']!r} chose the nodes of jobs itself, so its "
             "decisions cannot be posed again as node counts",
             file=run.folder,
             column="policy",
-            fix=fix,
+            fix=advice,
         )
 
 
@@ -132,24 +270,24 @@ def recorded_decisions(
     if not isinstance(run, RunResult):
         run = RunResult.load(run)
     refuse_placed_by_policy(run, "look at decisions.parquet and allocations.parquet of the run")
-    wanted = list(indices)
-    for index in wanted:
+    decision_numbers = list(indices)
+    for index in decision_numbers:
         _check_something_to_decide(run, index)
     poser = Poser(run, t_fwd_s, objective, allow_code=inputs.get("allow_code", False))
-    if not wanted:
+    if not decision_numbers:
         return []
-    rerun = Rerun(run, max(wanted), progress, **inputs)
-    chosen = set(wanted)
-    found: dict[int, RecordedDecision] = {}
+    rerun = Rerun(run, max(decision_numbers), progress, **inputs)
+    distinct_numbers = set(decision_numbers)
+    decisions: dict[int, RecordedDecision] = {}
 
     def watch(moment: Moment) -> None:
-        problem = poser.pose(moment, rerun, is_wanted=moment.index in chosen)
+        problem = poser.pose(moment, rerun, needs_problem=moment.index in distinct_numbers)
         if problem is not None:
-            names = [rerun.jobs[j].name for j in moment.state.job.tolist()]
-            found[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s(moment))
+            names = [rerun.jobs[job_index].name for job_index in moment.state.job.tolist()]
+            decisions[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s(moment))
 
     rerun.run(watch)
-    return [found[index] for index in wanted]
+    return [decisions[index] for index in decision_numbers]
 
 
 def recorded_jobs(
@@ -171,10 +309,10 @@ def recorded_jobs(
     InputError
         As ``recorded_decisions``.
     """
-    given = jobs_of(run, inputs.get("jobs"), inputs.get("curves"), allow_code=inputs.get("allow_code", False))
-    if isinstance(given, JobSet):
-        return {job.name: job for job in given}
-    rerun = Rerun(run, None, progress, events=inputs.get("events"), jobs=given)
+    jobs_of_files = jobs_of(run, inputs.get("jobs"), inputs.get("curves"), allow_code=inputs.get("allow_code", False))
+    if isinstance(jobs_of_files, JobSet):
+        return {job.name: job for job in jobs_of_files}
+    rerun = Rerun(run, None, progress, events=inputs.get("events"), jobs=jobs_of_files)
     rerun.run(lambda moment: None)
     return {job.name: job for job in rerun.jobs}
 

@@ -58,12 +58,12 @@ def inputs_of(
     InputError
         A file is not the one that the run read (by SHA-256, checked first), or it names code that may not be imported.
     """
-    config, recorded = run.record.config, run.record.inputs
+    config, inputs_of_record = run.record.config, run.record.inputs
     if not isinstance(events, NodeEvents):
         events = _log_of(run, events)
-    found = jobs_of(run, jobs, curves, allow_code=allow_code)
-    _check_same("events", recorded.events.files, ((s.name, s.sha256) for s in events.sources))
-    return events.between(config.window_start_us, config.window_end_us), found
+    job_input = jobs_of(run, jobs, curves, allow_code=allow_code)
+    _check_same("events", inputs_of_record.events.files, ((source.name, source.sha256) for source in events.sources))
+    return events.between(config.window_start_us, config.window_end_us), job_input
 
 
 def jobs_of(
@@ -81,8 +81,8 @@ def jobs_of(
                 JOB_SOURCES.refuse_code(str(jobs_file), "jobs")
         has_curves = curves is not None or "curves" in run.session.files
         jobs = load_workload(jobs_file, _file(run, "curves", curves) if has_curves else None, allow_code=allow_code)
-    recorded = run.record.inputs.jobs
-    is_set, was_set = isinstance(jobs, JobSet), not recorded.of_source
+    job_inputs = run.record.inputs.jobs
+    is_set, was_set = isinstance(jobs, JobSet), not job_inputs.of_source
     if is_set != was_set:
         kinds = {True: "a set of jobs", False: "a source of jobs, such as a campaign"}
         raise InputError(
@@ -91,7 +91,7 @@ def jobs_of(
             expected=kinds[was_set],
             fix="give what the run read: --jobs FILE",
         )
-    _check_same("jobs", recorded.files, jobs.sources)
+    _check_same("jobs", job_inputs.files, jobs.sources)
     return jobs
 
 
@@ -105,44 +105,46 @@ def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
     return with_node_types(log, by_type) if by_type and not log.node_types.is_told_apart else log
 
 
-def _file(run: RunResult, what: str, given: str | Path | None) -> Path:
-    fix = f"say where the file is now: --{what} FILE ({what}=... in Python)"
-    known = run.session.files
-    if given is None and what not in known:
+def _file(run: RunResult, input_name: str, given_path: str | Path | None) -> Path:
+    advice = f"say where the file is now: --{input_name} FILE ({input_name}=... in Python)"
+    session_files = run.session.files
+    if given_path is None and input_name not in session_files:
         raise MissingInputsError(
-            f"the path of the {what} is not recorded in the run",
+            f"the path of the {input_name} is not recorded in the run",
             file=run.folder,
             expected="an entry of 'files' in its session",
-            fix=fix,
+            fix=advice,
         )
-    file = Path(known[what] if given is None else given)
-    if (what == "jobs" and is_source_name(file)) or (what == "curves" and is_bundled(file)):
+    file = Path(session_files[input_name] if given_path is None else given_path)
+    if (input_name == "jobs" and is_source_name(file)) or (input_name == "curves" and is_bundled(file)):
         return file
-    if given is None and not file.exists():
-        raise MissingInputsError(f"the {what} of the run are no longer at their recorded path", file=file, fix=fix)
-    recorded = (run.record.inputs.events if what == "events" else run.record.inputs.jobs).files
-    if recorded and file.is_file():  # checked before the file is read any further
+    if given_path is None and not file.exists():
+        raise MissingInputsError(
+            f"the {input_name} of the run are no longer at their recorded path", file=file, fix=advice
+        )
+    source_files = (run.record.inputs.events if input_name == "events" else run.record.inputs.jobs).files
+    if source_files and file.is_file():  # checked before the file is read any further
         digest = SourceFile.of(file).sha256
-        if digest not in {source.sha256 for source in recorded}:
-            raise _other_content(what, file.name, digest, recorded)
+        if digest not in {source.sha256 for source in source_files}:
+            raise _other_content(input_name, file.name, digest, source_files)
     return file
 
 
-def _check_same(what: str, recorded: Sequence[SourceFile], found: Iterable[tuple[str, str]]) -> None:
+def _check_same(input_name: str, record_files: Sequence[SourceFile], pairs: Iterable[tuple[str, str]]) -> None:
     """Compare contents, not names. Inputs made in memory have no files: the replay itself then shows a difference."""
-    files = list(found)
-    if not recorded or not files:
+    files = list(pairs)
+    if not record_files or not files:
         return
-    for position, source in enumerate(recorded):
+    for position, source in enumerate(record_files):
         name, digest = files[position] if position < len(files) else ("nothing", "")
         if digest != source.sha256:
-            raise _other_content(what, name, digest, [source])
-    if len(files) > len(recorded):
+            raise _other_content(input_name, name, digest, [source])
+    if len(files) > len(record_files):
         raise InputError(
-            f"the {what} are not those of the run: one file too many",
-            file=files[len(recorded)][0],
-            expected=", ".join(source.name for source in recorded),
-            fix=_GIVE_FILES[what],
+            f"the {input_name} are not those of the run: one file too many",
+            file=files[len(record_files)][0],
+            expected=", ".join(source.name for source in record_files),
+            fix=_GIVE_FILES[input_name],
         )
 
 
@@ -152,12 +154,12 @@ _GIVE_FILES = {
 }
 
 
-def _other_content(what: str, name: str, digest: str, sources: Sequence[SourceFile]) -> InputError:
+def _other_content(input_name: str, name: str, digest: str, sources: Sequence[SourceFile]) -> InputError:
     return InputError(
-        f"the {what} are not those of the run: their content differs",
+        f"the {input_name} are not those of the run: their content differs",
         file=name,
         column="sha256",
         value=digest,
         expected=" or ".join(f"{source.sha256} ({source.name})" for source in sources),
-        fix=_GIVE_FILES["events" if what == "events" else "jobs"],
+        fix=_GIVE_FILES["events" if input_name == "events" else "jobs"],
     )

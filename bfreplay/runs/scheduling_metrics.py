@@ -55,23 +55,25 @@ def scheduling_summary(
         Mean number of idle nodes.
     """
     jobs = list(outcomes.measured)
-    done = {index: job for index, job in jobs if index in outcomes.jct_s}
+    completions = {index: job for index, job in jobs if index in outcomes.jct_s}
     by_weight: dict[str, list[float]] = {}
-    for index, job in sorted(done.items(), key=lambda each: each[1].weight):
+    for index, job in sorted(completions.items(), key=lambda entry: entry[1].weight):
         by_weight.setdefault(weight_text(job.weight), []).append(outcomes.jct_s[index])
-    last_us = max((job.submit_us + round(outcomes.jct_s[index] * 1e6) for index, job in done.items()), default=None)
-    is_done = last_us is not None and len(done) == len(jobs)
+    last_us = max(
+        (job.submit_us + round(outcomes.jct_s[index] * 1e6) for index, job in completions.items()), default=None
+    )
+    has_all = last_us is not None and len(completions) == len(jobs)
     ran_us = ledger.useful_node_us + ledger.rescaling_node_us + ledger.preempted_node_us
     hours = {name: node_us / US_PER_NODE_HOUR for name, node_us in node_us_by_type.items()}
-    jcts_s = [max(outcomes.jct_s[index], 1e-6) for index in done]
+    jcts_s = [max(outcomes.jct_s[index], 1e-6) for index in completions]
     alone = {index: jct_s for index, jct_s in (isolated_jct_s or {}).items() if jct_s > 0}
-    rhos = [outcomes.jct_s[index] / alone[index] for index in done if index in alone]
+    rhos = [outcomes.jct_s[index] / alone[index] for index in completions if index in alone]
     return Scheduling(
         n_jobs=len(jobs),
-        n_completed=len(done),
-        average_jct_s=mean(outcomes.jct_s[index] for index in done),
+        n_completed=len(completions),
+        average_jct_s=mean(outcomes.jct_s[index] for index in completions),
         average_jct_s_by_weight={weight: math.fsum(jct_s) / len(jct_s) for weight, jct_s in by_weight.items()},
-        makespan_s=(last_us - window_start_us) / 1e6 if is_done and last_us is not None else None,
+        makespan_s=(last_us - window_start_us) / 1e6 if has_all and last_us is not None else None,
         utilisation=ran_us / ledger.idle_node_us if ledger.idle_node_us else None,
         node_hours_by_type=hours,
         cost=cost_of(hours, {name: settings.price_of(name) for name in hours}),
@@ -106,21 +108,21 @@ def contention_fairness_of(outcomes: JobOutcomes, policy: Policy, n_nodes: float
         for index, job in jobs
         if index in outcomes.jct_s
     }
-    done = [(index, job) for index, job in jobs if math.isfinite(alone_s.get(index, math.inf))]
+    completions = [(index, job) for index, job in jobs if math.isfinite(alone_s.get(index, math.inf))]
     contention = len(jobs) / n_nodes
-    jct_s = np.array([outcomes.jct_s[index] for index, _ in done])
-    alone = np.maximum(np.array([alone_s[index] for index, _ in done]), 1e-6)  # the clock has whole microseconds
-    submit_s = np.array([job.submit_us / 1e6 for _, job in done])
-    rho = jct_s / (alone * max(1.0, contention))
-    met = jct_s / (alone * np.maximum(1.0, _present(submit_s, submit_s + jct_s) / n_nodes))
-    has_any = bool(done)
+    jct_s = np.array([outcomes.jct_s[index] for index, _ in completions])
+    alone = np.maximum(np.array([alone_s[index] for index, _ in completions]), 1e-6)  # the clock has whole microseconds
+    submit_s = np.array([job.submit_us / 1e6 for _, job in completions])
+    rho_of_jobs = jct_s / (alone * max(1.0, contention))
+    rho_by_presence = jct_s / (alone * np.maximum(1.0, _present(submit_s, submit_s + jct_s) / n_nodes))
+    has_any = bool(completions)
     return ContentionFairness(
         contention=contention,
-        average_rho=float(rho.mean()) if has_any else None,
-        largest_rho=float(rho.max()) if has_any else None,
-        unfair_share=float((rho > UNFAIR_RHO).mean()) if has_any else None,
-        largest_rho_by_presence=float(met.max()) if has_any else None,
-        unfair_share_by_presence=float((met > UNFAIR_RHO).mean()) if has_any else None,
+        average_rho=float(rho_of_jobs.mean()) if has_any else None,
+        largest_rho=float(rho_of_jobs.max()) if has_any else None,
+        unfair_share=float((rho_of_jobs > UNFAIR_RHO).mean()) if has_any else None,
+        largest_rho_by_presence=float(rho_by_presence.max()) if has_any else None,
+        unfair_share_by_presence=float((rho_by_presence > UNFAIR_RHO).mean()) if has_any else None,
     )
 
 
@@ -131,7 +133,7 @@ def _present(submit_s: NDArray[np.float64], finish_s: NDArray[np.float64]) -> ND
     np.add.at(change, np.searchsorted(time_s, submit_s), 1.0)
     np.add.at(change, np.searchsorted(time_s, finish_s), -1.0)
     job_s = np.concatenate([[0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(time_s))])
-    until, since = (job_s[np.searchsorted(time_s, at)] for at in (finish_s, submit_s))
+    until, since = (job_s[np.searchsorted(time_s, time_of_jobs_s)] for time_of_jobs_s in (finish_s, submit_s))
     lasts_s = finish_s - submit_s
     present: NDArray[np.float64] = np.divide(until - since, lasts_s, out=np.ones(lasts_s.size), where=lasts_s > 0)
     return present
@@ -150,7 +152,7 @@ def mean(values: Iterable[float]) -> float | None:
 
 def cost_of(hours: Mapping[str, float], price: Mapping[str, float | None]) -> float | None:
     """Return the cost of node-hours by type; ``None`` where a type has no price."""
-    parts = [None if (each := price.get(name)) is None else held * each for name, held in hours.items()]
+    parts = [None if (rate := price.get(name)) is None else node_hours * rate for name, node_hours in hours.items()]
     return None if None in parts else math.fsum(filter(None, parts))
 
 
@@ -191,18 +193,18 @@ def is_about_scheduling(record: RunRecord) -> bool:
 
 def rounds_of(record: RunRecord) -> dict[str, int] | None:
     """Return counts of rounds and leases; ``None`` where the policy has none."""
-    own = record.summary.policy or {}
-    found = {name: own[name] for name in _COUNTED if isinstance(own.get(name), int)}
-    return found if len(found) == len(_COUNTED) else None
+    policy_summary = record.summary.policy or {}
+    counts = {name: policy_summary[name] for name in _COUNTED if isinstance(policy_summary.get(name), int)}
+    return counts if len(counts) == len(_COUNTED) else None
 
 
 def plans_of(record: RunRecord) -> tuple[int, int] | None:
     """Return the number of plans, and of solves stopped early; ``None`` for a policy that does not plan ahead."""
-    own = record.summary.policy or {}
-    n_plans, *stopped = (own.get(name) for name in ("plans", "stopped_by_time_limit", "without_answer"))
+    policy_summary = record.summary.policy or {}
+    n_plans, *stop_counts = (policy_summary.get(name) for name in ("plans", "stopped_by_time_limit", "without_answer"))
     if not isinstance(n_plans, int):
         return None
-    return n_plans, sum(each for each in stopped if isinstance(each, int))
+    return n_plans, sum(count_of_stops for count_of_stops in stop_counts if isinstance(count_of_stops, int))
 
 
 def window_words(record: RunRecord) -> str:
@@ -222,85 +224,91 @@ def instant_words(record: RunRecord, time_us: int) -> str:
 
 def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
     """Yield the label and text of each line; fairness alone for a run that is not about scheduling."""
-    found = record.summary.scheduling
+    scheduling = record.summary.scheduling
     if not is_about_scheduling(record):
-        yield from _fairness(found.finish_time_fairness)
+        yield from _fairness(scheduling.finish_time_fairness)
         return
-    yield from _completion(found)
-    yield from _ideal(found.average_jct_s, record.summary.ideal)
-    if found.makespan_s is not None:
-        yield "Makespan", duration(found.makespan_s)
-    if found.utilisation is not None:
-        yield "Utilisation", f"{percent(found.utilisation)} of the node-hours"
-    yield from _held_hours(found, record.config.prices)
-    yield from _fairness(found.finish_time_fairness)
-    yield from _contention_fairness(found.contention_fairness)
+    yield from _completion(scheduling)
+    yield from _ideal(scheduling.average_jct_s, record.summary.ideal)
+    if scheduling.makespan_s is not None:
+        yield "Makespan", duration(scheduling.makespan_s)
+    if scheduling.utilisation is not None:
+        yield "Utilisation", f"{percent(scheduling.utilisation)} of the node-hours"
+    yield from _job_hours(scheduling, record.config.prices)
+    yield from _fairness(scheduling.finish_time_fairness)
+    yield from _contention_fairness(scheduling.contention_fairness)
     plans = plans_of(record)
     if plans is not None:
-        n_plans, stopped = plans
-        limited = "every solve came to its end"
-        if stopped:
-            limited = (
-                f"{count(stopped, 'solve')} ended at the time limit, or without an answer: another machine may plan "
+        n_plans, n_stops = plans
+        limit_words = "every solve came to its end"
+        if n_stops:
+            limit_words = (
+                f"{count(n_stops, 'solve')} ended at the time limit, or without an answer: another machine may plan "
                 "otherwise"
             )
-        yield "Plans", f"{n_plans:,}; {limited}"
+        yield "Plans", f"{n_plans:,}; {limit_words}"
     rounds = rounds_of(record)
     if rounds is not None:
         yield "Rounds", f"{rounds['n_rounds']:,}; shares computed {count(rounds['n_recomputations'], 'time')}"
         if rounds["lease_opportunities"]:
-            extended, of = rounds["lease_extensions"], rounds["lease_opportunities"]
-            kept = f"{extended:,} times of {of:,} ({percent(extended / of)})"
-            yield "Leases", f"a job kept its nodes for another round {kept}"
+            n_extensions, n_opportunities = rounds["lease_extensions"], rounds["lease_opportunities"]
+            lease_words = f"{n_extensions:,} times of {n_opportunities:,} ({percent(n_extensions / n_opportunities)})"
+            yield "Leases", f"a job kept its nodes for another round {lease_words}"
 
 
-def _completion(found: Scheduling) -> Iterator[tuple[str, str]]:
-    done = count(found.n_jobs, "job")
-    if found.n_completed < found.n_jobs:
-        done = f"{found.n_completed:,} of {done}"
-    if found.average_jct_s is None:
-        yield "JCT", f"{done} completed"
+def _completion(scheduling: Scheduling) -> Iterator[tuple[str, str]]:
+    done_words = count(scheduling.n_jobs, "job")
+    if scheduling.n_completed < scheduling.n_jobs:
+        done_words = f"{scheduling.n_completed:,} of {done_words}"
+    if scheduling.average_jct_s is None:
+        yield "JCT", f"{done_words} completed"
         return
-    yield "JCT", f"{duration(found.average_jct_s)} on average, submit to finish, {done} completed"
-    if len(found.average_jct_s_by_weight) > 1:
-        by_weight = sorted(found.average_jct_s_by_weight.items(), key=lambda each: float(each[0]))
+    yield "JCT", f"{duration(scheduling.average_jct_s)} on average, submit to finish, {done_words} completed"
+    if len(scheduling.average_jct_s_by_weight) > 1:
+        by_weight = sorted(scheduling.average_jct_s_by_weight.items(), key=lambda entry: float(entry[0]))
         yield "", ", ".join(f"{duration(jct_s)} of weight {weight}" for weight, jct_s in by_weight)
 
 
-def _held_hours(found: Scheduling, prices: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    hours = found.node_hours_by_type
+def _job_hours(scheduling: Scheduling, prices: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    hours = scheduling.node_hours_by_type
     if len(hours) > 1:
-        yield "Node-hours", "held: " + ", ".join(f"{amount(held)} of {name}" for name, held in hours.items())
-    if found.cost is not None:
-        at = ", ".join(f"{prices[name]:g} for {name}" for name in hours if name in prices)
-        yield "Cost", f"{amount(found.cost)} dollars of the held node-hours ({at})"
+        yield (
+            "Node-hours",
+            "held: " + ", ".join(f"{amount(node_hours)} of {name}" for name, node_hours in hours.items()),
+        )
+    if scheduling.cost is not None:
+        price_words = ", ".join(f"{prices[name]:g} for {name}" for name in hours if name in prices)
+        yield "Cost", f"{amount(scheduling.cost)} dollars of the held node-hours ({price_words})"
 
 
 def _ideal(jct_s: float | None, ideal: Ideal | None) -> Iterator[tuple[str, str]]:
     if ideal is not None and ideal.average_jct_s:
-        more = "" if jct_s is None else f"; with rounds {jct_s / ideal.average_jct_s - 1:+.1%}"
-        of = count(ideal.n_completed, "job")
-        yield "Ideal", f"{duration(ideal.average_jct_s)} on average if shares were applied without rounds, {of}{more}"
+        addition = "" if jct_s is None else f"; with rounds {jct_s / ideal.average_jct_s - 1:+.1%}"
+        n_words = count(ideal.n_completed, "job")
+        yield (
+            "Ideal",
+            f"{duration(ideal.average_jct_s)} on average if shares were applied without rounds, {n_words}{addition}",
+        )
 
 
-def _contention_fairness(found: ContentionFairness | None) -> Iterator[tuple[str, str]]:
-    if found is None or found.largest_rho is None or found.unfair_share is None:
+def _contention_fairness(fairness: ContentionFairness | None) -> Iterator[tuple[str, str]]:
+    if fairness is None or fairness.largest_rho is None or fairness.unfair_share is None:
         return
     yield (
         "Contention",
-        f"{found.contention:.3g} jobs for each node; at most {found.largest_rho:.3g} times as long as alone with that "
-        f"contention, {percent(found.unfair_share)} of the jobs above {UNFAIR_RHO:g} times",
+        f"{fairness.contention:.3g} jobs for each node; at most {fairness.largest_rho:.3g} times as long as alone with "
+        f"that contention, {percent(fairness.unfair_share)} of the jobs above {UNFAIR_RHO:g} times",
     )
 
 
-def _fairness(found: Fairness | None) -> Iterator[tuple[str, str]]:
-    if found is None:
+def _fairness(fairness: Fairness | None) -> Iterator[tuple[str, str]]:
+    if fairness is None:
         return
-    if found.average_rho is None:
-        yield "Fairness", f"no job was done both here and under {found.policy}"
+    if fairness.average_rho is None:
+        yield "Fairness", f"no job was done both here and under {fairness.policy}"
         return
     yield (
         "Fairness",
-        f"a job took {found.average_rho:.3g} times as long as under {found.policy} on average, "
-        f"{found.largest_rho:.3g} times at most, {percent(found.share_above_1 or 0.0)} of the jobs longer",
+        f"a job took {fairness.average_rho:.3g} times as long as under {fairness.policy} on average, "
+        f"{fairness.largest_rho:.3g} times at most, {percent(fairness.share_above_1 or 0.0)} of the jobs longer",
     )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bfreplay.policies.objectives.built_in import OWN
-from bfreplay.runs.metrics import share_at_least
-from bfreplay.runs.run_record import BatchStartCounts, Bound, Efficiency, LearningCost, RunConfig, RunRecord, Summary
+from bfreplay.runs.run_config import RunConfig
+from bfreplay.runs.run_record import BatchStartCounts, Bound, Efficiency, LearningCost, RunRecord, Summary
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, scheduling_lines, window_words
+from bfreplay.runs.shown_values import share_at_least
 from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, parts_of_whole, percent, signed_amount
 
-_Labelled = tuple[str, str]
+_LabelAndText = tuple[str, str]
 """Label and text of a line."""
 _BAR_WIDTH = 30
 _SOON = 0.5
@@ -52,13 +53,13 @@ def render(result: RunResult) -> str:
 
 def policy_words(config: RunConfig) -> str:
     """Return the policy of a run in words: ``bftrainer, decided by exact, T_fwd 120 s``."""
-    policy, own = config.policy_description, config.policy
+    policy, policy_entries = config.policy_description, config.policy
     details = [policy.name]
-    details += [f"{key} {own[key]}" for key in _OWN_PARAMETERS if key in own]
+    details += [f"{key} {policy_entries[key]}" for key in _OWN_PARAMETERS if key in policy_entries]
     if policy.solver is not None:
         details.append(f"decided by {policy.solver.name}")
-    if isinstance(own.get("round_s"), int | float):
-        details.append(f"rounds of {duration(own['round_s'])}")
+    if isinstance(policy_entries.get("round_s"), int | float):
+        details.append(f"rounds of {duration(policy_entries['round_s'])}")
     if policy.t_fwd_s is not None:
         details.append(f"T_fwd {policy.t_fwd_s:g} s")
     elif policy.forward_time is not None:
@@ -70,7 +71,7 @@ def policy_words(config: RunConfig) -> str:
     return ", ".join(details)
 
 
-def _header(record: RunRecord) -> Iterator[_Labelled]:
+def _header(record: RunRecord) -> Iterator[_LabelAndText]:
     config, summary = record.config, record.summary
     yield "Policy", policy_words(config)
     work = ", unlimited work" if config.unlimited_work else ""
@@ -79,8 +80,8 @@ def _header(record: RunRecord) -> Iterator[_Labelled]:
         yield "Fallback", fell_back
     if (source := record.inputs.jobs.source) is not None:
         yield "Jobs from", source["name"]
-    seen = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
-    n_nodes = count(record.inputs.events.n_nodes, "node") + seen
+    inventory_words = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
+    n_nodes = count(record.inputs.events.n_nodes, "node") + inventory_words
     idle = parts_of_whole([summary.ledger.node_hours.idle])[0]
     if (cluster := cluster_of(record)) is None:
         yield "Window", f"{window_words(record)} ({duration(summary.duration_s)}), {n_nodes}"
@@ -89,30 +90,33 @@ def _header(record: RunRecord) -> Iterator[_Labelled]:
         yield "Cluster", f"{cluster} ({n_nodes}) for {duration(summary.duration_s)}: {idle} node-hours"
 
 
-def _job_times(summary: Summary) -> Iterator[_Labelled]:
-    found = summary.job_times
-    n_submitted = sum(summary.jobs.values()) - summary.jobs["not_submitted"]
-    for times, words in ((found.submit_to_start, "first start"), (found.submit_to_finish, "finish")):
+def _job_times(summary: Summary) -> Iterator[_LabelAndText]:
+    job_times = summary.job_times
+    n_arrivals = sum(summary.jobs.values()) - summary.jobs["not_submitted"]
+    for times, words in ((job_times.submit_to_start, "first start"), (job_times.submit_to_finish, "finish")):
         if times.median_s is not None and times.p95_s is not None:
-            of = "" if times.n_jobs == n_submitted else f"{times.n_jobs:,} of {count(n_submitted, 'job')}, "
+            subset_words = "" if times.n_jobs == n_arrivals else f"{times.n_jobs:,} of {count(n_arrivals, 'job')}, "
             quantiles = f"median {duration(times.median_s)}, 95 % within {duration(times.p95_s)}"
-            yield "", f"from submit to {words}: {of}{quantiles}"
+            yield "", f"from submit to {words}: {subset_words}{quantiles}"
     if many := summary.jobs["not_submitted"]:
         yield "", f"{count(many, 'job')} submitted after the end of the window"
     if any(summary.deadlines.values()):
         deadlines = summary.deadlines.items()
-        yield "Deadlines", ", ".join(f"{n:,} {_DEADLINE_WORDS.get(word, word)}" for word, n in deadlines if n)
+        yield (
+            "Deadlines",
+            ", ".join(f"{number:,} {_DEADLINE_WORDS.get(word, word)}" for word, number in deadlines if number),
+        )
 
 
 def fallback_words(record: RunRecord) -> str | None:
     """Return a sentence on the decisions that the fallback answered; ``None`` without any."""
     solver = record.config.policy_description.solver
     fallback = None if solver is None else solver.fallback
-    n = sum(record.summary.fallbacks.values())
-    by = "answered by the fallback" + ("" if fallback is None else f" ({fallback})")
+    n_fallbacks = sum(record.summary.fallbacks.values())
+    words = "answered by the fallback" + ("" if fallback is None else f" ({fallback})")
     if fallback == "none":
-        by = "without an answer, and there is no fallback"
-    return f"{count(n, 'decision')} {by}, of {record.summary.n_decisions:,}" if n else None
+        words = "without an answer, and there is no fallback"
+    return f"{count(n_fallbacks, 'decision')} {words}, of {record.summary.n_decisions:,}" if n_fallbacks else None
 
 
 def _node_hours(record: RunRecord) -> Iterator[str]:
@@ -125,17 +129,17 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
         if label != "stalled" or hours.stalled:
             yield f"  {label:<20}{text:>14}  {percent(share):>7}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     yield f"  {'together':<20}{parts_of_whole([hours.idle])[0]:>14}"
-    done_us, duration_s = summary.last_finish_us, summary.duration_s
-    if done_us is not None:
-        done_s = (done_us - start_us) / 1e6
-        after = f"{duration(done_s)} of {duration(duration_s)}"
+    finish_us, duration_s = summary.last_finish_us, summary.duration_s
+    if finish_us is not None:
+        finish_s = (finish_us - start_us) / 1e6
+        finish = f"{duration(finish_s)} of {duration(duration_s)}"
         if record.inputs.jobs.of_source:
-            yield f"    the search finished after {after}"
-        elif done_s < _SOON * duration_s:
-            yield f"    all jobs were done after {after}: use more jobs, or --unlimited-work"
+            yield f"    the search finished after {finish}"
+        elif finish_s < _SOON * duration_s:
+            yield f"    all jobs were done after {finish}: use more jobs, or --unlimited-work"
 
 
-def _training(record: RunRecord) -> Iterator[_Labelled]:
+def _training(record: RunRecord) -> Iterator[_LabelAndText]:
     summary, start_us = record.summary, record.config.window_start_us
     ledger, efficiency, learning = summary.ledger, summary.efficiency, summary.learning
     cost = f"rescaling cost {amount(ledger.rescale_samples)}, preemption {amount(ledger.preemption_samples)}"
@@ -198,29 +202,31 @@ def _training(record: RunRecord) -> Iterator[_Labelled]:
             yield "", f"{nodes} that became busy under a training job are of no batch job of the file"
 
 
-def batch_words(config: RunConfig, found: BatchStartCounts) -> str:
+def batch_words(config: RunConfig, starts: BatchStartCounts) -> str:
     """Return what the run did to the starts of batch jobs, in words."""
-    if not found.n_starts_met:
-        return f"none of {count(found.n_starts, 'batch start')} met a node of a training job"
-    met = f"{found.n_starts_met:,} of {count(found.n_starts, 'batch start')} ({percent(found.met_share or 0.0)})"
-    late = f"{duration(config.clear_s)} to clear a node, {amount(found.delay_node_hours)} node-hours of delay"
-    share = "" if found.delay_share is None else f", {percent(found.delay_share)} of their node-hours"
-    return f"{met} met {count(found.n_nodes_met, 'node')} of training jobs: with {late}{share}"
+    if not starts.n_starts_met:
+        return f"none of {count(starts.n_starts, 'batch start')} met a node of a training job"
+    met_words = (
+        f"{starts.n_starts_met:,} of {count(starts.n_starts, 'batch start')} ({percent(starts.met_share or 0.0)})"
+    )
+    delay_words = f"{duration(config.clear_s)} to clear a node, {amount(starts.delay_node_hours)} node-hours of delay"
+    share_words = "" if starts.delay_share is None else f", {percent(starts.delay_share)} of their node-hours"
+    return f"{met_words} met {count(starts.n_nodes_met, 'node')} of training jobs: with {delay_words}{share_words}"
 
 
 def _statuses(jobs: Mapping[str, int]) -> str:
-    return ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in jobs.items() if n)
+    return ", ".join(f"{n_jobs:,} {status.replace('_', ' ')}" for status, n_jobs in jobs.items() if n_jobs)
 
 
-def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_Labelled]:
+def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_LabelAndText]:
     u = efficiency.u
-    undefined = f"undefined: the same jobs process nothing on {nodes}"
+    reason = f"undefined: the same jobs process nothing on {nodes}"
     own_us, other_us = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
     if own_us is not None and other_us is not None:
-        here, there = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
-        yield "U", f"1: all jobs are done in both, after {here} on the idle nodes and {there} on {nodes}"
+        own, other = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
+        yield "U", f"1: all jobs are done in both, after {own} on the idle nodes and {other} on {nodes}"
     else:
-        yield "U", undefined if u is None else f"{amount(u)} times the samples of {nodes} in this window"
+        yield "U", reason if u is None else f"{amount(u)} times the samples of {nodes} in this window"
 
 
 BOUND_WORDS = {
@@ -231,56 +237,56 @@ BOUND_WORDS = {
 """Words for an upper bound, by its kind."""
 
 
-def _bound(bound: Bound | None, start_us: int, done_us: int | None) -> Iterator[_Labelled]:
+def _bound(bound: Bound | None, start_us: int, finish_us: int | None) -> Iterator[_LabelAndText]:
     if bound is None or bound.share is None:
         return
-    if done_us is None or bound.earliest_finish_us is None:
+    if finish_us is None or bound.earliest_finish_us is None:
         yield "Bound", f"at least {share_at_least(bound.share)} of {BOUND_WORDS[bound.kind]}"
     else:
-        done, earliest = (duration((time_us - start_us) / 1e6) for time_us in (done_us, bound.earliest_finish_us))
-        yield "Bound", f"all jobs are done after {done}; no policy can finish before {earliest} (lower bound)"
+        finish, earliest = (duration((time_us - start_us) / 1e6) for time_us in (finish_us, bound.earliest_finish_us))
+        yield "Bound", f"all jobs are done after {finish}; no policy can finish before {earliest} (lower bound)"
 
 
-def _elsewhere(where: str, samples: float, jobs: Mapping[str, int], best: float | None, over_s: float | None) -> str:
+def _elsewhere(place: str, samples: float, jobs: Mapping[str, int], best: float | None, finish_s: float | None) -> str:
     """Text about a job source in another replay, where other jobs may be pruned: samples do not compare them."""
     parts = [f"{amount(samples)} samples", _statuses(jobs)]
     if best is not None:
         parts.append(f"best simulated score {best:.6g}")
-    parts.append("not finished" if over_s is None else f"finished after {duration(over_s)}")
-    return f"{where}: {', '.join(filter(None, parts))}"
+    parts.append("not finished" if finish_s is None else f"finished after {duration(finish_s)}")
+    return f"{place}: {', '.join(filter(None, parts))}"
 
 
 def _learning(learning: LearningCost, start_us: int) -> str:
-    lost = learning.lost
-    if lost is None:
+    lost_share = learning.lost
+    if lost_share is None:
         return "nothing is processed with known curves either"
-    share = f"{percent(abs(lost))} {'fewer' if lost >= 0 else 'more'} samples than with known curves"
+    share = f"{percent(abs(lost_share))} {'fewer' if lost_share >= 0 else 'more'} samples than with known curves"
     own_us, other_us = learning.last_finish_us, learning.known_last_finish_us
     if own_us is None or other_us is None:
         return share
-    here, there = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
-    return f"{share}; all jobs are done after {here}, with known curves after {there}"
+    own, other = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
+    return f"{share}; all jobs are done after {own}, with known curves after {other}"
 
 
-def _learning_in_rounds(jct_s: float | None, known_s: float | None) -> str:
-    here, there = ("no job completes" if each is None else duration(each) for each in (jct_s, known_s))
-    share = f", {signed_amount(100 * (jct_s / known_s - 1))} % for learning them" if jct_s and known_s else ""
-    return f"average JCT {here}; with known rates of pairs {there}{share}"
+def _learning_in_rounds(jct_s: float | None, base_s: float | None) -> str:
+    own, other = ("no job completes" if mean_s is None else duration(mean_s) for mean_s in (jct_s, base_s))
+    share = f", {signed_amount(100 * (jct_s / base_s - 1))} % for learning them" if jct_s and base_s else ""
+    return f"average JCT {own}; with known rates of pairs {other}{share}"
 
 
-def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:
+def _scores(summary: Summary, start_us: int) -> Iterator[_LabelAndText]:
     scores = summary.scores
     if scores is None or scores.best_score is None or scores.best_time_us is None:
         return
-    when = duration((scores.best_time_us - start_us) / 1e6)
+    time_words = duration((scores.best_time_us - start_us) / 1e6)
     reports = count(scores.n_reports, "report")
-    yield "Best score", f"{scores.best_score:.6g} (simulated) by {scores.best_job}, after {when}; {reports}"
+    yield "Best score", f"{scores.best_score:.6g} (simulated) by {scores.best_job}, after {time_words}; {reports}"
     if scores.best_params:
-        chosen = (
+        parameter_texts = (
             f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
             for name, value in scores.best_params.items()
         )
-        yield "", f"with {', '.join(chosen)}"
+        yield "", f"with {', '.join(parameter_texts)}"
     if scores.best_finished_job is not None:
         last = f"{scores.best_finished_score:.6g} by {scores.best_finished_job}"
         yield "", f"best final simulated score of a finished job: {last}"
@@ -289,10 +295,10 @@ def _scores(summary: Summary, start_us: int) -> Iterator[_Labelled]:
 def _decisions(result: RunResult) -> Iterator[str]:
     summary = result.summary
     yield from labelled_lines([("Decisions", f"{summary.n_decisions:,}")])
-    yield from (f"  {n:>10,}  {DECISION_WORDS.get(kind, kind)}" for kind, n in summary.decisions.items())
+    yield from (f"  {number:>10,}  {DECISION_WORDS.get(kind, kind)}" for kind, number in summary.decisions.items())
     if summary.fallbacks:
         total = sum(summary.fallbacks.values())
-        reasons = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in summary.fallbacks.items())
+        reasons = ", ".join(f"{number:,} {reason.replace('_', ' ')}" for reason, number in summary.fallbacks.items())
         yield f"  {total:>10,}  fell back: {reasons}"
         yield from (f"  {'':>10}    {reason}: {text}" for reason, text in summary.fallback_examples.items())
     slowest = result.session.slowest_decision
@@ -302,7 +308,7 @@ def _decisions(result: RunResult) -> Iterator[str]:
         yield f"  slowest {amount(slowest.decide_s * 1e3)} ms at {when} ({size})"
 
 
-def _session(result: RunResult) -> Iterator[_Labelled]:
+def _session(result: RunResult) -> Iterator[_LabelAndText]:
     seconds = result.session.seconds
     parts = (
         f"open {result.session.load_s or 0.0:.2f}, read {seconds.parse_s:.2f}, decide {seconds.decide_s:.2f}, "

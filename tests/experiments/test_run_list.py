@@ -10,7 +10,7 @@ import bfreplay
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_list import render
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
-from bfreplay.report.page.run_list import write_run_list
+from bfreplay.report.page.run_list_page import write_run_list
 from tests.experiments.run_comparison.little_runs import endless_jobs, run, two_hours
 from tests.report.page.read_page import ReadPage
 

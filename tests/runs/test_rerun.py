@@ -10,7 +10,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay.tables import DECISIONS
 from bfreplay.runs import rerun
-from bfreplay.runs.rerun import ComparedDecisions, LastReached
+from bfreplay.runs.rerun import ComparedDecisions, EndOfRerun
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 
@@ -41,7 +41,7 @@ def test_all_rows_up_to_the_last_are_compared_few_at_a_time(run, monkeypatch):
         assert compared.counts.tolist() == row[DECISIONS.names.index("counts")].tolist()
         assert len(compared._counts) <= 2
         if k == 6:
-            with pytest.raises(LastReached):
+            with pytest.raises(EndOfRerun):
                 compared.append(row)
         else:
             compared.append(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.runs.metrics import KeyFigure
+from bfreplay.runs.metric import KeyFigure
 from bfreplay.runs.shown_values import exact, show_count
 
 

@@ -12,10 +12,10 @@ from bfreplay.experiments.formulation_lab.pairs import EXACT
 from bfreplay.experiments.formulation_lab.trials import SOLVED, Answer, Outcome, relative_loss
 from bfreplay.milp.verify import RELATIVE_TOLERANCE
 from bfreplay.result_folders.lab import SummaryRow, Winner
-from bfreplay.result_folders.records import JsonObject, Part, TimeUs
+from bfreplay.result_folders.records import JsonObject, RecordPart, TimeUs
 
 
-class DecisionRow(Part, frozen=True, kw_only=True):
+class DecisionRow(RecordPart, frozen=True, kw_only=True):
     """One sampled decision."""
 
     index: int
@@ -28,7 +28,7 @@ class DecisionRow(Part, frozen=True, kw_only=True):
     stratum: str
 
 
-class ProfileStep(Part, frozen=True, kw_only=True):
+class ProfileStep(RecordPart, frozen=True, kw_only=True):
     """One step of a profile: ``share`` of the decisions from ``tau`` up to the pair's next row."""
 
     field: str
@@ -37,7 +37,7 @@ class ProfileStep(Part, frozen=True, kw_only=True):
     share: float
 
 
-class SizeBin(Part, frozen=True, kw_only=True):
+class SizeBin(RecordPart, frozen=True, kw_only=True):
     """One pair on decisions of ``size_from`` to ``size_to`` (excluded) jobs x idle nodes."""
 
     pair: str

@@ -79,7 +79,7 @@ def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[E
     nothing = np.full(ends.size, np.nan)
     # no scatter: no difference, or the same in enough bins
     if not difference.any() or (n_values >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
-        return Estimate.between(mean, mean, mean, n_values), Band(ends, total, total, total)
+        return Estimate.interval(mean, mean, mean, n_values), Band(ends, total, total, total)
     length, why_not = _blocks(difference)
     if length is None:
         return Estimate.alone(mean, n_values, why_not), Band(ends, total, nothing, nothing)
@@ -87,7 +87,7 @@ def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[E
     low, high = np.quantile(resampled, _tails(), axis=0)
     expected_total, factor = mean * ends, _widening(n_values / length)
     low, high = (total + factor * (edge - expected_total) for edge in (low, high))
-    return Estimate.between(mean, float(low[-1]) / n_values, float(high[-1]) / n_values, n_values, length), Band(
+    return Estimate.interval(mean, float(low[-1]) / n_values, float(high[-1]) / n_values, n_values, length), Band(
         ends, total, low, high
     )
 
@@ -103,9 +103,9 @@ def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed
     ratio = float(other.sum()) / below
     error = other - ratio * baseline
     if not np.any(baseline != other):
-        return Estimate.between(0.0, 0.0, 0.0, n_values)
+        return Estimate.interval(0.0, 0.0, 0.0, n_values)
     if n_values >= LEAST_BINS and np.ptp(error) <= 1e-12 * float(np.abs(other).max()):
-        return Estimate.between(ratio - 1.0, ratio - 1.0, ratio - 1.0, n_values)
+        return Estimate.interval(ratio - 1.0, ratio - 1.0, ratio - 1.0, n_values)
     length, why_not = _blocks(error)
     if length is None:
         return Estimate.alone(ratio - 1.0, n_values, why_not)
@@ -115,7 +115,7 @@ def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed
     low, high = np.quantile(resampled[:, 1] / resampled[:, 0], _tails())
     factor = _widening(n_values / length)
     low, high = (ratio + factor * (float(edge) - ratio) for edge in (low, high))
-    return Estimate.between(ratio - 1.0, low - 1.0, high - 1.0, n_values, length)
+    return Estimate.interval(ratio - 1.0, low - 1.0, high - 1.0, n_values, length)
 
 
 def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estimate:
@@ -129,7 +129,7 @@ def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estima
         return Estimate.alone(None, 0, "there is no such job")
     median = float(np.median(difference))
     if not difference.any() or (n_jobs >= LEAST_JOBS and np.ptp(difference) == 0.0):
-        return Estimate.between(median, median, median, n_jobs)
+        return Estimate.interval(median, median, median, n_jobs)
     if n_jobs < LEAST_JOBS:
         return Estimate.alone(median, n_jobs, f"{n_jobs} of at least {LEAST_JOBS} jobs that are needed")
     try:
@@ -138,7 +138,7 @@ def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estima
         return Estimate.alone(median, n_jobs, NO_LIBRARY)
     resampled = IIDBootstrap(difference, seed=np.random.default_rng(seed)).apply(np.median, resamples)
     low, high = np.quantile(resampled, _tails())
-    return Estimate.between(median, float(low), float(high), n_jobs)
+    return Estimate.interval(median, float(low), float(high), n_jobs)
 
 
 def _blocks(series: Floats) -> tuple[int | None, str | None]:

@@ -13,8 +13,7 @@ from bfreplay.datasets.idleness.pool import StepColumns
 from bfreplay.errors import InputError
 from bfreplay.result_folders.records import table_by
 from bfreplay.runs.comparison_words import HOUR_WORDS
-from bfreplay.runs.explain.nodes_over_time import sum_intervals
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
+from bfreplay.runs.explain.saved_tables import SavedAllocations
 from bfreplay.runs.run_result import RunResult
 
 Floats = NDArray[np.float64]
@@ -124,10 +123,8 @@ def _in_proportion(since: Ints, until: Ints, amount: Floats, edge_us: Ints) -> F
 
 def _held_node_us(run: RunResult, edge_us: Ints) -> Floats:
     step_columns = StepColumns(edge_us)
-    for start_us, end_us, rows in SavedAllocations.of(run).parts(int(edge_us[0]), int(edge_us[-1])):
-        of_jobs = rows.of_nodes
-        nodes = sum_intervals(of_jobs.count, of_jobs.from_us, of_jobs.to_us, start_us, end_us)
-        step_columns.add(nodes.edge_us, nodes.count)
+    for step_us, count in SavedAllocations.of(run).nodes_in_parts(int(edge_us[0]), int(edge_us[-1])):
+        step_columns.add(step_us, count)
     return step_columns.area_us.astype(np.float64)
 
 

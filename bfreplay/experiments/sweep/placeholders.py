@@ -9,7 +9,7 @@ from typing import Any
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTION_NAMES
 from bfreplay.options import option_name
-from bfreplay.runs.metrics import COLUMNS
+from bfreplay.runs.headline_metrics import COLUMNS
 from bfreplay.runs.run_record import Seconds
 
 OF_STATE = ("id", "status", "error")

@@ -13,7 +13,7 @@ import msgspec
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.placeholders import Cell
 from bfreplay.result_folders.reading import Result, frame_of
-from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, Part, ResultKind, ResultRecord, TimeUs
+from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, RecordPart, ResultKind, ResultRecord, TimeUs
 from bfreplay.runs import RunResult
 from bfreplay.runs.run_warnings import distinct_warnings
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class SweepPoint(Part, frozen=True, kw_only=True):
+class SweepPoint(RecordPart, frozen=True, kw_only=True):
     """The run of a point of the spec, and the values that vary."""
 
     id: str
     cells: dict[str, Cell] = msgspec.field(default_factory=dict)
 
 
-class SweptRun(Part, frozen=True, kw_only=True):
+class SweptRun(RecordPart, frozen=True, kw_only=True):
     """Paths of the inputs of a run, and everything that its result depends on (``identity.content_of``)."""
 
     paths: dict[str, str]

@@ -24,7 +24,7 @@ from bfreplay.outputs import write_whole, written_whole
 from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.result_folders.writing import record_json
 from bfreplay.runs import RunResult
-from bfreplay.runs.metrics import COLUMNS
+from bfreplay.runs.headline_metrics import COLUMNS
 
 WORKER_DIED = "WorkerDied"
 """Type of the failure of a run whose workers died."""

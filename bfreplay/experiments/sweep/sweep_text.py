@@ -11,7 +11,7 @@ from bfreplay.experiments.sweep.placeholders import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import SweepResult
 from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook
-from bfreplay.runs.metrics import COLUMNS, texts_in_sweep, title_in_sweep, without_constants
+from bfreplay.runs.headline_metrics import COLUMNS, column_heading, headline_texts, split_constants
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned_lines, count, paragraphs
 
@@ -71,8 +71,8 @@ def _table(result: SweepResult) -> list[str]:
     is_done = pc.not_equal(results.column("status"), FAILED)
     finished_rows = results.filter(is_done)
     values = {name: finished_rows.column(name).to_pylist() for name in COLUMNS}
-    texts = texts_in_sweep(values, log=not all(ends), cluster=any(ends))
-    varying, constants = without_constants(texts)
+    texts = headline_texts(values, log=not all(ends), cluster=any(ends))
+    varying, constants = split_constants(texts)
     row_index = (np.cumsum(np.asarray(is_done)) - 1).tolist()
     rows = [
         [
@@ -82,5 +82,5 @@ def _table(result: SweepResult) -> list[str]:
         ]
         for row, index in zip(results.select([*columns, "status"]).to_pylist(), row_index, strict=True)
     ]
-    titles = [*columns, *map(title_in_sweep, varying), "status"]
+    titles = [*columns, *map(column_heading, varying), "status"]
     return [*aligned_lines([titles, *rows], range(len(titles))), *filter(None, [constants])]

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC
 from itertools import chain
 from math import log10
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
-from bfreplay.report.figures.calendar_ticks import calendar_ticks
 from bfreplay.report.figures.marks import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DAY_US = 86_400_000_000
 Ticks = Callable[[float, float], str] | str
 """How a number beside an axis is written."""
 _LEGEND_COLUMNS, _LEGEND_ROW = 4, 0.3
@@ -36,7 +32,7 @@ def panels_below(figure: Figure, heights: Sequence[float]) -> list[Axes]:
     return list(grid[:, 0])
 
 
-def settle(figure: Figure) -> Figure:
+def fix_layout(figure: Figure) -> Figure:
     """Show all texts literally, and fix the layout.
 
     The solver of the layout places panels a rounding error apart from call to call, and files would differ.
@@ -56,7 +52,7 @@ def settle(figure: Figure) -> Figure:
 def legend_below(figure: Figure) -> None:
     """One legend of all panels below them, in as many columns as fit; the figure grows by the rows beyond the first."""
     of_axes = [axes.get_legend_handles_labels() for axes in figure.axes]
-    handles, labels = (list(chain.from_iterable(each)) for each in zip(*of_axes, strict=True))
+    handles, labels = (list(chain.from_iterable(texts_of_panels)) for texts_of_panels in zip(*of_axes, strict=True))
     for columns in range(min(_LEGEND_COLUMNS, len(labels)), 0, -1):
         legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
         for text in legend.get_texts():
@@ -68,7 +64,7 @@ def legend_below(figure: Figure) -> None:
     figure.set_figheight(figure.get_figheight() + max(0.0, size.height / figure.dpi - _LEGEND_ROW))
 
 
-def dress(
+def style_axes(
     axes: Axes, x: str | None = None, y: str | None = None, *, title: str | None = None, y_ticks: Ticks | None = None
 ) -> None:
     """Pale grid behind, no frame at top and right.
@@ -98,50 +94,26 @@ def dress(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
-    """Ticks of the horizontal axis, days since 1970-01-01 UTC, at even steps of the clocks of the zone of that name."""
-    ticks = calendar_ticks(start_us, end_us, UTC if name == "UTC" else ZoneInfo(name))
-    axes.set_xticks([time_us / DAY_US for time_us in ticks.time_us], labels=ticks.labels)
-    axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
-
-
-def elapsed_axis(axes: Axes, days: float) -> None:
-    """Ticks of the horizontal axis, days since the start of the window, in a unit that suits its length."""
-    from matplotlib.ticker import MaxNLocator
-
-    units: tuple[tuple[str, float, list[float]], ...] = (
-        ("days", 1, [1, 2, 5, 10]),
-        ("hours", 24, [1, 2, 3, 6, 10]),
-        ("minutes", 1_440, [1, 2, 3, 6, 10]),
-    )
-    seconds: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
-    unit, per_day, steps = next((unit for unit in units if days * unit[1] >= 2), seconds)
-    places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)
-    inside = [float(place) for place in places if 0 <= place <= days * per_day * (1 + 1e-9)]
-    axes.set_xticks([place / per_day for place in inside], labels=[f"{place:,.6g}" for place in inside])
-    axes.set_xlabel(f"{unit} since the start of the window", fontsize=10)
-
-
 def span_ticks(axes: Axes, which: str) -> None:
     """Ticks of a logarithmic axis of seconds at familiar lengths of time."""
     axis = axes.xaxis if which == "x" else axes.yaxis
-    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
-    shown = spans_between(low, high, _OF_IDLENESS, _MORE_OF_IDLENESS)
-    axis.set_ticks([seconds for _, seconds in shown], labels=[label for label, _ in shown])
+    lowest, highest = axes.get_xlim() if which == "x" else axes.get_ylim()
+    ticks = spans_between(lowest, highest, _OF_IDLENESS, _MORE_OF_IDLENESS)
+    axis.set_ticks([seconds for _, seconds in ticks], labels=[label for label, _ in ticks])
     axis.set_ticks([], minor=True)
 
 
 def powers_up_to(largest: int, room_for: int) -> list[int]:
     """Powers of two up to ``largest``, evenly many left out so that at most ``room_for`` remain."""
     levels = largest.bit_length()
-    return [1 << k for k in range(0, levels, -(-levels // room_for))]
+    return [1 << exponent for exponent in range(0, levels, -(-levels // room_for))]
 
 
 def powers_of_two(axes: Axes, largest: int, room_for: int) -> None:
     """Ticks of a logarithmic horizontal axis at powers of two up to ``largest``, at most ``room_for`` of them."""
     axes.set_xscale("log", base=2)
     powers = powers_up_to(largest, room_for)
-    axes.set_xticks(powers, labels=[f"{n:,}" for n in powers])
+    axes.set_xticks(powers, labels=[f"{power:,}" for power in powers])
     axes.set_xticks([], minor=True)
     axes.set_xlim(0.85, max(2, largest) * 1.18)
 
@@ -150,7 +122,7 @@ def page_powers(largest: int, room_for: int) -> Trace:
     """The same axis for Plotly."""
     powers = powers_up_to(largest, room_for)
     ends = [log10(0.85), log10(max(2, largest) * 1.18)]
-    return {"type": "log", "range": ends, "tickvals": powers, "ticktext": [f"{n:,}" for n in powers]}
+    return {"type": "log", "range": ends, "tickvals": powers, "ticktext": [f"{power:,}" for power in powers]}
 
 
 def plain_tick(value: float, _position: float) -> str:
@@ -189,20 +161,20 @@ def spans_between(
 ) -> list[tuple[str, float]]:
     """Labels and seconds of ticks from ``low_s`` to ``high_s``: closer ones where there would be fewer than four."""
     for spans in (few, more):
-        shown = sorted((each for each in spans if low_s <= each[1] <= high_s), key=lambda span: span[1])
-        if len(shown) >= _FEW:
+        ticks = sorted((tick for tick in spans if low_s <= tick[1] <= high_s), key=lambda span: span[1])
+        if len(ticks) >= _FEW:
             break
-    return shown
+    return ticks
 
 
 def page_axis(low_s: float, high_s: float) -> Trace:
     """Type, range and ticks of a logarithmic axis of seconds for Plotly, ``0 < low_s < high_s``."""
-    shown = spans_between(low_s, high_s)
+    ticks = spans_between(low_s, high_s)
     return {
         "type": "log",
         "range": [log10(low_s), log10(high_s)],
-        "tickvals": [seconds for _, seconds in shown],
-        "ticktext": [label for label, _ in shown],
+        "tickvals": [seconds for _, seconds in ticks],
+        "ticktext": [label for label, _ in ticks],
     }
 
 
@@ -210,6 +182,6 @@ def paper_axis(axes: Axes, low_s: float, high_s: float) -> None:
     """The same for the horizontal axis of matplotlib."""
     axes.set_xscale("log")
     axes.set_xlim(low_s, high_s)
-    shown = spans_between(low_s, high_s)
-    axes.set_xticks([seconds for _, seconds in shown], labels=[label for label, _ in shown])
+    ticks = spans_between(low_s, high_s)
+    axes.set_xticks([seconds for _, seconds in ticks], labels=[label for label, _ in ticks])
     axes.set_xticks([], minor=True)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, settle
+from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, style_axes
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import by_run, of_each, tag
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
-from bfreplay.runs.metrics import value_text
+from bfreplay.runs.shown_values import value_text
+from bfreplay.runs.step_functions import StepSeries, lasting_steps
 from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class BestScore:
     """Best score so far of one run, from the first report on, and the job that has the last."""
 
-    span: Part
+    span: TimeSpan
     best: StepSeries
     job: str
     higher_is_better: bool
@@ -43,56 +44,54 @@ def best_score(run: RunResult) -> BestScore:
     """Best score so far; NothingToShowError without scores."""
     if not (run.record.inputs.jobs.of_source and run.has_table("reports")):
         raise NotForThisRunError("the run is not of a campaign")
-    higher = run.record.inputs.jobs.higher_is_better
-    time_us, score, job = best_so_far(run, higher)
-    span = Part.of_record(run.record)
-    is_last = np.append(time_us[1:], span.end_us) > time_us  # of several at one instant, and none at the very end
-    if job is None or not is_last.any():
+    higher_is_better = run.record.inputs.jobs.higher_is_better
+    time_us, score, job = best_so_far(run, higher_is_better)
+    span = TimeSpan.of_record(run.record)
+    edge_us, score = lasting_steps(np.append(time_us, span.end_us), score)
+    if job is None or not score.size:
         raise NothingToShowError("no trial reported a score")
-    series = StepSeries.exact(np.append(time_us[is_last], span.end_us), score[is_last])
-    return BestScore(span, series, job, higher)
+    return BestScore(span, StepSeries.exact(edge_us, score), job, higher_is_better)
 
 
-def draw(found: Mapping[str, BestScore]) -> Figure:
+def draw(scores_by_run: Mapping[str, BestScore]) -> Figure:
     """A line a run."""
     figure = new_figure(9.0, 3.6)
     axes = figure.subplots()
-    for mark, label, each in by_run(found):
-        days = each.span.days(each.best.edge_us)
-        axes.stairs(each.best.mean, days, baseline=None, label=label or "best simulated score", **mark.paper_line)
-    draw_time_axis(axes, outer_part([each.span for each in found.values()]))
-    dress(axes, y=_title(found))
-    if len(found) > 1:
+    for mark, label, scores in by_run(scores_by_run):
+        days = scores.span.days(scores.best.edge_us)
+        axes.stairs(scores.best.mean, days, baseline=None, label=label or "best simulated score", **mark.paper_line)
+    draw_time_axis(axes, outer_part([scores.span for scores in scores_by_run.values()]))
+    style_axes(axes, y=_title(scores_by_run))
+    if len(scores_by_run) > 1:
         legend_below(figure)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, BestScore]) -> PageFigure:
+def page(scores_by_run: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
-    names = {label: tag(label, "best simulated score") for label in found}
+    names = {label: tag(label, "best simulated score") for label in scores_by_run}
     traces = [
         mark.steps(
-            names[label], f"{names[label]}: %{{y:.6~g}}", names[label], "most" if each.higher_is_better else "least"
+            names[label], f"{names[label]}: %{{y:.6~g}}", names[label], "most" if scores.higher_is_better else "least"
         )
-        for mark, label, each in by_run(found)
+        for mark, label, scores in by_run(scores_by_run)
     ]
-    layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(found)}}}
-    series = {names[label]: each.best.coarse() for label, each in found.items()}
+    layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(scores_by_run)}}}
+    series = {names[label]: scores.best.coarse() for label, scores in scores_by_run.items()}
     return PageFigure(traces, layout, series, height=320)
 
 
-def _words(each: BestScore) -> str:
+def _words(scores: BestScore) -> str:
     """Time of the best score, number of improvements, and time left."""
-    edge_us, score = each.best.edge_us, each.best.mean
-    after = duration((int(edge_us[-2]) - each.span.start_us) / 1e6)
-    text = (
-        f"the best simulated score, {value_text(float(score[-1]), 'number')}, was reached by {each.job} after {after}"
-    )
+    edge_us, score = scores.best.edge_us, scores.best.mean
+    after = duration((int(edge_us[-2]) - scores.span.start_us) / 1e6)
+    best = value_text(float(score[-1]), "number")
+    text = f"the best simulated score, {best}, was reached by {scores.job} after {after}"
     return f"{text}; it improved {count(len(score) - 1, 'time')} after the first report"
 
 
-def _title(found: Mapping[str, BestScore]) -> str:
-    better = {"higher" if each.higher_is_better else "lower" for each in found.values()}
+def _title(scores_by_run: Mapping[str, BestScore]) -> str:
+    better = {"higher" if scores.higher_is_better else "lower" for scores in scores_by_run.values()}
     return f"best simulated score ({' or '.join(sorted(better))} is better)"
 
 

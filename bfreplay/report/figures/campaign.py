@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, new_figure, plain_tick
+from bfreplay.report.figures.axes import new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED
-from bfreplay.report.figures.over_time import Part, draw_time_axis
-from bfreplay.runs.explain.nodes_over_time import NodesOverTime, nodes_over_time, nodes_over_time_by_model
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
+from bfreplay.runs.explain.saved_tables import nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.run_record import RunRecord
+from bfreplay.runs.step_functions import StepSeries
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -34,7 +35,7 @@ _COLUMNS = 480
 class StackedNodes:
     """Mean nodes in C columns of a picture: ``edge_us (C + 1,)``, ``labels (M,)``, ``mean (M, C)``."""
 
-    edge_us: NDArray[np.float64]
+    edge_us: NDArray[np.int64]
     labels: tuple[str, ...]
     mean: NDArray[np.float64]
 
@@ -48,34 +49,34 @@ def title_of(record: RunRecord, *words: str) -> str:
     )
 
 
-def stacked_nodes(by_model: Mapping[str, NodesOverTime], span: Part) -> StackedNodes:
+def stack_nodes(by_model: Mapping[str, StepSeries], span: TimeSpan) -> StackedNodes:
     """Mean nodes of each model in each column; models with the least node time share the last of eight places."""
-    edges = np.linspace(span.start_us, span.end_us, _COLUMNS + 1)
+    edges = span.columns(_COLUMNS)
     labels = list(by_model)
-    means = np.array([by_model[label].mean_in(edges) for label in labels]).reshape(len(labels), _COLUMNS)
-    most = len(_HATCHES)
-    if len(labels) > most:
-        by_use = sorted(range(len(labels)), key=lambda k: (-by_model[labels[k]].node_us(), k))
-        kept, rest = sorted(by_use[: most - 1]), by_use[most - 1 :]
-        means = np.vstack([means[kept], means[rest].sum(axis=0)])
-        labels = [*(labels[k] for k in kept), f"{len(rest)} other models"]
+    means = np.array([by_model[label].in_columns(edges).mean for label in labels]).reshape(len(labels), edges.size - 1)
+    most_models = len(_HATCHES)
+    if len(labels) > most_models:
+        by_use = sorted(range(len(labels)), key=lambda index: (-by_model[labels[index]].area_us, index))
+        shown_models, other_models = sorted(by_use[: most_models - 1]), by_use[most_models - 1 :]
+        means = np.vstack([means[shown_models], means[other_models].sum(axis=0)])
+        labels = [*(labels[index] for index in shown_models), f"{len(other_models)} other models"]
     return StackedNodes(edges, tuple(labels), means)
 
 
-def counting_steps(times_s: NDArray[np.float64], span: Part) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def counting_steps(times_s: NDArray[np.float64], span: TimeSpan) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Edges in days (F + 2,), and between them (F + 1,) how many of ``times_s`` (F,), ascending, have passed."""
     times_us = span.start_us + times_s * 1e6
     edges = span.days(np.concatenate([[span.start_us], times_us, [span.end_us]]))
     return edges, np.arange(len(times_us) + 1)
 
 
-def best_steps(campaign: CampaignAnswer, span: Part) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def best_steps(campaign: CampaignAnswer, span: TimeSpan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges in days (B + 1,) and the best score so far between them (B,)."""
     times_us = span.start_us + campaign.best_s * 1e6
     return span.days(np.append(times_us, span.end_us)), campaign.best_score
 
 
-def life_span(steps: Sequence[Step], span: Part) -> Part:
+def life_span(steps: Sequence[Step], span: TimeSpan) -> TimeSpan:
     """The part of ``span`` from the first step of a job to its last; all of it before that where times are relative."""
     start_us, end_us = max(span.start_us, steps[0].time_us), min(span.end_us, steps[-1].time_us)
     if end_us <= start_us:
@@ -83,7 +84,7 @@ def life_span(steps: Sequence[Step], span: Part) -> Part:
     return replace(span, start_us=span.start_us if span.is_relative else start_us, end_us=end_us)
 
 
-def busy_span(campaign: CampaignAnswer, span: Part) -> Part:
+def busy_span(campaign: CampaignAnswer, span: TimeSpan) -> TimeSpan:
     """``span`` up to the last end of a job and a twentieth more, where all jobs have left; all of it otherwise."""
     if not len(campaign.ended_s) or len(campaign.ended_s) < sum(campaign.by_status.values()):
         return span
@@ -96,8 +97,8 @@ class CampaignOverTime:
     """Results of a campaign, nodes held by its models over time in ``span``, and the title of its picture."""
 
     campaign: CampaignAnswer
-    by_model: Mapping[str, NodesOverTime]
-    span: Part
+    by_model: Mapping[str, StepSeries]
+    span: TimeSpan
     title: str = ""
 
 
@@ -105,74 +106,76 @@ class CampaignOverTime:
 class JobOverTime:
     """Nodes of one job over time, the steps of its story in ``span``, and the title of its picture."""
 
-    nodes: NodesOverTime
+    nodes: StepSeries
     steps: Sequence[Step]
-    span: Part
+    span: TimeSpan
     title: str = ""
 
 
 def campaign_over_time(run: RunResult, campaign: CampaignAnswer) -> CampaignOverTime:
     """Return the data of the picture of ``campaign``."""
-    return CampaignOverTime(campaign, nodes_over_time_by_model(run), Part.of_record(run.record), title_of(run.record))
+    return CampaignOverTime(
+        campaign, nodes_over_time_by_model(run), TimeSpan.of_record(run.record), title_of(run.record)
+    )
 
 
 def job_over_time(run: RunResult, job: str, steps: Sequence[Step]) -> JobOverTime:
     """Return the data of the picture of a job, with the steps of its story."""
-    return JobOverTime(nodes_over_time(run, job), steps, Part.of_record(run.record), title_of(run.record, job))
+    return JobOverTime(nodes_over_time(run, job), steps, TimeSpan.of_record(run.record), title_of(run.record, job))
 
 
-def draw_campaign(found: CampaignOverTime) -> Drawing:
+def draw_campaign(campaign_data: CampaignOverTime) -> Drawing:
     """Finished trials over time, the best score so far where there are scores, and the nodes held by each model.
 
     Ends a little after the end of the last job.
     """
-    campaign, span = found.campaign, busy_span(found.campaign, found.span)
+    campaign, span = campaign_data.campaign, busy_span(campaign_data.campaign, campaign_data.span)
     has_scores = len(campaign.best_score) > 0
     figure = new_figure(9.0, 7.6 if has_scores else 5.6)
     panels = figure.subplots(3 if has_scores else 2, 1, sharex=True)
-    _draw_finished(panels[0], campaign, span)
+    _draw_finishes(panels[0], campaign, span)
     if has_scores:
         _draw_best(panels[1], campaign, span)
-    handles = _draw_stack(panels[-1], stacked_nodes(found.by_model, span), span)
+    handles = _draw_stack(panels[-1], stack_nodes(campaign_data.by_model, span), span)
     draw_time_axis(panels[-1], span)
-    panels[0].set_title(found.title, fontsize=11, loc="left", parse_math=False)
+    panels[0].set_title(campaign_data.title, fontsize=11, loc="left", parse_math=False)
     figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     return figure
 
 
-def draw_job(found: JobOverTime) -> Drawing:
+def draw_job(campaign_data: JobOverTime) -> Drawing:
     """Nodes of one job over time, as long as it was there, with a mark where nodes were reclaimed."""
-    nodes, span = found.nodes, life_span(found.steps, found.span)
+    nodes, span = campaign_data.nodes, life_span(campaign_data.steps, campaign_data.span)
     figure = new_figure(9.0, 3.6)
     axes = figure.add_subplot()
     edges = span.days(nodes.edge_us)
-    axes.stairs(nodes.count, edges, fill=True, color=PALE_BLUE)
-    axes.stairs(nodes.count, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
-    lost = [step for step in found.steps if step.reason == "preempted"]
-    if lost:
+    axes.stairs(nodes.mean, edges, fill=True, color=PALE_BLUE)
+    axes.stairs(nodes.mean, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
+    preemptions = [step for step in campaign_data.steps if step.reason == "preempted"]
+    if preemptions:
         axes.plot(
-            span.days(np.array([step.time_us for step in lost])),
-            [step.before for step in lost],
+            span.days(np.array([step.time_us for step in preemptions])),
+            [step.before for step in preemptions],
             linestyle="",
             marker="v",
             markersize=5,
             color=RED,
             label="reclaimed by the batch scheduler",
         )
-    axes.set_ylim(0.0, max(1.0, float(nodes.count.max())) * 1.1)
+    axes.set_ylim(0.0, max(1.0, float(nodes.mean.max())) * 1.1)
     draw_time_axis(axes, span)
-    dress(axes, y="nodes", title=found.title, y_ticks=plain_tick)
+    style_axes(axes, y="nodes", title=campaign_data.title, y_ticks=plain_tick)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
 
 
-def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
-    edges, finished = counting_steps(campaign.finished_s, span)
-    axes.stairs(finished, edges, baseline=None, color=BLUE, linewidth=1.8, label="finished")
+def _draw_finishes(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
+    edges, n_finishes = counting_steps(campaign.finished_s, span)
+    axes.stairs(n_finishes, edges, baseline=None, color=BLUE, linewidth=1.8, label="finished")
     if len(campaign.ended_s) > len(campaign.finished_s):
-        edges, ended = counting_steps(campaign.ended_s, span)
+        edges, n_ends = counting_steps(campaign.ended_s, span)
         axes.stairs(
-            ended,
+            n_ends,
             edges,
             baseline=None,
             color=RED,
@@ -182,37 +185,37 @@ def _draw_finished(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
         )
         axes.legend(fontsize=9, frameon=False, loc="best")
     axes.set_ylim(0.0, max(1, len(campaign.ended_s)) * 1.08)
-    dress(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
+    style_axes(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
 
 
-def _draw_best(axes: Axes, campaign: CampaignAnswer, span: Part) -> None:
+def _draw_best(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
     edges, best = best_steps(campaign, span)
     axes.stairs(best, edges, baseline=None, color=BLUE, linewidth=1.8)
     better = "higher" if campaign.higher_is_better else "lower"
-    dress(axes, y=f"best simulated\nscore so far\n({better} is better)")
+    style_axes(axes, y=f"best simulated\nscore so far\n({better} is better)")
 
 
-def _draw_stack(axes: Axes, stacked: StackedNodes, span: Part) -> list[Artist]:
+def _draw_stack(axes: Axes, stacked: StackedNodes, span: TimeSpan) -> list[Artist]:
     edges = span.days(stacked.edge_us)
-    below = np.zeros(stacked.mean.shape[1])
+    heights_below = np.zeros(stacked.mean.shape[1])
     handles: list[Artist] = []
-    for k, (label, mean) in enumerate(zip(stacked.labels, stacked.mean, strict=True)):
+    for index, (label, mean_nodes) in enumerate(zip(stacked.labels, stacked.mean, strict=True)):
         handles.append(
             axes.stairs(
-                below + mean,
+                heights_below + mean_nodes,
                 edges,
-                baseline=below,
+                baseline=heights_below,
                 fill=True,
-                facecolor=OKABE_ITO[k % len(OKABE_ITO)],
-                hatch=_HATCHES[k % len(_HATCHES)],
+                facecolor=OKABE_ITO[index % len(OKABE_ITO)],
+                hatch=_HATCHES[index % len(_HATCHES)],
                 edgecolor="white",
                 linewidth=0.0,
                 label=label,
             )
         )
-        below = below + mean
-    axes.set_ylim(0.0, max(1.0, float(below.max(initial=0.0))) * 1.05)
-    dress(axes, y="nodes held", y_ticks=plain_tick)
+        heights_below = heights_below + mean_nodes
+    axes.set_ylim(0.0, max(1.0, float(heights_below.max(initial=0.0))) * 1.05)
+    style_axes(axes, y="nodes held", y_ticks=plain_tick)
     return handles
 
 

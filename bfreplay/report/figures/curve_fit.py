@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, log_tick, new_figure, powers_of_two
+from bfreplay.report.figures.axes import log_tick, new_figure, powers_of_two, style_axes
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import BLUE, LINES, OKABE_ITO
 from bfreplay.scalability import Choice, name_of
@@ -86,48 +86,52 @@ class FitCurves:
 
 def fit_curves(name: str, choice: Choice) -> FitCurves:
     """Return the data of the picture from the fit of the named curve."""
-    measured, best = choice.measurements, choice.best
-    counts = np.asarray(measured.nodes, dtype=np.float64)
+    measurements, best = choice.measurements, choice.best
+    counts = np.asarray(measurements.nodes, dtype=np.float64)
     first, last = float(counts[0]), float(counts[-1])
-    end = max(last, float(choice.max_nodes)) if best is not None else last
-    nodes = np.geomspace(first, end, _LINE_COUNTS)
-    nodes[[0, -1]] = first, end
-    band_nodes = band_used = low = high = np.empty(0)
+    last_count = max(last, float(choice.max_nodes)) if best is not None else last
+    nodes = np.geomspace(first, last_count, _LINE_COUNTS)
+    nodes[[0, -1]] = first, last_count
+    band_nodes = band_rates = lower_rates = upper_rates = np.empty(0)
     if best is None:
-        used, expected = (np.interp(each, measured.counts, measured.means) for each in (nodes, counts))
+        rates_of_curve, expected_rates = (
+            np.interp(points, measurements.counts, measurements.means) for points in (nodes, counts)
+        )
     else:
-        band_nodes = np.geomspace(first, end, _BAND_COUNTS)
-        used, expected, band_used = (best.curve.rates(each) for each in (nodes, counts, band_nodes))
-        low, high = best.band(band_nodes)
+        band_nodes = np.geomspace(first, last_count, _BAND_COUNTS)
+        rates_of_curve, expected_rates, band_rates = (
+            best.curve.rates(points) for points in (nodes, counts, band_nodes)
+        )
+        lower_rates, upper_rates = best.band(band_nodes)
     laws: list[LawLine] = []
-    for fitted in sorted(choice.fits, key=lambda each: each is not best):
-        law_name, rates = name_of(type(fitted.curve)), fitted.curve.rates(nodes)
-        for k, law in enumerate(laws):
+    for fit in sorted(choice.fits, key=lambda each: each is not best):
+        law_name, rates = name_of(type(fit.curve)), fit.curve.rates(nodes)
+        for index, law in enumerate(laws):
             if np.abs(rates / law.rates - 1.0).max() <= _ONE_LINE:
-                laws[k] = replace(law, label=f"{law.label} = {law_name}")
+                laws[index] = replace(law, label=f"{law.label} = {law_name}")
                 break
         else:
-            laws.append(LawLine(law_name, fitted is best, rates, rates / used - 1.0))
-    rates = np.asarray(measured.rates)
+            laws.append(LawLine(law_name, fit is best, rates, rates / rates_of_curve - 1.0))
+    rates = np.asarray(measurements.rates)
     return FitCurves(
         name,
         counts,
         rates,
-        rates / expected - 1.0,
+        rates / expected_rates - 1.0,
         nodes,
-        used,
+        rates_of_curve,
         tuple(laws),
         band_nodes,
-        band_used,
-        low,
-        high,
+        band_rates,
+        lower_rates,
+        upper_rates,
         int(last),
     )
 
 
 def draw_fit(curves: FitCurves) -> Drawing:
     """Above, rates over nodes, both logarithmic; below, residuals in %, and deviations of the other laws."""
-    used = next((law.label for law in curves.laws if law.is_best), "no law fits")
+    curve_label = next((law.label for law in curves.laws if law.is_best), "no law fits")
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(5, 3))
     if len(curves.band_nodes):
@@ -150,11 +154,11 @@ def draw_fit(curves: FitCurves) -> Drawing:
         )
     else:
         above.plot(curves.nodes, curves.used, color="black", linewidth=1.8, label="means, as points", zorder=3)
-    for k, law in enumerate(curves.laws):
+    for index, law in enumerate(curves.laws):
         if law.is_best:
             look = {"color": BLUE, "linestyle": "-", "linewidth": 2.0, "zorder": 3.0}
         else:
-            colour, dashes = _OTHERS[k % len(_OTHERS)], LINES[1 + k % (len(LINES) - 1)]
+            colour, dashes = _OTHERS[index % len(_OTHERS)], LINES[1 + index % (len(LINES) - 1)]
             look = {"color": colour, "linestyle": dashes, "linewidth": 1.3, "zorder": 2.0}
         above.plot(curves.nodes, law.rates, label=law.label, **look)
         below.plot(curves.nodes, 100 * law.off, **look)
@@ -168,7 +172,7 @@ def draw_fit(curves: FitCurves) -> Drawing:
             axes.axvline(curves.last_measured, color=_GREY, linestyle=(0, (1, 1)), linewidth=1.2)
     above.set_yscale("log")
     above.set_ylim(0.8 * curves.rates.min(), 1.3 * max(curves.rates.max(), float(curves.used.max())))
-    dress(above, y="samples/s", title=f"{curves.name}: {used}", y_ticks=log_tick)
+    style_axes(above, y="samples/s", title=f"{curves.name}: {curve_label}", y_ticks=log_tick)
     powers_of_two(below, int(curves.nodes[-1]), room_for=13)
     below.set_xlim(curves.nodes[0] / 1.08, curves.nodes[-1] * 1.08)
     # scaled to the measurements: a law that is far off leaves the picture, unless all are
@@ -176,10 +180,10 @@ def draw_fit(curves: FitCurves) -> Drawing:
     if not len(curves.band_nodes) and curves.laws:
         reach = max(reach, min(100.0, 110 * max(float(np.abs(law.off).max()) for law in curves.laws)))
     below.set_ylim(-reach, reach)
-    extrapolated = "" if curves.nodes[-1] == curves.last_measured else "; dotted: the last measured count"
+    extrapolation_words = "" if curves.nodes[-1] == curves.last_measured else "; dotted: the last measured count"
     first = int(curves.counts[0])
-    unmeasured = "" if first == 1 else f"; nothing was measured below {first:,} nodes"
-    dress(below, f"nodes{extrapolated}{unmeasured}", "off the curve used, %")
+    remark = "" if first == 1 else f"; nothing was measured below {first:,} nodes"
+    style_axes(below, f"nodes{extrapolation_words}{remark}", "off the curve used, %")
     figure.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False, handlelength=3.2)
     return figure
 

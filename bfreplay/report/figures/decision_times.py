@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
+from bfreplay.report.figures.axes import (
+    fix_layout,
+    legend_below,
+    new_figure,
+    page_axis,
+    paper_axis,
+    plain_tick,
+    style_axes,
+)
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Trace, by_run, join_text, tag
 from bfreplay.runs.shown_values import Column, ShownTable
@@ -61,8 +69,8 @@ class DecisionTimes:
 
     def within(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Share of the decisions that took at most so long."""
-        found: NDArray[np.float64] = np.searchsorted(self.decide_s, seconds, side="right") / self.decide_s.size
-        return found
+        shares: NDArray[np.float64] = np.searchsorted(self.decide_s, seconds, side="right") / self.decide_s.size
+        return shares
 
 
 def decision_times(run: RunResult) -> DecisionTimes:
@@ -84,42 +92,42 @@ def decision_times(run: RunResult) -> DecisionTimes:
             value=f"{kind.size:,} and {decide_s.size:,} rows",
             fix="make the run again",
         )
-    asked = decide_s > 0.0
-    if not asked.any():
+    has_solver_time = decide_s > 0.0
+    if not has_solver_time.any():
         raise NothingToShowError("there never was a job and an idle node at one time, so nothing was decided")
-    of_kind = {word: kind == k for k, word in enumerate(DECISION_WORDS)}
+    of_kind = {word: kind == kind_index for kind_index, word in enumerate(DECISION_WORDS)}
     by_kind = {
-        word: (np.sort(decide_s[asked & is_kind]), int((~asked & is_kind).sum()))
+        word: (np.sort(decide_s[has_solver_time & is_kind]), int((~has_solver_time & is_kind).sum()))
         for word, is_kind in of_kind.items()
         if is_kind.any()
     }
-    return DecisionTimes(np.sort(decide_s[asked]), by_kind, run.summary.fallbacks)
+    return DecisionTimes(np.sort(decide_s[has_solver_time]), by_kind, run.summary.fallbacks)
 
 
 def _kinds(rows: pa.Table) -> NDArray[np.int8]:
     """Return what stands behind each decision, as a place in ``DECISION_WORDS``."""
     columns = [rows[name].unify_dictionaries().combine_chunks() for name in _STATUS_COLUMNS]
-    key = np.zeros(rows.num_rows, np.int64)
+    codes = np.zeros(rows.num_rows, np.int64)
     for column in columns:
-        key = key * (len(column.dictionary) + 1) + np.asarray(column.indices.fill_null(len(column.dictionary)))
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        codes = codes * (len(column.dictionary) + 1) + np.asarray(column.indices.fill_null(len(column.dictionary)))
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
     words = [*DECISION_WORDS]
-    kinds = [words.index(kind_of(*(column[k].as_py() for column in columns))) for k in first.tolist()]
+    kinds = [words.index(kind_of(*(column[row_number].as_py() for column in columns))) for row_number in first.tolist()]
     return np.array(kinds, np.int8)[place]
 
 
-def draw(found: Mapping[str, DecisionTimes]) -> Figure:
+def draw(times_by_run: Mapping[str, DecisionTimes]) -> Figure:
     """Share of the decisions that took at most so long, exactly; points at the median, 95 %, 99 % and the slowest."""
     figure = new_figure(9.0, 4.0)
     axes = figure.subplots()
-    for mark, label, data in by_run(found):
+    for mark, label, times in by_run(times_by_run):
         line = mark.paper_line
-        share = 100 * np.arange(1, data.decide_s.size + 1) / data.decide_s.size
-        x, y = np.append(data.decide_s[:1], data.decide_s), np.append(0.0, share)
-        axes.plot(x, y, drawstyle="steps-post", label=label or None, **line)
+        share = 100 * np.arange(1, times.decide_s.size + 1) / times.decide_s.size
+        decide_s, share_above = np.append(times.decide_s[:1], times.decide_s), np.append(0.0, share)
+        axes.plot(decide_s, share_above, drawstyle="steps-post", label=label or None, **line)
         axes.plot(
-            _quantiles(data.decide_s),
-            [100 * q for q in QUANTILES],
+            _quantiles(times.decide_s),
+            [100 * quantile for quantile in QUANTILES],
             marker="o",
             linestyle="",
             markersize=5,
@@ -127,27 +135,27 @@ def draw(found: Mapping[str, DecisionTimes]) -> Figure:
             markeredgecolor="white",
             zorder=3,
         )
-    paper_axis(axes, *_range(found))
+    paper_axis(axes, *_range(times_by_run))
     axes.set_ylim(-2, 104)
-    dress(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
-    if any(found):
+    style_axes(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
+    if any(times_by_run):
         legend_below(figure)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
+def page(times_by_run: Mapping[str, DecisionTimes]) -> PageFigure:
     """The same for the page, at ``POINTS`` lengths of time."""
-    low_s, high_s = _range(found)
+    low_s, high_s = _range(times_by_run)
     traces: list[Trace] = []
-    for mark, label, data in by_run(found):
-        seconds = np.geomspace(data.decide_s[0], data.decide_s[-1], POINTS)
-        seconds[[0, -1]] = data.decide_s[[0, -1]]  # not a rounding error below
-        x, y = seconds.tolist(), 100 * data.within(seconds)
+    for mark, label, times_of_run in by_run(times_by_run):
+        seconds = np.geomspace(times_of_run.decide_s[0], times_of_run.decide_s[-1], POINTS)
+        seconds[[0, -1]] = times_of_run.decide_s[[0, -1]]  # not a rounding error below
+        x_seconds, percent_within = seconds.tolist(), 100 * times_of_run.within(seconds)
         hover = f"{tag(label, '%{y:.3~r} %')} within %{{customdata}}"
-        times = [*map(_milliseconds, x)]
-        curve = mark.curve(tag(label, "decisions"), hover, x=x, y=y.tolist(), customdata=times)
-        quantiles = _quantiles(data.decide_s)
-        texts = [f"{word} {_milliseconds(each)}" for word, each in zip(_QUANTILE_WORDS, quantiles, strict=True)]
+        times = [*map(_milliseconds, x_seconds)]
+        curve = mark.curve(tag(label, "decisions"), hover, x=x_seconds, y=percent_within.tolist(), customdata=times)
+        quantiles = _quantiles(times_of_run.decide_s)
+        texts = [f"{word} {_milliseconds(time_s)}" for word, time_s in zip(_QUANTILE_WORDS, quantiles, strict=True)]
         points = mark.curve(
             tag(label, "quantiles"),
             tag(label, "%{customdata}"),
@@ -167,24 +175,24 @@ def page(found: Mapping[str, DecisionTimes]) -> PageFigure:
     return PageFigure(traces, layout, height=360)
 
 
-def words(found: Mapping[str, DecisionTimes]) -> str:
+def words(times_by_run: Mapping[str, DecisionTimes]) -> str:
     """Median, 95 %, 99 % and slowest of each run; that they were measured."""
     lines = []
-    for label, data in found.items():
-        times = [_milliseconds(quantile) for quantile in _quantiles(data.decide_s)]
+    for label, times_of_run in times_by_run.items():
+        times = [_milliseconds(quantile) for quantile in _quantiles(times_of_run.decide_s)]
         quantiles = f"median {times[0]}, 95 % within {times[1]}, 99 % within {times[2]}, the slowest {times[3]}"
-        text = f"{count(data.decide_s.size, 'decision')}: {quantiles}"
-        if data.n_not_asked:
-            text += f"; {count(data.n_not_asked, 'more time')} the policy was not asked"
+        text = f"{count(times_of_run.decide_s.size, 'decision')}: {quantiles}"
+        if times_of_run.n_not_asked:
+            text += f"; {count(times_of_run.n_not_asked, 'more time')} the policy was not asked"
         lines.append(f"{tag(label, text)}.")
     lines.append("Times are measurements: they differ from run to run and from machine to machine.")
-    return join_text(found, lines)
+    return join_text(times_by_run, lines)
 
 
-def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
+def table(times_by_run: Mapping[str, DecisionTimes]) -> ShownTable:
     """A row for each kind of decision, one for all, and one for each reason for a fallback."""
     columns = [Column("kind", "Decisions")]
-    if any(found):
+    if any(times_by_run):
         columns.append(Column("run", "run"))
     columns += [
         Column("n", "how many", "count"),
@@ -196,32 +204,34 @@ def table(found: Mapping[str, DecisionTimes]) -> ShownTable:
         ),
     ]
     rows: list[list[Any]] = []
-    for label, data in found.items():
-        n_all = data.decide_s.size + data.n_not_asked
-        of_run = [label] if any(found) else []
-        for kind, (decide_s, n_not_asked) in data.by_kind.items():
-            n = decide_s.size + n_not_asked
-            rows.append([DECISION_WORDS[kind], *of_run, n, n / n_all, n_not_asked, *_cells(decide_s)])
-        rows.append(["all", *of_run, n_all, 1.0, data.n_not_asked, *_cells(data.decide_s)])
-        for reason, n in data.fallbacks.items():
+    for label, times in times_by_run.items():
+        n_all = times.decide_s.size + times.n_not_asked
+        of_run = [label] if any(times_by_run) else []
+        for kind, (decide_s, n_trivial) in times.by_kind.items():
+            n_decisions = decide_s.size + n_trivial
+            rows.append([DECISION_WORDS[kind], *of_run, n_decisions, n_decisions / n_all, n_trivial, *_cells(decide_s)])
+        rows.append(["all", *of_run, n_all, 1.0, times.n_not_asked, *_cells(times.decide_s)])
+        for reason, n_decisions in times.fallbacks.items():
             text = f"of them fell back: {reason.replace('_', ' ')}"
-            rows.append([text, *of_run, n, n / n_all, None, *[None] * len(QUANTILES)])
+            rows.append([text, *of_run, n_decisions, n_decisions / n_all, None, *[None] * len(QUANTILES)])
     return ShownTable("Decisions by what stands behind them, and measured times", tuple(columns), rows)
 
 
 def _quantiles(decide_s: NDArray[np.float64]) -> list[float]:
     """Return quantiles of ascending durations, each a measured one: at least this share took no longer."""
-    n = decide_s.size
-    return [float(decide_s[max(0, int(np.ceil(share * n - 1e-9)) - 1)]) for share in QUANTILES]
+    n_decisions = decide_s.size
+    return [float(decide_s[max(0, int(np.ceil(share * n_decisions - 1e-9)) - 1)]) for share in QUANTILES]
 
 
 def _cells(decide_s: NDArray[np.float64]) -> list[float | None]:
     return [1e3 * quantile for quantile in _quantiles(decide_s)] if decide_s.size else [None] * len(QUANTILES)
 
 
-def _range(found: Mapping[str, DecisionTimes]) -> tuple[float, float]:
-    least, most = (pick(float(data.decide_s[end]) for data in found.values()) for pick, end in ((min, 0), (max, -1)))
-    return least / 1.2, most * 1.2
+def _range(times_by_run: Mapping[str, DecisionTimes]) -> tuple[float, float]:
+    shortest_s, longest_s = (
+        pick(float(times.decide_s[end]) for times in times_by_run.values()) for pick, end in ((min, 0), (max, -1))
+    )
+    return shortest_s / 1.2, longest_s * 1.2
 
 
 def _milliseconds(seconds: float) -> str:

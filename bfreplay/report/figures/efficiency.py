@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from bfreplay.report.figures.axes import dress, new_figure, settle
+from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import ROWS, Mark, amount_of, by_run, in_lines, join_text, sentence
-from bfreplay.runs.metrics import value_text
-from bfreplay.runs.shown_values import Column, ShownTable
+from bfreplay.runs.shown_values import Column, ShownTable, value_text
 from bfreplay.runs.summary_text import BOUND_WORDS
 from bfreplay.wording import amount, duration
 
@@ -63,8 +62,8 @@ class Efficiency:
         As many samples are then processed in both, so that U is 1 by construction.
         """
         baselines = ((self.dedicated_samples, self.dedicated_done_s), (self.bound_samples, self.earliest_s))
-        known = [done_s for samples, done_s in baselines if samples is not None or done_s is not None]
-        return self.done_s is not None and bool(known) and all(done_s is not None for done_s in known)
+        times_s = [time_s for samples, time_s in baselines if samples is not None or time_s is not None]
+        return self.done_s is not None and bool(times_s) and all(time_s is not None for time_s in times_s)
 
 
 def efficiency(run: RunResult) -> Efficiency:
@@ -76,60 +75,65 @@ def efficiency(run: RunResult) -> Efficiency:
         The run has neither baseline, or its job source did not finish in both.
     """
     summary, seconds = run.summary, run.record.config.after_s
-    dedicated, bound = summary.efficiency, summary.bound
+    on_dedicated_nodes, bound = summary.efficiency, summary.bound
     is_source = run.record.inputs.jobs.of_source
-    found = Efficiency(
+    result = Efficiency(
         samples=summary.ledger.samples,
-        dedicated_samples=None if is_source or dedicated is None else dedicated.dedicated_samples,
+        dedicated_samples=None if is_source or on_dedicated_nodes is None else on_dedicated_nodes.dedicated_samples,
         bound_samples=None if bound is None else bound.samples,
         u=run.u,
         share=None if bound is None else bound.share,
         done_s=seconds(summary.last_finish_us),
-        dedicated_done_s=None if dedicated is None else seconds(dedicated.dedicated_last_finish_us),
+        dedicated_done_s=None if on_dedicated_nodes is None else seconds(on_dedicated_nodes.dedicated_last_finish_us),
         earliest_s=None if bound is None else seconds(bound.earliest_finish_us),
         equivalent_nodes=summary.equivalent_nodes,
         bound_kind=None if bound is None else bound.kind,
         is_source=is_source,
     )
-    if dedicated is None and bound is None:
+    if on_dedicated_nodes is None and bound is None:
         problem = "the run was compared neither with dedicated nodes nor with an upper bound"
         reason = summary.reason_without_baselines
         if reason is not None:
             raise NothingToShowError(f"{problem}: {reason}")
-        fix = "replay it again without --no-efficiency and without --no-bound"
-        raise NothingToShowError(problem, file=run.folder, fix=fix)
-    if is_source and not found.is_done:
+        advice = "replay it again without --no-efficiency and without --no-bound"
+        raise NothingToShowError(problem, file=run.folder, fix=advice)
+    if is_source and not result.is_done:
         raise NothingToShowError(
             "a job source may make other jobs on dedicated nodes, so that samples do not compare, and it did not "
             "finish in both"
         )
-    if not found.samples and not found.dedicated_samples and not found.bound_samples and not found.is_done:
+    if not result.samples and not result.dedicated_samples and not result.bound_samples and not result.is_done:
         raise NothingToShowError("no sample could be processed: there was no job that the idle nodes could run")
-    return found
+    return result
 
 
-def draw(found: Mapping[str, Efficiency]) -> Figure:
+def draw(efficiencies: Mapping[str, Efficiency]) -> Figure:
     """A bar a run, and below them those of the baselines."""
-    bars, title = _bars(found)
+    bars, title = _bars(efficiencies)
     figure = new_figure(9.0, 0.9 + 0.5 * len(bars))
     axes = figure.subplots()
-    for row, bar in enumerate(bars):
-        axes.barh(row, bar.value, height=0.62, **bar.mark.paper_fill)
+    for row_number, entry in enumerate(bars):
+        axes.barh(row_number, entry.value, height=0.62, **entry.mark.paper_fill)
         axes.annotate(
-            bar.text + bar.more, (bar.value, row), xytext=(5, 0), textcoords="offset points", va="center", fontsize=9
+            entry.text + entry.more,
+            (entry.value, row_number),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
         )
-    axes.set_yticks(range(len(bars)), labels=[in_lines(bar.words, 34, "\n") for bar in bars])
+    axes.set_yticks(range(len(bars)), labels=[in_lines(entry.words, 34, "\n") for entry in bars])
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.3 * max(bar.value for bar in bars) or 1.0)
-    dress(axes, title)
+    axes.set_xlim(0, 1.3 * max(entry.value for entry in bars) or 1.0)
+    style_axes(axes, title)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, Efficiency]) -> PageFigure:
+def page(efficiencies: Mapping[str, Efficiency]) -> PageFigure:
     """The same for the page."""
-    bars, title = _bars(found)
+    bars, title = _bars(efficiencies)
     traces = [
         bar.mark.bars(
             "",
@@ -150,17 +154,17 @@ def page(found: Mapping[str, Efficiency]) -> PageFigure:
     return PageFigure(traces, layout, height=120 + 44 * len(bars))
 
 
-def words(found: Mapping[str, Efficiency]) -> str:
+def words(efficiencies: Mapping[str, Efficiency]) -> str:
     """U and the share of the bound, or the finish times; and the meaning of U."""
-    sentences = [_sentence(label, data) for label, data in found.items()]
-    if any(data.u is not None and not data.is_done for data in found.values()):
+    sentences = [_sentence(label, result) for label, result in efficiencies.items()]
+    if any(result.u is not None and not result.is_done for result in efficiencies.values()):
         sentences.append(
             "U is the samples of a run over those of the same jobs on the dedicated nodes in the same window."
         )
-    return join_text(found, sentences)
+    return join_text(efficiencies, sentences)
 
 
-def table(found: Mapping[str, Efficiency]) -> ShownTable:
+def table(efficiencies: Mapping[str, Efficiency]) -> ShownTable:
     """A row a run, with its baselines."""
     columns = (
         Column("run", "Run"),
@@ -176,8 +180,8 @@ def table(found: Mapping[str, Efficiency]) -> ShownTable:
         Column("earliest_s", "lower bound on that", "seconds"),
     )
     rows: list[list[object]] = []
-    for label, data in found.items():
-        values = asdict(data) | {"bound_kind": BOUND_WORDS.get(data.bound_kind or "", data.bound_kind)}
+    for label, result in efficiencies.items():
+        values = asdict(result) | {"bound_kind": BOUND_WORDS.get(result.bound_kind or "", result.bound_kind)}
         rows.append([label or "this run", *(values[column.key] for column in columns[1:])])
     return ShownTable("Samples and times beside the baselines", columns, rows)
 
@@ -191,19 +195,19 @@ class _Bar:
     more: str = ""
 
 
-def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
+def _bars(efficiencies: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     """Bars, and the title of their axis: hours until all jobs were done if all were, else samples."""
-    by_time = all(data.is_done for data in found.values())
+    by_time = all(result.is_done for result in efficiencies.values())
 
-    def bar(words: str, value: float, mark: Mark, more: str = "") -> _Bar:
+    def bar(words: str, value: float, mark: Mark, addition: str = "") -> _Bar:
         if by_time:
             return _Bar(words, value / 3_600, duration(value), mark)
-        return _Bar(words, value, amount(value), mark, more)
+        return _Bar(words, value, amount(value), mark, addition)
 
     bars = []
-    for mark, label, data in by_run(found):
-        value = (data.done_s or 0.0) if by_time else data.samples
-        bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(data)))
+    for mark, label, result in by_run(efficiencies):
+        value = (result.done_s or 0.0) if by_time else result.samples
+        bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(result)))
     baselines = (
         (Mark("dedicated", 4), "dedicated_done_s", "dedicated_samples"),
         (Mark("bound", 5), "earliest_s", "bound_samples"),
@@ -211,30 +215,30 @@ def _bars(found: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     of_bound = "lower bound" if by_time else "upper bound"
     for mark, of_time, of_samples in baselines:
         values = {
-            label: (getattr(data, of_time if by_time else of_samples), data.equivalent_nodes)
-            for label, data in found.items()
+            label: (getattr(result, of_time if by_time else of_samples), result.equivalent_nodes)
+            for label, result in efficiencies.items()
         }
         for labels, value, nodes in _merge_equal(values):
             letters = ", ".join(label.partition(" ")[0] for label in labels)
-            who = "" if len(labels) == len(found) else f" ({letters})"
-            what = amount_of(nodes, "dedicated node") if mark.role == "dedicated" else of_bound
-            bars.append(bar(f"{what}{who}", value, mark))
+            label_words = "" if len(labels) == len(efficiencies) else f" ({letters})"
+            baseline_words = amount_of(nodes, "dedicated node") if mark.role == "dedicated" else of_bound
+            bars.append(bar(f"{baseline_words}{label_words}", value, mark))
     return bars, "hours until all jobs were done" if by_time else "samples in the window"
 
 
 def _merge_equal(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list[str], float, float]]:
     """Return equal baselines once: labels of their runs, value, and number of dedicated nodes."""
-    merged: list[tuple[list[str], float, float]] = []
+    merged_entries: list[tuple[list[str], float, float]] = []
     for label, (value, nodes) in values.items():
         if value is None:
             continue
-        for labels, other, of_nodes in merged:
-            if abs(value - other) <= _ROUNDING * abs(other) and nodes == of_nodes:
+        for labels, other_value, of_nodes in merged_entries:
+            if abs(value - other_value) <= _ROUNDING * abs(other_value) and nodes == of_nodes:
                 labels.append(label)
                 break
         else:
-            merged.append(([label], value, nodes))
-    return merged
+            merged_entries.append(([label], value, nodes))
+    return merged_entries
 
 
 def _shares(data: Efficiency) -> str:

@@ -13,8 +13,8 @@ from bfreplay.report.figures.marks import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-    from bfreplay.report.figures.over_time import StepSeries
     from bfreplay.runs.shown_values import ShownTable
+    from bfreplay.runs.step_functions import StepSeries
 
 D = TypeVar("D")
 F = TypeVar("F")
@@ -149,19 +149,19 @@ def find_figure(name: str) -> RunFigure[Any]:
     """
     if ":" not in name and name not in FIGURES.names():
         raise unknown_name(FIGURES.kind, name, FIGURES.names(), _FORM)
-    found = FIGURES.find(name, _FORM, allow_code=True)
-    if not isinstance(found, RunFigure):
+    figure = FIGURES.find(name, _FORM, allow_code=True)
+    if not isinstance(figure, RunFigure):
         raise InputError(
-            f"{name!r} is no figure, but {type(found).__name__}",
+            f"{name!r} is no figure, but {type(figure).__name__}",
             value=FIGURES.location(name),
             expected="a bfreplay.report.figures.figure.RunFigure",
         )
-    return found
+    return figure
 
 
-def figures_of(what: str) -> list[Figure[Any]]:
+def figures_of(result_kind: str) -> list[Figure[Any]]:
     """Figures of a ``"log"``, or of another of ``OTHER_FIGURES``."""
-    return [built_in(location) for location in OTHER_FIGURES[what]]
+    return [built_in(location) for location in OTHER_FIGURES[result_kind]]
 
 
 def as_they_are(source: F) -> F:

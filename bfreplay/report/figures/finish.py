@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.week import WEEKDAYS
-from bfreplay.report.figures.axes import dress, new_figure, settle
+from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import OKABE_ITO, Trace
 from bfreplay.result_folders.finish import AT_MOST, MORE, FinishRecord
@@ -57,14 +57,14 @@ def finish_times(record: FinishRecord) -> FinishTimes:
     seconds = np.array([start.duration_s for start in record.starts])
     longest = float(seconds.max())
     unit, unit_s = next(
-        (each for each in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)) if longest >= 4 * each[1]), ("s", 1.0)
+        (unit for unit in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)) if longest >= 4 * unit[1]), ("s", 1.0)
     )
     week: list[float] = []
     if record.config.time_zone is not None:
         zone = UTC if record.config.time_zone == "UTC" else ZoneInfo(record.config.time_zone)
         epoch = datetime(1970, 1, 1, tzinfo=UTC)
         local = [(epoch + timedelta(microseconds=start.time_us)).astimezone(zone) for start in record.starts]
-        week = [each.weekday() + (each.hour + each.minute / 60) / 24 for each in local]
+        week = [start_time.weekday() + (start_time.hour + start_time.minute / 60) / 24 for start_time in local]
     days = np.array(week)
     is_done = np.array([start.is_done for start in record.starts])
     return FinishTimes(unit, unit_s, seconds / unit_s, is_done, days, days % 1 * 24)
@@ -72,13 +72,13 @@ def finish_times(record: FinishRecord) -> FinishTimes:
 
 def medians(times: FinishTimes, group: NDArray[np.int64]) -> dict[int, float]:
     """Return the median of each group of starts, numbered ``(N,)``, that has several and a known median."""
-    found = {}
+    medians_of_groups = {}
     for number in np.unique(group).tolist():
         of_group = group == number
         (median,) = censored_quantiles(times.time[of_group], times.is_done[of_group], (0.5,))
         if median is not None and of_group.sum() >= _FEW:
-            found[number] = median
-    return found
+            medians_of_groups[number] = median
+    return medians_of_groups
 
 
 def finish_figure(record: FinishRecord) -> Drawing:
@@ -98,36 +98,39 @@ def finish_figure(record: FinishRecord) -> Drawing:
         by_day, by_hour = figure.add_subplot(grid[0, 1]), figure.add_subplot(grid[1, 1])
         zone = str(record.config.time_zone)
         _draw_starts(by_day, times, times.weekday, 1.0)
-        by_day.set_xticks(np.arange(7) + 0.5, labels=[day[:3] for day in WEEKDAYS])
+        by_day.set_xticks(np.arange(7) + 0.5, labels=[weekday[:3] for weekday in WEEKDAYS])
         by_day.set_xlim(0, 7)
-        dress(by_day, f"weekday of the start ({zone})", f"time, {times.unit}")
+        style_axes(by_day, f"weekday of the start ({zone})", f"time, {times.unit}")
         _draw_starts(by_hour, times, times.hour, float(_BIN_HOURS))
         by_hour.set_xticks(range(0, 25, _BIN_HOURS))
         by_hour.set_xlim(0, 24)
-        dress(by_hour, f"hour of the start ({zone})", f"time, {times.unit}")
+        style_axes(by_hour, f"hour of the start ({zone})", f"time, {times.unit}")
         handles, labels = by_day.get_legend_handles_labels()
         by_day.legend(handles, labels, fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3)
-    return settle(figure)
+    return fix_layout(figure)
 
 
 def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
     quantiles, unit_s = record.quantiles, times.unit_s
     end = float(times.time.max())
-    x, share = done_by(times.time, times.is_done)
-    low, high = quantiles.quarter_s, quantiles.three_quarters_s
-    if low is not None:
+    times_x, share = done_by(times.time, times.is_done)
+    lower_s, upper_s = quantiles.quarter_s, quantiles.three_quarters_s
+    if lower_s is not None:
         axes.axvspan(
-            low / unit_s,
-            end if high is None else high / unit_s,
+            lower_s / unit_s,
+            end if upper_s is None else upper_s / unit_s,
             color=_SHADE,
             linewidth=0,
             label="middle half of the starts",
         )
-    steps = np.concatenate([[0.0], x, [end]]), 100 * np.concatenate([[0.0], share, share[-1:] if x.size else [0.0]])
+    steps = (
+        np.concatenate([[0.0], times_x, [end]]),
+        100 * np.concatenate([[0.0], share, share[-1:] if times_x.size else [0.0]]),
+    )
     axes.step(*steps, where="post", color=_BLUE, linewidth=2.0, label="idle nodes: starts done", zorder=4)
     open_at = times.time[~times.is_done]
     if open_at.size:
-        heights = 100 * np.concatenate([[0.0], share])[np.searchsorted(x, open_at, side="right")]
+        heights = 100 * np.concatenate([[0.0], share])[np.searchsorted(times_x, open_at, side="right")]
         axes.plot(
             open_at,
             heights,
@@ -149,10 +152,10 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
             label=f"median: {duration(quantiles.median_s)}",
             zorder=6,
         )
-    asked, worth = record.config.dedicated, record.worth
-    for nodes, color, dashes in ((asked, _GREEN, "--"), (worth.nodes, _GREY, ":")):
+    n_asked, worth = record.config.dedicated, record.worth
+    for nodes, color, dashes in ((n_asked, _GREEN, "--"), (worth.nodes, _GREY, ":")):
         seconds = record.dedicated_s(nodes)
-        if nodes is None or seconds is None or (nodes == worth.nodes and worth.meaning == MORE and nodes != asked):
+        if nodes is None or seconds is None or (nodes == worth.nodes and worth.meaning == MORE and nodes != n_asked):
             continue
         words = f"{count(nodes, 'dedicated node')}: {duration(seconds)}"
         about = {AT_MOST: "worth at most ", MORE: ""}.get(worth.meaning, "worth ") if color == _GREY else ""
@@ -162,11 +165,14 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
         0,
         1.03
         * max(
-            end, max((each.duration_s or 0) / unit_s for each in record.dedicated if each.nodes in (asked, worth.nodes))
+            end,
+            max(
+                (entry.duration_s or 0) / unit_s for entry in record.dedicated if entry.nodes in (n_asked, worth.nodes)
+            ),
         ),
     )
     thing = "search over" if record.inputs.is_search else "all jobs done"
-    dress(axes, f"time since the start, {times.unit}", f"{thing}, % of the starts")
+    style_axes(axes, f"time since the start, {times.unit}", f"{thing}, % of the starts")
     axes.legend(fontsize=8.5, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
@@ -181,11 +187,11 @@ def _draw_starts(axes: Axes, times: FinishTimes, place: NDArray[np.float64], wid
             {"marker": "^", "markersize": 5.5, "color": _RED, "markerfacecolor": "white", "label": "unfinished after"},
         ),
     )
-    for chosen, look in looks:
-        if chosen.any():
-            axes.plot(place[chosen], times.time[chosen], linestyle="none", clip_on=False, **look)
+    for is_of_kind, look in looks:
+        if is_of_kind.any():
+            axes.plot(place[is_of_kind], times.time[is_of_kind], linestyle="none", clip_on=False, **look)
     of_group = medians(times, np.floor(place / width).astype(np.int64))
-    for k, (number, median) in enumerate(of_group.items()):
+    for position, (number, median) in enumerate(of_group.items()):
         axes.hlines(
             median,
             number * width,
@@ -193,7 +199,7 @@ def _draw_starts(axes: Axes, times: FinishTimes, place: NDArray[np.float64], wid
             color="black",
             linewidth=1.8,
             zorder=4,
-            label="_" if k else "median",
+            label="_" if position else "median",
         )
     axes.set_ylim(bottom=0)
     for edge in np.arange(width, float(np.ceil(place.max() / width)) * width, width):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, log_tick, new_figure
+from bfreplay.report.figures.axes import log_tick, new_figure, style_axes
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, Trace
 from bfreplay.result_folders.lab import LabResult
@@ -60,13 +60,13 @@ def profile_curves(lab: LabResult, field: str = "milp") -> list[Curve]:
     Every curve goes on to the largest ratio of the field.
     """
     rows = [row for row in lab.table("profile").to_pylist() if row["field"] == field]
-    last = max((row["tau"] for row in rows), default=1.0)
+    last_ratio = max((row["tau"] for row in rows), default=1.0)
     curves = []
     for names, of_pair in _by_pair(lab, rows):
-        x = np.array([*(row["tau"] for row in of_pair), last])
-        y = np.array([*(row["share"] for row in of_pair), of_pair[-1]["share"]])
-        curves.append(Curve(*names, x, y))
-    return sorted(curves, key=lambda curve: (-_area(curve, last), curve.pair))
+        ratios = np.array([*(row["tau"] for row in of_pair), last_ratio])
+        shares = np.array([*(row["share"] for row in of_pair), of_pair[-1]["share"]])
+        curves.append(Curve(*names, ratios, shares))
+    return sorted(curves, key=lambda curve: (-_area(curve, last_ratio), curve.pair))
 
 
 def time_by_size_curves(lab: LabResult) -> list[Curve]:
@@ -74,9 +74,9 @@ def time_by_size_curves(lab: LabResult) -> list[Curve]:
     rows = [row for row in lab.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
     curves = []
     for names, of_pair in _by_pair(lab, rows):
-        x = np.array([np.sqrt(row["size_from"] * row["size_to"]) for row in of_pair], dtype=np.float64)
-        y = np.array([row["total_median_s"] for row in of_pair], dtype=np.float64)
-        curves.append(Curve(*names, x, y))
+        sizes = np.array([np.sqrt(row["size_from"] * row["size_to"]) for row in of_pair], dtype=np.float64)
+        seconds = np.array([row["total_median_s"] for row in of_pair], dtype=np.float64)
+        curves.append(Curve(*names, sizes, seconds))
     return curves
 
 
@@ -87,15 +87,15 @@ def outcome_shares(lab: LabResult) -> OutcomeShares:
     return [row["pair"] for row in rows], counts / counts.sum(axis=1, keepdims=True), lab.record.sampling.taken
 
 
-def draw_profile(found: tuple[list[Curve], int]) -> Drawing:
+def draw_profile(curves_and_count: tuple[list[Curve], int]) -> Drawing:
     """Draw ``profile_curves``: the share of decisions within tau times the fastest pair's time, log tau from 1."""
-    curves, n_decisions = found
+    curves, n_decisions = curves_and_count
     right = max([2.0, *(float(curve.x[-1]) for curve in curves)]) * 1.1
 
     def draw(axes: Axes, curve: Curve, style: Trace) -> None:
-        x, y = np.append(curve.x[:-1], right), curve.y
-        steps = max(1, len(x) // 8)
-        axes.plot(x, y, drawstyle="steps-post", markevery=(0, steps), **style)
+        ratios, shares = np.append(curve.x[:-1], right), curve.y
+        steps = max(1, len(ratios) // 8)
+        axes.plot(ratios, shares, drawstyle="steps-post", markevery=(0, steps), **style)
 
     figure, panels = _lines(curves, draw, f"Performance profile, {n_decisions} decisions")
     for axes in panels:
@@ -103,7 +103,7 @@ def draw_profile(found: tuple[list[Curve], int]) -> Drawing:
         axes.set_xlim(1.0, right)
         axes.set_ylim(-0.02, 1.02)
         axes.xaxis.set_major_formatter(log_tick)
-        dress(axes, y_ticks="{x:.0%}")
+        style_axes(axes, y_ticks="{x:.0%}")
     figure.supxlabel("time relative to the fastest proof of that decision (1 = fastest)", fontsize=10)
     figure.supylabel("decisions proven within that", fontsize=10)
     return figure
@@ -120,19 +120,19 @@ def draw_time_by_size(curves: list[Curve]) -> Drawing:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.xaxis.set_major_formatter(log_tick)
-        dress(axes, y_ticks=log_tick)
+        style_axes(axes, y_ticks=log_tick)
     figure.supxlabel("jobs x idle nodes (bins of powers of two)", fontsize=10)
     figure.supylabel("build and solve, ms", fontsize=10)
     return figure
 
 
-def draw_outcomes(found: OutcomeShares) -> Drawing:
+def draw_outcomes(outcome_shares_of_pairs: OutcomeShares) -> Drawing:
     """Draw ``outcome_shares``: one stacked bar a pair; only outcomes that occur are in the legend."""
-    pairs, shares, n_decisions = found
+    pairs, shares, n_decisions = outcome_shares_of_pairs
     figure = new_figure(9.0, 1.6 + 0.27 * len(pairs))
     axes = figure.add_subplot()
     places = np.arange(len(pairs))
-    left = np.zeros(len(pairs))
+    left_edges = np.zeros(len(pairs))
     for outcome, share in zip(OUTCOMES, shares.T, strict=True):
         if share.any():
             colour, hatch = _OUTCOME_FILL[outcome]
@@ -140,7 +140,7 @@ def draw_outcomes(found: OutcomeShares) -> Drawing:
             axes.barh(
                 places,
                 share,
-                left=left,
+                left=left_edges,
                 height=0.78,
                 color=colour,
                 hatch=hatch,
@@ -148,7 +148,7 @@ def draw_outcomes(found: OutcomeShares) -> Drawing:
                 linewidth=0.5,
                 label=label,
             )
-            left = left + share
+            left_edges = left_edges + share
     axes.set_yticks(places, labels=list(pairs), fontsize=9)
     axes.set_ylim(len(pairs) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.0)
@@ -165,15 +165,15 @@ def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[st
     """Matplotlib's look of every (formulation, back end): the latter gives colour and dashes, the former the marker."""
     return {
         (formulation, backend): {
-            "color": OKABE_ITO[b % len(OKABE_ITO)],
-            "linestyle": LINES[b % len(LINES)],
+            "color": OKABE_ITO[style_index % len(OKABE_ITO)],
+            "linestyle": LINES[style_index % len(LINES)],
             "linewidth": 1.6,
-            "marker": MARKERS[f % len(MARKERS)],
+            "marker": MARKERS[colour_index % len(MARKERS)],
             "markersize": 5,
             "zorder": 2,
         }
-        for f, formulation in enumerate(formulations)
-        for b, backend in enumerate(backends)
+        for colour_index, formulation in enumerate(formulations)
+        for style_index, backend in enumerate(backends)
     }
 
 
@@ -224,10 +224,10 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Drawing, lis
     if n_rows > 1:
         for axes in grid[len(formulations) - n_columns : len(formulations)]:
             axes.tick_params(labelbottom=True)
-    shown = {curve.backend: curve for curve in curves}
-    order = sorted(shown, key=lambda backend: (backend != EXACT, backend))
+    curve_of_backend = {curve.backend: curve for curve in curves}
+    order = sorted(curve_of_backend, key=lambda backend: (backend != EXACT, backend))
     figure.legend(
-        [_handle(_style(shown[backend], look)) for backend in order],
+        [_handle(_style(curve_of_backend[backend], look)) for backend in order],
         order,
         loc="outside right center",
         fontsize=9,

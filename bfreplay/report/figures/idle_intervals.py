@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_axis, paper_axis, plain_tick, settle
+from bfreplay.report.figures.axes import (
+    fix_layout,
+    legend_below,
+    new_figure,
+    page_axis,
+    paper_axis,
+    plain_tick,
+    style_axes,
+)
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
@@ -111,49 +119,55 @@ def idle_intervals(run: RunResult) -> IdleIntervals:
     return IdleIntervals(up_to_s.index.to_numpy(), up_to_s.to_numpy(), *(sums[name].to_numpy() for name in _SUMS))
 
 
-def draw(found: Mapping[str, IdleIntervals]) -> Figure:
+def draw(intervals_by_run: Mapping[str, IdleIntervals]) -> Figure:
     """Above, node-hours by length, or the share held run by run; below, the share in longer intervals."""
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1.0])
-    low_s, high_s = _range(found)
-    if len(found) == 1:
-        _draw_node_hours(above, *found.values())
+    low_s, high_s = _range(intervals_by_run)
+    if len(intervals_by_run) == 1:
+        _draw_node_hours(above, *intervals_by_run.values())
     else:
-        for mark, label, data in by_run(found):
-            heights = 100 * np.append(data.held_share, data.held_share[-1])
-            above.step(data.edge_s, heights, where="post", label=tag(label, _HELD), **mark.paper_line)
+        for mark, label, intervals in by_run(intervals_by_run):
+            heights = 100 * np.append(intervals.held_share, intervals.held_share[-1])
+            above.step(intervals.edge_s, heights, where="post", label=tag(label, _HELD), **mark.paper_line)
         above.set_ylim(-2, 102)
-    for words, mark, x, y in _curves(found):
-        below.plot(x, y, label=words, **mark.paper_line)
+    for words, mark, lengths, longer_percent in _curves(intervals_by_run):
+        below.plot(lengths, longer_percent, label=words, **mark.paper_line)
     below.set_ylim(-2, 102)
     paper_axis(below, low_s, high_s)
-    dress(above, y="node-hours" if len(found) == 1 else "held by jobs, % of node-hours", y_ticks=plain_tick)
-    dress(below, _LENGTH, "in longer idle intervals, %", y_ticks=plain_tick)
-    if len(found) == 1:
+    style_axes(
+        above, y="node-hours" if len(intervals_by_run) == 1 else "held by jobs, % of node-hours", y_ticks=plain_tick
+    )
+    style_axes(below, _LENGTH, "in longer idle intervals, %", y_ticks=plain_tick)
+    if len(intervals_by_run) == 1:
         for axes in (above, below):
             axes.legend(fontsize=9, frameon=False, loc="best")
     else:
         legend_below(figure)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
+def page(intervals_by_run: Mapping[str, IdleIntervals]) -> PageFigure:
     """The same two panels."""
-    low_s, high_s = _range(found)
+    low_s, high_s = _range(intervals_by_run)
     traces: list[Trace] = []
-    if len(found) == 1:
-        traces += _page_node_hours(*found.values())
+    if len(intervals_by_run) == 1:
+        traces += _page_node_hours(*intervals_by_run.values())
     else:
-        for mark, label, data in by_run(found):
-            held = [None if math.isnan(share) else 100 * share for share in data.held_share.tolist()]
-            where, hover = _bins(data), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
-            points = {"x": data.edge_s.tolist(), "y": [*held, held[-1]], "customdata": [*where, where[-1]]}
+        for mark, label, intervals in by_run(intervals_by_run):
+            percents = [None if math.isnan(share) else 100 * share for share in intervals.held_share.tolist()]
+            places, hover = _bins(intervals), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
+            points = {
+                "x": intervals.edge_s.tolist(),
+                "y": [*percents, percents[-1]],
+                "customdata": [*places, places[-1]],
+            }
             traces.append(mark.curve(tag(label, _HELD), hover, {"shape": "hv"}, **points))
-    for words, mark, x, longer in _curves(found):
+    for words, mark, lengths, longer in _curves(intervals_by_run):
         hover = f"{words}, longer than %{{customdata}}: %{{y:.3~r}} %"
-        traces.append(mark.curve(words, hover, x=x, y=longer, yaxis="y2", customdata=[*map(duration, x)]))
+        traces.append(mark.curve(words, hover, x=lengths, y=longer, yaxis="y2", customdata=[*map(duration, lengths)]))
     above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
-    if len(found) > 1:
+    if len(intervals_by_run) > 1:
         above = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
     layout = {
         "barmode": "stack",
@@ -167,71 +181,71 @@ def page(found: Mapping[str, IdleIntervals]) -> PageFigure:
     return PageFigure(traces, layout, height=560)
 
 
-def words(found: Mapping[str, IdleIntervals]) -> str:
+def words(intervals_by_run: Mapping[str, IdleIntervals]) -> str:
     """Lengths of the intervals with half of the node-hours, and the shares held of short and long intervals."""
     sentences = []
-    for k, (label, data) in enumerate(found.items()):
-        if k == 0 or not _is_one_log(found):
-            sentences.append(_log_sentence("" if _is_one_log(found) else label, data))
-        sentences.append(_jobs_sentence(label, data))
-    return join_text(found, sentences)
+    for run_index, (label, intervals) in enumerate(intervals_by_run.items()):
+        if run_index == 0 or not _is_one_log(intervals_by_run):
+            sentences.append(_log_sentence("" if _is_one_log(intervals_by_run) else label, intervals))
+        sentences.append(_jobs_sentence(label, intervals))
+    return join_text(intervals_by_run, sentences)
 
 
-def table(found: Mapping[str, IdleIntervals]) -> ShownTable:
+def table(intervals_by_run: Mapping[str, IdleIntervals]) -> ShownTable:
     """A row a bin; bins of runs on different logs are side by side."""
     import pandas as pd
 
-    is_one_log = _is_one_log(found)
+    is_one_log = _is_one_log(intervals_by_run)
     columns = [Column("over_s", "Longer than", "seconds"), Column("up_to_s", "Up to", "seconds")]
     cells: list[pd.Series[Any]] = []  # of each column after these, by bin
-    for k, (label, data) in enumerate(found.items()):
-        shown = [(column, label) for column in _OF_JOBS]
-        if k == 0 or not is_one_log:
-            shown = [*((column, "" if is_one_log else label) for column in _OF_LOG), *shown]
-        columns += [column.of_run(name) for column, name in shown]
-        of_run = _cells(data)
-        cells += [of_run[column.key] for column, _ in shown]
+    for run_index, (label, intervals) in enumerate(intervals_by_run.items()):
+        columns_of_runs = [(column, label) for column in _OF_JOBS]
+        if run_index == 0 or not is_one_log:
+            columns_of_runs = [*((column, "" if is_one_log else label) for column in _OF_LOG), *columns_of_runs]
+        columns += [column.of_run(name) for column, name in columns_of_runs]
+        of_run = _cells(intervals)
+        cells += [of_run[column.key] for column, _ in columns_of_runs]
     bins = pd.concat(cells, axis=1).sort_index().reset_index()
     rows = bins.astype(object).where(bins.notna() & (bins != math.inf), None).to_numpy().tolist()
     caption = "Idle intervals by length; of one cut by an edge of the window the length seen, a lower bound"
     return ShownTable(caption, tuple(columns), rows)
 
 
-def _is_one_log(found: Mapping[str, IdleIntervals]) -> bool:
-    return all_are_alike(found.values(), IdleIntervals.is_of_the_log_of)
+def _is_one_log(intervals_by_run: Mapping[str, IdleIntervals]) -> bool:
+    return all_are_alike(intervals_by_run.values(), IdleIntervals.is_of_the_log_of)
 
 
-def _range(found: Mapping[str, IdleIntervals]) -> tuple[float, float]:
-    edges = [data.edge_s for data in found.values()]
+def _range(intervals_by_run: Mapping[str, IdleIntervals]) -> tuple[float, float]:
+    edges = [intervals.edge_s for intervals in intervals_by_run.values()]
     return float(min(edge[0] for edge in edges)) / 1.05, float(max(edge[-1] for edge in edges)) * 1.05
 
 
-def _curves(found: Mapping[str, IdleIntervals]) -> Iterable[tuple[str, Mark, list[float], list[float]]]:
+def _curves(intervals_by_run: Mapping[str, IdleIntervals]) -> Iterable[tuple[str, Mark, list[float], list[float]]]:
     """Words, mark and points of the lower curves; curves of the log once if all runs are on one log."""
-    first = next(iter(found.values()))
-    if _is_one_log(found):
+    first = next(iter(intervals_by_run.values()))
+    if _is_one_log(intervals_by_run):
         yield "of the node-hours", Mark("idle"), *_curve(first, first.idle_node_us)
         yield "of the idle intervals", Mark("idle", 1), *_curve(first, first.n_intervals)
     else:
-        for mark, label, data in by_run(found):
-            yield tag(label, "of the node-hours"), mark, *_curve(data, data.idle_node_us)
+        for mark, label, intervals in by_run(intervals_by_run):
+            yield tag(label, "of the node-hours"), mark, *_curve(intervals, intervals.idle_node_us)
 
 
 def _curve(data: IdleIntervals, values: NDArray[np.int64] | NDArray[np.float64]) -> tuple[list[float], list[float]]:
     """Points at the edges, in percent; nothing is longer than the last edge, if there is one."""
-    y = (100 * data.longer(values)).tolist()
+    percent_longer = (100 * data.longer(values)).tolist()
     edge = data.edge_s.tolist()
-    return (edge, [*y, 0.0]) if math.isfinite(data.up_to_s[-1]) else (edge[:-1], y)
+    return (edge, [*percent_longer, 0.0]) if math.isfinite(data.up_to_s[-1]) else (edge[:-1], percent_longer)
 
 
 def _draw_node_hours(axes: Axes, data: IdleIntervals) -> None:
     edge = data.edge_s
-    held, rest = (
+    job_hours, other_hours = (
         part / NODE_US_PER_HOUR for part in (data.allocated_node_us, data.idle_node_us - data.allocated_node_us)
     )
     of_bars: Trace = {"align": "edge", "width": np.diff(edge)}
-    axes.bar(edge[:-1], held, label=_HELD, **of_bars, **Mark("useful").paper_fill)
-    axes.bar(edge[:-1], rest, bottom=held, label=_NOT_HELD, **of_bars, **Mark("unallocated", 1).paper_fill)
+    axes.bar(edge[:-1], job_hours, label=_HELD, **of_bars, **Mark("useful").paper_fill)
+    axes.bar(edge[:-1], other_hours, bottom=job_hours, label=_NOT_HELD, **of_bars, **Mark("unallocated", 1).paper_fill)
 
 
 def _page_node_hours(data: IdleIntervals) -> Iterable[Trace]:
@@ -240,9 +254,12 @@ def _page_node_hours(data: IdleIntervals) -> Iterable[Trace]:
         _bins(data),
         zip(data.n_intervals.tolist(), data.n_allocated.tolist(), strict=True),
     )
-    counts = [f"{count(n, 'idle interval')}, {n_allocated:,} held" for n, n_allocated in numbers]
-    held, rest = data.allocated_node_us, data.idle_node_us - data.allocated_node_us
-    for name, node_us, mark in ((_HELD, held, Mark("useful")), (_NOT_HELD, rest, Mark("unallocated", 1))):
+    counts = [f"{count(n_intervals, 'idle interval')}, {n_in_use:,} held" for n_intervals, n_in_use in numbers]
+    job_node_us, other_node_us = data.allocated_node_us, data.idle_node_us - data.allocated_node_us
+    for name, node_us, mark in (
+        (_HELD, job_node_us, Mark("useful")),
+        (_NOT_HELD, other_node_us, Mark("unallocated", 1)),
+    ):
         hours = (node_us / NODE_US_PER_HOUR).tolist()
         texts = [f"{amount(hour)} node-hours {name}" for hour in hours]
         yield mark.bars(
@@ -251,17 +268,17 @@ def _page_node_hours(data: IdleIntervals) -> Iterable[Trace]:
             hours,
             "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}",
             width=np.diff(edge).tolist(),
-            customdata=[[*each] for each in zip(bins, texts, counts, strict=True)],
+            customdata=[[*bin_data] for bin_data in zip(bins, texts, counts, strict=True)],
         )
 
 
 def _bins(data: IdleIntervals) -> list[str]:
     """``idle intervals of 4.27 min to 6.03 min``."""
     return [
-        f"idle intervals of {duration(low)} to {duration(high)}"
-        if math.isfinite(high)
-        else f"idle intervals of more than {duration(low)}"
-        for low, high in zip(data.over_s.tolist(), data.up_to_s.tolist(), strict=True)
+        f"idle intervals of {duration(lower_s)} to {duration(upper_s)}"
+        if math.isfinite(upper_s)
+        else f"idle intervals of more than {duration(lower_s)}"
+        for lower_s, upper_s in zip(data.over_s.tolist(), data.up_to_s.tolist(), strict=True)
     ]
 
 
@@ -282,40 +299,40 @@ def _cells(data: IdleIntervals) -> pd.DataFrame:
 
 def _log_sentence(label: str, data: IdleIntervals) -> str:
     longer = data.longer(data.idle_node_us)
-    k = int(np.flatnonzero(longer >= 0.5)[-1])
-    n, cut = int(data.n_intervals.sum()), int(data.n_censored.sum())
-    of_intervals = data.longer(data.n_intervals)[k]
+    last_half = int(np.flatnonzero(longer >= 0.5)[-1])
+    n_intervals, n_cut = int(data.n_intervals.sum()), int(data.n_censored.sum())
+    of_intervals = data.longer(data.n_intervals)[last_half]
     text = (
-        f"{count(n, 'idle interval')}: those longer than {duration(data.over_s[k])} make up "
-        f"{percent(float(of_intervals))} of the number and {percent(float(longer[k]))} of the idle node-hours"
+        f"{count(n_intervals, 'idle interval')}: those longer than {duration(data.over_s[last_half])} make up "
+        f"{percent(float(of_intervals))} of the number and {percent(float(longer[last_half]))} of the idle node-hours"
     )
-    if cut:
-        are = "is" if cut == 1 else "are"
-        text += f" ({cut:,} {are} cut by an edge of the window, and may have been longer than it shows)"
+    if n_cut:
+        verb = "is" if n_cut == 1 else "are"
+        text += f" ({n_cut:,} {verb} cut by an edge of the window, and may have been longer than it shows)"
     return f"{tag(label, text)}."
 
 
 def _jobs_sentence(label: str, data: IdleIntervals) -> str:
-    held, idle = int(data.allocated_node_us.sum()), int(data.idle_node_us.sum())
-    text = f"jobs held {percent(held / idle)} of the idle node-hours"
+    job_node_us, idle_node_us = int(data.allocated_node_us.sum()), int(data.idle_node_us.sum())
+    text = f"jobs held {percent(job_node_us / idle_node_us)} of the idle node-hours"
     parts = []
-    for word, which, edges, end in (
+    for word, which, edges, bin_end in (
         ("up to", data.up_to_s <= _nearest(data.up_to_s, _SHORT_S), data.up_to_s, np.max),
         ("over", data.over_s >= _nearest(data.over_s, _LONG_S), data.over_s, np.min),
     ):
         if part := int(data.idle_node_us[which].sum()):
             share = percent(int(data.allocated_node_us[which].sum()) / part)
-            parts.append(f"{share} of those in idle intervals of {word} {duration(end(edges[which]))}")
+            parts.append(f"{share} of those in idle intervals of {word} {duration(bin_end(edges[which]))}")
     return sentence(label, ", ".join(filter(None, (text, " and ".join(parts)))))
 
 
-def _nearest(edges: NDArray[np.float64], wanted_s: float) -> float:
+def _nearest(edges: NDArray[np.float64], length_s: float) -> float:
     """The edge of a bin that is the nearest to a length, by ratio; the length itself where none is within a bin."""
-    known = edges[np.isfinite(edges) & (edges > 0.0)]
-    ratio = np.abs(np.log(known / wanted_s))
-    if not known.size or ratio.min() > math.log(2) / 2:
-        return wanted_s
-    return float(known[int(ratio.argmin())])
+    finite_edges = edges[np.isfinite(edges) & (edges > 0.0)]
+    ratio = np.abs(np.log(finite_edges / length_s))
+    if not finite_edges.size or ratio.min() > math.log(2) / 2:
+        return length_s
+    return float(finite_edges[int(ratio.argmin())])
 
 
 IDLE_INTERVALS: RunFigure[IdleIntervals] = RunFigure(

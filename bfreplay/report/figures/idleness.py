@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from bfreplay.datasets.idleness import Idleness
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.week import WEEKDAYS
-from bfreplay.report.figures.axes import DAY_US, dress, log_tick, new_figure, plain_tick, powers_of_two, span_ticks
+from bfreplay.datasets.times import DAY_US
+from bfreplay.report.figures.axes import log_tick, new_figure, plain_tick, powers_of_two, span_ticks, style_axes
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import amount
 
 if TYPE_CHECKING:
@@ -57,12 +59,12 @@ class WidthCurves:
     median_s: NDArray[np.float64]
 
 
-def timeline_band(idleness: Idleness) -> tuple[Part, StepSeries]:
+def timeline_band(idleness: Idleness) -> tuple[TimeSpan, StepSeries]:
     """The window, and idle nodes over it."""
     line = idleness.timeline
-    window = Part(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
-    edges, least, mean, most = map(np.array, (line.edges_us, line.least, line.mean, line.most))
-    return window, StepSeries(edges, least, mean, most)
+    window = TimeSpan(idleness.window_start_us, idleness.window_end_us, is_relative=idleness.week is None)
+    edges, least_nodes, mean_nodes, most_nodes = map(np.array, (line.edges_us, line.least, line.mean, line.most))
+    return window, StepSeries(edges, least_nodes, mean_nodes, most_nodes)
 
 
 def hour_table(idleness: Idleness) -> NDArray[np.float64] | None:
@@ -76,8 +78,8 @@ def colour_range(table: NDArray[np.float64]) -> tuple[float, float]:
     The lowest is 0 where the least cell is near it, at most a quarter of the greatest; else that cell. It stays a tenth
     below the greatest, so that small differences do not look large.
     """
-    least, most = float(np.nanmin(table)), max(1e-9, float(np.nanmax(table)))
-    return (0.0 if least <= most / 4 else min(least, 0.9 * most)), most
+    lowest, highest = float(np.nanmin(table)), max(1e-9, float(np.nanmax(table)))
+    return (0.0 if lowest <= highest / 4 else min(lowest, 0.9 * highest)), highest
 
 
 def length_curves(idleness: Idleness) -> LengthCurves:
@@ -98,7 +100,11 @@ def length_curves(idleness: Idleness) -> LengthCurves:
     }
     over = sorted(points)
     return LengthCurves(
-        edges, count / count.sum(), node_us / node_us.sum(), np.array(over), np.array([points[s] for s in over])
+        edges,
+        count / count.sum(),
+        node_us / node_us.sum(),
+        np.array(over),
+        np.array([points[length] for length in over]),
     )
 
 
@@ -106,10 +112,10 @@ def width_curves(idleness: Idleness) -> WidthCurves:
     """Return the curves at each power of two up to the size of the machine."""
     rows = idleness.widths
     return WidthCurves(
-        nodes=np.array([row.nodes for row in rows]),
-        share=np.array([row.share_of_time for row in rows]),
-        mean_s=np.array([row.mean_s for row in rows], dtype=np.float64),
-        median_s=np.array([row.median_s for row in rows], dtype=np.float64),
+        nodes=np.array([width.nodes for width in rows]),
+        share=np.array([width.share_of_time for width in rows]),
+        mean_s=np.array([width.mean_s for width in rows], dtype=np.float64),
+        median_s=np.array([width.median_s for width in rows], dtype=np.float64),
     )
 
 
@@ -138,7 +144,7 @@ def draw_idle_over_time(idleness: Idleness) -> Drawing:
     axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
     _right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
     draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
-    dress(axes, y="idle nodes", y_ticks=plain_tick)
+    style_axes(axes, y="idle nodes", y_ticks=plain_tick)
     _title(axes, "Idle nodes over time", idleness)
     figure.legend(loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     return figure
@@ -158,15 +164,15 @@ def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
     colours = colormaps["cividis"].with_extremes(bad="none")
     middle.set_facecolor("white")
     middle.patch.set(hatch="///", edgecolor=_GREY)  # shows through where the window covers nothing
-    bottom, top = colour_range(table)
+    lowest, highest = colour_range(table)
     mesh = middle.pcolormesh(
-        np.arange(25), np.arange(8), np.ma.masked_invalid(table), cmap=colours, vmin=bottom, vmax=top
+        np.arange(25), np.arange(8), np.ma.masked_invalid(table), cmap=colours, vmin=lowest, vmax=highest
     )
     middle.set_yticks(np.arange(7) + 0.5, labels=WEEKDAYS, fontsize=9)
     middle.invert_yaxis()
     middle.set_xticks(np.arange(0, 25, 3), labels=[f"{hour:02}:00" for hour in range(0, 25, 3)], fontsize=9)
-    hatched = "; hatched: not in the log" if np.isnan(table).any() else ""
-    middle.set_xlabel(f"hour of the day ({week.time_zone}){hatched}", fontsize=10)
+    hatch_words = "; hatched: not in the log" if np.isnan(table).any() else ""
+    middle.set_xlabel(f"hour of the day ({week.time_zone}){hatch_words}", fontsize=10)
     by_hour, by_day = (np.array(means, dtype=np.float64) for means in (week.by_hour, week.by_weekday))
     above.bar(np.arange(24) + 0.5, by_hour, width=0.84, color=BLUE)
     above.set_xlim(0, 24)
@@ -179,12 +185,12 @@ def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
     beside.locator_params(axis="x", nbins=3)
     beside.set_xlabel("all hours", fontsize=9)
     for axes in (above, beside):
-        dress(axes)
+        style_axes(axes)
     for side in middle.spines.values():
         side.set_visible(False)
-    bar = figure.colorbar(mesh, ax=[middle, beside], fraction=0.05, pad=0.02, format=plain_tick)
-    bar.set_label(f"mean idle nodes (from {amount(bottom)}, not 0)" if bottom else "mean idle nodes", fontsize=10)
-    bar.ax.tick_params(labelsize=9)
+    scale_bar = figure.colorbar(mesh, ax=[middle, beside], fraction=0.05, pad=0.02, format=plain_tick)
+    scale_bar.set_label(f"mean idle nodes (from {amount(lowest)}, not 0)" if lowest else "mean idle nodes", fontsize=10)
+    scale_bar.ax.tick_params(labelsize=9)
     _title(above, "Mean idle nodes by hour and weekday", idleness)
     return figure
 
@@ -195,35 +201,35 @@ def draw_lengths(idleness: Idleness) -> Drawing:
     figure = new_figure(9.0, 5.4)
     if not len(curves.of_intervals):
         return _only_words(figure, "no idle interval: no node is idle at any time", idleness)
-    spread, longer = figure.subplots(2, 1, sharex=True)
-    spread.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=PALE_BLUE, label="of the idle node-hours")
-    spread.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the idle intervals")
-    spread.set_ylim(bottom=0.0)
-    longer.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
-    marked = [
+    bins_axes, longer_axes = figure.subplots(2, 1, sharex=True)
+    bins_axes.stairs(curves.of_node_hours, curves.edge_s, fill=True, color=PALE_BLUE, label="of the idle node-hours")
+    bins_axes.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the idle intervals")
+    bins_axes.set_ylim(bottom=0.0)
+    longer_axes.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
+    marked_lengths = [
         interval
         for interval in idleness.longer_idle_intervals
         if curves.edge_s[0] <= interval.over_s <= curves.edge_s[-1]
     ]
-    longer.plot(
-        [each.over_s for each in marked],
-        [each.share for each in marked],
+    longer_axes.plot(
+        [length.over_s for length in marked_lengths],
+        [length.share for length in marked_lengths],
         linestyle="",
         marker="o",
         markersize=5,
         color=BLUE,
     )
-    longer.set_ylim(0.0, 1.04)
-    _right_scale(longer, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
-    longer.set_xscale("log")
-    longer.set_xlim(curves.edge_s[0] / 1.5, curves.edge_s[-1] * 1.5)
-    for axes in (spread, longer):
+    longer_axes.set_ylim(0.0, 1.04)
+    _right_scale(longer_axes, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
+    longer_axes.set_xscale("log")
+    longer_axes.set_xlim(curves.edge_s[0] / 1.5, curves.edge_s[-1] * 1.5)
+    for axes in (bins_axes, longer_axes):
         span_ticks(axes, "x")
-    dress(spread, y="share in a bin\n(two bins a doubling)", y_ticks=percent_tick)
+    style_axes(bins_axes, y="share in a bin\n(two bins a doubling)", y_ticks=percent_tick)
     below = "length of an idle interval (one node idle without a break)"
-    dress(longer, below, "idle node-hours\nin longer idle intervals", y_ticks=percent_tick)
-    simulated = "" if idleness.origin.log_warnings.node_assignment is None else ", node assignment simulated"
-    _title(spread, f"Idle intervals by length{simulated}", idleness)
+    style_axes(longer_axes, below, "idle node-hours\nin longer idle intervals", y_ticks=percent_tick)
+    remark = "" if idleness.origin.log_warnings.node_assignment is None else ", node assignment simulated"
+    _title(bins_axes, f"Idle intervals by length{remark}", idleness)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
 
@@ -232,32 +238,36 @@ def draw_widths(idleness: Idleness) -> Drawing:
     """Above, the share of time with at least a number of nodes idle; below, the length of such stretches."""
     curves = width_curves(idleness)
     figure = new_figure(9.0, 5.0)
-    share, lasts = figure.subplots(2, 1, sharex=True)
-    share.plot(curves.nodes, curves.share, color=BLUE, linewidth=1.8, marker="o", markersize=5)
-    share.set_ylim(0.0, 1.04)
+    share_axes, length_axes = figure.subplots(2, 1, sharex=True)
+    share_axes.plot(curves.nodes, curves.share, color=BLUE, linewidth=1.8, marker="o", markersize=5)
+    share_axes.set_ylim(0.0, 1.04)
     if np.isfinite(curves.mean_s).any():
-        look = {"linewidth": 1.8, "markersize": 5}
-        lasts.plot(curves.nodes, curves.mean_s, color=BLUE, marker="o", label="mean", **look)
-        lasts.plot(curves.nodes, curves.median_s, color=RED, marker="s", linestyle=(0, (6, 2)), label="median", **look)
-        lasts.set_yscale("log")
-        low, high = np.nanmin([curves.mean_s, curves.median_s]), np.nanmax([curves.mean_s, curves.median_s])
-        lasts.set_ylim(low / 2, high * 2)
-        span_ticks(lasts, "y")
-        lasts.legend(fontsize=9, frameon=False, loc="best")
+        style = {"linewidth": 1.8, "markersize": 5}
+        length_axes.plot(curves.nodes, curves.mean_s, color=BLUE, marker="o", label="mean", **style)
+        length_axes.plot(
+            curves.nodes, curves.median_s, color=RED, marker="s", linestyle=(0, (6, 2)), label="median", **style
+        )
+        length_axes.set_yscale("log")
+        shortest_s, longest_s = np.nanmin([curves.mean_s, curves.median_s]), np.nanmax([curves.mean_s, curves.median_s])
+        length_axes.set_ylim(shortest_s / 2, longest_s * 2)
+        span_ticks(length_axes, "y")
+        length_axes.legend(fontsize=9, frameon=False, loc="best")
     else:
-        lasts.set_yticks([])
-        lasts.text(0.5, 0.5, "no node is idle at any time", ha="center", va="center", transform=lasts.transAxes)
-    powers_of_two(lasts, int(curves.nodes[-1]), room_for=13)
-    dress(share, y="share of time", y_ticks=percent_tick)
-    dress(lasts, "at least so many nodes idle at once", "length of a stretch")
-    _title(share, "How many nodes are idle at once, and for how long without a break", idleness)
+        length_axes.set_yticks([])
+        length_axes.text(
+            0.5, 0.5, "no node is idle at any time", ha="center", va="center", transform=length_axes.transAxes
+        )
+    powers_of_two(length_axes, int(curves.nodes[-1]), room_for=13)
+    style_axes(share_axes, y="share of time", y_ticks=percent_tick)
+    style_axes(length_axes, "at least so many nodes idle at once", "length of a stretch")
+    _title(share_axes, "How many nodes are idle at once, and for how long without a break", idleness)
     return figure
 
 
 def draw_bursts(idleness: Idleness) -> Drawing:
     """At left, bursts a day by the nodes in them; at right, by their share of the idle nodes."""
     figure = new_figure(9.0, 4.0)
-    sizes, shares = figure.subplots(1, 2, width_ratios=(3, 2))
+    size_axes, share_axes = figure.subplots(1, 2, width_ratios=(3, 2))
     # where both lines are one, the joins show through the gaps and the open markers of the reclaims above them
     open_marker = {"marker": "s", "markersize": 9, "markerfacecolor": "none", "linestyle": (0, (4, 4)), "zorder": 3}
     kinds = (
@@ -265,36 +275,36 @@ def draw_bursts(idleness: Idleness) -> Drawing:
         ("joining at once", idleness.join_bursts, BLUE, "", {"marker": "o", "markersize": 5, "zorder": 2.5}),
     )
     if not (idleness.reclaim_bursts.count or idleness.join_bursts.count):
-        figure.delaxes(sizes)
-        figure.delaxes(shares)
+        figure.delaxes(size_axes)
+        figure.delaxes(share_axes)
         return _only_words(figure, "no burst: no node joins or is reclaimed", idleness)
     largest = 1
-    for k, (label, of, colour, hatch, look) in enumerate(kinds):
-        nodes, per_day = bursts_per_day(of, idleness)
+    for kind_index, (label, bursts, colour, hatch, look) in enumerate(kinds):
+        nodes, per_day = bursts_per_day(bursts, idleness)
         largest = max(largest, *nodes.tolist(), 1)
-        sizes.plot(nodes, per_day, color=colour, linewidth=1.8, label=label, **look)
-        places = np.arange(len(of.large)) + (k - 0.5) * 0.4
-        bars = shares.bar(
+        size_axes.plot(nodes, per_day, color=colour, linewidth=1.8, label=label, **look)
+        places = np.arange(len(bursts.large)) + (kind_index - 0.5) * 0.4
+        bars = share_axes.bar(
             places,
-            [large.per_day for large in of.large],
+            [large.per_day for large in bursts.large],
             width=0.36,
             color=colour,
             hatch=hatch,
             edgecolor="white",
             linewidth=0.5,
         )
-        shares.bar_label(bars, labels=[amount(large.per_day) for large in of.large], fontsize=8, padding=2)
-    sizes.set_yscale("log")
-    powers_of_two(sizes, largest, room_for=9)
-    shares.set_xticks(
+        share_axes.bar_label(bars, labels=[amount(large.per_day) for large in bursts.large], fontsize=8, padding=2)
+    size_axes.set_yscale("log")
+    powers_of_two(size_axes, largest, room_for=9)
+    share_axes.set_xticks(
         np.arange(len(idleness.join_bursts.large)),
         labels=[f"at least {large.label}" for large in idleness.join_bursts.large],
     )
-    highest = max(large.per_day for _, of, *_ in kinds for large in of.large)
-    shares.set_ylim(0.0, highest * 1.12 or 1.0)
-    dress(sizes, "at least so many nodes at once", "bursts a day", y_ticks=log_tick)
-    dress(shares, "share of the idle nodes at once", "bursts a day", y_ticks=plain_tick)
-    _title(sizes, "Bursts", idleness)
+    highest = max(large.per_day for _, bursts, *_ in kinds for large in bursts.large)
+    share_axes.set_ylim(0.0, highest * 1.12 or 1.0)
+    style_axes(size_axes, "at least so many nodes at once", "bursts a day", y_ticks=log_tick)
+    style_axes(share_axes, "share of the idle nodes at once", "bursts a day", y_ticks=plain_tick)
+    _title(size_axes, "Bursts", idleness)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False, handlelength=3.6)
     return figure
 
@@ -309,11 +319,13 @@ def _only_words(figure: Drawing, words: str, idleness: Idleness) -> Drawing:
 
 def _right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
     """At right the same heights times ``factor``."""
-    right = axes.secondary_yaxis("right", functions=(lambda y: np.multiply(y, factor), lambda y: np.divide(y, factor)))
-    right.yaxis.set_major_formatter(formatter)
-    right.set_ylabel(label, fontsize=10)
-    right.tick_params(labelsize=9)
-    right.spines["right"].set_visible(False)
+    scale = axes.secondary_yaxis(
+        "right", functions=(lambda value: np.multiply(value, factor), lambda value: np.divide(value, factor))
+    )
+    scale.yaxis.set_major_formatter(formatter)
+    scale.set_ylabel(label, fontsize=10)
+    scale.tick_params(labelsize=9)
+    scale.spines["right"].set_visible(False)
 
 
 def _title(axes: Axes, title: str, idleness: Idleness) -> None:

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.node_types import ANY_TYPE
-from bfreplay.report.figures.over_time import StepSeries
-from bfreplay.report.figures.step_parts import StepParts
-from bfreplay.runs.explain.nodes_over_time import sum_intervals
-from bfreplay.runs.explain.saved_allocations import Allocations, SavedAllocations
+from bfreplay.runs.explain.saved_tables import Allocations, SavedAllocations
+from bfreplay.runs.step_functions import StepParts, StepSeries
 
 MOST_ROWS = 100
 """More jobs than that share rows."""
@@ -56,7 +54,7 @@ class JobRow:
 
 
 def rows_of(
-    held: Allocations | SavedAllocations,
+    allocations: Allocations | SavedAllocations,
     models: Sequence[tuple[str, str | None]],
     start_us: int,
     end_us: int,
@@ -66,7 +64,7 @@ def rows_of(
 
     Parameters
     ----------
-    held
+    allocations
         Allocations.
     models
         Jobs and their models in order of admission, which is that of the rows.
@@ -76,35 +74,35 @@ def rows_of(
         Up to this number, each job has its own row. More jobs share rows: each takes the first row that is free from
         its first to its last node. If these rows are too many as well, neighbouring rows are added up.
     """
-    first, last = np.full(len(held.names), end_us), np.full(len(held.names), start_us)
-    for _, _, part in held.parts(start_us, end_us):
+    first, last = np.full(len(allocations.names), end_us), np.full(len(allocations.names), start_us)
+    for _, _, part in allocations.parts(start_us, end_us):
         np.minimum.at(first, part.job, part.from_us)
         np.maximum.at(last, part.job, part.to_us)
-    number = {name: k for k, name in enumerate(held.names)}
-    shown = [(name, model) for name, model in models if name in number and first[number[name]] < end_us]
-    numbers = np.array([number[name] for name, _ in shown], dtype=np.int64)
-    shares = len(shown) > most_rows
-    places = _lanes(first[numbers], last[numbers]) if shares else np.arange(len(shown))
+    number = {name: row_number for row_number, name in enumerate(allocations.names)}
+    shown_jobs = [(name, model) for name, model in models if name in number and first[number[name]] < end_us]
+    numbers = np.array([number[name] for name, _ in shown_jobs], dtype=np.int64)
+    shares = len(shown_jobs) > most_rows
+    places = _lanes(first[numbers], last[numbers]) if shares else np.arange(len(shown_jobs))
     n_lanes = int(places.max(initial=-1)) + 1
     at_once = max(1, -(-n_lanes // most_rows))
     places = places // at_once
-    row_of_job = np.full(len(held.names), -1)
+    row_of_job = np.full(len(allocations.names), -1)
     row_of_job[numbers] = places
     n_rows = -(-n_lanes // at_once)
-    nodes, places_of_row = _nodes_of_rows(held, row_of_job, n_rows, at_once, start_us, end_us)
-    labels = [f"row {k + 1}" for k in range(n_rows)] if shares else labels_of_jobs(shown)
+    nodes, places_of_row = _nodes_of_rows(allocations, row_of_job, n_rows, at_once, start_us, end_us)
+    labels = [f"row {row_number + 1}" for row_number in range(n_rows)] if shares else labels_of_jobs(shown_jobs)
     rows = []
-    for k, label in enumerate(labels):
-        members = numbers[places == k]
+    for row_number, label in enumerate(labels):
+        members = numbers[places == row_number]
         members = members[np.argsort(first[members], kind="stable")]
-        names = tuple(held.names[member] for member in members)
-        lanes = min(at_once, n_lanes - k * at_once)
-        rows.append(JobRow(label, names, first[members], nodes[k].series(), lanes, places_of_row[k]))
+        names = tuple(allocations.names[member] for member in members)
+        lanes = min(at_once, n_lanes - row_number * at_once)
+        rows.append(JobRow(label, names, first[members], nodes[row_number].series(), lanes, places_of_row[row_number]))
     return tuple(rows)
 
 
 def _nodes_of_rows(
-    held: Allocations | SavedAllocations,
+    allocations: Allocations | SavedAllocations,
     row_of_job: NDArray[np.int64],
     n_rows: int,
     at_once: int,
@@ -115,59 +113,58 @@ def _nodes_of_rows(
     columns = COLUMNS, max(FEWEST_COLUMNS, MOST_STEPS // max(1, n_rows))
     nodes = [StepParts(start_us, end_us, *columns) for _ in range(n_rows)]
     places: list[_Places] = [()] * n_rows
-    with_places = at_once == 1 and has_places(held)
-    for since_us, until_us, part in held.parts(start_us, end_us):
-        row = row_of_job[part.job]
-        for k in range(n_rows):
-            own = part.where(row == k)
-            steps = sum_intervals(own.count, own.from_us, own.to_us, since_us, until_us)
-            nodes[k].add(steps.edge_us, steps.count)
+    with_places = at_once == 1 and has_places(allocations)
+    for since_us, until_us, part in allocations.parts(start_us, end_us):
+        rows_of_intervals = row_of_job[part.job]
+        for row_number in range(n_rows):
+            row_allocations = part.where(rows_of_intervals == row_number)
+            nodes[row_number].add(*row_allocations.nodes_over_time(since_us, until_us))
             if with_places:
-                places[k] = _changes((*_places(own), *places[k]))
+                places[row_number] = _changes((*_places(row_allocations), *places[row_number]))
         if sum(of_row.n_steps for of_row in nodes) > MOST_STEPS:
             for of_row in nodes:
                 of_row.shrink()
     return nodes, places
 
 
-def has_places(held: Allocations | SavedAllocations) -> bool:
+def has_places(allocations: Allocations | SavedAllocations) -> bool:
     """Return whether nodes have types, or are shared."""
-    return held.type_names not in ((), (ANY_TYPE,)) or held.is_shared
+    return allocations.type_names not in ((), (ANY_TYPE,)) or allocations.is_shared
 
 
-def _places(held: Allocations) -> _Places:
+def _places(allocations: Allocations) -> _Places:
     """Start of each interval, in order, with type of its nodes, and sharing."""
-    found: list[tuple[int, str]] = []
-    for k in np.argsort(held.from_us, kind="stable").tolist():
-        name = held.type_names[held.node_type[k]]
+    place_words: list[tuple[int, str]] = []
+    for index in np.argsort(allocations.from_us, kind="stable").tolist():
+        name = allocations.type_names[allocations.node_type[index]]
         kind = "nodes" if name == ANY_TYPE else name
-        found.append((int(held.from_us[k]), f"{kind}, shared" if held.sharing[k] else kind))
-    return tuple(found)
+        place_words.append((int(allocations.from_us[index]), f"{kind}, shared" if allocations.sharing[index] else kind))
+    return tuple(place_words)
 
 
 def _changes(places: _Places) -> _Places:
     """Return the places whose words differ from those before."""
-    before = (None, *(words for _, words in places))
-    return tuple(place for place, words in zip(places, before, strict=False) if place[1] != words)
+    words_before = (None, *(words for _, words in places))
+    return tuple(place for place, words in zip(places, words_before, strict=False) if place[1] != words)
 
 
-def most_of_a_job(held: Allocations) -> int:
+def most_of_a_job(allocations: Allocations) -> int:
     """Most nodes that one job held at once."""
-    change = np.concatenate([held.count, -held.count])
-    time = np.concatenate([held.from_us, held.to_us])
+    change = np.concatenate([allocations.count, -allocations.count])
+    time = np.concatenate([allocations.from_us, allocations.to_us])
     # job by job, what is given back before what is taken; each job ends with none
-    order = np.lexsort((change, time, np.concatenate([held.job, held.job])))
+    order = np.lexsort((change, time, np.concatenate([allocations.job, allocations.job])))
     return int(np.cumsum(change[order]).max(initial=0))
 
 
 def labels_of_jobs(jobs: Iterable[tuple[str, str | None]]) -> list[str]:
     """``job (model)`` of each, short and unique; without the model if it is part of the job's name."""
     labels: list[str] = []
-    seen: dict[str, int] = {}
+    n_of_label: dict[str, int] = {}
     for name, model in jobs:
         label = shorten(name if not model or model.lower() in name.lower() else f"{name} ({model})")
-        seen[label] = seen.get(label, 0) + 1
-        labels.append(label if seen[label] == 1 else f"{label} #{seen[label]}")
+        n_of_label[label] = n_of_label.get(label, 0) + 1
+        labels.append(label if n_of_label[label] == 1 else f"{label} #{n_of_label[label]}")
     return labels
 
 
@@ -182,11 +179,11 @@ def shorten(text: str, longest: int = _LONGEST_LABEL) -> str:
 def _lanes(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
     """Row of each job (J,): the lowest one that is free at its start."""
     lane = np.zeros(first.size, dtype=np.int64)
-    free: list[int] = []
-    taken: list[tuple[int, int]] = []  # until when, lane
-    for k in np.argsort(first, kind="stable").tolist():
-        while taken and taken[0][0] <= first[k]:
-            heapq.heappush(free, heapq.heappop(taken)[1])
-        lane[k] = heapq.heappop(free) if free else len(taken)
-        heapq.heappush(taken, (int(last[k]), int(lane[k])))
+    free_lanes: list[int] = []
+    busy_lanes: list[tuple[int, int]] = []  # until when, lane
+    for job_index in np.argsort(first, kind="stable").tolist():
+        while busy_lanes and busy_lanes[0][0] <= first[job_index]:
+            heapq.heappush(free_lanes, heapq.heappop(busy_lanes)[1])
+        lane[job_index] = heapq.heappop(free_lanes) if free_lanes else len(busy_lanes)
+        heapq.heappush(busy_lanes, (int(last[job_index]), int(lane[job_index])))
     return lane

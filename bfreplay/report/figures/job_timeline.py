@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, settle
+from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below, plain_tick
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import COLUMNS, FEWEST_COLUMNS, MOST_STEPS, JobRow, most_of_a_job, rows_of
 from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, of_each, tag
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
-from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, SavedAllocations
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
@@ -46,18 +46,20 @@ class JobTimeline:
         Rows of the picture; none is empty.
     """
 
-    span: Part
+    span: TimeSpan
     held: SavedAllocations
     models: tuple[tuple[str, str | None], ...]
     rows: tuple[JobRow, ...]
 
     @classmethod
-    def of_part(cls, span: Part, held: SavedAllocations, models: tuple[tuple[str, str | None], ...]) -> JobTimeline:
+    def of_part(
+        cls, span: TimeSpan, allocations: SavedAllocations, models: tuple[tuple[str, str | None], ...]
+    ) -> JobTimeline:
         """Rows of that part; ``NothingToShowError`` where no job holds a node in it."""
-        rows = rows_of(held, models, span.start_us, span.end_us)
+        rows = rows_of(allocations, models, span.start_us, span.end_us)
         if not rows:
             raise NothingToShowError("no job held a node at any time of the window" if models else "there are no jobs")
-        return cls(span, held, models, rows)
+        return cls(span, allocations, models, rows)
 
     def between(self, start_us: int, end_us: int) -> JobTimeline:
         """The same for a part of the window, with rows of its own.
@@ -96,74 +98,76 @@ def job_timeline(run: RunResult) -> JobTimeline:
         No job held a node.
     """
     jobs = run.table("jobs").select(["job", "model", "admitted"])
-    admitted = np.asarray(jobs["admitted"].cast("int64").fill_null(np.iinfo(np.int64).max), dtype=np.int64)
+    admission_us = np.asarray(jobs["admitted"].cast("int64").fill_null(np.iinfo(np.int64).max), dtype=np.int64)
     names, models = jobs["job"].to_pylist(), jobs["model"].to_pylist()
-    order = np.argsort(admitted, kind="stable").tolist()
+    order = np.argsort(admission_us, kind="stable").tolist()
     return JobTimeline.of_part(
-        Part.of_record(run.record), SavedAllocations.of(run), tuple((names[k], models[k]) for k in order)
+        TimeSpan.of_record(run.record),
+        SavedAllocations.of(run),
+        tuple((names[index], models[index]) for index in order),
     )
 
 
-def draw(found: Mapping[str, JobTimeline]) -> Figure:
+def draw(timelines: Mapping[str, JobTimeline]) -> Figure:
     """A panel a run: mean nodes in each of 480 columns, a row a job."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    most = 8.0 if len(found) == 1 else 4.5
-    heights = [min(0.7 + 0.15 * len(data.rows), most) for data in found.values()]
+    most_inches = 8.0 if len(timelines) == 1 else 4.5
+    heights = [min(0.7 + 0.15 * len(timeline.rows), most_inches) for timeline in timelines.values()]
     figure = new_figure(9.0, sum(heights) + 0.9)
-    span = outer_part([data.span for data in found.values()])
+    span = outer_part([timeline.span for timeline in timelines.values()])
     colours = LinearSegmentedColormap.from_list("held", [(share, LIGHT[role]) for share, role in _HEAT])
-    scale = Normalize(0.0, max(data.most for data in found.values()))
+    scale = Normalize(0.0, max(timeline.most for timeline in timelines.values()))
     panels = panels_below(figure, heights)
-    for axes, height, (label, data) in zip(panels, heights, found.items(), strict=True):
-        edges = data.span.columns(COLUMNS)
-        start, end = (float(day) for day in span.days(edges[[0, -1]]))
-        heat = np.array([row.nodes.in_columns(edges).mean for row in data.rows])
+    for axes, height, (label, timeline) in zip(panels, heights, timelines.items(), strict=True):
+        edges = timeline.span.columns(COLUMNS)
+        start_day, end_day = (float(day) for day in span.days(edges[[0, -1]]))
+        heat = np.array([row.nodes.in_columns(edges).mean for row in timeline.rows])
         axes.imshow(
             heat,
             cmap=colours,
             norm=scale,
             aspect="auto",
             interpolation="nearest",
-            extent=(start, end, len(data.rows) - 0.5, -0.5),
+            extent=(start_day, end_day, len(timeline.rows) - 0.5, -0.5),
         )
-        _name_rows(axes, data, height)
+        _name_rows(axes, timeline, height)
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
         axes.tick_params(axis="x", labelsize=9)
         axes.spines[["top", "right"]].set_visible(False)
     draw_time_axis(panels[-1], span)
-    bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, fraction=0.03, pad=0.01, aspect=30)
-    bar.set_label("nodes", fontsize=10)
-    bar.ax.tick_params(labelsize=9)
-    bar.ax.yaxis.set_major_formatter(plain_tick)
-    bar.outline.set_visible(False)
-    return settle(figure)
+    colour_bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, fraction=0.03, pad=0.01, aspect=30)
+    colour_bar.set_label("nodes", fontsize=10)
+    colour_bar.ax.tick_params(labelsize=9)
+    colour_bar.ax.yaxis.set_major_formatter(plain_tick)
+    colour_bar.outline.set_visible(False)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, JobTimeline]) -> PageFigure:
+def page(timelines: Mapping[str, JobTimeline]) -> PageFigure:
     """A heat map a run, one below the other, with the same colours and the same time."""
-    top = max(data.most for data in found.values())
+    most_nodes = max(timeline.most for timeline in timelines.values())
     scale: Trace = {
         "zmin": 0,
-        "zmax": top,
+        "zmax": most_nodes,
         "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
         "colorbar": {"title": {"text": "nodes"}, "thickness": 14, "outlinewidth": 0},
         "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
     }
     panels = []
-    for k, (label, data) in enumerate(found.items()):
-        rows, start_us = data.rows, data.span.start_us
+    for run_index, (label, timeline) in enumerate(timelines.items()):
+        rows, start_us = timeline.rows, timeline.span.start_us
         meta: Trace = {}
-        if data.is_shared:
+        if timeline.is_shared:
             meta["row_jobs"] = [_of_row(row, start_us) for row in rows]
         if any(row.places for row in rows):
             meta["row_places"] = [
-                _places_of_row(row, start_us, _MOST_PLACES // (len(found) * len(rows))) for row in rows
+                _places_of_row(row, start_us, _MOST_PLACES // (len(timelines) * len(rows))) for row in rows
             ]
-        series = _thin([row.nodes for row in rows], MOST_STEPS // len(found))
-        more = scale | {"showscale": k == 0} | ({"meta": meta} if meta else {})
-        panels.append((label, dict(zip((row.label for row in rows), series, strict=True)), more))
+        series = _thin([row.nodes for row in rows], MOST_STEPS // len(timelines))
+        heat_map = scale | {"showscale": run_index == 0} | ({"meta": meta} if meta else {})
+        panels.append((label, dict(zip((row.label for row in rows), series, strict=True)), heat_map))
     return rows_page(panels, 18, 900, {"fixedrange": True})
 
 
@@ -174,90 +178,93 @@ def rows_page(
 
     A single one has at most ``most_pixels``; axes of rows are ``rows_axis``.
     """
-    most = most_pixels if len(panels) == 1 else 420
-    pixels = [min(max(row_pixels * len(rows), 120), most) for _, rows, _ in panels]
+    most_height = most_pixels if len(panels) == 1 else 420
+    pixels = [min(max(row_pixels * len(rows), 120), most_height) for _, rows, _ in panels]
     layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(panels) - 1)}}
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for k, ((label, rows, more), domain) in enumerate(zip(panels, domains(pixels), strict=True)):
+    for panel_index, ((label, rows, panel_trace), domain) in enumerate(zip(panels, domains(pixels), strict=True)):
         of_run = {tag(label, name): row for name, row in rows.items()}
         series |= of_run
-        own = {
+        panel_own = {
             "rows": list(of_run),
             "y": [escape(name, quote=False) for name in of_run],
-            "yaxis": axis(k),
+            "yaxis": axis(panel_index),
             "name": label,
         }
-        traces.append({"type": "heatmap", "hoverongaps": False, **own, **more})
+        traces.append({"type": "heatmap", "hoverongaps": False, **panel_own, **panel_trace})
         title = {"title": {"text": label}} if label else {}
-        layout[layout_axis(k)] = {**ROWS, **rows_axis, "domain": domain, "tickfont": {"size": 11}, **title}
+        layout[layout_axis(panel_index)] = {**ROWS, **rows_axis, "domain": domain, "tickfont": {"size": 11}, **title}
     return PageFigure(traces, layout, series, height=sum(pixels) + 110)
 
 
 def domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
     """Return parts of the height of a page's figure, from the top down."""
     share = (1 - gap * (len(pixels) - 1)) / sum(pixels)
-    found, top = [], 1.0
+    domains_of_panels, upper_end = [], 1.0
     for height in pixels:
-        found.append([max(0.0, round(top - height * share, 6)), round(top, 6)])
-        top -= height * share + gap
-    return found
+        domains_of_panels.append([max(0.0, round(upper_end - height * share, 6)), round(upper_end, 6)])
+        upper_end -= height * share + gap
+    return domains_of_panels
 
 
-def named_rows(n_rows: int, inches: float) -> range:
+def rows_to_label(n_rows: int, inches: float) -> range:
     """Return the rows whose names fit into a panel of this height."""
     return range(0, n_rows, max(1, -(-n_rows * 10 // int(inches * 100))))
 
 
-def _words(data: JobTimeline) -> str:
+def _words(timeline: JobTimeline) -> str:
     """Number of jobs that held nodes, and the job with the most."""
-    text = f"{count(data.n_jobs, 'job')} held nodes"
-    without = len(data.models) - data.n_jobs
+    text = f"{count(timeline.n_jobs, 'job')} held nodes"
+    without = len(timeline.models) - timeline.n_jobs
     if without:
         text += f", {without:,} never did and {'is' if without == 1 else 'are'} omitted"
-    if data.is_shared:
-        at_once = data.rows[0].at_once
-        text += f", at most {sum(row.at_once for row in data.rows):,} at once: a row shows "
+    if timeline.is_shared:
+        at_once = timeline.rows[0].at_once
+        text += f", at most {sum(row.at_once for row in timeline.rows):,} at once: a row shows "
         text += "one job after another" if at_once == 1 else f"up to {at_once:,} jobs at once"
-    held, is_shared, most = data.held, False, 0
-    held_us = np.zeros((len(held.names), len(held.type_names)), dtype=np.int64)
-    for _, _, part in held.parts(data.span.start_us, data.span.end_us):
-        np.add.at(held_us, (part.job, part.node_type), part.count * part.charged_us)
-        most, is_shared = max(most, most_of_a_job(part)), is_shared or part.is_shared
-    of_job, of_type = held_us.sum(axis=1), held_us.sum(axis=0)
+    allocations, has_sharing, most_of_jobs = timeline.held, False, 0
+    node_us = np.zeros((len(allocations.names), len(allocations.type_names)), dtype=np.int64)
+    for _, _, part in allocations.parts(timeline.span.start_us, timeline.span.end_us):
+        np.add.at(node_us, (part.job, part.node_type), part.count * part.charged_us)
+        most_of_jobs, has_sharing = max(most_of_jobs, most_of_a_job(part)), has_sharing or part.is_shared
+    of_job, of_type = node_us.sum(axis=1), node_us.sum(axis=0)
     busiest = int(of_job.argmax())
-    text += f"; the most node-hours went to {held.names[busiest]} ({amount(of_job[busiest] / NODE_US_PER_HOUR)})"
-    text += f", and no job held more than {count(most, 'node')} at once"
-    if len(held.type_names) > 1:
-        each = (f"{amount(of_type[k] / NODE_US_PER_HOUR)} of {name}" for k, name in enumerate(held.type_names))
-        text += f"; node-hours by type: {', '.join(each)}"
-    if is_shared:
+    text += f"; the most node-hours went to {allocations.names[busiest]} ({amount(of_job[busiest] / NODE_US_PER_HOUR)})"
+    text += f", and no job held more than {count(most_of_jobs, 'node')} at once"
+    if len(allocations.type_names) > 1:
+        type_words = (
+            f"{amount(of_type[index] / NODE_US_PER_HOUR)} of {name}"
+            for index, name in enumerate(allocations.type_names)
+        )
+        text += f"; node-hours by type: {', '.join(type_words)}"
+    if has_sharing:
         text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
     return text
 
 
-def _name_rows(axes: Axes, data: JobTimeline, inches: float) -> None:
+def _name_rows(axes: Axes, timeline: JobTimeline, inches: float) -> None:
     """Set as many names as there is room for."""
-    rows = data.rows
-    shown = named_rows(len(rows), inches)
-    size = min(9.0, max(6.0, 72 * inches / len(rows) * shown.step * 0.75))
-    if data.is_shared:
-        axes.set_yticks(shown, labels=[f"{k * rows[0].at_once + 1}" for k in shown], fontsize=size)
+    rows = timeline.rows
+    ticks = rows_to_label(len(rows), inches)
+    size = min(9.0, max(6.0, 72 * inches / len(rows) * ticks.step * 0.75))
+    if timeline.is_shared:
+        axes.set_yticks(ticks, labels=[f"{number * rows[0].at_once + 1}" for number in ticks], fontsize=size)
         axes.set_ylabel("jobs at once", fontsize=10)
     else:
-        axes.set_yticks(shown, labels=[rows[k].label for k in shown], fontsize=size, parse_math=False)
+        axes.set_yticks(ticks, labels=[rows[number].label for number in ticks], fontsize=size, parse_math=False)
     axes.tick_params(axis="y", length=0)
 
 
 def _thin(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
     """The same where all have at most ``most_steps`` together; else those with more than their part in columns."""
-    if all(each.is_exact for each in series) and sum(len(each.mean) for each in series) <= most_steps:
-        return [each.coarse() for each in series]
-    coarse = [each.coarse(max(FEWEST_COLUMNS, most_steps // len(series))) for each in series]
+    if all(steps.is_exact for steps in series) and sum(len(steps.mean) for steps in series) <= most_steps:
+        return [steps.coarse() for steps in series]
+    coarse_series = [steps.coarse(max(FEWEST_COLUMNS, most_steps // len(series))) for steps in series]
     # seven digits do for a colour, and what is zero after them is next to nothing once compressed
     return [
-        replace(each, mean=each.mean.astype(np.float32).astype(np.float64)) if not each.is_exact else each
-        for each in coarse
+        replace(steps, mean=steps.mean.astype(np.float32).astype(np.float64)) if not steps.is_exact else steps
+        for steps in coarse_series
     ]
 
 
@@ -267,10 +274,10 @@ def _of_row(row: JobRow, start_us: int) -> Trace:
     return {"job": [escape(name, quote=False) for name in row.jobs], "since_s": since_s.tolist()}
 
 
-def _places_of_row(row: JobRow, start_us: int, most: int) -> Trace:
+def _places_of_row(row: JobRow, start_us: int, most_places: int) -> Trace:
     """Words about the nodes of a row by second of the window; all at once for too many changes."""
     places = row.places
-    if len(places) > max(1, most):
+    if len(places) > max(1, most_places):
         places = ((places[0][0], " or ".join(dict.fromkeys(words for _, words in places))),)
     since_s = [round((since_us - start_us) / 1e6, 1) for since_us, _ in places]
     return {"place": [escape(words, quote=False) for _, words in places], "since_s": since_s}

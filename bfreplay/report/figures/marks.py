@@ -80,9 +80,9 @@ class Mark:
     k: int = 0
 
     @classmethod
-    def of_run(cls, k: int) -> Mark:
-        """Return the mark of the ``k``-th run."""
-        return cls(f"run-{k % len(OKABE_ITO)}", k)
+    def of_run(cls, number: int) -> Mark:
+        """Return the mark of the ``number``-th run."""
+        return cls(f"run-{number % len(OKABE_ITO)}", number)
 
     @property
     def paper_line(self) -> Trace:
@@ -109,20 +109,20 @@ class Mark:
             marker["pattern"] = {"shape": shape, **dots}
         return marker
 
-    def bars(self, name: str, x: list[Any], y: list[Any], hover: str, **more: Any) -> Trace:
+    def bars(self, name: str, x: list[Any], y: list[Any], hover: str, **other_entries: Any) -> Trace:
         """Plotly's bars; ``hover`` is the hover text of a bar."""
         bars = {"type": "bar", "name": name, "x": x, "y": y, "marker": self.page_fill}
-        return {**bars, **more, "hovertemplate": f"{hover}<extra></extra>"}
+        return {**bars, **other_entries, "hovertemplate": f"{hover}<extra></extra>"}
 
-    def curve(self, name: str, hover: str, line: Trace | None = None, **more: Any) -> Trace:
+    def curve(self, name: str, hover: str, line: Trace | None = None, **other_entries: Any) -> Trace:
         """Plotly's line through points ``x`` and ``y``, changed by ``line``; ``hover`` is the hover text of a point."""
         curve = {"type": "scatter", "mode": "lines", "name": name, "line": self.page_line | (line or {})}
-        return {**curve, **more, "hovertemplate": f"{hover}<extra></extra>"}
+        return {**curve, **other_entries, "hovertemplate": f"{hover}<extra></extra>"}
 
-    def steps(self, name: str, hover: str, series: str, statistic: str = "mean", **more: Any) -> Trace:
+    def steps(self, name: str, hover: str, series: str, statistic: str = "mean", **other_entries: Any) -> Trace:
         """Plotly's line of a step function, with the points of the page (``PageFigure.traces``)."""
-        line = {"shape": "hv"} | more.pop("line", {})
-        return self.curve(name, hover, line, steps={"series": series, "statistic": statistic}, **more)
+        line = {"shape": "hv"} | other_entries.pop("line", {})
+        return self.curve(name, hover, line, steps={"series": series, "statistic": statistic}, **other_entries)
 
 
 def run_number(label: str) -> int:
@@ -135,18 +135,18 @@ def run_number(label: str) -> int:
     """
     if not label:
         return 0
-    found = _LABEL.fullmatch(label)
-    if found is None:
+    match = _LABEL.fullmatch(label)
+    if match is None:
         raise InputError(
             "this is no label of a run", value=label, expected="A, B, ..., Z, AA, ..., perhaps with a name: B (run-600)"
         )
     number = 0
-    for letter in found[1]:
+    for letter in match[1]:
         number = 26 * number + ord(letter) - ord("A") + 1
     return number - 1
 
 
-def by_run(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
+def by_run(by_label: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
     """Mark, label and data of each run.
 
     The mark depends on the label, not on the position: a run looks the same in all figures, also where another run has
@@ -157,10 +157,10 @@ def by_run(found: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
     InputError
         Invalid label, or two labels of the same run.
     """
-    runs = [(run_number(label), label, data) for label, data in found.items()]
-    if len({k for k, *_ in runs}) < len(runs):
-        raise InputError("two runs have the same letter", value=", ".join(found), expected="a letter a run")
-    return [(Mark.of_run(k), label, data) for k, label, data in runs]
+    runs = [(run_number(label), label, data) for label, data in by_label.items()]
+    if len({number for number, *_ in runs}) < len(runs):
+        raise InputError("two runs have the same letter", value=", ".join(by_label), expected="a letter a run")
+    return [(Mark.of_run(number), label, data) for number, label, data in runs]
 
 
 def all_are_alike(runs: Iterable[D], are_alike: Callable[[D, D], bool]) -> bool:
@@ -186,7 +186,7 @@ def join_text(runs: Sized, sentences: Iterable[str]) -> str:
 
 def of_each(words: Callable[[D], str]) -> Callable[[Mapping[str, D]], str]:
     """Words of a figure about its runs: a sentence each."""
-    return lambda found: join_text(found, (sentence(label, words(data)) for label, data in found.items()))
+    return lambda by_label: join_text(by_label, (sentence(label, words(data)) for label, data in by_label.items()))
 
 
 def amount_of(value: float, word: str) -> str:
@@ -195,16 +195,16 @@ def amount_of(value: float, word: str) -> str:
     return f"{text} {word}{'' if text == '1' else 's'}"
 
 
-def in_lines(text: str, width: int = 12, by: str = "<br>") -> str:
+def in_lines(text: str, width: int = 12, separator: str = "<br>") -> str:
     """Break between words into lines of at most ``width`` characters if words allow it."""
-    return by.join(wrap(text, width, break_long_words=False, break_on_hyphens=False))
+    return separator.join(wrap(text, width, break_long_words=False, break_on_hyphens=False))
 
 
-def axis(k: int, letter: str = "y") -> str:
-    """Name of the ``k``-th axis, from 0 on, in a trace: ``y``, ``y2``, ``y3``."""
-    return letter if k == 0 else f"{letter}{k + 1}"
+def axis(number: int, letter: str = "y") -> str:
+    """Name of the ``number``-th axis, from 0 on, in a trace: ``y``, ``y2``, ``y3``."""
+    return letter if number == 0 else f"{letter}{number + 1}"
 
 
-def layout_axis(k: int, letter: str = "y") -> str:
-    """Name of the ``k``-th axis in the layout: ``yaxis``, ``yaxis2``, ``yaxis3``."""
-    return axis(k, f"{letter}axis")
+def layout_axis(number: int, letter: str = "y") -> str:
+    """Name of the ``number``-th axis in the layout: ``yaxis``, ``yaxis2``, ``yaxis3``."""
+    return axis(number, f"{letter}axis")

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import new_figure, panels_below, settle
+from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.job_timeline import named_rows, rows_page
+from bfreplay.report.figures.job_timeline import rows_page, rows_to_label
 from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, of_each
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis, outer_part
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
+from bfreplay.runs.step_functions import StepSeries, lasting_steps
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class NodeGantt:
         Nodes that jobs held; the others held less node time than those shown.
     """
 
-    span: Part
+    span: TimeSpan
     nodes: tuple[str, ...]
     jobs: tuple[str, ...]
     node: NDArray[np.int64]
@@ -63,11 +64,11 @@ class NodeGantt:
     def between(self, start_us: int, end_us: int) -> NodeGantt:
         """Return the same nodes in a part of the window; NothingToShowError where no job held one of them."""
         part = self.span.inside(start_us, end_us)
-        kept = (self.from_us < end_us) & (self.to_us > start_us)
-        if not kept.any():
+        inside = (self.from_us < end_us) & (self.to_us > start_us)
+        if not inside.any():
             raise NothingToShowError("no job held a node in this part of the window")
-        from_us, to_us = np.maximum(self.from_us[kept], start_us), np.minimum(self.to_us[kept], end_us)
-        return NodeGantt(part, self.nodes, self.jobs, self.node[kept], self.job[kept], from_us, to_us, self.n_nodes)
+        from_us, to_us = np.maximum(self.from_us[inside], start_us), np.minimum(self.to_us[inside], end_us)
+        return NodeGantt(part, self.nodes, self.jobs, self.node[inside], self.job[inside], from_us, to_us, self.n_nodes)
 
     def series_of(self, node: int) -> StepSeries:
         """Number of the job that held the node, from 1 on, at any time of the window; 0 for none."""
@@ -76,8 +77,7 @@ class NodeGantt:
         heights = np.column_stack([self.job[is_node] + 1, np.zeros(int(is_node.sum()), dtype=np.int64)]).ravel()
         edges = np.concatenate([[self.span.start_us], edges, [self.span.end_us]])
         heights = np.concatenate([[0], heights])
-        there = np.diff(edges) > 0
-        return StepSeries.exact(np.append(edges[:-1][there], edges[-1]), heights[there])
+        return StepSeries.exact(*lasting_steps(edges, heights))
 
 
 def node_gantt(run: RunResult) -> NodeGantt:
@@ -98,57 +98,57 @@ def node_gantt(run: RunResult) -> NodeGantt:
     table = table.take(np.argsort(np.asarray(table["from"].cast("int64")), kind="stable"))
     from_us, to_us = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("from", "to"))
     (nodes, node), (jobs, job) = (_positions(table[name]) for name in ("node", "job"))
-    held_us = np.zeros(len(nodes))
-    np.add.at(held_us, node, to_us - from_us)
-    busiest = np.argsort(-held_us, kind="stable")
+    node_us = np.zeros(len(nodes))
+    np.add.at(node_us, node, to_us - from_us)
+    busiest = np.argsort(-node_us, kind="stable")
     fits = np.cumsum(np.bincount(node, minlength=len(nodes))[busiest]) <= _MOST_INTERVALS
-    shown = busiest[:MOST_NODES][fits[:MOST_NODES]]
-    shown = shown[np.argsort([nodes[k] for k in shown], kind="stable")]
-    row = np.full(len(nodes), -1)
-    row[shown] = np.arange(len(shown))
-    kept = row[node] >= 0
+    shown_nodes = busiest[:MOST_NODES][fits[:MOST_NODES]]
+    shown_nodes = shown_nodes[np.argsort([nodes[node_index] for node_index in shown_nodes], kind="stable")]
+    row_of_node = np.full(len(nodes), -1)
+    row_of_node[shown_nodes] = np.arange(len(shown_nodes))
+    is_shown = row_of_node[node] >= 0
     return NodeGantt(
-        Part.of_record(run.record),
-        tuple(nodes[k] for k in shown),
+        TimeSpan.of_record(run.record),
+        tuple(nodes[node_index] for node_index in shown_nodes),
         jobs,
-        row[node][kept],
-        job[kept],
-        from_us[kept],
-        to_us[kept],
+        row_of_node[node][is_shown],
+        job[is_shown],
+        from_us[is_shown],
+        to_us[is_shown],
         len(nodes),
     )
 
 
-def draw(found: Mapping[str, NodeGantt]) -> Figure:
+def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
     """A panel a run, a row a node, a bar an interval, in eight colours by job."""
-    heights = [min(1.0 + 0.12 * len(each.nodes), 8.0 if len(found) == 1 else 4.5) for each in found.values()]
+    heights = [min(1.0 + 0.12 * len(gantt.nodes), 8.0 if len(gantts) == 1 else 4.5) for gantt in gantts.values()]
     figure = new_figure(9.0, sum(heights) + 0.8)
-    span = outer_part([each.span for each in found.values()])
+    span = outer_part([gantt.span for gantt in gantts.values()])
     panels = panels_below(figure, heights)
     colours = np.array([LIGHT[role] for role in _ROLES])
-    for axes, height, (label, each) in zip(panels, heights, found.items(), strict=True):
-        room = 72 * height / (len(each.nodes) + 1)
+    for axes, height, (label, gantt) in zip(panels, heights, gantts.items(), strict=True):
+        room = 72 * height / (len(gantt.nodes) + 1)
         axes.hlines(
-            each.node,
-            span.days(each.from_us),
-            span.days(each.to_us),
-            colors=list(colours[each.job % _COLOURS]),
+            gantt.node,
+            span.days(gantt.from_us),
+            span.days(gantt.to_us),
+            colors=list(colours[gantt.job % _COLOURS]),
             linewidth=max(0.8, 0.7 * room),
             capstyle="butt",
         )
-        shown = named_rows(len(each.nodes), height)
-        axes.set_yticks(shown, labels=[each.nodes[k] for k in shown], fontsize=7, parse_math=False)
-        axes.set_ylim(len(each.nodes) - 0.4, -0.6)
+        ticks = rows_to_label(len(gantt.nodes), height)
+        axes.set_yticks(ticks, labels=[gantt.nodes[number] for number in ticks], fontsize=7, parse_math=False)
+        axes.set_ylim(len(gantt.nodes) - 0.4, -0.6)
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
         axes.tick_params(axis="x", labelsize=9)
         axes.spines[["top", "right"]].set_visible(False)
     draw_time_axis(panels[-1], span)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, NodeGantt]) -> PageFigure:
+def page(gantts: Mapping[str, NodeGantt]) -> PageFigure:
     """The same for the page, where a drag enlarges nodes and time; in each column the job of the longest time shows."""
-    colours = [[(k + side) / _COLOURS, f"@{role}"] for k, role in enumerate(_ROLES) for side in (0, 1)]
+    colours = [[(index + side) / _COLOURS, f"@{role}"] for index, role in enumerate(_ROLES) for side in (0, 1)]
     scale = {
         "zmin": -0.5,
         "zmax": _COLOURS - 0.5,
@@ -158,18 +158,18 @@ def page(found: Mapping[str, NodeGantt]) -> PageFigure:
         "meta": {"colours": _COLOURS},
     }
     panels = []
-    for label, each in found.items():
-        rows = {node: each.series_of(row) for row, node in enumerate(each.nodes)}
-        panels.append((label, rows, {**scale, "holders": [escape(job, quote=False) for job in each.jobs]}))
+    for label, gantt in gantts.items():
+        rows = {node: gantt.series_of(row) for row, node in enumerate(gantt.nodes)}
+        panels.append((label, rows, {**scale, "holders": [escape(job_name, quote=False) for job_name in gantt.jobs]}))
     return rows_page(panels, 14, 720, {"fixedrange": False, "uirevision": "rows"})
 
 
-def _words(each: NodeGantt) -> str:
+def _words(gantt: NodeGantt) -> str:
     """Numbers of nodes and jobs, and the limit of the picture."""
-    text = f"{count(len(each.jobs), 'job')} held {count(each.n_nodes, 'node')}"
-    if len(each.nodes) < each.n_nodes:
+    text = f"{count(len(gantt.jobs), 'job')} held {count(gantt.n_nodes, 'node')}"
+    if len(gantt.nodes) < gantt.n_nodes:
         limit = f"the page holds at most {MOST_NODES} nodes and {_MOST_INTERVALS:,} intervals"
-        text += f", of which the {len(each.nodes):,} with the most node time are shown ({limit})"
+        text += f", of which the {len(gantt.nodes):,} with the most node time are shown ({limit})"
     return f"{text}; colours repeat after eight jobs, and pointing at a bar names its job"
 
 

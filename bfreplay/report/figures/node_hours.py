@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bfreplay.report.figures.axes import dress, new_figure, settle
+from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, of_each, tag
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
@@ -52,13 +52,13 @@ class NodeHours:
     part: Mapping[str, int]
     is_search: bool = False
 
-    def hours(self, key: str) -> float:
+    def hours(self, part_key: str) -> float:
         """Node-hours of a part."""
-        return self.part[key] / NODE_US_PER_HOUR
+        return self.part[part_key] / NODE_US_PER_HOUR
 
-    def share(self, key: str) -> float:
+    def share(self, part_key: str) -> float:
         """Share of the idle node time, by part."""
-        return self.part[key] / self.idle
+        return self.part[part_key] / self.idle
 
 
 def node_hours(run: RunResult) -> NodeHours:
@@ -80,26 +80,26 @@ def node_hours(run: RunResult) -> NodeHours:
     return NodeHours(idle_us, parts, is_search=True)
 
 
-def draw(found: Mapping[str, NodeHours]) -> Figure:
+def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
     """One bar a run, from 0 to 100 % of its idle node-hours."""
-    figure = new_figure(9.0, 1.5 + 0.5 * len(found))
+    figure = new_figure(9.0, 1.5 + 0.5 * len(hours_by_run))
     axes = figure.subplots()
-    for part in _parts(found):
-        shares = [data.share(part.key) for data in found.values()]
-        lefts = [_left_edge(data, part) for data in found.values()]
+    for part in _parts(hours_by_run):
+        shares = [hours.share(part.key) for hours in hours_by_run.values()]
+        lefts = [_left_edge(hours, part) for hours in hours_by_run.values()]
         axes.barh(
-            range(len(found)),
+            range(len(hours_by_run)),
             [100 * share for share in shares],
             left=lefts,
             height=0.62,
             label=part.words,
             **part.mark.paper_fill,
         )
-        for row, (share, left) in enumerate(zip(shares, lefts, strict=True)):
+        for row_number, (share, left_edge) in enumerate(zip(shares, lefts, strict=True)):
             if share >= _ROOM_FOR_TEXT:
                 axes.text(
-                    left + 50 * share,
-                    row,
+                    left_edge + 50 * share,
+                    row_number,
                     percent(share),
                     ha="center",
                     va="center",
@@ -107,31 +107,31 @@ def draw(found: Mapping[str, NodeHours]) -> Figure:
                     color="black" if part.mark.role in _PALE else "white",
                     bbox={"facecolor": LIGHT[part.mark.role], "edgecolor": "none", "pad": 1.5},
                 )
-    axes.set_yticks(range(len(found)), labels=list(found))
+    axes.set_yticks(range(len(hours_by_run)), labels=list(hours_by_run))
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
-    dress(axes, "% of the idle node-hours")
+    style_axes(axes, "% of the idle node-hours")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     figure.legend(loc="outside upper left", ncols=4, fontsize=9, frameon=False)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, NodeHours]) -> PageFigure:
+def page(hours_by_run: Mapping[str, NodeHours]) -> PageFigure:
     """The same for the page, with node-hours in the hover texts."""
     traces = []
-    for part in _parts(found):
-        shares = [data.share(part.key) for data in found.values()]
+    for part in _parts(hours_by_run):
+        shares = [hours.share(part.key) for hours in hours_by_run.values()]
         texts = [
-            [tag(label, part.words), f"{amount(data.hours(part.key))} node-hours", percent(share)]
-            for (label, data), share in zip(found.items(), shares, strict=True)
+            [tag(label, part.words), f"{amount(hours.hours(part.key))} node-hours", percent(share)]
+            for (label, hours), share in zip(hours_by_run.items(), shares, strict=True)
         ]
         inside = [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares]
         traces.append(
             part.mark.bars(
                 part.words,
                 [100 * share for share in shares],
-                list(found),
+                list(hours_by_run),
                 "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})",
                 customdata=texts,
                 orientation="h",
@@ -148,32 +148,32 @@ def page(found: Mapping[str, NodeHours]) -> PageFigure:
         "yaxis": ROWS,
         "legend": {"traceorder": "normal"},
     }
-    return PageFigure(traces, layout, height=190 + 42 * len(found))
+    return PageFigure(traces, layout, height=190 + 42 * len(hours_by_run))
 
 
-def table(found: Mapping[str, NodeHours]) -> ShownTable:
+def table(hours_by_run: Mapping[str, NodeHours]) -> ShownTable:
     """A row a label, node-hours and share of each run; then what was idle."""
     columns = [Column("part", "Idle node-hours")]
-    for label in found:
+    for label in hours_by_run:
         columns += [
             Column("node_hours", "node-hours", "amount").of_run(label),
             Column("share", "share", "percent").of_run(label),
         ]
     rows: list[list[Any]] = []
     for part in PARTS:
-        cells = [cell for data in found.values() for cell in (data.hours(part.key), data.share(part.key))]
+        cells = [cell for hours in hours_by_run.values() for cell in (hours.hours(part.key), hours.share(part.key))]
         rows.append([part.words, *cells])
-    rows.append(["all", *(cell for data in found.values() for cell in (data.idle / NODE_US_PER_HOUR, 1.0))])
+    rows.append(["all", *(cell for hours in hours_by_run.values() for cell in (hours.idle / NODE_US_PER_HOUR, 1.0))])
     return ShownTable("Where the idle node-hours went", tuple(columns), rows)
 
 
-def _parts(found: Mapping[str, NodeHours]) -> list[_Part]:
+def _parts(hours_by_run: Mapping[str, NodeHours]) -> list[_Part]:
     """Labels that some run has."""
-    return [part for part in PARTS if any(data.part[part.key] for data in found.values())]
+    return [part for part in PARTS if any(hours.part[part.key] for hours in hours_by_run.values())]
 
 
-def _left_edge(data: NodeHours, part: _Part) -> float:
-    return 100 * sum(data.share(before.key) for before in PARTS[: PARTS.index(part)])
+def _left_edge(hours: NodeHours, part: _Part) -> float:
+    return 100 * sum(hours.share(part_before.key) for part_before in PARTS[: PARTS.index(part)])
 
 
 def _words(data: NodeHours) -> str:

@@ -110,14 +110,14 @@ def draw_finish(folder: Path) -> list[Path]:
     return _draw_all("finish", Finish.load(folder).record, folder)
 
 
-def _draw_all(what: str, source: object, folder: Path) -> list[Path]:
+def _draw_all(result_kind: str, source: object, folder: Path) -> list[Path]:
     """Write the figures of a result into its folder, as PNG and SVG, over those that are there."""
     files = []
-    for figure in figures_of(what):
-        drawn = figure.draw_from(source)
+    for figure in figures_of(result_kind):
+        drawing = figure.draw_from(source)
         for ending in FORMATS:
             files.append(folder / f"{figure.name}.{ending}")
-            save_picture(drawn, files[-1], overwrite=True)
+            save_picture(drawing, files[-1], overwrite=True)
     return files
 
 
@@ -155,9 +155,9 @@ def draw_idleness(
         with written_whole(files, overwrite) as temporary:
             parts = iter(temporary)
             for figure in figures_of("log"):
-                drawn = figure.draw_from(idleness)
+                drawing = figure.draw_from(idleness)
                 for ending in formats:
-                    write_figure(drawn, next(parts), ending)
+                    write_figure(drawing, next(parts), ending)
     except BaseException:
         remove_empty(fresh)
         raise
@@ -180,9 +180,9 @@ def _files(folder: Path, formats: Sequence[str]) -> list[Path]:
     return [folder / f"{figure.name}.{ending}" for figure in figures_of("log") for ending in formats]
 
 
-def _no_folder(folder: Path, why: str) -> InputError:
+def _no_folder(folder: Path, reason: str) -> InputError:
     return InputError(
-        f"the folder of the pictures cannot be made: {why}",
+        f"the folder of the pictures cannot be made: {reason}",
         file=folder,
         expected="a folder in which you may write",
         fix="choose another folder",

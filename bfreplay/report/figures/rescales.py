@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, panels_below, plain_tick, settle
+from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, panels_below, plain_tick, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
 from bfreplay.runs.shown_values import Column, ShownTable
@@ -111,36 +111,36 @@ def rescales(run: RunResult) -> Rescales:
     return Rescales(by_cause, ledger.gross_samples, ledger.rescale_samples, ledger.preemption_samples)
 
 
-def draw(found: Mapping[str, Rescales]) -> Figure:
+def draw(by_label: Mapping[str, Rescales]) -> Figure:
     """Numbers of jobs by cause, and costs below; several runs side by side, a panel a measure."""
-    causes = _causes(found)
+    causes = _causes(by_label)
     names = [in_lines(CAUSES[cause], 15, "\n") for cause in causes]
-    panels = _panels(found)
-    figure = new_figure(9.0, 0.9 + (2.6 if len(found) == 1 else 1.75) * len(panels))
-    for k, (axes, (title, bars)) in enumerate(zip(panels_below(figure, [1.0] * len(panels)), panels, strict=True)):
+    panels = _panels(by_label)
+    figure = new_figure(9.0, 0.9 + (2.6 if len(by_label) == 1 else 1.75) * len(panels))
+    for row, (axes, (title, bars)) in enumerate(zip(panels_below(figure, [1.0] * len(panels)), panels, strict=True)):
         for bar in bars:
             below = 0.0 if bar.below is None else bar.below[causes]
-            label = bar.words if len(found) == 1 or k == 0 else None
+            label = bar.words if len(by_label) == 1 or row == 0 else None
             places = np.arange(len(causes)) + bar.place
             axes.bar(places, bar.heights[causes], bottom=below, width=bar.width, label=label, **bar.mark.paper_fill)
         axes.set_ylim(bottom=0.0)
-        dress(axes, y=title.replace(", ", ",\n") if len(panels) > 2 else title, y_ticks=plain_tick)
+        style_axes(axes, y=title.replace(", ", ",\n") if len(panels) > 2 else title, y_ticks=plain_tick)
         axes.grid(visible=False, axis="x")
         axes.tick_params(axis="x", length=0)
-        if len(found) == 1:
+        if len(by_label) == 1:
             axes.legend(fontsize=9, frameon=False, loc="best")
         axes.set_xticks(range(len(causes)), labels=names)
-    if len(found) > 1:
+    if len(by_label) > 1:
         legend_below(figure)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, Rescales]) -> PageFigure:
+def page(by_label: Mapping[str, Rescales]) -> PageFigure:
     """The same for the page."""
-    causes = _causes(found)
+    causes = _causes(by_label)
     names = [in_lines(CAUSES[cause], 9) for cause in causes]
-    panels = _panels(found)
-    height, gap = 1 / len(panels), 0.05
+    panels = _panels(by_label)
+    height, gap_height = 1 / len(panels), 0.05
     layout: Trace = {
         "barmode": "overlay",
         "xaxis": {
@@ -155,10 +155,10 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
         },
     }
     traces: list[Trace] = []
-    for k, (title, bars) in enumerate(panels):
-        top = 1 - k * height
-        domain = [max(0.0, top - height + gap * (k < len(panels) - 1)), top]
-        layout[layout_axis(k)] = {
+    for row, (title, bars) in enumerate(panels):
+        upper_end = 1 - row * height
+        domain = [max(0.0, upper_end - height + gap_height * (row < len(panels) - 1)), upper_end]
+        layout[layout_axis(row)] = {
             "title": {"text": in_lines(title, 16)},
             "domain": domain,
             "rangemode": "tozero",
@@ -173,29 +173,29 @@ def page(found: Mapping[str, Rescales]) -> PageFigure:
                     bar.heights[causes].tolist(),
                     "%{customdata[0]}<br>%{customdata[1]}",
                     width=bar.width,
-                    yaxis=axis(k),
+                    yaxis=axis(row),
                     **base,
                     customdata=[[CAUSES[cause], bar.texts[cause]] for cause in causes],
                     legendgroup=bar.words,
-                    showlegend=len(found) == 1 or k == 0,
+                    showlegend=len(by_label) == 1 or row == 0,
                 )
             )
     return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
 
 
-def table(found: Mapping[str, Rescales]) -> ShownTable:
+def table(by_label: Mapping[str, Rescales]) -> ShownTable:
     """A row a cause that occurred, and one for all of them."""
-    with_samples = len(found) == 1  # of several runs there are columns enough
+    with_samples = len(by_label) == 1  # of several runs there are columns enough
     of_run = [Column(name, word, "count") for name, word in _WORDS.items()]
     for name, word in _COSTS.items():
         if with_samples:
             of_run.append(Column(f"{name}_samples", f"charged {word}, samples", "samples"))
         of_run.append(Column(f"{name}_share", f"charged {word}, share of the samples made", "percent"))
     columns = [Column("cause", "A decision followed because")]
-    columns += [column.of_run(label) for label in found for column in of_run]
+    columns += [column.of_run(label) for label in by_label for column in of_run]
     rows: list[list[Any]] = []
-    for cause in [*_causes(found), None]:
-        cells = (cell for data in found.values() for cell in _cells(data, cause, with_samples=with_samples))
+    for cause in [*_causes(by_label), None]:
+        cells = (cell for data in by_label.values() for cell in _cells(data, cause, with_samples=with_samples))
         rows.append(["all" if cause is None else CAUSES[cause], *cells])
     return ShownTable("Rescales and preemptions by cause", tuple(columns), rows)
 
@@ -227,33 +227,43 @@ def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_reclaimed: NDAr
     return cause
 
 
-def _causes(found: Mapping[str, Rescales]) -> list[int]:
+def _causes(by_label: Mapping[str, Rescales]) -> list[int]:
     """Positions of causes with a rescale or preemption in some run."""
     return [
-        k for k in range(len(CAUSES)) if any(data.by_cause[name][k] for data in found.values() for name in MEASURES)
+        number
+        for number in range(len(CAUSES))
+        if any(data.by_cause[name][number] for data in by_label.values() for name in MEASURES)
     ]
 
 
-def _panels(found: Mapping[str, Rescales]) -> list[_Panel]:
-    if len(found) == 1:
-        (data,) = found.values()
+def _panels(by_label: Mapping[str, Rescales]) -> list[_Panel]:
+    if len(by_label) == 1:
+        (data,) = by_label.values()
         counts = [
-            _Bar(_WORDS[name], data.by_cause[name], None, _texts("", data, name), 0.27 * (k - 1), 0.25, _MARKS[name])
-            for k, name in enumerate(_WORDS)
+            _Bar(
+                _WORDS[name],
+                data.by_cause[name],
+                None,
+                _texts("", data, name),
+                0.27 * (run_index - 1),
+                0.25,
+                _MARKS[name],
+            )
+            for run_index, name in enumerate(_WORDS)
         ]
         return [("jobs", counts), (_COST_TITLE, list(_cost_bars(data)))]
-    width = 0.8 / len(found)
+    width = 0.8 / len(by_label)
     panels: list[_Panel] = []
     for name in (*_WORDS, None):
         bars = []
-        for k, (mark, label, data) in enumerate(by_run(found)):
+        for run_index, (mark, label, data) in enumerate(by_run(by_label)):
             if name is None:
                 heights: NDArray[Any] = 100 * (data.share("rescale_cost") + data.share("preemption_cost"))
-                both = zip(*(_texts(label, data, cost) for cost in _COSTS), strict=True)
-                texts = ["<br>".join(pair) for pair in both]
+                texts_of_costs = zip(*(_texts(label, data, cost) for cost in _COSTS), strict=True)
+                texts = ["<br>".join(pair) for pair in texts_of_costs]
             else:
                 heights, texts = data.by_cause[name], _texts(label, data, name)
-            place = width * (k - (len(found) - 1) / 2)
+            place = width * (run_index - (len(by_label) - 1) / 2)
             bars.append(_Bar(label, heights, None, texts, place, 0.92 * width, mark))
         panels.append((_COST_TITLE if name is None else _WORDS[name], bars))
     return panels
@@ -271,8 +281,8 @@ def _texts(label: str, data: Rescales, measure: str) -> list[str]:
     """Hover texts by cause."""
     values = data.by_cause[measure].tolist()
     if measure in _WORDS:
-        noun, way = _NOUNS[measure]
-        return [tag(label, f"{count(value, noun)}{way}") for value in values]
+        noun, direction = _NOUNS[measure]
+        return [tag(label, f"{count(value, noun)}{direction}") for value in values]
     return [
         tag(label, f"{amount(value)} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
         for value, share in zip(values, data.share(measure).tolist(), strict=True)
@@ -294,14 +304,14 @@ def _words(data: Rescales) -> str:
     preemptions = count(data.total("preempted"), "preemption")
     text = f"{count(data.total('scaled_up'), 'rescale')} up, {data.total('scaled_down'):,} down, {preemptions}"
     rescale, preempt = data.total("rescale_cost"), data.total("preemption_cost")
-    both = rescale + preempt
-    if data.gross_samples and both:
+    total_cost = rescale + preempt
+    if data.gross_samples and total_cost:
         shares = [percent(cost / data.gross_samples) for cost in (rescale, preempt)]
         text += f"; jobs were charged {shares[0]} of the samples made for rescaling and {shares[1]} for preemption"
         cost = data.by_cause["rescale_cost"] + data.by_cause["preemption_cost"]
-        most = int(cost.argmax())
-        text += f", {percent(float(cost[most] / both))} of that when {CAUSES[most]}"
-        open_share = 1 - (data.worked_off_rescale + data.worked_off_preempt) / both
+        main_cause = int(cost.argmax())
+        text += f", {percent(float(cost[main_cause] / total_cost))} of that when {CAUSES[main_cause]}"
+        open_share = 1 - (data.worked_off_rescale + data.worked_off_preempt) / total_cost
         if open_share > 1e-9:
             when = "when the job left or the window ended"
             text += f"; {percent(open_share)} of the charges had not been worked off {when}"

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, new_figure, panels_below, settle
+from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis, run_number
-from bfreplay.report.figures.over_time import Part, StepSeries, draw_time_axis
+from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS
-from bfreplay.runs.metrics import value_text
+from bfreplay.runs.shown_values import value_text
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import count, duration
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Differences:
 
     run: str
     names: str
-    window: Part
+    window: TimeSpan
     bin_s: float
     edge_us: NDArray[np.int64]
     difference: NDArray[np.float64]
@@ -97,14 +98,14 @@ class Steps:
     @property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest value of the bars."""
-        reached = [0.0, *(start + size for _, start, size, _ in self.bars)]
-        return min(reached), max(reached)
+        bar_ends = [0.0, *(start + size for _, start, size, _ in self.bars)]
+        return min(bar_ends), max(bar_ends)
 
 
 def differences_over_time(comparison: RunComparison) -> list[Differences]:
     """One entry a run but the baseline. Neighbouring bins share a bar where there are more than 400."""
     record = comparison.record
-    window = Part(record.config.window_start_us, record.config.window_end_us, record.is_relative)
+    window = TimeSpan(record.config.window_start_us, record.config.window_end_us, record.is_relative)
     hours, cumulative = comparison.table("hours"), comparison.table("cumulative")
     base = _of_run(hours, record.runs[0].run)
     edges = np.append(_times(base["begin"]), _times(base["end"])[-1:])
@@ -129,12 +130,12 @@ def differences_over_time(comparison: RunComparison) -> list[Differences]:
     return found
 
 
-def draw_over_time(found: list[Differences]) -> Drawing:
+def draw_over_time(all_runs: list[Differences]) -> Drawing:
     """Two panels a run: the bars of the bins, and below them the cumulative difference."""
-    figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(found))
-    panels = panels_below(figure, [1.0, 1.4] * len(found))
-    for k, data in enumerate(found):
-        above, below = panels[2 * k], panels[2 * k + 1]
+    figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(all_runs))
+    panels = panels_below(figure, [1.0, 1.4] * len(all_runs))
+    for run_index, data in enumerate(all_runs):
+        above, below = panels[2 * run_index], panels[2 * run_index + 1]
         above.stairs(data.difference, data.window.days(data.edge_us), fill=True, color=BLUE, linewidth=0.0)
         above.set_title(
             f"{data.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left", parse_math=False
@@ -142,32 +143,35 @@ def draw_over_time(found: list[Differences]) -> Drawing:
         _draw_cumulative(below, data)
         for axes, title in ((above, "each bar"), (below, "summed up")):
             axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
-            dress(axes, y=title, y_ticks=_signed_tick)
-    draw_time_axis(panels[-1], found[0].window)
-    return settle(figure)
+            style_axes(axes, y=title, y_ticks=_signed_tick)
+    draw_time_axis(panels[-1], all_runs[0].window)
+    return fix_layout(figure)
 
 
-def over_time_page(found: list[Differences]) -> PageFigure:
+def over_time_page(all_runs: list[Differences]) -> PageFigure:
     """The same for the page.
 
     Above is a line a run with its 95 % band: at any time the sum of all bins up to and with that one. Below is a panel
     a run with the difference of each bin.
     """
-    room = _SUM_HEIGHT + len(found) * (_BARS_HEIGHT + _GAP)
+    room = _SUM_HEIGHT + len(all_runs) * (_BARS_HEIGHT + _GAP)
     layout: Trace = {
-        "xaxis": {"time": True, "anchor": axis(len(found))},
+        "xaxis": {"time": True, "anchor": axis(len(all_runs))},
         "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], **_OF_TIME},
         "hovermode": "closest",
         "legend": {"traceorder": "normal"},
     }
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for k, data in enumerate(found):
+    for run_index, data in enumerate(all_runs):
         mark = Mark.of_run(run_number(data.run))
-        edge = np.append(data.edge_us[:1], data.time_us)
+        edge_us = np.append(data.edge_us[:1], data.time_us)
         names = {name: f"{name}-{data.run}" for name in ("sum", "low", "high", "bin")}
         if np.isfinite(data.low).all():
-            series |= {names["low"]: StepSeries.exact(edge, data.low), names["high"]: StepSeries.exact(edge, data.high)}
+            series |= {
+                names["low"]: StepSeries.exact(edge_us, data.low),
+                names["high"]: StepSeries.exact(edge_us, data.high),
+            }
             shape = _BANDS[mark.k % len(_BANDS)]
             pattern = {
                 "shape": shape,
@@ -176,13 +180,13 @@ def over_time_page(found: list[Differences]) -> PageFigure:
                 "size": 6,
                 "solidity": 0.2,
             }
-            own: Trace = {"line": {"width": 0.5, "dash": "solid"}, "hoverinfo": "skip"}
+            line_look: Trace = {"line": {"width": 0.5, "dash": "solid"}, "hoverinfo": "skip"}
             words = f"{data.run}: 95 % interval of the sum"
             traces += [
-                mark.steps(f"{data.run}: lower end", "", names["low"], "least", showlegend=False, **own),
-                mark.steps(words, "", names["high"], "most", fill="tonexty", fillpattern=pattern, **own),
+                mark.steps(f"{data.run}: lower end", "", names["low"], "least", showlegend=False, **line_look),
+                mark.steps(words, "", names["high"], "most", fill="tonexty", fillpattern=pattern, **line_look),
             ]
-        series[names["sum"]] = StepSeries.exact(edge, data.cumulative)
+        series[names["sum"]] = StepSeries.exact(edge_us, data.cumulative)
         series[names["bin"]] = StepSeries.exact(data.edge_us, data.difference)
         value = "%{y:+.3~r} % of A's samples"
         traces += [
@@ -194,49 +198,49 @@ def over_time_page(found: list[Differences]) -> PageFigure:
                 showlegend=False,
                 line={"width": 1, "dash": "solid"},
                 fill="tozeroy",
-                yaxis=axis(k + 1),
+                yaxis=axis(run_index + 1),
             ),
         ]
-        top = 1 - (_SUM_HEIGHT + _GAP + k * (_BARS_HEIGHT + _GAP)) / room
-        title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, top - _BARS_HEIGHT / room), top]
-        layout[layout_axis(k + 1)] = {"title": title, "domain": domain, **_OF_TIME}
+        upper = 1 - (_SUM_HEIGHT + _GAP + run_index * (_BARS_HEIGHT + _GAP)) / room
+        title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, upper - _BARS_HEIGHT / room), upper]
+        layout[layout_axis(run_index + 1)] = {"title": title, "domain": domain, **_OF_TIME}
     return PageFigure(traces, layout, series, height=room + 110)
 
 
-def over_time_words(found: list[Differences]) -> str:
+def over_time_words(all_runs: list[Differences]) -> str:
     """Run by run the difference at the end, and in how many bins the run was ahead."""
     sentences = []
-    for data in found:
+    for data in all_runs:
         ahead, behind = (int((sign * data.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
         text = f"Over the window {data.run} - A is {_signed_text(float(data.cumulative[-1]))} % of A's samples"
         if np.isfinite(data.low[-1]):
-            low, high = (_signed_text(float(end[-1])) for end in (data.low, data.high))
-            text += f" (95 % interval of the sum {low} to {high} %)"
+            low_text, high_text = (_signed_text(float(band_end[-1])) for band_end in (data.low, data.high))
+            text += f" (95 % interval of the sum {low_text} to {high_text} %)"
         bins = f"{count(data.difference.size, 'bin')} of {bin_words((data.edge_us[1] - data.edge_us[0]) / 1e6)}"
         sentences.append(f"{text}; of {bins} {data.run} was ahead in {ahead:,} and behind in {behind:,}.")
-    return f"{' '.join(sentences)} Intervals are by blocks of neighbouring bins of {bin_words(found[0].bin_s)}."
+    return f"{' '.join(sentences)} Intervals are by blocks of neighbouring bins of {bin_words(all_runs[0].bin_s)}."
 
 
 def waterfalls(comparison: RunComparison) -> list[Steps]:
     """One entry a run but the baseline, without parts that are negligible in all."""
     pairs = comparison.pairs
     sizes = [{name: pair.causes[name] * _percent_of(pair) for name in CAUSE_WORDS} for pair in pairs]
-    kept = [name for name in CAUSE_WORDS if any(abs(of_pair[name]) > _NEXT_TO_NOTHING for of_pair in sizes)]
+    shown_causes = [name for name in CAUSE_WORDS if any(abs(of_pair[name]) > _NEXT_TO_NOTHING for of_pair in sizes)]
     return [
         Steps(
             pair.run,
             _names(comparison.record, pair.run),
-            {CAUSE_WORDS[name]: of_pair[name] for name in kept},
+            {CAUSE_WORDS[name]: of_pair[name] for name in shown_causes},
             pair.samples.difference * _percent_of(pair),
         )
         for pair, of_pair in zip(pairs, sizes, strict=True)
     ]
 
 
-def draw_causes(found: list[Steps]) -> Drawing:
+def draw_causes(all_steps: list[Steps]) -> Drawing:
     """Draw ``waterfalls``: a panel a run, from 0 to the whole difference."""
-    figure = new_figure(9.0, 0.6 + _PANEL * len(found))
-    for axes, steps in zip(panels_below(figure, [1.0] * len(found)), found, strict=True):
+    figure = new_figure(9.0, 0.6 + _PANEL * len(all_steps))
+    for axes, steps in zip(panels_below(figure, [1.0] * len(all_steps)), all_steps, strict=True):
         for place, (words, start, size, mark) in enumerate(steps.bars):
             axes.bar(place, size, bottom=start, width=0.62, **mark.paper_fill)
             if words != "all":
@@ -245,22 +249,22 @@ def draw_causes(found: list[Steps]) -> Drawing:
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_xticks(range(len(steps.bars)), labels=[in_lines(words, 15, "\n") for words, *_ in steps.bars])
         axes.tick_params(labelbottom=True)
-        low, high = steps.ends
-        room = 0.16 * (high - low) or 1.0  # for the numbers
-        axes.set_ylim(low - room, high + room)
+        lowest, highest = steps.ends
+        room = 0.16 * (highest - lowest) or 1.0  # for the numbers
+        axes.set_ylim(lowest - room, highest + room)
         axes.set_title(f"{steps.names}: what made the difference", fontsize=10.5, loc="left", parse_math=False)
-        dress(axes, y="% of A's samples", y_ticks=_signed_tick)
+        style_axes(axes, y="% of A's samples", y_ticks=_signed_tick)
         axes.grid(visible=False, axis="x")
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def causes_page(found: list[Steps]) -> PageFigure:
+def causes_page(all_steps: list[Steps]) -> PageFigure:
     """A panel a run: from 0 by one bar a part to the whole difference, in percent of the baseline's samples."""
     layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
     traces: list[Trace] = []
-    room = sum(len(steps.bars) * _ROW_HEIGHT + _PANEL_FOOT for steps in found)
+    room = sum(len(steps.bars) * _ROW_HEIGHT + _PANEL_FOOT for steps in all_steps)
     above = 0
-    for k, steps in enumerate(found):
+    for run_index, steps in enumerate(all_steps):
         for part, base, size, mark in steps.bars:
             text = f"{_signed_text(size)} %"
             traces.append(
@@ -272,8 +276,8 @@ def causes_page(found: list[Steps]) -> PageFigure:
                     base=[base],
                     orientation="h",
                     width=0.6,
-                    xaxis=axis(k, "x"),
-                    yaxis=axis(k),
+                    xaxis=axis(run_index, "x"),
+                    yaxis=axis(run_index),
                     text=[text],
                     textposition="outside",
                     textangle=0,
@@ -281,25 +285,25 @@ def causes_page(found: list[Steps]) -> PageFigure:
                     constraintext="none",
                 )
             )
-        top = 1 - above / room
+        upper = 1 - above / room
         above += len(steps.bars) * _ROW_HEIGHT
-        low, high = steps.ends
-        beside = 0.8 * (high - low) or 1.0  # for the numbers
-        layout[layout_axis(k)] = {**ROWS, "domain": [1 - above / room, top]}
-        layout[layout_axis(k, "x")] = {
+        lowest, highest = steps.ends
+        beside = 0.8 * (highest - lowest) or 1.0  # for the numbers
+        layout[layout_axis(run_index)] = {**ROWS, "domain": [1 - above / room, upper]}
+        layout[layout_axis(run_index, "x")] = {
             "title": {"text": f"{steps.run} - A, % of A's samples"},
-            "anchor": axis(k),
-            "range": [low - beside, high + beside],
+            "anchor": axis(run_index),
+            "range": [lowest - beside, highest + beside],
             "zeroline": True,
         }
         above += _PANEL_FOOT
     return PageFigure(traces, layout, height=room + 40)
 
 
-def causes_words(found: list[Steps]) -> str:
+def causes_words(all_steps: list[Steps]) -> str:
     """The parts of each difference, and the whole."""
     sentences = []
-    for steps in found:
+    for steps in all_steps:
         parts = [f"{words} {_signed_text(size)} %" for words, size in steps.parts.items()]
         text = f"{', '.join(parts)}; all {_signed_text(steps.total)} %" if parts else "no difference"
         sentences.append(f"{steps.run} against A, in percent of A's samples: {text}.")
@@ -314,23 +318,25 @@ def bin_words(seconds: float) -> str:
 
 def _draw_cumulative(axes: Axes, data: Differences) -> None:
     days = data.window.days(np.append(data.edge_us[:1], data.time_us))
-    line, low, high = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
+    line, lower, upper = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
     if np.isfinite(data.low).all():
-        axes.fill_between(days, low, high, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then")
+        axes.fill_between(
+            days, lower, upper, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then"
+        )
     axes.plot(days, line, color=BLUE, linewidth=1.8, label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
 
 
 def _say(axes: Axes, place: int, start: float, size: float) -> None:
     """Write the size above a bar that goes up, and below a bar that goes down."""
-    up = size >= 0
+    is_positive = size >= 0
     axes.annotate(
         f"{_signed_text(size)} %",
         (place, start + size),
-        xytext=(0, 3 if up else -3),
+        xytext=(0, 3 if is_positive else -3),
         textcoords="offset points",
         ha="center",
-        va="bottom" if up else "top",
+        va="bottom" if is_positive else "top",
         fontsize=9,
     )
 
@@ -344,11 +350,13 @@ def _signed_tick(value: float, _position: float) -> str:
     return "0" if abs(value) < 1e-12 else f"{value:+g}"
 
 
-def _names(record: ComparisonRecord, run: str) -> str:
+def _names(record: ComparisonRecord, run_label: str) -> str:
     """``B (run-600) against A (run-120)``."""
-    name = {run.run: run.name for run in record.runs}
+    name_of_run = {run_label.run: run_label.name for run_label in record.runs}
     first = record.runs[0].run
-    return " against ".join(label if name[label] is None else f"{label} ({name[label]})" for label in (run, first))
+    return " against ".join(
+        label if name_of_run[label] is None else f"{label} ({name_of_run[label]})" for label in (run_label, first)
+    )
 
 
 def _percent_of(pair: RunDifference) -> float:
@@ -357,10 +365,10 @@ def _percent_of(pair: RunDifference) -> float:
     return 100.0 / below if below else 0.0
 
 
-def _of_run(table: Any, run: str) -> Any:
+def _of_run(table: Any, run_label: str) -> Any:
     import pyarrow.compute as pc
 
-    return table.filter(pc.equal(table["run"], run))
+    return table.filter(pc.equal(table["run"], run_label))
 
 
 def _times(column: Any) -> NDArray[np.int64]:

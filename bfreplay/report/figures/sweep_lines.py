@@ -56,7 +56,7 @@ class SweptLine:
     @property
     def span(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(P,) least and (P,) largest value."""
-        return np.array([each.min() for each in self.values]), np.array([value.max() for value in self.values])
+        return np.array([column.min() for column in self.values]), np.array([value.max() for value in self.values])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,18 +123,18 @@ def swept_lines(
     """
     if not y:
         raise InputError("the picture has no metric", column="y", expected="one column of the table at least")
-    axis, told_by = _cells(table, x), [_cells(table, each) for each in by]
-    rows = zip(*told_by, strict=True) if by else [()] * len(table)
+    axis, group_values = _cells(table, x), [_cells(table, option) for option in by]
+    rows = zip(*group_values, strict=True) if by else [()] * len(table)
     labels = [", ".join(map(_text, by, row)) for row in rows]
     is_number = all(isinstance(cell, int | float) for cell in axis if cell is not None)
-    saturated = _is_saturated(table, saturated_above)
+    has_saturation = _is_saturated(table, saturated_above)
     has_place = np.array([cell is not None for cell in axis], np.bool_)
-    shown = np.zeros(len(table), np.bool_)
+    has_line = np.zeros(len(table), np.bool_)
     panels = []
     for column in y:
         values = _numbers(table, column)
-        kept = has_place & ~np.isnan(values)
-        if not kept.any():
+        is_shown = has_place & ~np.isnan(values)
+        if not is_shown.any():
             raise InputError(
                 f"no row of the sweep has a value of {column!r} to show",
                 column=column,
@@ -142,18 +142,18 @@ def swept_lines(
                 expected="runs that finished, and that have this metric",
                 fix="choose another column; 'bfreplay sweep ... --json' prints them all",
             )
-        shown |= kept
-        words, scale = _words(column, float(values[kept].max()))
-        lines = _lines(axis, labels, values / scale, saturated, np.flatnonzero(kept), is_number=is_number)
+        has_line |= is_shown
+        words, scale = _words(column, float(values[is_shown].max()))
+        lines = _lines(axis, labels, values / scale, has_saturation, np.flatnonzero(is_shown), is_number=is_number)
         panels.append(SweptPanel(column, words, scale, tuple(lines)))
-    return SweptLines(x, is_number, tuple(panels), _hidden_columns(table, (x, *by), shown), int((~shown).sum()))
+    return SweptLines(x, is_number, tuple(panels), _hidden_columns(table, (x, *by), has_line), int((~has_line).sum()))
 
 
 def _lines(
     axis: Sequence[Any],
     labels: Sequence[str],
     values: NDArray[np.float64],
-    saturated: NDArray[np.bool_],
+    has_saturation: NDArray[np.bool_],
     rows: NDArray[np.int64],
     *,
     is_number: bool,
@@ -163,10 +163,10 @@ def _lines(
     if is_number:
         order.sort()
     for label in dict.fromkeys(labels[row] for row in rows):
-        at = {place: [row for row in rows if labels[row] == label and axis[row] == place] for place in order}
-        at = {place: those for place, those in at.items() if those}
-        is_saturated = np.array([bool(saturated[those].any()) for those in at.values()], np.bool_)
-        lines.append(SweptLine(label, tuple(at), tuple(values[those] for those in at.values()), is_saturated))
+        members = {place: [row for row in rows if labels[row] == label and axis[row] == place] for place in order}
+        members = {place: those for place, those in members.items() if those}
+        is_saturated = np.array([bool(has_saturation[those].any()) for those in members.values()], np.bool_)
+        lines.append(SweptLine(label, tuple(members), tuple(values[those] for those in members.values()), is_saturated))
     return lines
 
 
@@ -174,11 +174,11 @@ def _cells(table: pd.DataFrame, name: str) -> list[Any]:
     """Values of a column, or of a parameter in its texts; ``None`` where there is none."""
     if name in table:
         return list(table[name].astype(object).where(table[name].notna(), None))
-    column, dot, parameter = name.partition(".")
-    if not dot or column not in table:
+    column, separator, parameter = name.partition(".")
+    if not separator or column not in table:
         raise _no_column(table, name)
-    found = [_parameter(cell, parameter) for cell in table[column].tolist()]
-    if all(cell is None for cell in found):
+    parameters = [_parameter(cell, parameter) for cell in table[column].tolist()]
+    if all(cell is None for cell in parameters):
         raise InputError(
             f"no text of {column!r} has the parameter {parameter!r}",
             column=name,
@@ -186,7 +186,7 @@ def _cells(table: pd.DataFrame, name: str) -> list[Any]:
             expected="NAME(parameter=value, ...) in the texts of the column",
             fix="name a parameter that is in them, or the column",
         )
-    return found
+    return parameters
 
 
 def _parameter(cell: object, name: str) -> Any:
@@ -223,34 +223,34 @@ def _no_column(table: pd.DataFrame, name: str) -> InputError:
 
 def _is_saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]:
     """(R,) bool: runs that could not keep up with their jobs."""
-    found = np.zeros(len(table), np.bool_)
+    is_over = np.zeros(len(table), np.bool_)
     if above is None:
-        return found
+        return is_over
     if "utilisation" in table:
-        found |= np.asarray(table["utilisation"].astype("float64") > above)
+        is_over |= np.asarray(table["utilisation"].astype("float64") > above)
     if {"n_measured_jobs", "n_measured_completed"} <= set(table):
-        jobs, completed = (table[name].astype("float64") for name in ("n_measured_jobs", "n_measured_completed"))
-        declined = table["jobs_declined"].astype("float64") if "jobs_declined" in table else 0.0
-        found |= np.asarray(completed + declined < jobs)
-    return found
+        jobs, n_complete = (table[name].astype("float64") for name in ("n_measured_jobs", "n_measured_completed"))
+        n_declines = table["jobs_declined"].astype("float64") if "jobs_declined" in table else 0.0
+        is_over |= np.asarray(n_complete + n_declines < jobs)
+    return is_over
 
 
-def _hidden_columns(table: pd.DataFrame, told: Sequence[str], shown: NDArray[np.bool_]) -> dict[str, int]:
+def _hidden_columns(table: pd.DataFrame, shown_options: Sequence[str], has_line: NDArray[np.bool_]) -> dict[str, int]:
     """Columns that vary among the shown rows, but are neither on the axis nor a line."""
     columns = [str(column) for column in table.columns]
-    varied = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
-    number = {name: len(set(map(str, table[name][shown]))) for name in varied if name not in told}
-    return {name: n for name, n in number.items() if n > 1}
+    options = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
+    number = {name: len(set(map(str, table[name][has_line]))) for name in options if name not in shown_options}
+    return {name: n_values for name, n_values in number.items() if n_values > 1}
 
 
-def _words(column: str, most: float) -> tuple[str, float]:
+def _words(column: str, largest: float) -> tuple[str, float]:
     """Words of a metric with its unit, and the divisor of its values."""
     metric = BY_COLUMN.get(column)
     if metric is None:
         return column, 1.0
     words = metric.words_for()
     if metric.kind == "seconds":
-        unit, seconds = ("h", 3600.0) if most >= 7200 else ("min", 60.0) if most >= 120 else ("s", 1.0)
+        unit, seconds = ("h", 3600.0) if largest >= 7200 else ("min", 60.0) if largest >= 120 else ("s", 1.0)
         return f"{words}, {unit}", seconds
     return (f"{words}, %", 0.01) if metric.kind in ("percent", "at-least") else (words, 1.0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, legend_below, log_tick, new_figure, plain_tick, settle
+from bfreplay.report.figures.axes import fix_layout, legend_below, log_tick, new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, Trace, in_lines
 from bfreplay.report.figures.sweep_lines import SweptLines, SweptPanel, swept_lines
@@ -24,7 +24,7 @@ _EVEN = 0.15
 """A horizontal axis is logarithmic where its values grow by a factor that is common within this."""
 
 
-def draw_sweep_lines(found: SweptLines, *, log_x: bool | None = None, log_y: bool | None = None) -> Drawing:
+def draw_sweep_lines(lines: SweptLines, *, log_x: bool | None = None, log_y: bool | None = None) -> Drawing:
     """Draw a panel for each metric.
 
     Numbers: a line through the means, markers, and a band from the least to the largest value where several runs share
@@ -33,50 +33,50 @@ def draw_sweep_lines(found: SweptLines, *, log_x: bool | None = None, log_y: boo
 
     Parameters
     ----------
-    found
+    lines
         Data of the picture.
     log_x, log_y
         True for a logarithmic axis of the numbers in ``x``, and of the metrics; ``None``: if it helps.
     """
-    k = len(found.panels)
-    columns = min(k, _MOST_COLUMNS)
-    rows = -(-k // columns)
-    looks = _looks(found)
-    n_bars = sum(len(line.x) for line in found.panels[0].lines)
-    width, height = (9.0, 4.8) if k == 1 else (1.0 + 4.0 * columns, 3.9)
-    figure = new_figure(width, rows * (height if found.is_number else 1.4 + 0.28 * n_bars))
-    panels = figure.subplots(rows, columns, squeeze=False, sharey=not found.is_number).ravel().tolist()
-    for axes, panel in zip(panels, found.panels, strict=False):
-        if found.is_number:
-            _draw_lines(axes, found, panel, looks, log_x, log_y)
+    n_panels = len(lines.panels)
+    columns = min(n_panels, _MOST_COLUMNS)
+    rows = -(-n_panels // columns)
+    looks = _looks(lines)
+    n_bars = sum(len(line.x) for line in lines.panels[0].lines)
+    width, height = (9.0, 4.8) if n_panels == 1 else (1.0 + 4.0 * columns, 3.9)
+    figure = new_figure(width, rows * (height if lines.is_number else 1.4 + 0.28 * n_bars))
+    panels = figure.subplots(rows, columns, squeeze=False, sharey=not lines.is_number).ravel().tolist()
+    for axes, panel in zip(panels, lines.panels, strict=False):
+        if lines.is_number:
+            _draw_lines(axes, lines, panel, looks, log_x, log_y)
         else:
             _draw_bars(axes, panel, looks, log_y)
-    for axes in panels[k:]:
+    for axes in panels[n_panels:]:
         axes.set_axis_off()
-    _legend(figure, found, looks)
-    return settle(figure)
+    _legend(figure, lines, looks)
+    return fix_layout(figure)
 
 
-def _looks(found: SweptLines) -> dict[str, int]:
+def _looks(lines: SweptLines) -> dict[str, int]:
     """Number of the look of each label: the same in all panels."""
-    labels = dict.fromkeys(line.label for panel in found.panels for line in panel.lines)
-    return {label: k for k, label in enumerate(labels)}
+    labels = dict.fromkeys(line.label for panel in lines.panels for line in panel.lines)
+    return {label: index for index, label in enumerate(labels)}
 
 
 def _draw_lines(
-    axes: Axes, found: SweptLines, panel: SweptPanel, looks: dict[str, int], log_x: bool | None, log_y: bool | None
+    axes: Axes, lines: SweptLines, panel: SweptPanel, looks: dict[str, int], log_x: bool | None, log_y: bool | None
 ) -> None:
     for line in panel.lines:
-        k = looks[line.label]
-        colour = OKABE_ITO[k % len(OKABE_ITO)]
-        x, mean = np.array(line.x, dtype=np.float64), line.mean
-        low, high = line.span
-        if (high > low).any():
-            axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0.0, zorder=1)
-        axes.plot(x, mean, color=colour, linestyle=LINES[k % len(LINES)], linewidth=1.8, zorder=2)
-        for is_saturated in (False, True):
-            at = line.is_saturated == is_saturated
-            axes.plot(x[at], mean[at], linestyle="none", zorder=3, **_marker(k, is_hollow=is_saturated))
+        index = looks[line.label]
+        colour = OKABE_ITO[index % len(OKABE_ITO)]
+        spots, mean = np.array(line.x, dtype=np.float64), line.mean
+        lower, upper = line.span
+        if (upper > lower).any():
+            axes.fill_between(spots, lower, upper, color=colour, alpha=0.15, linewidth=0.0, zorder=1)
+        axes.plot(spots, mean, color=colour, linestyle=LINES[index % len(LINES)], linewidth=1.8, zorder=2)
+        for hollow in (False, True):
+            is_marked = line.is_saturated == hollow
+            axes.plot(spots[is_marked], mean[is_marked], linestyle="none", zorder=3, **_marker(index, is_hollow=hollow))
     places = np.unique(np.concatenate([np.array(line.x, dtype=np.float64) for line in panel.lines]))
     if _grows_by_a_factor(places) if log_x is None else log_x:
         axes.set_xscale("log")
@@ -87,60 +87,60 @@ def _draw_lines(
         axes.set_yscale("log")
     elif min(float(line.span[0].min()) for line in panel.lines) >= 0:
         axes.set_ylim(bottom=0.0)
-    width = 48 if len(found.panels) == 1 else 32
-    dress(axes, found.x, in_lines(panel.words, width, "\n"), y_ticks=log_tick if is_log else plain_tick)
+    width = 48 if len(lines.panels) == 1 else 32
+    style_axes(axes, lines.x, in_lines(panel.words, width, "\n"), y_ticks=log_tick if is_log else plain_tick)
 
 
-def _marker(k: int, *, is_hollow: bool = False) -> Trace:
-    colour = OKABE_ITO[k % len(OKABE_ITO)]
+def _marker(index: int, *, is_hollow: bool = False) -> Trace:
+    colour = OKABE_ITO[index % len(OKABE_ITO)]
     fill = "white" if is_hollow else colour
-    return {"marker": MARKERS[k % len(MARKERS)], "markersize": 6, "color": colour, "markerfacecolor": fill}
+    return {"marker": MARKERS[index % len(MARKERS)], "markersize": 6, "color": colour, "markerfacecolor": fill}
 
 
-def _draw_bars(axes: Axes, panel: SweptPanel, looks: dict[str, int], log: bool | None) -> None:
+def _draw_bars(axes: Axes, panel: SweptPanel, looks: dict[str, int], log_scale: bool | None) -> None:
     categories = list(dict.fromkeys(place for line in panel.lines for place in line.x))
     height = 0.8 / len(looks)
     for line in panel.lines:
-        k = looks[line.label]
-        places = np.array([categories.index(place) for place in line.x]) + (k + 0.5) * height - 0.4
-        low, high = line.span
+        index = looks[line.label]
+        places = np.array([categories.index(place) for place in line.x]) + (index + 0.5) * height - 0.4
+        lower, upper = line.span
         for place, mean, is_saturated in zip(places, line.mean, line.is_saturated, strict=True):
             axes.barh(
                 place,
                 mean,
                 height=0.9 * height,
-                color=OKABE_ITO[k % len(OKABE_ITO)],
+                color=OKABE_ITO[index % len(OKABE_ITO)],
                 edgecolor="white",
                 linewidth=0.0,
                 hatch="///" if is_saturated else "",
             )
-        if (high > low).any():
-            axes.hlines(places, low, high, color=_GREY, linewidth=1.4)
+        if (upper > lower).any():
+            axes.hlines(places, lower, upper, color=_GREY, linewidth=1.4)
     axes.set_yticks(range(len(categories)), labels=[str(category) for category in categories])
     axes.set_ylim(len(categories) - 0.5, -0.5)
-    if log:
+    if log_scale:
         axes.set_xscale("log")
-    dress(axes, in_lines(panel.words, 40, "\n"))
-    axes.xaxis.set_major_formatter(log_tick if log else plain_tick)
+    style_axes(axes, in_lines(panel.words, 40, "\n"))
+    axes.xaxis.set_major_formatter(log_tick if log_scale else plain_tick)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
 
 
-def _legend(figure: Drawing, found: SweptLines, looks: dict[str, int]) -> None:
+def _legend(figure: Drawing, lines: SweptLines, looks: dict[str, int]) -> None:
     axes = figure.axes[0]
-    every = [line for panel in found.panels for line in panel.lines]
-    for label, k in looks.items():
-        line: Trace = {"linestyle": LINES[k % len(LINES)], **_marker(k)}
-        bar: Trace = {"color": OKABE_ITO[k % len(OKABE_ITO)], "linewidth": 8}
+    every = [line for panel in lines.panels for line in panel.lines]
+    for label, index in looks.items():
+        line: Trace = {"linestyle": LINES[index % len(LINES)], **_marker(index)}
+        bar_look: Trace = {"color": OKABE_ITO[index % len(OKABE_ITO)], "linewidth": 8}
         if label:
-            axes.plot([], [], label=label, **(line if found.is_number else bar))
+            axes.plot([], [], label=label, **(line if lines.is_number else bar_look))
     if any(bool((line.span[1] > line.span[0]).any()) for line in every):
-        style: Trace = {"color": _GREY, "linewidth": 8 if found.is_number else 1.4}
+        style: Trace = {"color": _GREY, "linewidth": 8 if lines.is_number else 1.4}
         words = "least to largest of the runs at a point"
-        axes.plot([], [], alpha=0.15 if found.is_number else 1.0, label=words, **style)
+        axes.plot([], [], alpha=0.15 if lines.is_number else 1.0, label=words, **style)
     if any(bool(line.is_saturated.any()) for line in every):
         words = "saturated: nodes used all the time, or jobs not completed"
-        if found.is_number:
+        if lines.is_number:
             axes.plot([], [], linestyle="none", label=words, marker="o", color=_GREY, markerfacecolor="white")
         else:
             axes.barh([0], [0], color=_GREY, edgecolor="white", hatch="///", linewidth=0.0, label=words)

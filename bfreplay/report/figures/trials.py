@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import legend_below, new_figure, settle
+from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure
 from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import domains
 from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, of_each, tag
 from bfreplay.runs.explain.saved_tables import jobs_frame
-from bfreplay.runs.metrics import value_text
+from bfreplay.runs.shown_values import value_text
 from bfreplay.wording import amount, count
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Trials:
         return [
             (
                 colour,
-                " to ".join(dict.fromkeys(value_text(float(self.score[k]), "number") for k in part[[0, -1]])),
+                " to ".join(dict.fromkeys(value_text(float(self.score[index]), "number") for index in part[[0, -1]])),
                 part,
             )
             for colour, part in zip(_CLASSES, parts, strict=True)
@@ -90,26 +90,26 @@ def trials(run: RunResult) -> Trials:
     frame = jobs_frame(run)
     if not run.record.inputs.jobs.of_source:
         raise NotForThisRunError("the run is not of a campaign with hyper-parameters")
-    known = frame.dropna(subset=["params", "best_score"])
+    scored_trials = frame.dropna(subset=["params", "best_score"])
     higher = run.record.inputs.jobs.higher_is_better
-    known = known.sort_values("best_score", ascending=higher, kind="stable").tail(_MOST_TRIALS)
-    params = [json.loads(text) for text in known["params"]]
+    scored_trials = scored_trials.sort_values("best_score", ascending=higher, kind="stable").tail(_MOST_TRIALS)
+    params = [json.loads(text) for text in scored_trials["params"]]
     names = sorted({name for param in params for name in param})
     if not names:
         raise NotForThisRunError("no trial has both hyper-parameters and a score")
-    score = known["best_score"].to_numpy(dtype=np.float64)
+    score = scored_trials["best_score"].to_numpy(dtype=np.float64)
     columns = {name: [param.get(name) for param in params] for name in names}
-    shown = [
+    shown_names = [
         _coordinate(name, values)
         for name, values in columns.items()
         if len({str(value) for value in values if value is not None}) > 1
     ]
     texts = [
         f"{job}: simulated score {value_text(best, 'number')}<br>"
-        + "<br>".join(f"{name} {_text(each.get(name))}" for name in names)
-        for job, best, each in zip(known["job"].map(escape), score.tolist(), params, strict=True)
+        + "<br>".join(f"{name} {_text(trial_params.get(name))}" for name in names)
+        for job, best, trial_params in zip(scored_trials["job"].map(escape), score.tolist(), params, strict=True)
     ]
-    coordinates = (*shown, _coordinate("simulated score", score.tolist()))
+    coordinates = (*shown_names, _coordinate("simulated score", score.tolist()))
     return Trials(coordinates, tuple(texts), score, len(frame))
 
 
@@ -122,90 +122,94 @@ def _coordinate(name: str, values: list[Any]) -> Coordinate:
 
     A trial without the hyper-parameter has none.
     """
-    there = [value for value in values if value is not None]
-    is_number = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in there)
-    distinct = sorted(set(there)) if is_number else sorted({*map(_text, there)})
+    present_values = [value for value in values if value is not None]
+    is_number = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in present_values)
+    distinct = sorted(set(present_values)) if is_number else sorted({*map(_text, present_values)})
     if is_number:
         numbers, places = np.array(values, dtype=np.float64), np.array(distinct, dtype=np.float64)
         if places[0] > 0 and places[-1] > _FACTOR * places[0]:
             numbers, places = np.log(numbers), np.log(places)
     else:
-        index = {text: float(k) for k, text in enumerate(distinct)}
+        index = {text: float(number) for number, text in enumerate(distinct)}
         numbers = np.array([np.nan if value is None else index[_text(value)] for value in values])
         places = np.arange(len(distinct), dtype=np.float64)
-    low, length = places[0], (places[-1] - places[0]) or 1.0
+    lowest, length = places[0], (places[-1] - places[0]) or 1.0
     ticks = [
-        ((place - low) / length, str(value) if isinstance(value, str) else amount(value))
+        ((place - lowest) / length, str(value) if isinstance(value, str) else amount(value))
         for place, value in zip(places.tolist(), distinct, strict=True)
     ]
-    if len(ticks) > _MOST_TICKS or any(b[0] - a[0] < 0.06 for a, b in pairwise(ticks)):
+    if len(ticks) > _MOST_TICKS or any(right[0] - left[0] < 0.06 for left, right in pairwise(ticks)):
         ticks = [ticks[0], ticks[-1]]
-    return Coordinate(name, (numbers - low) / length, tuple((float(place), text) for place, text in ticks))
+    return Coordinate(name, (numbers - lowest) / length, tuple((float(place), text) for place, text in ticks))
 
 
-def draw(found: Mapping[str, Trials]) -> Figure:
+def draw(trials_by_run: Mapping[str, Trials]) -> Figure:
     """A panel a run: an axis a hyper-parameter, the score as the last, a line a trial."""
     from matplotlib.collections import LineCollection
 
-    figure = new_figure(9.0, 4.0 * len(found))
-    panels = figure.subplots(len(found), 1, squeeze=False)[:, 0]
-    for axes, (label, each) in zip(panels, found.items(), strict=True):
-        heights = np.array([one.height for one in each.coordinates]).T
-        x = np.arange(len(each.coordinates))
-        for colour, words_, part in each.classes:
-            lines = [np.column_stack([x, heights[k]]) for k in part]
+    figure = new_figure(9.0, 4.0 * len(trials_by_run))
+    panels = figure.subplots(len(trials_by_run), 1, squeeze=False)[:, 0]
+    for axes, (label, trials_of_run) in zip(panels, trials_by_run.items(), strict=True):
+        heights = np.array([coordinate.height for coordinate in trials_of_run.coordinates]).T
+        spots = np.arange(len(trials_of_run.coordinates))
+        for colour, words_, part in trials_of_run.classes:
+            lines = [np.column_stack([spots, heights[axis_index]]) for axis_index in part]
             axes.add_collection(LineCollection(lines, colors=LIGHT[colour], linewidths=1.0, label=tag(label, words_)))
-        for k, one in enumerate(each.coordinates):
-            axes.axvline(k, color=LIGHT["rule"], linewidth=0.8, zorder=0)
-            for place, text in one.ticks:
+        for axis_index, coordinate in enumerate(trials_of_run.coordinates):
+            axes.axvline(axis_index, color=LIGHT["rule"], linewidth=0.8, zorder=0)
+            for place, text in coordinate.ticks:
                 axes.annotate(
                     text,
-                    (k, place),
+                    (axis_index, place),
                     xytext=(3, 0),
                     textcoords="offset points",
                     fontsize=8,
                     va="center",
                     parse_math=False,
                 )
-        axes.set_xlim(-0.1, len(x) - 0.8)
-        axes.set_xticks(x, labels=[one.name for one in each.coordinates], fontsize=9, parse_math=False)
+        axes.set_xlim(-0.1, len(spots) - 0.8)
+        axes.set_xticks(
+            spots, labels=[coordinate.name for coordinate in trials_of_run.coordinates], fontsize=9, parse_math=False
+        )
         axes.set_yticks([])
         axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
         axes.set_frame_on(False)
     legend_below(figure)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, Trials]) -> PageFigure:
+def page(trials_by_run: Mapping[str, Trials]) -> PageFigure:
     """The same for the page: a click in the legend hides a quarter of the trials."""
-    parts = domains([_HEIGHT] * len(found), gap=0.12)
+    parts = domains([_HEIGHT] * len(trials_by_run), gap=0.12)
     traces: list[Trace] = []
     layout: Trace = {"annotations": [], "shapes": []}
-    for k, (label, each) in enumerate(found.items()):
-        n = len(each.coordinates)
-        columns = [one.height.tolist() for one in each.coordinates]
+    for run_index, (label, trials_of_run) in enumerate(trials_by_run.items()):
+        n_coordinates = len(trials_of_run.coordinates)
+        columns = [coordinate.height.tolist() for coordinate in trials_of_run.coordinates]
         heights = [[None if place != place else place for place in trial] for trial in zip(*columns, strict=True)]
-        x = [*range(n), None]
-        for colour, words_, part in each.classes:
+        spots = [*range(n_coordinates), None]
+        for colour, words_, part in trials_of_run.classes:
             traces.append(
                 {
                     "type": "scatter",
                     "mode": "lines",
                     "name": tag(label, f"simulated score {words_}"),
-                    "xaxis": axis(k, "x"),
-                    "yaxis": axis(k),
-                    "x": x * len(part),
+                    "xaxis": axis(run_index, "x"),
+                    "yaxis": axis(run_index),
+                    "x": spots * len(part),
                     "y": [place for trial in part for place in (*heights[trial], None)],
-                    "text": [each.texts[trial] for trial in part for _ in x],
+                    "text": [trials_of_run.texts[trial] for trial in part for _ in spots],
                     "line": {"color": f"@{colour}", "width": 1.5},
                     "hovertemplate": "%{text}<extra></extra>",
                 }
             )
-        own = {"xref": axis(k, "x"), "yref": axis(k)}
-        for place, one in enumerate(each.coordinates):
+        own_axes = {"xref": axis(run_index, "x"), "yref": axis(run_index)}
+        for place, coordinate in enumerate(trials_of_run.coordinates):
             line = {"color": "@muted", "width": 1}
-            layout["shapes"].append({"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line, **own})
-            for height, text in one.ticks:
+            layout["shapes"].append(
+                {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line, **own_axes}
+            )
+            for height, text in coordinate.ticks:
                 layout["annotations"].append(
                     {
                         "x": place,
@@ -213,38 +217,39 @@ def page(found: Mapping[str, Trials]) -> PageFigure:
                         "text": text,
                         "showarrow": False,
                         "font": {"size": 11},
-                        **own,
-                        "xanchor": "left" if place < n - 1 else "right",
+                        **own_axes,
+                        "xanchor": "left" if place < n_coordinates - 1 else "right",
                         "bgcolor": "@panel",
                         "opacity": 0.85,
                     }
                 )
-        names = [escape(one.name) for one in each.coordinates]
-        layout[layout_axis(k, "x")] = {
-            "tickvals": [*range(n)],
+        names = [escape(coordinate.name) for coordinate in trials_of_run.coordinates]
+        layout[layout_axis(run_index, "x")] = {
+            "tickvals": [*range(n_coordinates)],
             "ticktext": names,
-            "range": [-0.1, n - 0.9],
+            "range": [-0.1, n_coordinates - 0.9],
             "showgrid": False,
             "zeroline": False,
-            "anchor": axis(k),
+            "anchor": axis(run_index),
             "fixedrange": True,
         }
-        layout[layout_axis(k)] = {
-            "domain": parts[k],
+        layout[layout_axis(run_index)] = {
+            "domain": parts[run_index],
             "range": [-0.05, 1.05],
             "visible": False,
-            "anchor": axis(k, "x"),
+            "anchor": axis(run_index, "x"),
             "fixedrange": True,
         }
-    return PageFigure(traces, layout, height=_HEIGHT * len(found) + 60)
+    return PageFigure(traces, layout, height=_HEIGHT * len(trials_by_run) + 60)
 
 
-def _words(each: Trials) -> str:
+def _words(trials_of_run: Trials) -> str:
     """Number of trials, and meaning of their colours."""
-    n = len(each.score)
-    text = f"{count(n, 'trial')} of {each.n_trials:,} as lines through hyper-parameters to the best simulated score"
-    most = " (the best are shown)" if n == _MOST_TRIALS else ""
-    return f"{text}{most}, darkest for the best quarter of the scores"
+    n_trials = len(trials_of_run.score)
+    number = f"{count(n_trials, 'trial')} of {trials_of_run.n_trials:,}"
+    text = f"{number} as lines through hyper-parameters to the best simulated score"
+    limit_words = " (the best are shown)" if n_trials == _MOST_TRIALS else ""
+    return f"{text}{limit_words}, darkest for the best quarter of the scores"
 
 
 TRIALS: RunFigure[Trials] = RunFigure(

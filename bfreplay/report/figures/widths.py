@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import dress, legend_below, new_figure, page_powers, plain_tick, powers_of_two, settle
+from bfreplay.report.figures.axes import (
+    fix_layout,
+    legend_below,
+    new_figure,
+    page_powers,
+    plain_tick,
+    powers_of_two,
+    style_axes,
+)
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
-from bfreplay.report.figures.over_time import Part
-from bfreplay.report.figures.step_parts import StepParts
+from bfreplay.report.figures.time_axis import TimeSpan
 from bfreplay.report.figures.timeline import nodes_between
 from bfreplay.runs.shown_values import Column, ShownTable
+from bfreplay.runs.step_functions import StepParts
 from bfreplay.wording import amount, count, percent
 
 if TYPE_CHECKING:
@@ -61,8 +69,8 @@ class AtLeast:
 
     def most_for(self, share: float) -> int:
         """Largest number of nodes for at least this share of the time."""
-        often = np.flatnonzero(self.share >= share)
-        return int(self.nodes[often[-1]]) if often.size else 0
+        lasting = np.flatnonzero(self.share >= share)
+        return int(self.nodes[lasting[-1]]) if lasting.size else 0
 
     def steps(self) -> tuple[list[int], list[float]]:
         """Points of the curve from one node on, in percent: each holds back to the point before it."""
@@ -89,95 +97,97 @@ def widths(run: RunResult) -> Widths:
     NothingToShowError
         No node was idle at any time.
     """
-    idle, held = nodes_between(run, Part.of_record(run.record))
-    found = Widths(AtLeast.of(idle), AtLeast.of(held), idle.series().mean_height, held.series().mean_height)
-    if not found.idle.nodes.size:
+    idle, in_use = nodes_between(run, TimeSpan.of_record(run.record))
+    shares = Widths(AtLeast.of(idle), AtLeast.of(in_use), idle.series().mean_height, in_use.series().mean_height)
+    if not shares.idle.nodes.size:
         raise NothingToShowError("no node was idle at any time of the window")
-    return found
+    return shares
 
 
-def draw(found: Mapping[str, Widths]) -> Figure:
+def draw(widths_by_run: Mapping[str, Widths]) -> Figure:
     """Shares of the time over the number of nodes."""
     figure = new_figure(9.0, 4.2)
     axes = figure.subplots()
-    for words, mark, data in _curves(found):
-        x, y = data.steps()
-        look = {**mark.paper_line, **({} if mark.k else {"linewidth": 4.5, "alpha": 0.5})}
-        axes.plot(x, y, drawstyle="steps-pre", label=words, **look)
-    powers_of_two(axes, _largest(found), _TICKS)
+    for words, mark, shares in _curves(widths_by_run):
+        counts, percents = shares.steps()
+        line_look = {**mark.paper_line, **({} if mark.k else {"linewidth": 4.5, "alpha": 0.5})}
+        axes.plot(counts, percents, drawstyle="steps-pre", label=words, **line_look)
+    powers_of_two(axes, _largest(widths_by_run), _TICKS)
     axes.set_ylim(-2, 102)
-    dress(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
+    style_axes(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
     legend_below(figure)
-    return settle(figure)
+    return fix_layout(figure)
 
 
-def page(found: Mapping[str, Widths]) -> PageFigure:
+def page(widths_by_run: Mapping[str, Widths]) -> PageFigure:
     """The same for the page."""
     traces = []
-    for words, mark, data in _curves(found):
-        x, y = data.steps()
+    for words, mark, shares in _curves(widths_by_run):
+        counts, percents = shares.steps()
         line = {"shape": "vh", "width": 2 if mark.k else 5}
         hover = f"{words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
-        nodes = [count(n, "node") for n in x]
-        traces.append(mark.curve(words, hover, line, x=x, y=y, opacity=1.0 if mark.k else 0.5, customdata=nodes))
+        nodes = [count(n_nodes, "node") for n_nodes in counts]
+        traces.append(
+            mark.curve(words, hover, line, x=counts, y=percents, opacity=1.0 if mark.k else 0.5, customdata=nodes)
+        )
     layout = {
-        "xaxis": {"title": {"text": _X_TITLE}, **page_powers(_largest(found), _TICKS)},
+        "xaxis": {"title": {"text": _X_TITLE}, **page_powers(_largest(widths_by_run), _TICKS)},
         "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 102]},
         "hovermode": "closest",
     }
     return PageFigure(traces, layout, height=380)
 
 
-def words(found: Mapping[str, Widths]) -> str:
+def words(widths_by_run: Mapping[str, Widths]) -> str:
     """Number of nodes for at least half of the time, and the share of the time with any."""
-    is_one_log = _is_one_log(found)
+    is_one_log = _is_one_log(widths_by_run)
     sentences = []
-    for k, (label, data) in enumerate(found.items()):
-        if k == 0 or not is_one_log:
+    for run_index, (label, data) in enumerate(widths_by_run.items()):
+        if run_index == 0 or not is_one_log:
             often = f"{_often(data.idle)} (mean {amount(data.mean_idle)})"
-            at = "At" if is_one_log else tag(label, "at")
-            sentences.append(f"{at} least one node was idle {percent(data.idle(1))} of the time, and {often}.")
+            opening = "At" if is_one_log else tag(label, "at")
+            sentences.append(f"{opening} least one node was idle {percent(data.idle(1))} of the time, and {often}.")
         often = f"{_often(data.held)} (mean {amount(data.mean_held)})"
         text = f"jobs held a node {percent(data.held(1))} of the time, and {often}"
         sentences.append(sentence(label, text))
-    return join_text(found, sentences)
+    return join_text(widths_by_run, sentences)
 
 
-def table(found: Mapping[str, Widths]) -> ShownTable:
+def table(widths_by_run: Mapping[str, Widths]) -> ShownTable:
     """Shares of the time with at least 1, 2, 4, ... nodes, up to the largest number."""
-    largest = _largest(found)
-    numbers = sorted({*(1 << k for k in range(largest.bit_length())), largest})
-    curves = list(_curves(found))
+    largest = _largest(widths_by_run)
+    numbers = sorted({*(1 << power for power in range(largest.bit_length())), largest})
+    curves = list(_curves(widths_by_run))
     columns = [Column("nodes", "Nodes, at least", "count")]
     columns += [Column(words.replace(": ", "."), words, "percent") for words, *_ in curves]
-    rows = [[n, *(data(n) for *_, data in curves)] for n in numbers]
+    rows = [[n_nodes, *(shares(n_nodes) for *_, shares in curves)] for n_nodes in numbers]
     return ShownTable("Share of the time by number of nodes at once", tuple(columns), rows)
 
 
-def _often(data: AtLeast) -> str:
-    nodes = data.most_for(0.5)
+def _often(shares: AtLeast) -> str:
+    nodes = shares.most_for(0.5)
     return f"at least {count(nodes, 'node')} half of the time" if nodes else "none for more than half of the time"
 
 
-def _curves(found: Mapping[str, Widths]) -> Iterable[tuple[str, Mark, AtLeast]]:
+def _curves(widths_by_run: Mapping[str, Widths]) -> Iterable[tuple[str, Mark, AtLeast]]:
     """Words, mark and numbers: idle nodes, once if all runs are on one log, then nodes held by jobs.
 
     Idle nodes have no dashes (0) and are drawn broad and pale, as held nodes often lie upon them.
     """
-    if _is_one_log(found):
-        yield "idle", Mark("idle"), next(iter(found.values())).idle
-    for mark, label, data in by_run(found):
-        if not _is_one_log(found):
+    if _is_one_log(widths_by_run):
+        yield "idle", Mark("idle"), next(iter(widths_by_run.values())).idle
+    for mark, label, data in by_run(widths_by_run):
+        if not _is_one_log(widths_by_run):
             yield tag(label, "idle"), Mark(mark.role), data.idle
         yield tag(label, "held by jobs"), Mark(mark.role, mark.k + 1) if label else Mark("useful", 1), data.held
 
 
-def _is_one_log(found: Mapping[str, Widths]) -> bool:
-    return all_are_alike((data.idle for data in found.values()), AtLeast.is_the_same_as)
+def _is_one_log(widths_by_run: Mapping[str, Widths]) -> bool:
+    return all_are_alike((data.idle for data in widths_by_run.values()), AtLeast.is_the_same_as)
 
 
-def _largest(found: Mapping[str, Widths]) -> int:
-    return max(int(data.idle.nodes[-1]) for data in found.values())
+def _largest(widths_by_run: Mapping[str, Widths]) -> int:
+    return max(int(data.idle.nodes[-1]) for data in widths_by_run.values())
 
 
 WIDTHS: RunFigure[Widths] = RunFigure("widths", "How many nodes are idle at once", widths, draw, page, words, table)

@@ -58,16 +58,18 @@ def _options_words(record: ComparisonRecord) -> str:
     if not options:
         return "All options of the runs are the same."
     same = "" if "log" in options else ", the log, the window"
-    unpaired = sum(pair.jobs.only_in_baseline + pair.jobs.only_in_other for pair in record.pairs)
-    jobs = "the file of jobs is the same, but not all jobs are in all runs" if unpaired else "the jobs are the same"
+    n_alone = sum(pair.jobs.only_in_baseline + pair.jobs.only_in_other for pair in record.pairs)
+    jobs = "the file of jobs is the same, but not all jobs are in all runs" if n_alone else "the jobs are the same"
     return f"The runs differ in {', '.join(options)}; all other options{same} and {jobs}."
 
 
 def _jobs_words(pairs: Sequence[RunDifference]) -> str:
     sentences = []
     for pair in pairs:
-        unpaired = "".join(f", {n:,} {words}" for n, words in unpaired_jobs(pair))
-        sentences.append(f"{pair.run} against {pair.baseline}: {count(pair.jobs.n_jobs, 'pair')} of jobs{unpaired}.")
+        partner_words = "".join(f", {n_jobs:,} {words}" for n_jobs, words in unpaired_jobs(pair))
+        sentences.append(
+            f"{pair.run} against {pair.baseline}: {count(pair.jobs.n_jobs, 'pair')} of jobs{partner_words}."
+        )
     sentences.append("Jobs of a run share its nodes, so they are not independent: intervals describe their spread.")
     return "\n".join(sentences)
 
@@ -98,13 +100,13 @@ def option_table(record: ComparisonRecord) -> ShownTable:
 
 def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
     """Sums over the window, their difference, and its 95 % interval by blocks of neighbouring bins."""
-    b, a = pair.run, pair.baseline
+    other, base = pair.run, pair.baseline
     columns = [
         Column("measure", "Sum over the window"),
-        Column("baseline", a, "amount"),
-        Column("other", b, "amount"),
-        Column("difference", f"{b} - {a}", "signed"),
-        Column("relative", f"of {a}'s", "percent"),
+        Column("baseline", base, "amount"),
+        Column("other", other, "amount"),
+        Column("difference", f"{other} - {base}", "signed"),
+        Column("relative", f"of {base}'s", "percent"),
         Column("low", "95 % interval from", "signed"),
         Column("high", "to", "signed"),
         Column("n", "bins", "count"),
@@ -129,16 +131,16 @@ def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
             total.block_length,
         ]
         rows.append([*cells, reason] if any(reasons) else cells)
-    return ShownTable(f"{b} against {a}, by bins of {bin_words(record.config.bin_s)}", tuple(columns), rows)
+    return ShownTable(f"{other} against {base}, by bins of {bin_words(record.config.bin_s)}", tuple(columns), rows)
 
 
 def cause_table(record: ComparisonRecord) -> ShownTable:
     """Parts of each difference in samples, which add up to it; shares are of the baseline's samples."""
     columns = [Column("part", "Part of the difference")]
     for pair in record.pairs:
-        b, a = pair.run, pair.baseline
-        columns.append(Column(f"samples.{b}", f"{b} - {a}, samples", "signed"))
-        columns.append(Column(f"share.{b}", f"{b} - {a}, of {a}'s", "percent"))
+        other, base = pair.run, pair.baseline
+        columns.append(Column(f"samples.{other}", f"{other} - {base}, samples", "signed"))
+        columns.append(Column(f"share.{other}", f"{other} - {base}, of {base}'s", "percent"))
     rows: list[list[Any]] = []
     for name in [*CAUSE_WORDS, None]:
         row: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
@@ -166,9 +168,9 @@ def total_table(record: ComparisonRecord) -> ShownTable:
 
 def job_measure_table(pair: RunDifference) -> ShownTable:
     """Differences job by job: jobs better and worse, the median with its interval, and the spread of the jobs."""
-    b, a = pair.run, pair.baseline
+    other, base = pair.run, pair.baseline
     columns = (
-        Column("measure", f"{b} - {a}, by job"),
+        Column("measure", f"{other} - {base}, by job"),
         Column("n_both", "jobs in both", "count"),
         Column("n_better", "better", "count"),
         Column("n_equal", "equal", "count"),
@@ -182,60 +184,64 @@ def job_measure_table(pair: RunDifference) -> ShownTable:
     rows = [
         [
             _JOBS[row.measure],
-            *(row[key] for key in ("n_both", "n_better", "n_equal", "n_worse")),
-            *(_in_hours(row.measure, row[key]) for key in ("median", "median_low", "median_high", "p2_5", "p97_5")),
+            *(row[name] for name in ("n_both", "n_better", "n_equal", "n_worse")),
+            *(_in_hours(row.measure, row[name]) for name in ("median", "median_low", "median_high", "p2_5", "p97_5")),
         ]
         for row in pair.jobs.measures
         if row.n_both or row.only_in_baseline or row.only_in_other
     ]
-    return ShownTable(f"{b} against {a}, job by job", columns, rows)
+    return ShownTable(f"{other} against {base}, job by job", columns, rows)
 
 
 def status_table(pair: RunDifference) -> ShownTable:
     """Jobs whose status differs."""
-    b, a = pair.run, pair.baseline
-    columns = (Column("baseline", f"Status in {a}"), Column("other", f"in {b}"), Column("n_jobs", "jobs", "count"))
+    other, base = pair.run, pair.baseline
+    columns = (
+        Column("baseline", f"Status in {base}"),
+        Column("other", f"in {other}"),
+        Column("n_jobs", "jobs", "count"),
+    )
     changes = pair.jobs.status_changes
     rows = [[change.baseline.replace("_", " "), change.other.replace("_", " "), change.n_jobs] for change in changes]
-    return ShownTable(f"Jobs with another status in {b} than in {a}", columns, rows)
+    return ShownTable(f"Jobs with another status in {other} than in {base}", columns, rows)
 
 
 def model_table(pair: RunDifference) -> ShownTable:
     """Median differences model by model."""
-    b, a = pair.run, pair.baseline
+    other, base = pair.run, pair.baseline
     rows_of = {(row.model, row.measure): row for row in pair.jobs.models}
-    measures = [name for name in _JOBS if any(row.n_both for key, row in rows_of.items() if key[1] == name)]
+    measures = [name for name in _JOBS if any(row.n_both for pair_key, row in rows_of.items() if pair_key[1] == name)]
     columns = [Column("model", "Model"), Column("n_jobs", "pairs", "count")]
     columns += [Column(name, f"median of {_JOBS[name]}", "signed") for name in measures]
     rows = []
     for model in dict.fromkeys(model for model, _ in rows_of):
         medians = (_in_hours(name, rows_of[model, name].median) for name in measures)
         rows.append([model, rows_of[model, "done_samples"].n_both, *medians])
-    return ShownTable(f"{b} - {a} by model", tuple(columns), rows)
+    return ShownTable(f"{other} - {base} by model", tuple(columns), rows)
 
 
 def campaign_table(pair: RunDifference) -> ShownTable:
     """Times of finished trials, of the end of the search and of scores, in hours from the start of the window."""
-    campaign, b, a = pair.campaign, pair.run, pair.baseline
+    campaign, other, base = pair.campaign, pair.run, pair.baseline
     assert campaign is not None
     columns = (
         Column("milestone", "Milestone"),
-        Column("baseline", a, "amount"),
-        Column("other", b, "amount"),
-        Column("difference", f"{b} - {a}", "signed"),
+        Column("baseline", base, "amount"),
+        Column("other", other, "amount"),
+        Column("difference", f"{other} - {base}", "signed"),
     )
     keys = ("baseline", "other", "difference")
     rows: list[list[Any]] = [
-        [f"trial {row.k:,} finished ({row.which}), h", *(_in_hours("_s", row[key]) for key in keys)]
+        [f"trial {row.k:,} finished ({row.which}), h", *(_in_hours("_s", row[which_run]) for which_run in keys)]
         for row in campaign.finished
     ]
-    rows.append(["search finished, h", *(_in_hours("_s", campaign.over[key]) for key in keys)])
-    reached = campaign.reached
-    if reached is not None:
-        words = f"simulated score {reached.score:.6g} reached, h"
-        rows.append([words, *(_in_hours("_s", reached[key]) for key in keys)])
-        rows.append(["best simulated score", *(campaign.best_score[key] for key in keys)])
-    return ShownTable(f"{b} against {a}, the campaign", columns, rows)
+    rows.append(["search finished, h", *(_in_hours("_s", campaign.over[which_run]) for which_run in keys)])
+    best_times = campaign.reached
+    if best_times is not None:
+        words = f"simulated score {best_times.score:.6g} reached, h"
+        rows.append([words, *(_in_hours("_s", best_times[which_run]) for which_run in keys)])
+        rows.append(["best simulated score", *(campaign.best_score[which_run] for which_run in keys)])
+    return ShownTable(f"{other} against {base}, the campaign", columns, rows)
 
 
 def _in_hours(measure: str, value: float | None) -> float | None:

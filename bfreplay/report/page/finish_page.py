@@ -10,12 +10,10 @@ from pathlib import Path
 from markupsafe import escape
 
 from bfreplay import __version__
-from bfreplay.outputs import written_whole
 from bfreplay.report.figures.finish import FINISH
-from bfreplay.report.page.cards import Card, warnings_card
-from bfreplay.report.page.document import check_report, page_parts, script
+from bfreplay.report.page.headline import Card, warnings_card
 from bfreplay.report.page.sections import page_table
-from bfreplay.report.page.templates import template
+from bfreplay.report.page.templates import check_report, page_parts, script, template, write_page
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
 from bfreplay.runs.shown_values import Column, ShownTable, number
 
@@ -39,9 +37,7 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
         scripts=[script("unpack"), script("tables"), script("theme")],
         **page_parts(),
     )
-    with written_whole([file], overwrite) as (part,):
-        part.write_text(text, encoding="utf-8")
-    return file
+    return write_page(text, file, overwrite=overwrite)
 
 
 def _picture(record: FinishRecord) -> str:
@@ -53,21 +49,21 @@ def _picture(record: FinishRecord) -> str:
 
 
 def _cards(record: FinishRecord) -> list[Card]:
-    quantiles, worth, asked = record.quantiles, record.worth, record.config.dedicated
+    quantiles, worth, asked_nodes = record.quantiles, record.worth, record.config.dedicated
     is_known = quantiles.median_s is not None
-    shown_s = quantiles.median_s if is_known else quantiles.observed_s
-    median = number("median_s", shown_s, "seconds")
+    median_s = quantiles.median_s if is_known else quantiles.observed_s
+    median = number("median_s", median_s, "seconds")
     cards = [Card("On idle nodes", median if is_known else escape("> ") + median, escape("median of the starts"))]
-    if asked is not None:
-        seconds = number("dedicated_s", record.dedicated_s(asked), "seconds")
-        cards.append(Card("On your own nodes", seconds, escape(f"{asked:,} dedicated")))
+    if asked_nodes is not None:
+        seconds = number("dedicated_s", record.dedicated_s(asked_nodes), "seconds")
+        cards.append(Card("On your own nodes", seconds, escape(f"{asked_nodes:,} dedicated")))
     sign = {AT_MOST: "≤ ", MORE: "> "}.get(worth.meaning, "")
     nodes = escape(sign) + number("worth.nodes", worth.nodes, "count")
-    done = number("starts.done", record.n_done, "count")
+    starts_done = number("starts.done", record.n_done, "count")
     return [
         *cards,
         Card("Worth", nodes, escape("dedicated nodes, to these jobs")),
-        Card("Starts that ended", done, escape(f"of {len(record.starts):,}, before the log did")),
+        Card("Starts that ended", starts_done, escape(f"of {len(record.starts):,}, before the log did")),
         warnings_card(len(record.warnings) + len(record.notes)),
     ]
 
@@ -96,5 +92,5 @@ def _starts(record: FinishRecord) -> ShownTable:
 
 def _dedicated(record: FinishRecord) -> ShownTable:
     columns = (Column("nodes", "dedicated nodes", "count"), Column("duration_s", "time", "seconds"))
-    rows = [(each.nodes, each.duration_s) for each in record.dedicated]
+    rows = [(dedicated_time.nodes, dedicated_time.duration_s) for dedicated_time in record.dedicated]
     return ShownTable("Time until all is done on dedicated nodes; empty: never", columns, rows)

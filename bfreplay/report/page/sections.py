@@ -1,4 +1,4 @@
-"""Sections of the page: a figure with its words and tables, or tables alone."""
+"""Sections of the page: a figure with its words and tables, or the tables of jobs, models, node types and weights."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import base64
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
+from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.report.figures.figure import (
     FIGURES,
     Figure,
@@ -25,12 +27,18 @@ from bfreplay.report.figures.figure import (
     find_figure,
 )
 from bfreplay.report.figures.marks import join_text, tag
-from bfreplay.report.figures.over_time import StepSeries
-from bfreplay.report.page.job_tables import jobs_table, models_table, scheduling_tables
 from bfreplay.result_folders.records import JsonObject
-from bfreplay.runs.metrics import value_text
+from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
+from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
+from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.shown_values import Column, ShownTable, exact
+from bfreplay.runs.scheduling_metrics import cost_of, weight_text
+from bfreplay.runs.shown_values import Column, ShownTable, exact, value_text
+from bfreplay.runs.step_functions import StepSeries
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 F = TypeVar("F")
 _WHOLE = (np.uint8, np.uint16, np.uint32)
@@ -38,18 +46,18 @@ _US_PER_S = 1_000_000
 _UNITS_US = (_US_PER_S, 1_000, 1)
 
 
-def packed_numbers(values: NDArray[np.float64] | NDArray[np.int64]) -> JsonObject:
+def pack_numbers(values: NDArray[np.float64] | NDArray[np.int64]) -> JsonObject:
     """Pack ``values (N,)`` without nan as the smallest unsigned integers that hold them, else as 64-bit floats."""
     numbers = np.asarray(values)
     kind: type[np.generic] = np.float64
     if not numbers.size or (numbers.min() >= 0 and np.array_equal(numbers, np.floor(numbers))):
-        most = float(numbers.max(initial=0))
-        kind = next((whole for whole in _WHOLE if most <= np.iinfo(whole).max), np.float64)
+        largest = float(numbers.max(initial=0))
+        kind = next((int_type for int_type in _WHOLE if largest <= np.iinfo(int_type).max), np.float64)
     as_kind = numbers.astype(np.dtype(kind).newbyteorder("<"))
     return {"type": np.dtype(kind).name, "n": int(numbers.size), "zlib": _text(as_kind.tobytes())}
 
 
-def packed_steps(series: StepSeries, start_us: int) -> JsonObject:
+def pack_steps(series: StepSeries, start_us: int) -> JsonObject:
     """Pack a step function: lengths of its steps in ``unit_s``, its heights, and ``least`` and ``most`` if they differ.
 
     ``start_us`` is the start of the window, from which the page counts seconds.
@@ -59,15 +67,15 @@ def packed_steps(series: StepSeries, start_us: int) -> JsonObject:
     document: JsonObject = {
         "start_s": (int(series.edge_us[0]) - start_us) / _US_PER_S,
         "unit_s": unit_us / _US_PER_S,
-        "length": packed_numbers(length_us // unit_us),
-        "mean": packed_numbers(series.mean),
+        "length": pack_numbers(length_us // unit_us),
+        "mean": pack_numbers(series.mean),
     }
     if not series.is_exact:
-        document |= {"least": packed_numbers(series.least), "most": packed_numbers(series.most)}
+        document |= {"least": pack_numbers(series.least), "most": pack_numbers(series.most)}
     return document
 
 
-def packed_document(document: Any) -> str:
+def pack_document(document: Any) -> str:
     """Compress a JSON document; ``ValueError`` for ``nan`` and ``inf``."""
     return _text(json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
 
@@ -107,7 +115,7 @@ def page_table(table: ShownTable) -> PageTable:
     ]
     if len(rows) <= FIRST_ROWS:
         return PageTable(table.caption, table.columns, rows, None)
-    rest = packed_document([[[cell.value, cell.text] for cell in row] for row in rows])
+    rest = pack_document([[[cell.value, cell.text] for cell in row] for row in rows])
     return PageTable(table.caption, table.columns, rows[:FIRST_ROWS], rest)
 
 
@@ -139,12 +147,12 @@ class Section:
     folded: bool = True
 
     def pack(self, start_us: int) -> JsonObject | None:
-        """Figure as a JSON document, with its series packed; ``start_us`` as for ``packed_steps``."""
+        """Figure as a JSON document, with its series packed; ``start_us`` as for ``pack_steps``."""
         if self.figure is None:
             return None
-        series = {name: packed_steps(each, start_us) for name, each in self.figure.series.items()}
-        own = {name: getattr(self.figure, name) for name in ("traces", "layout", "height")}
-        return {**own, "series": series}
+        series = {name: pack_steps(steps, start_us) for name, steps in self.figure.series.items()}
+        entries = {name: getattr(self.figure, name) for name in ("traces", "layout", "height")}
+        return {**entries, "series": series}
 
     @property
     def is_over_time(self) -> bool:
@@ -164,32 +172,32 @@ def figure_sections(runs: Mapping[str, RunResult]) -> Iterator[Section]:
         try:
             yield from _figure_section(anchor, find_figure(name), runs)
         except Exception as error:  # foreign code may raise anything; other figures must not suffer
-            why = error.problem if isinstance(error, InputError) else one_line(error)
-            yield Section(anchor, name, f"This figure of another package cannot be shown: {why}.")
+            reason = error.problem if isinstance(error, InputError) else one_line(error)
+            yield Section(anchor, name, f"This figure of another package cannot be shown: {reason}.")
 
 
 def _figure_section(anchor: str, figure: RunFigure[Any], runs: Mapping[str, RunResult]) -> list[Section]:
-    found: dict[str, Any] = {}
+    data_by_label: dict[str, Any] = {}
     labels: dict[str, list[str]] = {}  # of runs with nothing to show, by reason
     for label, run in runs.items():
         try:
-            found[label] = figure.data(run)
+            data_by_label[label] = figure.data(run)
         except NotForThisRunError:
             continue
         except NothingToShowError as error:
             labels.setdefault(_sentence(error), []).append(label)
     reasons = [tag(", ".join(of_each), reason) for reason, of_each in labels.items()]
-    if not found:
+    if not data_by_label:
         return [Section(anchor, figure.title, join_text(runs, reasons))] if reasons else []
-    tables = [] if figure.table is None else [figure.table(found)]
-    section = section_of(figure, found, tables)
+    tables = [] if figure.table is None else [figure.table(data_by_label)]
+    section = section_of(figure, data_by_label, tables)
     return [replace(section, name=anchor, words=join_text(runs, [section.words, *reasons]))]
 
 
-def section_of(figure: Figure[F], found: F, tables: Sequence[ShownTable]) -> Section:
+def section_of(figure: Figure[F], data_by_label: F, tables: Sequence[ShownTable]) -> Section:
     """Return the section of a figure, its words, and these tables."""
-    words = "" if figure.words is None else figure.words(found)
-    page = None if figure.page is None else figure.page(found)
+    words = "" if figure.words is None else figure.words(data_by_label)
+    page = None if figure.page is None else figure.page(data_by_label)
     return Section(figure.name, figure.title, words, page, [*map(page_table, tables)])
 
 
@@ -215,3 +223,139 @@ _WORDS = {
     "models": "All jobs of a model together. Node-hours held are the sum of the four labels after them.",
     "job-table": "One row a job. Node-hours held are the sum of the four labels after them. Click a header to sort.",
 }
+
+
+_TYPES = (
+    Column("node_type", "node type"),
+    Column("nodes", "nodes", "count"),
+    Column("held_node_hours", "node-hours held", "amount"),
+    Column("price", "dollars a node-hour", "number"),
+    Column("cost", "cost, dollars", "amount"),
+)
+_WEIGHTS = (
+    Column("weight", "weight"),
+    Column("n_jobs", "jobs", "count"),
+    Column("n_completed", "completed", "count"),
+    Column("average_jct_s", "submit to finish, mean", "seconds"),
+)
+
+
+def scheduling_tables(run: RunResult) -> Iterator[ShownTable]:
+    """Tables of node types if the log has several, and of weights if jobs have several."""
+    scheduling = run.summary.scheduling
+    by_type = run.record.inputs.events.metadata.node_types
+    if by_type:
+        prices = run.record.config.prices
+        rows = [
+            [name, len(by_type[name]), hours, prices.get(name), cost_of({name: hours}, prices)]
+            for name, hours in scheduling.node_hours_by_type.items()
+        ]
+        yield ShownTable("Node types", _TYPES, rows)
+    jobs = run.table("jobs").select(["weight", "finished"])
+    measured_slice = slice(*(run.record.config.measured or (None,)))
+    weights = jobs["weight"].to_pylist()[measured_slice]
+    if len(set(weights)) > 1:
+        has_finish = jobs["finished"].is_valid().to_pylist()[measured_slice]
+        n_jobs = Counter(map(weight_text, weights))
+        finishes = Counter(weight_text(weight) for weight, ends in zip(weights, has_finish, strict=True) if ends)
+        rows = [
+            [weight, n_of_weight, finishes[weight], scheduling.average_jct_s_by_weight.get(weight)]
+            for weight, n_of_weight in sorted(n_jobs.items(), key=lambda entry: float(entry[0]))
+        ]
+        yield ShownTable("Weights of jobs", _WEIGHTS, rows)
+
+
+_NODE_HOURS = (
+    Column("held_node_hours", "node-hours held", "amount"),
+    Column("useful_node_hours", "useful", "amount"),
+    Column("rescaling_node_hours", "rescaling", "amount"),
+    Column("preempted_node_hours", "preempted", "amount"),
+    Column("stalled_node_hours", HELD_NOTHING_MADE, "amount"),
+)
+_JOBS = (
+    Column("job", "job"),
+    Column("model", "model"),
+    Column("status", "at the end"),
+    Column("submitted", "submitted (UTC)", "time"),
+    Column("queue_s", "submit to first start", "seconds"),
+    Column("completion_s", "submit to finish", "seconds"),
+    Column("held_s", "time with nodes", "seconds"),
+    Column("mean_nodes", "mean nodes then", "amount"),
+    *_NODE_HOURS,
+    Column("done_samples", "samples", "samples"),
+    Column("n_starts", "starts", "count"),
+    Column("n_scale_ups", "scale-ups", "count"),
+    Column("n_scale_downs", "scale-downs", "count"),
+    Column("n_preemptions", "preempted", "count"),
+)
+_SCORES = (
+    Column("best_score", "best simulated score", "number"),
+    Column("last_score", "last simulated score", "number"),
+)
+_DEADLINE = (Column("deadline", "deadline (UTC)", "time"), Column("deadline_met", "met"))
+_SINCE_THE_START = {
+    "submitted": Column("submitted", "submitted, since the start of the window", "seconds"),
+    "deadline": Column("deadline", "deadline, since the start of the window", "seconds"),
+}
+"""Replacements of columns for a log without a calendar."""
+_MODELS = (
+    Column("queue_median_s", "submit to first start, median", "seconds"),
+    Column("queue_p95_s", "95 % within", "seconds"),
+    Column("completion_median_s", "submit to finish, median", "seconds"),
+    Column("completion_p95_s", "95 % within", "seconds"),
+    Column("samples", "samples", "samples"),
+    *_NODE_HOURS,
+)
+
+
+def jobs_table(run: RunResult) -> ShownTable:
+    """A row a job, in the order of the set; scores and deadlines where there are any.
+
+    Times are seconds since the start of the window for a log without a calendar.
+    """
+    import pandas as pd
+
+    answers = job_answers(run)
+    answers["model"] = answers["model"].map(model_label)
+    answers["status"] = answers["status"].str.replace("_", " ")
+    columns = list(_JOBS)
+    if run.record.inputs.jobs.of_source:
+        columns += _SCORES
+    frame = jobs_frame(run)
+    if frame["deadline"].notna().any():
+        answers["deadline"] = frame["deadline"]
+        answers["deadline_met"] = frame["deadline_met"].map({True: "yes", False: "no"}, na_action="ignore")
+        columns += _DEADLINE
+    if run.record.inputs.is_relative:
+        columns = [_SINCE_THE_START.get(column.key, column) for column in columns]
+        start = pd.Timestamp(run.record.config.window_start_us, unit="us", tz="UTC")
+        for name in _SINCE_THE_START:
+            if name in answers:
+                answers[name] = (answers[name] - start).dt.total_seconds()
+    return ShownTable("Jobs", tuple(columns), _rows(answers, columns))
+
+
+def models_table(run: RunResult) -> ShownTable:
+    """A row a model, in order of its first job."""
+    models = model_answers(job_answers(run))
+    statuses = [status for status in STATUSES if models[status].any()]
+    columns = (
+        Column("model", "model"),
+        Column("n_jobs", "jobs", "count"),
+        *(Column(status, status.replace("_", " "), "count") for status in statuses),
+        *_MODELS,
+    )
+    return ShownTable("Models", columns, _rows(models, columns))
+
+
+def _rows(frame: pd.DataFrame, columns: tuple[Column, ...] | list[Column]) -> list[list[Any]]:
+    """Plain values, ``None`` for missing ones; times in microseconds."""
+    cells = [
+        [microseconds(value) if column.kind == "time" else _plain(value) for value in frame[column.key].tolist()]
+        for column in columns
+    ]
+    return [list(row) for row in zip(*cells, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    return None if value is None or value != value else value

@@ -1,13 +1,21 @@
-"""Templates of the page, which lie beside this module."""
+"""Templates, scripts and style sheet of all pages, which lie beside this module, and the file of a page."""
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.outputs import is_there, written_whole
+from bfreplay.report.figures.marks import DARK, LIGHT
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
+
 
 HERE = Path(__file__).parent
 
@@ -24,3 +32,49 @@ def _environment() -> Environment:
     return Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+
+
+def check_report(out: Path | str, *, overwrite: bool) -> Path:
+    """Raise the errors of writing a page to ``out``, before any work is done."""
+    file = Path(out)
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise InputError("the page is an HTML file", file=file, value=file.name, expected="a name ending in .html")
+    exists = is_there(file)
+    if file.is_dir():
+        raise InputError("there is a folder where the report should be", file=file, fix="choose another name")
+    if exists and not overwrite:
+        raise OutputExistsError(f"{file} exists already; choose another name, or replace it with --force")
+    return file
+
+
+def write_page(text: str, file: Path, *, overwrite: bool) -> Path:
+    """Write a page, whose file appears when it is complete, and return the file."""
+    with written_whole([file], overwrite) as (part,):
+        part.write_text(text, encoding="utf-8")
+    return file
+
+
+def page_parts() -> dict[str, Any]:
+    """Values that the templates of all pages need: style sheet and colours."""
+    return {
+        "light": LIGHT,
+        "dark": DARK,
+        "style": Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        "palettes": json_for_script({"light": LIGHT, "dark": DARK}),
+    }
+
+
+def json_for_script(document: Any) -> Markup:
+    """JSON for a script element, which it cannot end."""
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def script(name: str) -> Markup:
+    """Return a script of the pages by name, without its ending."""
+    return Markup(inside_script((HERE / f"{name}.js").read_text(encoding="utf-8")))
+
+
+def inside_script(text: str) -> str:
+    """Escape a script so that its texts do not end its element."""
+    return text.replace("</script", "<\\/script")

@@ -93,15 +93,15 @@ def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
     start_us = run.record.config.window_start_us
     frame = jobs_frame(run)
     status = answers["status"]
-    statuses = [each for each in STATUSES if (status == each).any()]
+    statuses = [name for name in STATUSES if (status == name).any()]
     higher = higher_is_better(run)
     best_us, best_score, best_job = best_so_far(run, higher is not False)
     source = run.record.inputs.jobs.source
     return CampaignAnswer(
         finished_s=_since(frame["finished"], start_us),
         ended_s=_since(frame["ended"], start_us),
-        by_status={each: int((status == each).sum()) for each in statuses},
-        node_hours={each: float(answers.loc[status == each, "held_node_hours"].sum()) for each in statuses},
+        by_status={name: int((status == name).sum()) for name in statuses},
+        node_hours={name: float(answers.loc[status == name, "held_node_hours"].sum()) for name in statuses},
         higher_is_better=higher,
         best_s=(best_us - start_us) / 1e6,
         best_score=best_score,
@@ -117,18 +117,18 @@ def _since(times: pd.Series[Any], start_us: int) -> NDArray[np.float64]:
     return (np.sort(time_us) - start_us) / 1e6
 
 
-def best_so_far(run: RunResult, higher: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], str | None]:
+def best_so_far(run: RunResult, higher_is_better: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], str | None]:
     """Return times (in us) and scores of the reports that beat all earlier ones, and the job of the last."""
     reports = reports_frame(run)
-    scored = None if reports is None else reports.dropna(subset=["score"])
-    if scored is None or not len(scored):
+    score_reports = None if reports is None else reports.dropna(subset=["score"])
+    if score_reports is None or not len(score_reports):
         return np.zeros(0, dtype=np.int64), np.zeros(0), None
-    score: NDArray[np.float64] = scored["score"].to_numpy(dtype=np.float64)
-    height = score if higher else -score
-    before = np.concatenate([[-np.inf], np.maximum.accumulate(height)[:-1]])
-    better = np.flatnonzero(height > before)
-    time_us = np.asarray(scored["time"].astype("datetime64[us, UTC]").astype("int64"), dtype=np.int64)
-    return time_us[better], score[better], str(scored["job"].iloc[int(better[-1])])
+    score: NDArray[np.float64] = score_reports["score"].to_numpy(dtype=np.float64)
+    height = score if higher_is_better else -score
+    best_before = np.concatenate([[-np.inf], np.maximum.accumulate(height)[:-1]])
+    better = np.flatnonzero(height > best_before)
+    time_us = np.asarray(score_reports["time"].astype("datetime64[us, UTC]").astype("int64"), dtype=np.int64)
+    return time_us[better], score[better], str(score_reports["job"].iloc[int(better[-1])])
 
 
 def _budget(
@@ -142,20 +142,20 @@ def _budget(
     is_over = answers["ended"].notna().all() and len(answers)
     end_us = int(answers["ended"].max().value // 1000) if is_over else config.window_end_us
     start_us = config.window_start_us + 1e6 * float(source.get("start_after_s", 0.0))
-    used = {
+    spending = {
         "node_hours": float(answers["held_node_hours"].sum()),
         "samples": float(answers["done_samples"].sum()),
         "hours": max(0.0, (end_us - start_us) / 3.6e9),
-        "failed_trials": float(_failed_for_good(answers, source)),
+        "failed_trials": float(_final_failures(answers, source)),
     }
     return {
-        name: {"limit": float(limit), "used": used.get(name)} for name, limit in limits.items() if limit is not None
+        name: {"limit": float(limit), "used": spending.get(name)} for name, limit in limits.items() if limit is not None
     }
 
 
-def _failed_for_good(answers: pd.DataFrame, source: Mapping[str, Any]) -> int:
+def _final_failures(answers: pd.DataFrame, source: Mapping[str, Any]) -> int:
     """Count trials whose last attempt failed; each attempt is a job, named by ``campaigns.Campaign.trial_name``."""
     retries = source.get("retries")
-    most = retries.get("most", 0) if isinstance(retries, Mapping) else 0
-    failed = answers["job"][answers["status"] == "failed"]
-    return sum(not most or name.endswith(f"-retry-{most}") for name in failed)
+    most_retries = retries.get("most", 0) if isinstance(retries, Mapping) else 0
+    failures = answers["job"][answers["status"] == "failed"]
+    return sum(not most_retries or name.endswith(f"-retry-{most_retries}") for name in failures)

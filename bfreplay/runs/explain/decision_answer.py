@@ -194,34 +194,34 @@ def _nodes(answer: DecisionAnswer) -> Iterator[str]:
     size = f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
     yield f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): {size}"
     yield f"  free nodes  {answer.free_before} before, {answer.free_after} after"
-    for other in answer.others[:_MOST_SHOWN]:
-        yield f"  {other.job}  {_change(other)}"
-    more = len(answer.others) - _MOST_SHOWN
-    if more > 0:
-        yield f"  ... and {count(more, 'other job')}"
+    for change in answer.others[:_MOST_SHOWN]:
+        yield f"  {change.job}  {_change(change)}"
+    n_omitted = len(answer.others) - _MOST_SHOWN
+    if n_omitted > 0:
+        yield f"  ... and {count(n_omitted, 'other job')}"
     if not answer.others:
         yield "  no other job gained or lost a node"
 
 
-def _change(other: Change) -> str:
-    parts = [f"{other.held} to {other.held - other.reclaimed} reclaimed"] if other.reclaimed else []
-    if other.before != other.after:
-        parts.append(f"{other.before} to {other.after}")
-    elif other.after:
+def _change(change: Change) -> str:
+    parts = [f"{change.held} to {change.held - change.reclaimed} reclaimed"] if change.reclaimed else []
+    if change.before != change.after:
+        parts.append(f"{change.before} to {change.after}")
+    elif change.after:
         parts.append("kept")
     return ", then ".join(parts)
 
 
 def _value(answer: DecisionAnswer) -> Iterator[str]:
-    believed = ", by the curves as believed then" if answer.is_believed else ""
-    yield f"Value to the job over the {duration(answer.t_fwd_s)} ahead (objective: {answer.objective_spec}{believed})"
+    belief = ", by the curves as believed then" if answer.is_believed else ""
+    yield f"Value to the job over the {duration(answer.t_fwd_s)} ahead (objective: {answer.objective_spec}{belief})"
     yield _row(f"on {count(answer.before, 'node')}", answer.value_before)
     if answer.after == answer.before:
         return
     yield _row(f"on {count(answer.after, 'node')}", answer.value_after)
     yield _row("gained", answer.value_gained)
-    charged = f"{samples(answer.rescale_cost_samples)} samples charged" if answer.rescale_cost_samples else "free"
-    yield _row("lost by rescaling", answer.rescale_loss, charged)
+    charge_words = f"{samples(answer.rescale_cost_samples)} samples charged" if answer.rescale_cost_samples else "free"
+    yield _row("lost by rescaling", answer.rescale_loss, charge_words)
     yield _row("net", answer.value_net)
 
 
@@ -232,39 +232,43 @@ def _whole_decisions(answer: DecisionAnswer) -> Iterator[str]:
     else:
         best = "no decision has more" if answer.is_optimal else "not the best"
         yield _row("chosen", answer.chosen_objective, f"{answer.after} for {answer.job}; {best} ({answer.solver})")
-    for label, whole in (
+    for label, decision in (
         ("best of all", answer.optimum),
         ("runner-up", answer.runner_up),
         ("left as it was", answer.as_it_was),
     ):
-        if whole is not None:
-            yield _row(label, whole.objective, f"{whole.nodes} for {answer.job}{_margin(whole)}{_rest(whole, answer)}")
+        if decision is not None:
+            yield _row(
+                label,
+                decision.objective,
+                f"{decision.nodes} for {answer.job}{_margin(decision)}{_rest(decision, answer)}",
+            )
     if answer.runner_up is None:
         yield "  runner-up: none, as the job can have no other number of nodes"
 
 
-def _margin(whole: WholeDecision) -> str:
+def _margin(decision: WholeDecision) -> str:
     """Return the distance from the chosen decision's objective as text."""
-    if whole.difference is None:
+    if decision.difference is None:
         return ""
-    if whole.difference == 0:
+    if decision.difference == 0:
         return "; as much, so the choice between the two is arbitrary"
-    word = "less" if whole.difference > 0 else "more"
-    percent = "" if whole.difference_percent is None else f" ({abs(whole.difference_percent):.3g} %)"
-    return f"; {samples(abs(whole.difference))} {word}{percent}"
+    word = "less" if decision.difference > 0 else "more"
+    percent = "" if decision.difference_percent is None else f" ({abs(decision.difference_percent):.3g} %)"
+    return f"; {samples(abs(decision.difference))} {word}{percent}"
 
 
-def _rest(whole: WholeDecision, answer: DecisionAnswer) -> str:
+def _rest(decision: WholeDecision, answer: DecisionAnswer) -> str:
     """Return the other jobs whose nodes differ from the chosen decision as text."""
     others = {
-        name: nodes for name, nodes in whole.counts.items() if name != answer.job and nodes != answer.counts[name]
+        name: nodes for name, nodes in decision.counts.items() if name != answer.job and nodes != answer.counts[name]
     }
     if not others:
         return ""
-    shown = [f"{name} {answer.counts[name]} -> {nodes}" for name, nodes in list(others.items())[:_MOST_SHOWN]]
-    more = len(others) - len(shown)
-    text = f"; {', '.join(shown)}"
-    return f"{text}, and {count(more, 'other job')}" if more else text
+    shown_changes = [f"{name} {answer.counts[name]} -> {nodes}" for name, nodes in list(others.items())[:_MOST_SHOWN]]
+    n_omitted = len(others) - len(shown_changes)
+    text = f"; {', '.join(shown_changes)}"
+    return f"{text}, and {count(n_omitted, 'other job')}" if n_omitted else text
 
 
 def _row(label: str, value: float, remark: str = "") -> str:

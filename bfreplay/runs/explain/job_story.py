@@ -9,17 +9,118 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
+from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
-from bfreplay.runs.explain.active_time import Life
-from bfreplay.runs.explain.nodes_over_time import nodes_over_time
-from bfreplay.runs.explain.saved_tables import refuse_unknown_job, relative_origin_us
+from bfreplay.runs.explain.saved_tables import (
+    jobs_frame,
+    microseconds,
+    nodes_over_time,
+    refuse_unknown_job,
+    relative_origin_us,
+    reports_frame,
+)
 from bfreplay.runs.rerun import Moment, Rerun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import is_placed_by_policy
 from bfreplay.runs.saved_inputs import GivenInputs
+from bfreplay.wording import count
 from bfreplay.workload import ElasticJob
+
+_MOST_SHOWN = 3
+"""Largest number of pauses that are listed."""
+
+
+def time_words(time_us: int, origin_us: int | None) -> str:
+    """Return a time in UTC; in a relative log seconds from ``origin_us``, such as ``+407.5``, as for ``--at``."""
+    return iso_utc(time_us) if origin_us is None else f"+{(time_us - origin_us) / 1e6:.6f}".rstrip("0").rstrip(".")
+
+
+class Life:
+    """Life of one job, read from the tables of its run.
+
+    Parameters
+    ----------
+    run
+        The run.
+    name
+        Name of a job of the run.
+    """
+
+    def __init__(self, run: RunResult, name: str) -> None:
+        self._origin_us = relative_origin_us(run)
+        frame = jobs_frame(run)
+        self.number = int((frame["job"] == name).to_numpy().argmax())
+        row = frame.iloc[self.number]
+        self.status = str(row["status"])
+        self.submitted_us, self.admitted_us, self.ended_us = (
+            microseconds(row[column]) for column in ("submitted", "admitted", "ended")
+        )
+        self._reports: list[tuple[int, bool]] = []  # time, is a pause; ascending
+        reports = reports_frame(run)
+        if reports is not None:
+            of_job = reports[reports["job"] == name]
+            times_us = (int(time.value // 1000) for time in of_job["time"])
+            self._reports = [*zip(times_us, (of_job["verdict"].astype(str) == "paused").tolist(), strict=True)]
+        self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
+
+    def last_pause_before(self, time_us: int) -> int | None:
+        """Return the time of its last report by ``time_us`` if that was a pause; it may have been resumed since."""
+        reports = [report for report in self._reports if report[0] <= time_us]
+        return reports[-1][0] if reports and reports[-1][1] else None
+
+    def refuse_outside(self, time_us: int) -> None:
+        """Raise ``InputError`` for a time before its admission or after its end."""
+        is_over = self.ended_us is not None and time_us >= self.ended_us
+        if self.admitted_us is None or time_us < self.admitted_us or is_over:
+            raise self._refusal(time_us, self._when_active())
+
+    def not_active(self, time_us: int) -> InputError:
+        """Return the error for a time between its admission and its end at which it was paused."""
+        pause_us, reason = self.last_pause_before(time_us), self._when_active()
+        if pause_us is not None:
+            since_words, time_words = self._words(pause_us), self._words(time_us)
+            reason = f"it was paused at {since_words}, and not admitted again before {time_words} ({reason})"
+        return self._refusal(time_us, reason)
+
+    def _words(self, time_us: int) -> str:
+        return time_words(time_us, self._origin_us)
+
+    def _refusal(self, time_us: int, reason: str) -> InputError:
+        return InputError(
+            f"the job was not active at this time: {reason}",
+            column="time",
+            value=self._words(time_us),
+            expected="a time at which it was admitted, not paused, and not yet ended",
+        )
+
+    def _when_active(self) -> str:
+        status = self.status.replace("_", " ")
+        if self.admitted_us is None:
+            plan = "" if self.submitted_us is None else f"to be submitted at {self._words(self.submitted_us)} and "
+            return f"it was {plan}never admitted ({status})"
+        until = "the end of the window" if self.ended_us is None else f"{self._words(self.ended_us)} ({status})"
+        pause_words = [self._words(time_us) for time_us in self.paused_us]
+        if not pause_words:
+            return f"admitted at {self._words(self.admitted_us)}, active until {until}"
+        n_omitted = len(pause_words) - _MOST_SHOWN
+        text = ", ".join(pause_words[:_MOST_SHOWN]) + (f" and {count(n_omitted, 'time')} more" if n_omitted > 0 else "")
+        return f"admitted at {self._words(self.admitted_us)}, paused at {text}, active until {until}"
+
+
+def is_active_after(
+    run: RunResult, job: str, index: int, progress: ProgressCallback | None = None, **inputs: Unpack[GivenInputs]
+) -> bool:
+    """Return whether ``job`` is active after decision ``index``, by a rerun.
+
+    The tables do not show when a paused job was admitted again, as it may have had no nodes for long. Arguments and
+    errors as for ``recorded_decisions``.
+    """
+    rerun = Rerun(run, index, progress, **inputs)
+    rerun.run(lambda moment: None)  # only the state at the end counts
+    return rerun.is_active([job.name for job in rerun.jobs].index(job))
+
 
 SUBMITTED, ADMITTED, STARTED, RESTARTED = "submitted", "admitted", "started", "restarted"
 SCALED_UP, SCALED_DOWN, PREEMPTED, PAUSED = "scaled up", "scaled down", "preempted", "paused"
@@ -123,14 +224,14 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     """
     refuse_unknown_job(run, name)
     life = _Life(run, name)
-    held = nodes_over_time(run, name)
+    nodes_of_job = nodes_over_time(run, name)
     steps: list[Step] = []
-    before, started = 0, False
-    for time_us, after in zip(held.edge_us[:-1].tolist(), held.count.tolist(), strict=True):
+    before, had_nodes = 0, False
+    for time_us, after in zip(nodes_of_job.edge_us[:-1].tolist(), nodes_of_job.counts.tolist(), strict=True):
         if after != before and time_us != life.ended_us:
-            reason = life.reason_from_tables(time_us, before, after, started=started)
+            reason = life.reason_from_tables(time_us, before, after, had_nodes=had_nodes)
             steps.append(Step(time_us, reason, before, after, life.decision_of(time_us), None))
-            started = started or after > 0
+            had_nodes = had_nodes or after > 0
         before = after
     return JobStory(name, life.all_steps(steps), None, relative_origin_us(run))
 
@@ -158,10 +259,10 @@ class _Life(Life):
         index = int(np.searchsorted(self.times_us, time_us, side="right")) - 1
         return index if index >= 0 and self.times_us[index] == time_us else None
 
-    def reason_from_tables(self, time_us: int, before: int, after: int, *, started: bool) -> str:
+    def reason_from_tables(self, time_us: int, before: int, after: int, *, had_nodes: bool) -> str:
         """Return the reason of a change, as far as the tables show it."""
         if after > before:
-            return SCALED_UP if before else RESTARTED if started else STARTED
+            return SCALED_UP if before else RESTARTED if had_nodes else STARTED
         if time_us in self.paused_us:
             return PAUSED
         rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
@@ -179,10 +280,10 @@ class _Life(Life):
             first.append(Step(self.submitted_us, SUBMITTED, 0, 0))
         if self.admitted_us is not None:
             first.append(Step(self.admitted_us, ADMITTED, 0, 0))
-        held = changes[-1].after if changes else 0
-        last = Step(self._end_us, WINDOW_END, held, held)
+        last_nodes = changes[-1].after if changes else 0
+        last = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
         if self.ended_us is not None:
-            last = Step(self.ended_us, self.status, held, 0, self.decision_of(self.ended_us))
+            last = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
         return (*first, *changes, last)
 
 
@@ -206,12 +307,12 @@ class _Follower:
             self._between()
         if not place.size:
             return
-        j = int(place[0])
+        position = int(place[0])
         self._seen = moment.index
-        self._before_the_decision(moment, j)
-        self._add_decision(moment, j)
+        self._before_the_decision(moment, position)
+        self._add_decision(moment, position)
         if self._job.adaptation is not None:  # its rates until the next decision
-            self._table = moment.state.throughput[j].copy()
+            self._table = moment.state.throughput[position].copy()
 
     def close(self) -> None:
         """Process the end: no more decisions with idle nodes."""
@@ -230,17 +331,17 @@ class _Follower:
             cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
             self._add(time_us, PREEMPTED, 0, index, cost)
 
-    def _before_the_decision(self, moment: Moment, j: int) -> None:
-        time_us, current = moment.state.time_us, int(moment.state.current[j])
-        reclaimed = int(moment.reclaimed[j])
-        if reclaimed:
+    def _before_the_decision(self, moment: Moment, position: int) -> None:
+        time_us, current = moment.state.time_us, int(moment.state.current[position])
+        n_reclaimed = int(moment.reclaimed[position])
+        if n_reclaimed:
             cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
-            self._add(time_us, PREEMPTED, self._held - reclaimed, moment.index, cost)
+            self._add(time_us, PREEMPTED, self._held - n_reclaimed, moment.index, cost)
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
 
-    def _add_decision(self, moment: Moment, j: int) -> None:
-        count, held = int(moment.counts[j]), self._held
+    def _add_decision(self, moment: Moment, position: int) -> None:
+        count, held = int(moment.counts[position]), self._held
         if count == held:
             return
         if self._is_published and moment.index == 0:

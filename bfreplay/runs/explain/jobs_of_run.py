@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.runs.explain.saved_allocations import SavedAllocations
-from bfreplay.runs.explain.saved_tables import NODE_TIME, NODE_US_PER_HOUR, jobs_frame, model_label
+from bfreplay.runs.explain.saved_tables import NODE_TIME, NODE_US_PER_HOUR, SavedAllocations, jobs_frame, model_label
 from bfreplay.runs.run_result import RunResult
 from bfreplay.workload import ElasticJob
 
@@ -74,62 +73,67 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
     import pandas as pd
 
     table = jobs_frame(run)
-    by_type = _held_by_type(run, table["job"].tolist())
-    held_s = np.sum([seconds for seconds, _ in by_type.values()], axis=0)
+    by_type = _time_by_type(run, table["job"].tolist())
+    lasts_s = np.sum([seconds for seconds, _ in by_type.values()], axis=0)
     node_hours = {f"{label}_node_hours": table[f"{label}_node_us"] / NODE_US_PER_HOUR for label in NODE_TIME}
-    held_node_us = sum((table[f"{label}_node_us"] for label in NODE_TIME), start=pd.Series(0, index=table.index))
-    mean_nodes = np.divide(held_node_us.to_numpy() / 1e6, held_s, out=np.full(len(table), math.nan), where=held_s > 0)
+    node_us = sum((table[f"{label}_node_us"] for label in NODE_TIME), start=pd.Series(0, index=table.index))
+    mean_nodes = np.divide(node_us.to_numpy() / 1e6, lasts_s, out=np.full(len(table), math.nan), where=lasts_s > 0)
     completion_s = (table["finished"] - table["submitted"]).dt.total_seconds()
-    known = [None if jobs is None else jobs.get(name) for name in table["job"]]
-    done = table["done_samples"].tolist()
+    jobs_or_none = [None if jobs is None else jobs.get(name) for name in table["job"]]
+    samples_done = table["done_samples"].tolist()
     types = run.record.inputs.node_types
     return pd.DataFrame(
         {
             **{name: table[name] for name in ("job", "model", "status", "submitted", "ended")},
             "queue_s": (table["first_start"] - table["submitted"]).dt.total_seconds(),
             "completion_s": completion_s,
-            "held_s": held_s,
+            "held_s": lasts_s,
             "mean_nodes": mean_nodes,
-            "held_node_hours": held_node_us / NODE_US_PER_HOUR,
+            "held_node_hours": node_us / NODE_US_PER_HOUR,
             **node_hours,
             "efficiency": [
-                _efficiency(job, done[j], {name: (s[j], nodes[j]) for name, (s, nodes) in by_type.items()})
-                for j, job in enumerate(known)
+                _efficiency(
+                    job,
+                    samples_done[index],
+                    {name: (span_s[index], nodes[index]) for name, (span_s, nodes) in by_type.items()},
+                )
+                for index, job in enumerate(jobs_or_none)
             ],
-            "slowdown": [_slowdown(*of_job, types) for of_job in zip(known, completion_s, strict=True)],
+            "slowdown": [_slowdown(*of_job, types) for of_job in zip(jobs_or_none, completion_s, strict=True)],
             **{name: table[name] for name in _OF_TABLE},
         }
     )
 
 
-def _held_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers, _Numbers]]:
+def _time_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers, _Numbers]]:
     """Return by node type the seconds with at least one node (J,), and the mean number of nodes in them (J,)."""
-    saved, found = SavedAllocations.of(run), {}
-    row = {name: k for k, name in enumerate(names)}
-    row_of_job = np.array([row[name] for name in saved.names], dtype=np.int64)
-    lasts_us, node_us = np.zeros((2, len(saved.type_names) + 1, len(names)), dtype=np.int64)  # the last: never held
-    for held in saved.batches():
-        place = held.node_type, row_of_job[held.job]
-        np.add.at(lasts_us, place, held.to_us - held.from_us)
-        np.add.at(node_us, place, held.count * (held.to_us - held.from_us))
+    run_allocations, time_by_type = SavedAllocations.of(run), {}
+    row_of_name = {name: k for k, name in enumerate(names)}
+    row_of_job = np.array([row_of_name[name] for name in run_allocations.names], dtype=np.int64)
+    shape = (2, len(run_allocations.type_names) + 1, len(names))  # the last type: never held
+    lasts_us, node_us = np.zeros(shape, dtype=np.int64)
+    for allocations in run_allocations.batches():
+        place = allocations.node_type, row_of_job[allocations.job]
+        np.add.at(lasts_us, place, allocations.to_us - allocations.from_us)
+        np.add.at(node_us, place, allocations.count * (allocations.to_us - allocations.from_us))
     for name in run.record.inputs.node_types:
-        k = saved.type_names.index(name) if name in saved.type_names else -1
+        k = run_allocations.type_names.index(name) if name in run_allocations.type_names else -1
         seconds = lasts_us[k] / 1e6
-        found[name] = seconds, np.divide(node_us[k] / 1e6, seconds, out=np.zeros(len(names)), where=seconds > 0)
-    return found
+        time_by_type[name] = seconds, np.divide(node_us[k] / 1e6, seconds, out=np.zeros(len(names)), where=seconds > 0)
+    return time_by_type
 
 
-def _efficiency(job: ElasticJob | None, done_samples: float, held: Mapping[str, tuple[float, float]]) -> float:
-    """Return the efficiency of a job; ``held`` has seconds and the mean number of nodes by node type."""
+def _efficiency(job: ElasticJob | None, samples_done: float, time_by_type: Mapping[str, tuple[float, float]]) -> float:
+    """Return the efficiency of a job; ``time_by_type`` has seconds and the mean number of nodes by node type."""
     if job is None:
         return math.nan
     could = 0.0
-    for name, (seconds, mean_nodes) in held.items():
+    for name, (seconds, mean_nodes) in time_by_type.items():
         curve = job.average_throughput_on(name)
         if seconds > 0 and curve is not None:
             nodes = min(mean_nodes, job.max_nodes)  # rounding may lift a mean of max_nodes a hair above
             could += seconds * float(np.interp(nodes, np.arange(job.max_nodes + 1), curve.table(job.max_nodes)))
-    return done_samples / could if could > 0 else math.nan
+    return samples_done / could if could > 0 else math.nan
 
 
 def _slowdown(job: ElasticJob | None, completion_s: float, types: Sequence[str]) -> float:

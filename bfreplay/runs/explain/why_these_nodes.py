@@ -20,11 +20,10 @@ from bfreplay.milp.verify import agrees, magnitude, objective_of
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
-from bfreplay.runs.explain.active_time import Life, is_active_after
 from bfreplay.runs.explain.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
-from bfreplay.runs.explain.nodes_over_time import nodes_over_time
-from bfreplay.runs.explain.saved_tables import refuse_unknown_job
-from bfreplay.runs.run_record import PolicyDescription
+from bfreplay.runs.explain.job_story import Life, is_active_after
+from bfreplay.runs.explain.saved_tables import nodes_over_time, refuse_unknown_job
+from bfreplay.runs.run_config import PolicyDescription
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions, refuse_placed_by_policy
 from bfreplay.runs.saved_inputs import GivenInputs
@@ -66,9 +65,9 @@ def best_with(problem: AllocationProblem, job: int, count: int) -> Alternative |
     if not 0 <= count < problem.value.shape[1]:
         return None
     value = problem.value.copy()
-    kept = value[job, count]
+    kept_value = value[job, count]
     value[job] = -np.inf
-    value[job, count] = kept
+    value[job, count] = kept_value
     return _best(value, problem.capacity)
 
 
@@ -128,48 +127,48 @@ def explain_decision(
     if not n_jobs:
         raise life.not_active(time_us)
     if not n_idle:
-        if life.paused_before(time_us) is not None and not is_active_after(run, job, index, progress, **inputs):
+        if life.last_pause_before(time_us) is not None and not is_active_after(run, job, index, progress, **inputs):
             raise life.not_active(time_us)
         return _empty_pool(run, job, index)
-    (found,) = recorded_decisions(run, [index], objective=objective, t_fwd_s=t_fwd_s, progress=progress, **inputs)
-    if job not in found.job_names:
+    (decision,) = recorded_decisions(run, [index], objective=objective, t_fwd_s=t_fwd_s, progress=progress, **inputs)
+    if job not in decision.job_names:
         raise life.not_active(time_us)
-    return answer(run, found, found.job_names.index(job))
+    return answer(run, decision, decision.job_names.index(job))
 
 
-def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
-    """Explain the nodes of the ``j``-th job of a decision."""
+def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAnswer:
+    """Explain the nodes of the ``index``-th job of a decision."""
     config = run.record.config
     policy = config.policy_description
-    problem, counts, names = found.problem, found.counts, found.job_names
+    problem, counts, names = decision.problem, decision.counts, decision.job_names
     if _has_change_limit(policy):
         problem = problem.within_published_limit()
-    before, after = int(problem.current[j]), int(counts[j])
-    value_before, value_after = (_value(problem, j, n) for n in (before, after))
-    loss = _loss(problem, j, after)
+    before, after = int(problem.current[index]), int(counts[index])
+    value_before, value_after = (_value(problem, index, n_nodes) for n_nodes in (before, after))
+    loss = _loss(problem, index, after)
     objective = objective_of(problem, counts)
-    chosen = objective if np.isfinite(objective) else None
+    best_value = objective if np.isfinite(objective) else None
     best = best_of_all(problem)
-    is_optimal = best is not None and chosen is not None and agrees(chosen, best.objective, magnitude(problem))
-    answered = found.about["answer"]
+    is_optimal = best is not None and best_value is not None and agrees(best_value, best.objective, magnitude(problem))
+    entries = decision.about["answer"]
 
-    def whole(other: Alternative | None) -> WholeDecision | None:
-        return None if other is None else _whole(other, names, j, chosen)
+    def whole(alternative: Alternative | None) -> WholeDecision | None:
+        return None if alternative is None else _whole(alternative, names, index, best_value)
 
     return DecisionAnswer(
-        job=names[j],
-        decision=found.index,
-        time=iso_utc(found.time_us),
-        trigger=found.about["trigger"],
+        job=names[index],
+        decision=decision.index,
+        time=iso_utc(decision.time_us),
+        trigger=decision.about["trigger"],
         n_idle=problem.capacity,
         n_jobs=problem.n_jobs,
-        held=int(found.held[j]),
-        reclaimed=int(found.reclaimed[j]),
+        held=int(decision.held[index]),
+        reclaimed=int(decision.reclaimed[index]),
         before=before,
         after=after,
-        preemption_cost_samples=_preemption_cost(found, j),
-        rescale_cost_samples=_rescale_cost(found, j, is_published=config.semantics == Semantics.PUBLISHED),
-        t_fwd_s=found.about["t_fwd_s"],
+        preemption_cost_samples=_preemption_cost(decision, index),
+        rescale_cost_samples=_rescale_cost(decision, index, is_published=config.semantics == Semantics.PUBLISHED),
+        t_fwd_s=decision.about["t_fwd_s"],
         objective_spec=policy.objective_spec,
         is_believed=policy.learning is not None,
         value_before=value_before,
@@ -179,76 +178,86 @@ def answer(run: RunResult, found: RecordedDecision, j: int) -> DecisionAnswer:
         value_net=value_after - value_before - loss,
         free_before=problem.capacity - int(problem.current.sum()),
         free_after=problem.capacity - int(counts.sum()),
-        others=tuple(_others(found, j)),
+        others=tuple(_others(decision, index)),
         counts=dict(zip(names, counts.tolist(), strict=True)),
-        chosen_objective=chosen,
+        chosen_objective=best_value,
         is_optimal=is_optimal,
         optimum=None if is_optimal else whole(best),
-        runner_up=whole(best_without(problem, j, after)),
-        as_it_was=None if before == after else whole(best_with(problem, j, before)),
-        solver=answered["solver"],
-        quality=answered["quality"],
-        notes=tuple(_notes(run, found, j, is_optimal=is_optimal)),
+        runner_up=whole(best_without(problem, index, after)),
+        as_it_was=None if before == after else whole(best_with(problem, index, before)),
+        solver=entries["solver"],
+        quality=entries["quality"],
+        notes=tuple(_notes(run, decision, index, is_optimal=is_optimal)),
     )
 
 
-def _value(problem: AllocationProblem, j: int, nodes: int) -> float:
+def _value(problem: AllocationProblem, index: int, nodes: int) -> float:
     """Return the value of ``nodes`` to a job before the loss of a rescale; 0 below its minimum."""
-    return float(problem.gain[j, nodes if nodes >= problem.min_nodes[j] else 0])
+    return float(problem.gain[index, nodes if nodes >= problem.min_nodes[index] else 0])
 
 
-def _loss(problem: AllocationProblem, j: int, after: int) -> float:
-    before = int(problem.current[j])
+def _loss(problem: AllocationProblem, index: int, after: int) -> float:
+    before = int(problem.current[index])
     if after == before:
         return 0.0
-    return float(problem.scale_up_loss[j] if after > before else problem.scale_down_loss[j])
+    return float(problem.scale_up_loss[index] if after > before else problem.scale_down_loss[index])
 
 
-def _whole(other: Alternative, names: Sequence[str], j: int, chosen: float | None) -> WholeDecision:
-    difference = None if chosen is None else _difference(chosen, other.objective, len(names))
-    percent = math.nan if difference is None or not chosen else 100 * difference / abs(chosen)
+def _whole(alternative: Alternative, names: Sequence[str], index: int, best_value: float | None) -> WholeDecision:
+    difference = None if best_value is None else _difference(best_value, alternative.objective, len(names))
+    percent = math.nan if difference is None or not best_value else 100 * difference / abs(best_value)
     return WholeDecision(
-        nodes=int(other.counts[j]),
-        objective=other.objective,
-        counts=dict(zip(names, other.counts.tolist(), strict=True)),
+        nodes=int(alternative.counts[index]),
+        objective=alternative.objective,
+        counts=dict(zip(names, alternative.counts.tolist(), strict=True)),
         difference=difference,
         difference_percent=percent if math.isfinite(percent) else None,
     )
 
 
-def _difference(chosen: float, other: float, n_jobs: int) -> float:
-    """Return ``chosen - other``, or 0 within the rounding of the exact solver."""
-    difference = chosen - other
-    rounding = PROOF_TOLERANCE * (n_jobs + 2) * max(abs(chosen), abs(other))
+def _difference(best_value: float, other_value: float, n_jobs: int) -> float:
+    """Return ``best_value - other``, or 0 within the rounding of the exact solver."""
+    difference = best_value - other_value
+    rounding = PROOF_TOLERANCE * (n_jobs + 2) * max(abs(best_value), abs(other_value))
     return 0.0 if abs(difference) <= rounding else difference
 
 
-def _others(found: RecordedDecision, j: int) -> list[Change]:
-    columns: tuple[NDArray[np.int64], ...] = (found.held, found.reclaimed, found.problem.current, found.counts)
+def _others(decision: RecordedDecision, index: int) -> list[Change]:
+    columns: tuple[NDArray[np.int64], ...] = (
+        decision.held,
+        decision.reclaimed,
+        decision.problem.current,
+        decision.counts,
+    )
     return [
-        Change(name, *(int(column[k]) for column in columns))
-        for k, name in enumerate(found.job_names)
-        if k != j and len({int(column[k]) for column in (found.held, found.problem.current, found.counts)}) > 1
+        Change(name, *(int(column[other_index]) for column in columns))
+        for other_index, name in enumerate(decision.job_names)
+        if other_index != index
+        and len({int(column[other_index]) for column in (decision.held, decision.problem.current, decision.counts)}) > 1
     ]
 
 
-def _rate(found: RecordedDecision, j: int, nodes: int, *, is_published: bool = False) -> float:
+def _rate(decision: RecordedDecision, index: int, nodes: int, *, is_published: bool = False) -> float:
     """Return the rate in samples/s by which a change from ``nodes`` is charged."""
-    return charged_rate(float(found.state.throughput[j, nodes]), nodes, int(found.state.min_nodes[j]), is_published)
+    return charged_rate(
+        float(decision.state.throughput[index, nodes]), nodes, int(decision.state.min_nodes[index]), is_published
+    )
 
 
-def _preemption_cost(found: RecordedDecision, j: int) -> float:
+def _preemption_cost(decision: RecordedDecision, index: int) -> float:
     """Return the preemption cost, charged once as by the replay."""
-    if not found.reclaimed[j]:
+    if not decision.reclaimed[index]:
         return 0.0
-    return preemption_cost(_rate(found, j, int(found.held[j])), float(found.state.scale_down_cost_s[j]))
+    return preemption_cost(
+        _rate(decision, index, int(decision.held[index])), float(decision.state.scale_down_cost_s[index])
+    )
 
 
-def _rescale_cost(found: RecordedDecision, j: int, *, is_published: bool) -> float:
+def _rescale_cost(decision: RecordedDecision, index: int, *, is_published: bool) -> float:
     """Return the rescale cost as charged by the replay."""
-    before, after, state = int(found.problem.current[j]), int(found.counts[j]), found.state
-    rate = _rate(found, j, before, is_published=is_published)
-    return rescale_cost(rate, before, after, float(state.scale_up_cost_s[j]), float(state.scale_down_cost_s[j]))
+    before, after, state = int(decision.problem.current[index]), int(decision.counts[index]), decision.state
+    rate = _rate(decision, index, before, is_published=is_published)
+    return rescale_cost(rate, before, after, float(state.scale_up_cost_s[index]), float(state.scale_down_cost_s[index]))
 
 
 def _has_change_limit(policy: PolicyDescription) -> bool:
@@ -260,44 +269,44 @@ def _has_change_limit(policy: PolicyDescription) -> bool:
 _LOOKING_AHEAD = (ForesightPolicy.name, LookAheadPolicy.name)
 
 
-def _notes(run: RunResult, found: RecordedDecision, j: int, *, is_optimal: bool) -> Iterator[str]:
-    config, answered = run.record.config, found.about["answer"]
+def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal: bool) -> Iterator[str]:
+    config, entries = run.record.config, decision.about["answer"]
     policy = config.policy_description
     if policy.t_fwd_s is None and policy.forward_time is None:
         yield (
             f"the policy {policy.name!r} does not maximise an objective: the decision is measured by the jobs' own "
-            f"curves over {found.about['t_fwd_s']:g} s"
+            f"curves over {decision.about['t_fwd_s']:g} s"
         )
     elif policy.name in _LOOKING_AHEAD:
         yield (
             f"the policy {policy.name!r} values counts over future pools: the decision is measured here by the "
-            f"jobs' own curves over {found.about['t_fwd_s']:g} s"
+            f"jobs' own curves over {decision.about['t_fwd_s']:g} s"
         )
-    elif config.semantics == Semantics.PUBLISHED and found.index == 0:
+    elif config.semantics == Semantics.PUBLISHED and decision.index == 0:
         yield "the first map of the published program is drawn at random, not decided"
-    elif answered["process_status"] == "not_needed":
+    elif entries["process_status"] == "not_needed":
         yield "the policy does not decide at this event: every job kept its nodes"
-    elif not is_optimal and answered["quality"] != "proven":
-        yield f"the solver {answered['solver']!r} did not prove its answer optimal, and it is not"
-    if answered["fell_back_from"]:
-        yield f"{answered['fell_back_from']!r} gave no usable answer: {answered['message']}"
+    elif not is_optimal and entries["quality"] != "proven":
+        yield f"the solver {entries['solver']!r} did not prove its answer optimal, and it is not"
+    if entries["fell_back_from"]:
+        yield f"{entries['fell_back_from']!r} gave no usable answer: {entries['message']}"
     if _has_change_limit(policy):
-        most = found.problem.within_published_limit().change_limit
-        yield f"under the published model's limit no job may gain or lose more than {most} nodes at once"
-    current, least = int(found.problem.current[j]), int(found.problem.min_nodes[j])
-    if 0 < current < least:
-        yield f"it cannot run on the {count(current, 'node')} left to it (min_nodes {least})"
+        most_change = decision.problem.within_published_limit().change_limit
+        yield f"under the published model's limit no job may gain or lose more than {most_change} nodes at once"
+    current, fewest_nodes = int(decision.problem.current[index]), int(decision.problem.min_nodes[index])
+    if 0 < current < fewest_nodes:
+        yield f"it cannot run on the {count(current, 'node')} left to it (min_nodes {fewest_nodes})"
 
 
 def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool:
     table = run.columns("decisions", "time", "n_reclaimed")
     time_us = table["time"].cast("int64")[index].as_py()
-    held = nodes_over_time(run, job)
-    before = int(np.searchsorted(held.edge_us, time_us, side="left")) - 1
+    nodes_of_job = nodes_over_time(run, job)
+    step_before = int(np.searchsorted(nodes_of_job.edge_us, time_us, side="left")) - 1
     return EmptyPool(
         job=job,
         decision=index,
         time=iso_utc(time_us),
         n_reclaimed=table["n_reclaimed"][index].as_py(),
-        held=int(held.count[before]) if before >= 0 else 0,
+        held=int(nodes_of_job.counts[step_before]) if step_before >= 0 else 0,
     )

@@ -207,7 +207,7 @@ def test_the_sentence_tells_the_sign_the_interval_and_the_causes(folders):
 
 def test_an_interval_around_nothing_says_so(folders):
     pair = compare(*folders[:2], **FEW).pairs[0]
-    relative = Estimate.between(0.001, -0.01, 0.012, n=48)
+    relative = Estimate.interval(0.001, -0.01, 0.012, n=48)
     causes = Causes(node_hours=3.0, samples_per_node_hour=-0.5, rescaling=-1.5, preemption=0.0, trimmed=0.0)
     samples = SamplesDifference(
         baseline=1e3, other=1e3 + 1, difference=1.0, relative=relative, equal_by_construction=False

@@ -21,21 +21,22 @@ from bfreplay.report.figures.campaign import (
     draw_campaign,
     draw_job,
     life_span,
-    stacked_nodes,
+    stack_nodes,
     title_of,
 )
-from bfreplay.report.figures.over_time import Part
 from bfreplay.report.figures.picture_files import save_picture
+from bfreplay.report.figures.time_axis import TimeSpan
 from bfreplay.runs.explain.campaign import campaign_answer
 from bfreplay.runs.explain.job_story import job_story_from_tables
 from bfreplay.runs.explain.jobs_of_run import job_answers
-from bfreplay.runs.explain.nodes_over_time import NodesOverTime, nodes_over_time, nodes_over_time_by_model
+from bfreplay.runs.explain.saved_tables import nodes_over_time, nodes_over_time_by_model
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.run_records import changed, setting
 from tests.runs.explain.little_source import LittleHalving
 
-SPAN = Part(0, 60 * SECOND)
+SPAN = TimeSpan(0, 60 * SECOND)
 DAY_S = 86_400
 
 
@@ -53,18 +54,18 @@ def plain():
     return replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
 
 
-def steps(*pairs: tuple[float, int], end_s: float = 60) -> NodesOverTime:
+def steps(*pairs: tuple[float, int], end_s: float = 60) -> StepSeries:
     edges = [round(at * SECOND) for at, _ in pairs]
-    return NodesOverTime(np.array([*edges, round(end_s * SECOND)]), np.array([count for _, count in pairs]))
+    return StepSeries.exact(np.array([*edges, round(end_s * SECOND)]), np.array([count for _, count in pairs]))
 
 
 def test_finished_jobs_are_counted_from_the_start_to_the_end_of_the_window():
     edges, count = counting_steps(np.array([10.0, 10.0, 40.0]), SPAN)
     assert (edges * DAY_S).tolist() == pytest.approx([0, 10, 10, 40, 60])
     assert count.tolist() == [0, 1, 2, 3]
-    later, _ = counting_steps(np.array([10.0]), Part(60 * SECOND, 120 * SECOND))
+    later, _ = counting_steps(np.array([10.0]), TimeSpan(60 * SECOND, 120 * SECOND))
     assert (later * DAY_S).tolist() == pytest.approx([60, 70, 120])
-    relative, _ = counting_steps(np.array([10.0]), Part(60 * SECOND, 120 * SECOND, is_relative=True))
+    relative, _ = counting_steps(np.array([10.0]), TimeSpan(60 * SECOND, 120 * SECOND, is_relative=True))
     assert (relative * DAY_S).tolist() == pytest.approx([0, 10, 60])
 
 
@@ -77,7 +78,7 @@ def test_the_best_score_begins_with_the_first_and_stays_to_the_end(trials):
 
 def test_columns_of_nodes_are_means_and_sum_up_to_all_node_time():
     by_model = {"x": steps((0, 2), (30, 0)), "y": steps((0, 0), (10.0625, 3))}
-    stacked = stacked_nodes(by_model, SPAN)
+    stacked = stack_nodes(by_model, SPAN)
     assert stacked.labels == ("x", "y")
     assert stacked.mean.shape == (2, 480)
     assert stacked.mean[0, :240].tolist() == pytest.approx([2.0] * 240)
@@ -87,7 +88,7 @@ def test_columns_of_nodes_are_means_and_sum_up_to_all_node_time():
 
 def test_the_least_of_many_models_share_one_place():
     by_model = {f"m{k}": steps((0, k + 1)) for k in range(10)}
-    stacked = stacked_nodes(by_model, SPAN)
+    stacked = stack_nodes(by_model, SPAN)
     assert stacked.labels == ("m3", "m4", "m5", "m6", "m7", "m8", "m9", "3 other models")
     assert stacked.mean[:, 0].tolist() == pytest.approx([4, 5, 6, 7, 8, 9, 10, 1 + 2 + 3])
 
@@ -117,8 +118,8 @@ def test_a_campaign_has_a_panel_of_scores_and_a_plain_set_has_none(trials, plain
 
 def test_a_campaign_is_drawn_until_a_little_after_its_last_job_has_left(trials, plain):
     over = campaign_answer(trials, job_answers(trials))
-    assert busy_span(over, SPAN) == Part(0, round(23.75 * 1.05 * SECOND))
-    assert busy_span(over, Part(0, 24 * SECOND)) == Part(0, 24 * SECOND)
+    assert busy_span(over, SPAN) == TimeSpan(0, round(23.75 * 1.05 * SECOND))
+    assert busy_span(over, TimeSpan(0, 24 * SECOND)) == TimeSpan(0, 24 * SECOND)
     assert busy_span(campaign_answer(plain, job_answers(plain)), SPAN) == SPAN  # b has not left
     edges = draw_campaign(CampaignOverTime(over, nodes_over_time_by_model(trials), SPAN)).axes[0].get_xlim()
     assert [edge * DAY_S for edge in edges] == pytest.approx([0, 23.75 * 1.05])
@@ -140,12 +141,12 @@ def test_reclaims_are_marked_where_the_job_lost_nodes(plain):
 
 def test_a_job_is_drawn_from_its_submission_to_its_end(plain):
     of_a = job_story_from_tables(plain, "a").steps
-    assert life_span(of_a, SPAN) == Part(0, 30 * SECOND)
+    assert life_span(of_a, SPAN) == TimeSpan(0, 30 * SECOND)
     submitted_later = [replace(of_a[0], time_us=7 * SECOND), *of_a[1:]]
-    assert life_span(submitted_later, SPAN) == Part(7 * SECOND, 30 * SECOND)
-    assert life_span(submitted_later, replace(SPAN, is_relative=True)) == Part(0, 30 * SECOND, is_relative=True)
+    assert life_span(submitted_later, SPAN) == TimeSpan(7 * SECOND, 30 * SECOND)
+    assert life_span(submitted_later, replace(SPAN, is_relative=True)) == TimeSpan(0, 30 * SECOND, is_relative=True)
     submitted_before = [replace(of_a[0], time_us=-SECOND), *of_a[1:]]
-    assert life_span(submitted_before, SPAN) == Part(0, 30 * SECOND)
+    assert life_span(submitted_before, SPAN) == TimeSpan(0, 30 * SECOND)
     assert life_span(of_a[:1], SPAN) == SPAN  # it came and went at one instant
 
 
@@ -170,26 +171,26 @@ def test_a_picture_is_named_by_what_was_run_where(trials, plain):
 
 def test_the_span_of_a_run_is_its_window(plain):
     start_us, end_us = plain.record["config"]["window_start_us"], plain.record["config"]["window_end_us"]
-    assert Part.of_record(plain.record) == Part(start_us, end_us)
+    assert TimeSpan.of_record(plain.record) == TimeSpan(start_us, end_us)
     assert start_us < end_us
     relative = changed(plain, setting("inputs.events.metadata.time_origin", "relative"))
-    assert Part.of_record(relative.record) == Part(start_us, end_us, is_relative=True)
+    assert TimeSpan.of_record(relative.record) == TimeSpan(start_us, end_us, is_relative=True)
 
 
 CODE = """
 import sys
 from pathlib import Path
 from bfreplay.report.figures.campaign import JobOverTime, draw_job
-from bfreplay.report.figures.over_time import Part
+from bfreplay.report.figures.time_axis import TimeSpan
 from bfreplay.report.figures.picture_files import save_picture
-from bfreplay.runs.explain.nodes_over_time import NodesOverTime
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.runs.explain.job_story import Step
 assert "matplotlib" not in sys.modules
 import numpy as np
-nodes = NodesOverTime(np.array([0, 10, 60]) * 10**6, np.array([1, 2]))
+nodes = StepSeries.exact(np.array([0, 10, 60]) * 10**6, np.array([1, 2]))
 lost = [Step(0, "started", 0, 2), Step(10**7, "preempted", 2, 1), Step(6 * 10**7, "finished", 1, 0)]
 for file in sys.argv[1:]:
-    save_picture(draw_job(JobOverTime(nodes, lost, Part(0, 60 * 10**6), "a")), Path(file))
+    save_picture(draw_job(JobOverTime(nodes, lost, TimeSpan(0, 60 * 10**6), "a")), Path(file))
 assert "matplotlib.pyplot" not in sys.modules
 """
 

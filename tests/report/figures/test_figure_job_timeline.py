@@ -17,9 +17,9 @@ from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import NothingToShowError
 from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, rows_of, shorten
 from bfreplay.report.figures.job_timeline import JOBS, _thin, job_timeline
-from bfreplay.report.figures.step_parts import StepParts
-from bfreplay.report.page.sections import packed_steps
-from bfreplay.runs.explain.saved_allocations import Allocations, allocations_of
+from bfreplay.report.page.sections import pack_steps
+from bfreplay.runs.explain.saved_tables import Allocations, allocations_of
+from bfreplay.runs.step_functions import StepParts
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.report.conftest import MANY
@@ -207,7 +207,7 @@ def test_names_in_rows_that_jobs_share_are_shown_as_they_are(monkeypatch):
 def test_thousands_of_jobs_stay_small_on_the_page(many_jobs_run):
     page = JOBS.page({"": job_timeline(many_jobs_run)})
     start_us = many_jobs_run.record["config"]["window_start_us"]
-    packed = json.dumps({name: packed_steps(series, start_us) for name, series in page.series.items()})
+    packed = json.dumps({name: pack_steps(series, start_us) for name, series in page.series.items()})
     assert len(packed) + len(json.dumps(page.traces)) < 200_000
     of_rows = page.traces[0]["meta"]["row_jobs"]
     assert sum(len(row["job"]) for row in of_rows) == MANY

@@ -6,6 +6,8 @@ import json
 
 import pandas as pd
 
+from bfreplay.runs.step_functions import StepSeries, even_columns
+
 _HOUR_US = 3.6e9
 _ENDED = ("finished", "pruned", "failed", "stopped", "declined")
 
@@ -249,3 +251,19 @@ def _as_recorded(record, samples):
     }
     dropped = record["inputs"]["events"]["metadata"]["skipped"]
     return facts | {f"skipped.{reason}": n for reason, n in dropped.items()}
+
+
+def columns_of(series: StepSeries, start_us: int, end_us: int, columns: int) -> StepSeries:
+    """Return a part of the window, as fine as the columns of a picture allow.
+
+    Parameters
+    ----------
+    series
+        The step function.
+    start_us, end_us
+        Part of the window of ``series``.
+    columns
+        Most columns: a part with no more steps is returned step by step, cut at its ends; else in ``even_columns``.
+    """
+    part = series.between(start_us, end_us)
+    return part if len(part.mean) <= columns else series.in_columns(even_columns(start_us, end_us, columns))

@@ -24,7 +24,7 @@ from bfreplay.report.page.comparison_sections import (
     total_table,
 )
 from bfreplay.result_folders.comparison import CampaignDifference, RunComparison
-from bfreplay.runs.metrics import value_text
+from bfreplay.runs.shown_values import value_text
 from tests.experiments.run_comparison.little_runs import busy_days, ending_jobs, endless_jobs, run
 from tests.report.figures.drawn import check_page
 

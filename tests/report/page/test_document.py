@@ -16,10 +16,12 @@ from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.report.figures.figure import FIGURES, find_figure
-from bfreplay.report.page.cautions import cautions
-from bfreplay.report.page.document import _FIRST, html_of, one_run_page, window_text, write_report
+from bfreplay.report.page.document import html_of, one_run_page, window_text, write_report
+from bfreplay.report.page.headline import _FIRST
+from bfreplay.report.page.sentences import cautions
 from bfreplay.runs import RunResult
-from bfreplay.runs.metrics import key_figures, value_text
+from bfreplay.runs.metrics import key_figures
+from bfreplay.runs.shown_values import value_text
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.report.page.expected import expected_facts

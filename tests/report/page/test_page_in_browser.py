@@ -9,11 +9,12 @@ import pytest
 
 from bfreplay import replay_log
 from bfreplay.datasets.times import EPOCH
-from bfreplay.report.figures.over_time import StepSeries, columns_of
 from bfreplay.report.page.document import write_report
+from bfreplay.runs.step_functions import StepSeries
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
 from tests.report.page.conftest import OpenPage
+from tests.report.page.expected import columns_of
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import bfreplay
-from bfreplay.report.page.run_list import write_run_list
+from bfreplay.report.page.run_list_page import write_run_list
 from tests.experiments.run_comparison.little_runs import endless_jobs, run, two_hours
 
 

@@ -12,11 +12,11 @@ from bfreplay.campaigns.parts import TrialState
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
+from bfreplay.runs.explain.answers import render_run
 from bfreplay.runs.explain.campaign import EARLY, campaign_answer
 from bfreplay.runs.explain.job_story import job_story
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
-from bfreplay.runs.explain.nodes_over_time import nodes_over_time_by_model
-from bfreplay.runs.explain.run_text import render_run
+from bfreplay.runs.explain.saved_tables import nodes_over_time_by_model
 from bfreplay.workload import Ending, JobSet
 from tests.campaigns.small_campaigns import campaign, source
 from tests.replay.tiny import SECOND, job, log

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
+from bfreplay.runs.explain.answers import render_job
 from bfreplay.runs.explain.job_story import (
     LOST,
     PAUSED,
@@ -21,9 +22,8 @@ from bfreplay.runs.explain.job_story import (
     job_story,
     job_story_from_tables,
 )
-from bfreplay.runs.explain.job_story_text import render_job
 from bfreplay.runs.explain.jobs_of_run import job_answers
-from bfreplay.runs.explain.nodes_over_time import nodes_over_time
+from bfreplay.runs.explain.saved_tables import nodes_over_time
 from bfreplay.workload import Ending, JobSet
 from tests.examples import examples
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
@@ -166,7 +166,7 @@ def check_against_the_books(run, events, jobs) -> None:
         assert [s.time_us for s in steps[2:]] == sorted(s.time_us for s in steps[2:])
         held = nodes_over_time(run, row["job"])
         at_end = {s.time_us: s.after for s in steps if s.reason not in ("submitted", "admitted")}
-        for since_us, count in zip(held.edge_us.tolist(), held.count.tolist(), strict=False):
+        for since_us, count in zip(held.edge_us.tolist(), held.counts.tolist(), strict=False):
             assert at_end.get(since_us, 0) == count
 
         def of(*reasons: str, among: tuple[Step, ...] = steps) -> list[float]:

@@ -8,13 +8,11 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
+from bfreplay.runs.explain.answers import render_job, render_run
 from bfreplay.runs.explain.campaign import campaign_answer
 from bfreplay.runs.explain.job_story import job_story
-from bfreplay.runs.explain.job_story_text import render_job
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
-from bfreplay.runs.explain.nodes_over_time import nodes_over_time, nodes_over_time_by_model
-from bfreplay.runs.explain.run_text import render_run
-from bfreplay.runs.explain.saved_allocations import allocations_of
+from bfreplay.runs.explain.saved_tables import allocations_of, nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.explain.why_these_nodes import explain_decision
 from bfreplay.runs.saved_decisions import is_placed_by_policy
 from bfreplay.workload import Colocation
@@ -37,7 +35,7 @@ def placed():
 
 
 def steps(nodes):
-    return list(zip((nodes.edge_us[:-1] / SECOND).tolist(), nodes.count.tolist(), strict=True))
+    return list(zip((nodes.edge_us[:-1] / SECOND).tolist(), nodes.counts.tolist(), strict=True))
 
 
 def test_intervals_say_the_type_and_what_is_shared(placed):
@@ -60,7 +58,7 @@ def test_nodes_of_a_job_are_all_that_it_had_and_those_of_all_models_are_counted_
     by_model = nodes_over_time_by_model(placed)
     assert steps(by_model["a"]) == [(0.0, 1)]
     assert steps(by_model["b"]) == [(0.0, 0), (20.0, 1)]
-    assert sum(each.node_us() for each in by_model.values()) == placed.summary["ledger"]["allocated_node_us"]
+    assert sum(each.area_us for each in by_model.values()) == placed.summary["ledger"]["allocated_node_us"]
 
 
 def test_answers_charge_half_of_a_shared_node_and_know_the_types(placed):

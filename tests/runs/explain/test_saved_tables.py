@@ -9,11 +9,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bfreplay import replay_log
 from bfreplay.errors import InputError
+from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
 from bfreplay.replay.intervals import ALLOCATIONS
 from bfreplay.result_folders.reading import Result
 from bfreplay.result_folders.records import RUN, ResultRecord
-from bfreplay.runs.explain.saved_allocations import Allocations, SavedAllocations, allocations_of
+from bfreplay.runs.explain.saved_tables import (
+    Allocations,
+    SavedAllocations,
+    allocations_of,
+    nodes_over_time,
+    nodes_over_time_by_model,
+)
+from bfreplay.workload import JobSet
+from tests.examples import examples
+from tests.replay.tiny import SECOND, job, job_sets, log, logs
 
 _ARRAYS = ("job", "count", "from_us", "to_us", "node_type", "sharing")
 END = 120
@@ -23,9 +34,9 @@ END = 120
 def intervals(draw):
     """Rows (job, nodes, from, to) of three jobs, in the order of their ends."""
     rows = []
-    for job in "abc":
+    for name in "abc":
         times = sorted(draw(st.sets(st.integers(0, END), max_size=14)))
-        rows += [(job, draw(st.integers(1, 9)), *span) for span in zip(times[::2], times[1::2], strict=False)]
+        rows += [(name, draw(st.integers(1, 9)), *span) for span in zip(times[::2], times[1::2], strict=False)]
     return sorted(rows, key=lambda row: (row[3], row[0]))
 
 
@@ -92,3 +103,43 @@ def test_names_are_those_of_all_rows_in_their_order(monkeypatch, tmp_path):
     assert (held.names, held.type_names, held.is_shared) == (("z", "b", "a"), ("any",), False)
     assert held.job.tolist() == [0, 1, 0, 2]
     assert np.array_equal(held.count, [1, 2, 3, 4])
+
+
+NODE_TIME = ("useful_node_us", "rescaling_node_us", "preempted_node_us", "stalled_node_us")
+
+
+def test_a_job_that_gains_and_loses_nodes():
+    events = log(3, [(10, 1, True), (20, 0, False), (20, 1, False), (40, 2, True)], 60, idle_first=[0])
+    run = replay_log(events, JobSet([job("a")]), BFTrainerPolicy(60.0), efficiency=False, bound=False)
+    steps = nodes_over_time(run, "a")
+    assert (steps.edge_us / SECOND).tolist() == [0, 10, 20, 40, 60]
+    assert steps.counts.tolist() == [1, 2, 0, 1]
+    assert steps.area_us == (10 + 2 * 10 + 20) * SECOND
+    assert steps.in_columns(np.array([0, 20, 50, 60]) * SECOND).mean.tolist() == [1.5, pytest.approx(1 / 3), 1.0]
+
+
+def test_a_job_without_nodes_is_flat():
+    run = replay_log(log(1, [], 60), JobSet([job("a")]), efficiency=False, bound=False)
+    steps = nodes_over_time(run, "a")
+    assert ((steps.edge_us / SECOND).tolist(), steps.counts.tolist()) == ([0, 60], [0])
+    assert {label: each.counts.tolist() for label, each in nodes_over_time_by_model(run).items()} == {"(no model)": [0]}
+
+
+def test_a_job_that_is_not_there_is_refused_with_the_nearest_name():
+    run = replay_log(log(1, [], 60), JobSet([job("Trial-7"), job("other")]), efficiency=False, bound=False)
+    with pytest.raises(InputError, match="did you mean 'Trial-7'") as caught:
+        nodes_over_time(run, "trial-07")
+    assert "one of Trial-7, other" in str(caught.value)
+
+
+@settings(max_examples=examples(60))
+@given(events=logs(), jobs=job_sets())
+def test_nodes_over_time_are_the_node_time_of_the_books(events, jobs):
+    run = replay_log(events, jobs, EqualSharePolicy(), efficiency=False, bound=False)
+    for row in run.jobs.to_dict("records"):
+        steps = nodes_over_time(run, row["job"])
+        assert steps.area_us == sum(row[name] for name in NODE_TIME)
+        assert (np.diff(steps.edge_us) > 0).all()
+        assert (np.diff(steps.counts) != 0).all()
+    ((_, together),) = nodes_over_time_by_model(run).items()
+    assert together.area_us == sum(int(run.jobs[name].sum()) for name in NODE_TIME)

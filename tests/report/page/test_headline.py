@@ -12,9 +12,9 @@ from bfreplay.cli import main
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.report.page.answer import answer
-from bfreplay.report.page.cards import comparison_cards, run_cards, shown_until_s
 from bfreplay.report.page.document import write_comparison_report, write_report
+from bfreplay.report.page.headline import comparison_cards, first_view_end_s, run_cards
+from bfreplay.report.page.sentences import answer
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
 from bfreplay.wording import amount
@@ -98,7 +98,7 @@ def test_of_several_searches_the_one_that_finishes_first_and_holds_less_is_bette
 
 
 def test_pictures_show_the_search_at_first_and_the_window_when_asked(opened, search):
-    shown_s = shown_until_s([search])
+    shown_s = first_view_end_s([search])
     assert shown_s == pytest.approx(1.05 * 23.75)
     opened.run("setView(0, timeAxis.shown_s)")
     assert opened.view() == pytest.approx((0.0, shown_s))

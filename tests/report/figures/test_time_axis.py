@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.datasets.times import EPOCH, MICROSECOND
-from bfreplay.report.figures.calendar_ticks import calendar_ticks
+from bfreplay.report.figures.time_axis import calendar_ticks
 
 US = 1_000_000
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from bfreplay import __version__
-from bfreplay.outputs import written_whole
-from bfreplay.report.page.document import check_report, page_parts, script
 from bfreplay.report.page.sections import Cell, PageTable
-from bfreplay.report.page.templates import template
+from bfreplay.report.page.templates import check_report, page_parts, script, template, write_page
 from bfreplay.runs.comparison_words import option_text
-from bfreplay.runs.metrics import COLUMNS, Kind, text_in_sweep, title_in_sweep, without_constants
-from bfreplay.runs.shown_values import Column, exact
+from bfreplay.runs.headline_metrics import COLUMNS, cell_text, column_heading, split_constants
+from bfreplay.runs.shown_values import Column, Kind, exact
 from bfreplay.wording import count
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 def write_run_list(runs: RunList, out: Path | str, *, overwrite: bool = False) -> Path:
     """Write the list as an HTML page; arguments and errors as ``write_report``."""
     file = check_report(out, overwrite=overwrite)
-    metrics, same = without_constants(runs.headline)
+    metrics, same = split_constants(runs.headline)
     text = template("run_list.html.j2").render(
         title=f"{count(len(runs), 'run')} in {runs.folder.resolve().name}",
         same=same,
@@ -34,38 +32,36 @@ def write_run_list(runs: RunList, out: Path | str, *, overwrite: bool = False) -
         scripts=[script("tables"), script("theme")],
         **page_parts(),
     )
-    with written_whole([file], overwrite) as (part,):
-        part.write_text(text, encoding="utf-8")
-    return file
+    return write_page(text, file, overwrite=overwrite)
 
 
 def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
     reports = [_report(run, beside) for run in runs]
-    has_reports = any(report.text for report in reports)
+    has_reports = any(report_cell.text for report_cell in reports)
     columns = (
         Column("run", "run"),
         *([Column("report", "report")] if has_reports else []),
         Column("made", "made (UTC)", "time"),
         *(Column(name, name, _kind(values)) for name, values in runs.options.items()),
-        *(Column(name, title_in_sweep(name), COLUMNS[name].kind) for name in metrics),
+        *(Column(name, column_heading(name), COLUMNS[name].kind) for name in metrics),
         *([Column("error", "error")] if runs.n_damaged else []),
     )
     rows = [
         [
-            Cell(each.name, each.name, _href(each.folder, beside)),
-            *([report] if has_reports else []),
-            Cell(each.start_time or "", (each.start_time or "")[:16].replace("T", " ")),
+            Cell(listed_run.name, listed_run.name, _href(listed_run.folder, beside)),
+            *([report_cell] if has_reports else []),
+            Cell(listed_run.start_time or "", (listed_run.start_time or "")[:16].replace("T", " ")),
             *(Cell(exact(options.get(name)), option_text(options.get(name))) for name in runs.options),
-            *(Cell(exact(of.get(name)), text_in_sweep(name, of.get(name))) for name in metrics),
-            *([Cell(each.error, each.error)] if runs.n_damaged else []),
+            *(Cell(exact(metrics_of_run.get(name)), cell_text(name, metrics_of_run.get(name))) for name in metrics),
+            *([Cell(listed_run.error, listed_run.error)] if runs.n_damaged else []),
         ]
-        for report, (each, options, of) in zip(reports, runs.rows(), strict=True)
+        for report_cell, (listed_run, options, metrics_of_run) in zip(reports, runs.rows(), strict=True)
     ]
     return PageTable("Options that differ, and metrics. A click on a heading sorts.", columns, rows, None)
 
 
-def _report(listed: ListedRun, beside: Path) -> Cell:
-    folder = listed.folder
+def _report(listed_run: ListedRun, beside: Path) -> Cell:
+    folder = listed_run.folder
     for file in (folder.with_name(f"{folder.name}.html"), folder / "report.html"):
         if folder.name and file.is_file():
             return Cell("report", "report", _href(file, beside))
@@ -78,5 +74,5 @@ def _href(path: Path, beside: Path) -> str:
 
 def _kind(values: Sequence[Any]) -> Kind:
     """Format of the values of an option: numbers if all values are."""
-    types = {type(value) for value in values if value is not None}
-    return "number" if types <= {int, float} else "text"
+    value_types = {type(value) for value in values if value is not None}
+    return "number" if value_types <= {int, float} else "text"

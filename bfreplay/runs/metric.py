@@ -1,0 +1,92 @@
+"""Definition of a metric of a run: words, value, format, and where it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bfreplay.runs.run_result import RunResult
+from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY
+from bfreplay.runs.shown_values import Kind
+
+Of = Callable[[RunResult], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number or name of a run.
+
+    Parameters
+    ----------
+    figure_key
+        Its key among the key figures of the page (``data-key`` there) and of notebooks; empty for a metric that these
+        do not show.
+    words
+        Description; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
+    kind
+        Format of the value.
+    value
+        Value for a run (``None`` for none), or path of an entry of its summary, such as ``bound.share``. Of a time at
+        such a path, a metric in seconds is the time from the start of the window.
+    column
+        Its name, with the unit, in the table of results of a sweep and in ``bfreplay compare runs``; empty for a metric
+        that neither has.
+    log_heading, cluster_heading
+        Heading of its column where ``bfreplay sweep`` and ``bfreplay runs`` print several runs. It is printed if some
+        of these replayed a log, or ran on a cluster, and the heading for that is not empty.
+    in_results_table
+        True if the table of results of a sweep has the column.
+    comparison_label
+        Label of its row in ``bfreplay compare runs``; empty if runs are not compared by it.
+    """
+
+    figure_key: str
+    words: str
+    kind: Kind
+    value: Of | str
+    column: str = ""
+    log_heading: str = ""
+    cluster_heading: str = ""
+    in_results_table: bool = True
+    comparison_label: str = ""
+
+    def of(self, run: RunResult) -> Any:
+        """Return the value for a run; ``None`` for none, or where a part of the path is ``None``."""
+        if not isinstance(self.value, str):
+            return self.value(run)
+        entry: Any = run.summary
+        for name in self.value.split("."):
+            entry = entry.get(name) if isinstance(entry, Mapping) else getattr(entry, name, None)
+        return run.record.config.after_s(entry) if self.kind == "seconds" and self.value.endswith("_us") else entry
+
+    def words_for(self, run: RunResult | None = None) -> str:
+        """Return the description, for this run or in general."""
+        return self.words.format(**(_IN_GENERAL if run is None else _of_run(run)))
+
+    @property
+    def type(self) -> str:
+        """Name of the pyarrow type of its column."""
+        return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}.get(self.kind, "double")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """A metric of one run: name, description, value (``None`` for none) and format."""
+
+    key: str
+    words: str
+    value: Any
+    kind: Kind
+
+
+_IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
+
+
+def _of_run(run: RunResult) -> dict[str, str]:
+    fairness = run.summary.scheduling.finish_time_fairness
+    return {
+        "others": " (other trials may be pruned there)" if run.record.inputs.jobs.of_source else "",
+        "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
+        "whom": "the measured jobs" if run.record.config.measured else _IN_GENERAL["whom"],
+    }
