@@ -386,7 +386,7 @@ def test_what_is_no_policy_is_refused(policy):
 def test_a_summary_holds_plain_numbers_also_where_nothing_is_compiled(monkeypatch, semantics):
     from bfreplay.replay import engine
 
-    for name in ("advance", "charge_preemption", "settle_until_next", "predict_finish"):
+    for name in ("advance", "charge_preemption", "apply_and_predict", "predict_finish"):
         compiled = getattr(engine, name)
         monkeypatch.setattr(engine, name, getattr(compiled, "py_func", compiled))
     events = log(2, [(5, 1, False), (8, 1, True)], 20, idle_first=[0, 1])

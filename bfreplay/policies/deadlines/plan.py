@@ -146,14 +146,14 @@ class _Levels(NamedTuple):
 
 
 class _PartialPlan(NamedTuple):
-    """Plan in the making: free nodes, the nodes that it leaves in ``k`` steps, its own ``m`` steps, all nodes."""
+    """Plan in the making: free nodes, the nodes that it leaves free and its own in so many steps, all nodes."""
 
     free: Steps
-    left: _Draft
-    k: int
+    rest: _Draft
+    n_rest: int
     plan: _Draft
-    m: int
-    total: float
+    n_own_steps: int
+    n_nodes: float
 
 
 class _Draft(NamedTuple):
