@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.arrow_columns import MOST_TEXT, Column, as_arrow, as_numpy
 from bfreplay.datasets.located import first_true
+from bfreplay.datasets.log.event_files import open_parquet, read_batches
 from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
-from bfreplay.datasets.log.parquet_events import open_parquet, read_batches
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError

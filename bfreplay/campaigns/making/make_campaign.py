@@ -15,8 +15,7 @@ from bfreplay.campaigns.making.campaign_text import CampaignFile, Table
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.campaigns.rules import AT_ONCE, EVERY, PATTERNS, POISSON, Arrival
 from bfreplay.checks import length_of_time, near_name, nearest, whole
-from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, points_of
-from bfreplay.datasets.jobs.law_cells import law_cells
+from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, law_cells, points_of
 from bfreplay.datasets.jobs.tables import read_curves_file
 from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml

@@ -148,7 +148,7 @@ def read_log(
         if options.reservations == "reserved" and not is_reserved:
             record.report.facts["--reservations"] = "has no effect: no reservation was read other than for maintenance"
         if outage_files:
-            from bfreplay.datasets.ingest.table.outages import read_outages  # imports csv or pyarrow if needed
+            from bfreplay.datasets.ingest.table.table_outages import read_outages  # imports csv or pyarrow if needed
 
             for file in outage_files:
                 read_outages(file, record, options)

@@ -9,8 +9,7 @@ from typing import Any
 
 from bfreplay.checks import near_name
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE
-from bfreplay.datasets.jobs.law_cells import number_of
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, number_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for

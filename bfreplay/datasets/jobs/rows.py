@@ -8,8 +8,7 @@ from typing import Any
 
 from bfreplay.checks import is_name, nearest, time_us
 from bfreplay.datasets.hints import kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
-from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, is_law, law_of, number_of, points_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, parse_time_us, seconds_to_us, time_error

@@ -1,18 +1,253 @@
-"""Fetching of public logs into the data folder, each whole or not at all."""
+"""Fetching of public logs into the data folder, each whole or not at all, by pooch or from a folder."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
 
-from bfreplay.datasets.public_logs import download
-from bfreplay.datasets.public_logs.download import Download
-from bfreplay.datasets.public_logs.entries import LogFile, NotSuppliedError, PublicLog, headline, public_log
+from bfreplay import __version__
+from bfreplay.datasets.public_logs.entries import (
+    DownloadError,
+    LogFile,
+    NotSuppliedError,
+    PublicLog,
+    headline,
+    public_log,
+)
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.outputs import make_folder, remove_empty, written_whole
+from bfreplay.wording import count
+
+CONNECT_S = 10.0
+READ_S = 30.0
+_CHUNK = 1 << 16
+
+# Uncompressed in transit: the announced length is that of the file, so a cut-off transfer is noticed.
+_HEADERS = {"User-Agent": f"bfreplay/{__version__}", "Accept-Encoding": "identity"}
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_COPY_CHUNK = 1 << 20
+
+Form = Literal["as it is", "plain", "gzip"]
+
+
+class Download:
+    """Downloader that tries the addresses of a file in turn; a host that cannot be reached is tried once.
+
+    Parameters
+    ----------
+    progress
+        Called with the file and the bytes received.
+    """
+
+    def __init__(self, progress: Callable[[LogFile, int], None] | None = None) -> None:
+        self._progress = progress
+        self._unreachable: set[str] = set()
+
+    def bring(self, file: LogFile, path: Path) -> None:
+        """Download ``file`` to ``path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
+        reasons = []
+        for address in file.addresses:
+            reason = self._attempt(address, file, path)
+            if reason is None:
+                return
+            reasons.append(f"{address}\n      {reason}")
+        raise NotSuppliedError(file, reasons or [f"no address serves it as it is: {file.about or 'see its page'}"])
+
+    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
+        """Return one error for all failed downloads, with the steps to get the files by hand."""
+        names = " ".join(log.name for log, _ in failures)
+        return DownloadError(
+            f"{headline(failures, asked)}\n"
+            "  fix:      get the files yourself, with a browser or on another machine, put them into a folder, then\n"
+            f"            bfreplay datasets fetch {names} --from FOLDER"
+        )
+
+    def _attempt(self, address: str, file: LogFile, path: Path) -> str | None:
+        """Download from one address; return the reason for a failure, ``None`` for success."""
+        import requests
+        from pooch import HTTPDownloader
+
+        host = urlsplit(address).netloc
+        if host in self._unreachable:
+            return f"not tried: {host} could not be reached"
+        watch = _Watch(file, path, self._progress)
+        path.unlink(missing_ok=True)
+        try:
+            download = HTTPDownloader(
+                progressbar=watch, chunk_size=_CHUNK, timeout=(CONNECT_S, READ_S), headers=_HEADERS
+            )
+            download(address, str(path), None)
+        except _TooLongError:
+            return f"the download is longer than the log ({count(watch.most, 'byte')}): it is something else"
+        except requests.exceptions.HTTPError as error:
+            answer = error.response
+            return f"the server answers {answer.status_code} {answer.reason}" if answer is not None else str(error)
+        except requests.exceptions.RequestException as error:
+            if _failed_to_connect(error):
+                self._unreachable.add(host)
+                return f"{host} cannot be reached: {_why(error)}"
+            came = _size(path)
+            reason = f"the transfer broke off after {count(came, 'byte')}" if came else "nothing came"
+            return f"{reason}: {_why(error)}"
+        except ValueError as error:  # the length in the answer is not a number
+            return f"invalid answer of the server: {error}"
+        form = find_form(file, path)
+        if form is None:
+            return (
+                f"the download is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
+                f" instead of {file.sha256}"
+            )
+        bring_into_form(file, path, form)
+        return None
+
+
+class _TooLongError(Exception):
+    """The download is longer than the log in any form."""
+
+
+class _Watch:
+    """Progress bar for pooch. It measures the file, as pooch counts whole chunks."""
+
+    def __init__(self, file: LogFile, path: Path, progress: Callable[[LogFile, int], None] | None) -> None:
+        self.total = 0
+        self.most = max(file.bytes, file.content_bytes)
+        self._file = file
+        self._path = path
+        self._progress = progress
+
+    def update(self, _: int) -> None:
+        size = _size(self._path)
+        if size > self.most:
+            raise _TooLongError
+        if self._progress is not None:
+            self._progress(self._file, size)
+
+    def reset(self) -> None:
+        """Do nothing: no count is kept."""
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _root(error: Exception) -> Any:
+    """Return the reason of urllib3 that requests has wrapped, if there is one."""
+    inner = error.args[0] if error.args else error
+    return getattr(inner, "reason", None) or inner
+
+
+def _failed_to_connect(error: Exception) -> bool:
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
+
+    return isinstance(_root(error), ConnectTimeoutError | NewConnectionError | ProxyError)
+
+
+def _why(error: Exception) -> str:
+    """Describe the cause in a few words."""
+    from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+
+    root = _root(error)
+    if isinstance(root, NameResolutionError):
+        return "its name cannot be looked up; is there a network?"
+    # in urllib3's classes a refusal is a time-out too
+    if isinstance(root, ConnectTimeoutError) and not isinstance(root, NewConnectionError):
+        return f"no answer within {CONNECT_S:g} s"
+    cause = getattr(root, "__cause__", None)
+    reason = getattr(cause, "strerror", None) or (root.args[0] if isinstance(root, Exception) and root.args else root)
+    return " ".join(str(reason).split()) or type(error).__name__
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def find_form(file: LogFile, path: Path) -> Form | None:
+    """Return the form of ``file`` at ``path``: identical, or its content plain or compressed; else ``None``."""
+    size = path.stat().st_size
+    if size in (file.bytes, file.content_bytes):
+        digest = sha256(path)
+        if digest == file.sha256:
+            return "as it is"
+        if digest == file.content_sha256:
+            return "plain"
+    if _is_gzip(path) and _unpacked_sha256(path, file.content_bytes) == file.content_sha256:
+        return "gzip"
+    return None
+
+
+def could_hold(file: LogFile, path: Path) -> bool:
+    """Return whether the sizes allow it: a quick check before ``find_form`` in folders with many files."""
+    size = path.stat().st_size
+    if size in (file.bytes, file.content_bytes):
+        return True
+    if size < 18 or not _is_gzip(path):
+        return False
+    with path.open("rb") as stream:
+        stream.seek(-4, 2)
+        # RFC 1952, section 2.3.1: the last four bytes are the length of the content modulo 2**32
+        return int.from_bytes(stream.read(4), "little") == file.content_bytes % 2**32
+
+
+def in_its_form(file: LogFile, path: Path) -> bool:
+    """Return whether ``path`` is ``file``, compressed as its name says."""
+    form = find_form(file, path)
+    return form == "as it is" or (form == "gzip" and _named_gzip(file))
+
+
+def bring_into_form(file: LogFile, path: Path, form: Form) -> None:
+    """Compress or unpack ``path`` in place if its name asks for the other."""
+    if form == "as it is" or (form == "gzip") == _named_gzip(file):
+        return
+    other = path.with_name(f"{path.name}.form")
+    try:
+        if form == "plain":
+            # no name and no time in the header: the same content gives the same bytes
+            with path.open("rb") as source, other.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as target:
+                shutil.copyfileobj(source, target, _COPY_CHUNK)
+        else:
+            with gzip.open(path, "rb") as packed, other.open("wb") as plain:
+                shutil.copyfileobj(packed, plain, _COPY_CHUNK)
+        other.replace(path)
+    finally:
+        other.unlink(missing_ok=True)
+
+
+def _named_gzip(file: LogFile) -> bool:
+    return file.name.endswith(".gz")
+
+
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(2) == _GZIP_MAGIC
+
+
+def _unpacked_sha256(path: Path, length: int) -> str | None:
+    """Return the SHA-256 of the content; ``None`` if damaged or over ``length`` bytes (unpacking stops there)."""
+    digest, left = hashlib.sha256(), length
+    try:
+        with gzip.open(path, "rb") as stream:
+            while chunk := stream.read(_COPY_CHUNK):
+                left -= len(chunk)
+                if left < 0:
+                    return None
+                digest.update(chunk)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        return None
+    return digest.hexdigest()
+
 
 FOLDER_VARIABLE = "BFREPLAY_DATA"
 
@@ -33,7 +268,7 @@ def data_folder() -> Path:
 def is_right(file: LogFile, folder: Path) -> bool:
     """Return whether ``file`` is in ``folder`` under its name, with the right content."""
     path = folder / file.name
-    return path.is_file() and download.in_its_form(file, path)
+    return path.is_file() and in_its_form(file, path)
 
 
 def fetch_state(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
@@ -128,7 +363,7 @@ def fetch_all(
 def _refuse_wrong_files(paths: Sequence[Path]) -> None:
     existing = [path for path in paths if path.exists()]
     if existing:
-        lines = [f"  {path}{f' (sha256 {download.sha256(path)})' if path.is_file() else ''}" for path in existing]
+        lines = [f"  {path}{f' (sha256 {sha256(path)})' if path.is_file() else ''}" for path in existing]
         raise OutputExistsError(
             "\n".join(["files exist with other content than published, so nothing was fetched:", *lines])
             + "\n  fix:      move it away, or replace it with --force"
@@ -171,12 +406,12 @@ class LocalFolder:
         """Copy ``file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
         for found in self._candidates(file):
-            form = download.find_form(file, found)
+            form = find_form(file, found)
             if form is not None:
                 shutil.copyfile(found, path)
-                download.bring_into_form(file, path, form)
+                bring_into_form(file, path, form)
                 return
-            others.append(f"{found.name} in it is another file (sha256 {download.sha256(found)})")
+            others.append(f"{found.name} in it is another file (sha256 {sha256(found)})")
         wanted = f"neither a file of its name nor one with sha256 {file.sha256} or {file.content_sha256}"
         where = [f"available at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
         raise NotSuppliedError(file, [*others, wanted, *where])
@@ -197,7 +432,7 @@ class LocalFolder:
         for name in _names(file):
             if name in present:
                 yield present.pop(name)
-        yield from (each for each in present.values() if download.could_hold(file, each))
+        yield from (each for each in present.values() if could_hold(file, each))
 
 
 def _names(file: LogFile) -> list[str]:

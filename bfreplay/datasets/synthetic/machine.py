@@ -1,21 +1,254 @@
-"""Synthetic machine for trials, teaching and tests, without data of any site."""
+"""Synthetic machine for trials, teaching and tests, without data of any site: its batch scheduler resembles Summit's.
+
+Two streams of jobs meet on one machine. *Wide* jobs wait in a queue that never runs dry, served first come first
+served: the machine drains for the one at the head, and that opens idle intervals. Jobs behind it, and a stream of
+*small* jobs that follows the working day, start early where their requested time lets them (EASY backfill). Most jobs
+end long before their requested time, so idle intervals remain although jobs are waiting.
+"""
 
 from __future__ import annotations
 
+import heapq
 import json
-from dataclasses import asdict
+import math
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.synthetic.elastic_jobs import RACK_NODES
-from bfreplay.datasets.synthetic.scheduler import MachineModel, Scheduler
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
+
+_HOUR_S = 3_600
+_ENDS, _SUBMITS, _PASS = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class JobStream:
+    """Random jobs of one kind.
+
+    Parameters
+    ----------
+    least_share, most_share, width_shape
+        Width as a share of the machine: ``least * (most / least) ** (u ** width_shape)``, u uniform on [0, 1).
+    requested_h
+        Requested times in hours, equally likely.
+    early_shape
+        The job runs for its requested time x ``u ** early_shape``, 100 s at least.
+    failing
+        Share of jobs that fail within 60 to 288 s of their start.
+    """
+
+    least_share: float
+    most_share: float
+    width_shape: float
+    requested_h: tuple[float, ...]
+    early_shape: float
+    failing: float
+
+
+@dataclass(frozen=True, slots=True)
+class MachineModel:
+    """Parameters of the model.
+
+    The defaults were fitted by random search to statistics of the Summit log of February 2021 (quantiles of idle
+    interval lengths and of idle nodes over time, burst sizes, autocorrelation of idle nodes), for 256 nodes.
+
+    Parameters
+    ----------
+    wide, small
+        The two streams.
+    waiting
+        Wide jobs in the queue at any time.
+    small_load
+        Mean share of the machine that small jobs would keep busy.
+    day_rhythm, peak_hour
+        Small jobs arrive at ``1 + day_rhythm * cos(2 pi (hour - peak_hour) / 24)`` times their mean rate.
+    backfill_depth
+        Jobs of each stream that one pass of the scheduler looks at.
+    pass_delay_s
+        A pass comes 10 s after its cause, plus this on average (exponential).
+    straggling, straggle_s
+        Share of a job's nodes that are cleaned up after its end, and the longest time that takes.
+    down_share
+        Nodes that are down for the whole log. (Summit: 54 of 4,734 were never idle.)
+    poll_s, shortest_idle_interval_s
+        The log shows states at polls this far apart, without idle intervals shorter than
+        ``shortest_idle_interval_s``, as Summit's.
+
+    Raises
+    ------
+    InputError
+        No wide job waiting, polls without distance, or no small jobs.
+    """
+
+    wide: JobStream = field(default=JobStream(0.0137, 0.94, 2.0, (0.55, 1.7, 3.4, 6.8), 0.58, 0.074))
+    small: JobStream = field(default=JobStream(0.0002, 0.02, 2.4, (0.17, 0.34, 0.68), 0.58, 0.15))
+    waiting: int = 35
+    small_load: float = 0.0165
+    day_rhythm: float = 0.45
+    peak_hour: float = 15.5
+    backfill_depth: int = 60
+    pass_delay_s: float = 26.0
+    straggling: float = 0.2
+    straggle_s: float = 19.0
+    down_share: float = 0.011
+    poll_s: int = 10
+    shortest_idle_interval_s: int = 70
+
+    def __post_init__(self) -> None:
+        for column, value, least in (
+            ("waiting", self.waiting, 1),
+            ("poll_s", self.poll_s, 1),
+            ("small_load", self.small_load, 1e-6),
+        ):
+            if not value >= least:
+                raise InputError(
+                    f"a machine cannot be simulated with {column} = {value}",
+                    column=column,
+                    value=value,
+                    expected=f"{least} or more",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    width: int
+    requested_s: int
+    runs_s: int
+
+
+class Scheduler:
+    """Simulation of ``n_nodes`` nodes, from an empty machine at second 0 to ``end_s``.
+
+    Parameters
+    ----------
+    n_nodes
+        Nodes that are up, numbered from 0. Jobs get the free nodes of lowest number, so neighbours share a fate.
+    model
+        Parameters of the jobs.
+    rng
+        The only source of randomness.
+    """
+
+    def __init__(self, n_nodes: int, model: MachineModel, rng: Generator) -> None:
+        self._n_nodes = n_nodes
+        self._model = model
+        self._rng = rng
+        self._free = np.ones(n_nodes, np.bool_)
+        self._n_free = n_nodes
+        self._wide = [self._draw(model.wide) for _ in range(model.waiting)]
+        self._small: list[_Job] = []
+        self._running: dict[int, tuple[int, int]] = {}  # id -> latest end, nodes
+        self._heap: list[tuple[int, int, int, _Job | NDArray[np.int64] | None]] = []
+        self._ids = 0
+        self._pass_due = False
+        self._changes: list[tuple[int, NDArray[np.int64], bool]] = []
+
+    def run(self, end_s: int, hour_at_0: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Return every change of a node in time order: second ``(E,)``, node ``(E,)``, free afterwards ``(E,)``."""
+        self._submit_small(end_s, hour_at_0)
+        self._call_pass(0)
+        while self._heap and self._heap[0][0] <= end_s:
+            now, kind, number, item = heapq.heappop(self._heap)
+            if kind == _PASS:
+                self._pass_due = False
+                self._schedule(now)
+                continue
+            if isinstance(item, _Job):
+                self._small.append(item)
+            elif item is not None:
+                self._free[item] = True
+                self._n_free += len(item)
+                self._running.pop(number, None)
+                self._changes.append((now, item, True))
+            self._call_pass(now)
+        time_s = np.concatenate([np.full(len(nodes), now, np.int64) for now, nodes, _ in self._changes])
+        freed = np.concatenate([np.full(len(nodes), free, np.bool_) for _, nodes, free in self._changes])
+        return time_s, np.concatenate([nodes for _, nodes, _ in self._changes]), freed
+
+    def _draw(self, stream: JobStream) -> _Job:
+        u_width, u_time, u_early, u_fails = (float(u) for u in self._rng.random(4))
+        spread = stream.most_share / stream.least_share
+        share = stream.least_share * spread ** (u_width**stream.width_shape)
+        requested_s = int(stream.requested_h[int(u_time * len(stream.requested_h))] * _HOUR_S)
+        runs_s = max(100, int(requested_s * u_early**stream.early_shape))
+        if u_fails < stream.failing:
+            runs_s = 60 + int(228 * u_early**2)
+        width = min(self._n_nodes, max(1, round(share * self._n_nodes)))
+        return _Job(width, requested_s, min(runs_s, requested_s))
+
+    def _submit_small(self, end_s: int, hour_at_0: float) -> None:
+        """Submit small jobs: Poisson arrivals whose rate follows the day, by thinning."""
+        model = self._model
+        sample = [self._draw(model.small) for _ in range(4_000)]
+        mean_node_s = sum(job.width * job.runs_s for job in sample) / len(sample)
+        peak_rate = model.small_load * self._n_nodes / mean_node_s * (1 + model.day_rhythm)
+        now = 0.0
+        while True:
+            now += float(self._rng.exponential(1 / peak_rate))
+            if now >= end_s:
+                return
+            turn = 2 * math.pi * (hour_at_0 + now / _HOUR_S - model.peak_hour) / 24
+            if self._rng.random() * (1 + model.day_rhythm) < 1 + model.day_rhythm * math.cos(turn):
+                self._push(int(now), _SUBMITS, self._draw(model.small))
+
+    def _push(self, when: int, kind: int, item: _Job | NDArray[np.int64] | None) -> int:
+        self._ids += 1
+        heapq.heappush(self._heap, (when, kind, self._ids, item))
+        return self._ids
+
+    def _call_pass(self, now: int) -> None:
+        if not self._pass_due:
+            self._pass_due = True
+            self._push(now + 10 + int(self._rng.exponential(self._model.pass_delay_s)), _PASS, None)
+
+    def _start(self, job: _Job, now: int) -> None:
+        nodes = np.flatnonzero(self._free)[: job.width]
+        self._free[nodes] = False
+        self._n_free -= job.width
+        self._changes.append((now, nodes, False))
+        u_late, u_share = (float(u) for u in self._rng.random(2))
+        on_time = job.width - int(2 * self._model.straggling * u_share * job.width)
+        number = self._push(now + job.runs_s, _ENDS, nodes[:on_time])
+        self._running[number] = (now + job.requested_s, job.width)
+        if on_time < job.width:
+            self._push(now + job.runs_s + 10 + int(u_late * self._model.straggle_s), _ENDS, nodes[on_time:])
+
+    def _schedule(self, now: int) -> None:
+        """Make one pass: the queue in order while its head fits, then EASY backfill behind the head's reservation."""
+        while self._wide[0].width <= self._n_free:
+            self._start(self._next_wide(0), now)
+        if self._n_free == 0:
+            return
+        spare, reserved_s = self._n_free - self._wide[0].width, now
+        for must_end, width in sorted(self._running.values()):
+            if spare >= 0:
+                break
+            spare += width
+            reserved_s = must_end
+        for queue, first in ((self._wide, 1), (self._small, 0)):
+            place = first
+            for _ in range(min(self._model.backfill_depth, len(queue) - first)):
+                job = queue[place]
+                ends_in_time = now + job.requested_s <= reserved_s
+                if job.width > self._n_free or not (ends_in_time or job.width <= spare):
+                    place += 1
+                    continue
+                if not ends_in_time:
+                    spare -= job.width
+                self._start(self._next_wide(place) if queue is self._wide else queue.pop(place), now)
+
+    def _next_wide(self, place: int) -> _Job:
+        self._wide.append(self._draw(self._model.wide))
+        return self._wide.pop(place)
+
 
 DEFAULT_START = datetime(2024, 7, 1, tzinfo=UTC)
 """A Monday."""
@@ -33,7 +266,7 @@ def synthetic_machine(
 ) -> NodeEvents:
     """Return the log of a machine whose idle nodes behave like Summit's, scaled to ``n_nodes``.
 
-    A day of simulated scheduling (`bfreplay.datasets.synthetic.scheduler`) goes by before the window starts. The log
+    A day of simulated scheduling (`bfreplay.datasets.synthetic.machine`) goes by before the window starts. The log
     then shows what a poll each 10 s sees, without idle intervals below 70 s, as the published Summit log does. The
     model was fitted at 256 nodes to the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its
     rows is used. Below, seed 0 over 14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone, possible_pairs, wall_clock_us
+from bfreplay.datasets.ingest.local_times import LocalClock, named_zone, possible_pairs, wall_clock_us
 from bfreplay.errors import InputError
 
 S = 10**6

@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone, possible_pairs, wall_clock_us
 from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
+from bfreplay.datasets.ingest.local_times import LocalClock, named_zone, possible_pairs, wall_clock_us
 from bfreplay.datasets.ingest.log_file import BARE_RETURNS, HEAD_BYTES, LONGEST_LINE, LogFile, OpenedLog
 from bfreplay.datasets.ingest.read_log import NO_LOG_FILE, ingest, read_log
 from bfreplay.datasets.ingest.reader import ReadOptions

@@ -12,10 +12,10 @@ from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm import job_rows as sentences
-from bfreplay.datasets.ingest.slurm.clock import OWN_FORMAT
+from bfreplay.datasets.ingest.slurm import sacct_rows as sentences
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.ingest.slurm.sacct import COMMAND, SACCT_COLUMNS, XDMOD_COLUMNS
+from bfreplay.datasets.ingest.slurm.slurm_times import OWN_FORMAT
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import HEADER, files_of, jobs, read, rows_balance, sacct, skipped, warnings

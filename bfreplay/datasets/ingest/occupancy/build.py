@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.batch_jobs import BatchJobs
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
+from bfreplay.datasets.ingest.occupancy.job_names import JobNames
+from bfreplay.datasets.ingest.occupancy.machine import NEVER
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
-from bfreplay.datasets.ingest.occupancy.state_changes import Plan
+from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
 from bfreplay.datasets.ingest.occupancy.window import chosen_window, first_time_us, longest_gap_us
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
@@ -25,6 +28,36 @@ from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned_lines, percent
+
+
+def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[BatchJobs]:
+    """Yield the jobs that overlap the window, piece by piece, sorted by start and job.
+
+    They are whole, from the start to the time at which their nodes are free. A job that never ends has the end of the
+    log. Nodes outside the inventory are left out. A job that gets missing nodes later has a further row for these.
+    """
+    begin_us, stop_us = plan.window_us
+    for taken in Sweep(record, plan, is_noted=True).taken():
+        if len(taken) and taken["start_us"][0] > stop_us:
+            return
+        is_kept = (taken["end_us"] > begin_us) & (taken["start_us"] <= stop_us) & (taken["node"] < plan.n_kept)
+        taken = taken[is_kept]
+        if not len(taken):
+            continue
+        taken = taken[np.lexsort((taken["node"], taken["slot"], taken["job_key"], taken["start_us"]))]
+        is_first = np.ones(len(taken), np.bool_)
+        is_first[1:] = (np.diff(taken["start_us"]) != 0) | (np.diff(taken["slot"]) != 0)
+        first = np.flatnonzero(is_first)
+        jobs = taken[first]
+        end_us = np.where(jobs["end_us"] == NEVER, plan.log_end_us, jobs["end_us"])
+        yield BatchJobs(
+            names.of(jobs["job_key"]),
+            np.ascontiguousarray(jobs["start_us"]),
+            end_us,
+            np.append(first, len(taken)),
+            taken["node"].astype(np.int32),
+        )
+
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE, MOST = 0.05, 0.5
@@ -69,7 +102,6 @@ class BuiltLog:
             The file exists and ``overwrite`` is false.
         """
         from bfreplay.datasets.batch_jobs import write_batch_jobs  # pyarrow
-        from bfreplay.datasets.ingest.occupancy.batch_jobs import batch_jobs
         from bfreplay.datasets.log.event_tables import LogHeader
 
         record, names = self.source.record, self.source.record.job_names

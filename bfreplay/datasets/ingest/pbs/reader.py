@@ -11,8 +11,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.pbs import records
-from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
-from bfreplay.datasets.ingest.pbs.records import Line
+from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
 from bfreplay.datasets.ingest.pbs.runs import ORDER_WARNING, Runs
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.pbs import records
-from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
-from bfreplay.datasets.ingest.pbs.records import Line
+from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
 from bfreplay.datasets.times import US
 
 BAD_ATTRIBUTES = "times that cannot be read"

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from bfreplay._compiled import IS_COMPILED
-from bfreplay.datasets.ingest.clock import At
 from bfreplay.datasets.ingest.delimited import OF_COMMANDS, Layout, find_header, rows_below_headers
+from bfreplay.datasets.ingest.local_times import At
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm import cells as fields
-from bfreplay.datasets.ingest.slurm.clock import SlurmClock, TimeFormatError, ZoneEvidence
-from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
+from bfreplay.datasets.ingest.slurm import slurm_cells as fields
 from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRows
+from bfreplay.datasets.ingest.slurm.sacct_rows import RESTARTS_UNREADABLE, JobRow, JobRows
+from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock, TimeFormatError, ZoneEvidence
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.clock import named_zone
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.local_times import named_zone
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord

@@ -1,8 +1,10 @@
-"""Tables in Parquet and CSV files: first cells, and the cells of chosen columns, row by row."""
+"""Tables in Parquet and CSV files: the roles of their columns, and the cells of chosen columns, row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import difflib
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -10,11 +12,255 @@ from typing import Any
 from bfreplay.datasets.ingest.delimited import CUT_END, CsvTable, rows_of
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.table.cells import is_missing
-from bfreplay.datasets.ingest.table.clock import Instant, Wall
-from bfreplay.datasets.ingest.table.columns import Columns
+from bfreplay.datasets.ingest.table.table_cells import UNITS_OF, is_missing
+from bfreplay.datasets.ingest.table.table_times import Instant, Wall
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
+
+ROLES = ("job", "start", "end", "nodes", "node_count", "processors", "elapsed", "limit", "state", "outage_state")
+"""Roles of columns. ``outage_state`` marks a table of outages: a column with words, or one word for all rows."""
+
+WHOLE_MACHINE = "ALL"
+"""``--map nodes=ALL``: every outage of a table without a column of nodes is one of the whole machine."""
+
+
+def check_mapping(mapping: Mapping[str, str]) -> None:
+    """Raise ``InputError`` for an unknown role."""
+    for role in mapping:
+        if role not in ROLES:
+            close = difflib.get_close_matches(role, ROLES, 1)
+            raise InputError(
+                "unknown role of a column",
+                column="--map",
+                value=f"{role}={mapping[role]}",
+                expected="one of " + ", ".join(ROLES),
+                fix=f"--map {close[0] if close else 'start'}={mapping[role]}",
+            )
+
+
+def split_units(mapping: Mapping[str, str], names: Container[str], file: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return column by role, and unit by role where given; a column whose own name ends in ``:min`` is that column.
+
+    Raises
+    ------
+    InputError
+        Invalid unit for the role.
+    """
+    columns, units = dict(mapping), {}
+    for role, text in mapping.items():
+        column, sign, unit = text.rpartition(":")
+        if role not in UNITS_OF or not sign or text in names:
+            continue
+        if unit not in UNITS_OF[role]:
+            if column not in names:
+                continue  # an unknown column: reported as such
+            raise InputError(
+                f"{role} cannot be in that unit",
+                file=file,
+                column="--map",
+                value=f"{role}={text}",
+                expected=f"{role}=COLUMN:UNIT with one of the units {', '.join(UNITS_OF[role])}",
+                fix=f"--map {role}={column}:{UNITS_OF[role][0]}",
+            )
+        columns[role], units[role] = column, unit
+    return columns, units
+
+
+# Names in lower case with "_" for other characters than letters and digits; the first that exists counts.
+_KNOWN: Mapping[str, tuple[str, ...]] = {
+    "job": ("jobidraw", "job_id_raw", "cobalt_jobid", "job_id", "jobid", "allocation_id", "jid", "job", "id"),
+    "nodes": (
+        "nodelist", "node_list", "alloc_nodelist", "allocated_nodes", "exec_host", "hostlist", "host_list", "hosts",
+        "node_names", "location", "nodes",
+    ),
+    "node_count": (
+        "num_nodes_alloc", "allocnodes", "nodes_alloc", "nnodes", "n_nodes", "nodes_used", "used_nodes", "num_nodes",
+        "node_num", "node_count", "nodecount", "nnuma", "nnumr", "nodes_req", "num_nodes_req", "nodes_requested",
+        "reqnodes", "nodes",
+    ),
+    "processors": (
+        "num_cores_alloc", "alloccpus", "ncpus", "cpu_num", "num_processors", "processors", "cores_used", "used_cores",
+        "cnumat", "cnumr", "processors_req", "num_cores_req", "cores", "cpus",
+    ),
+    "elapsed": (
+        "elapsedraw", "elapsed", "run_time", "runtime", "runtime_seconds", "elapsed_s", "elapsed_seconds",
+        "elapsed_time", "duration", "duration_s", "duration_seconds",
+    ),
+    "limit": ("wallclock_req", "walltime_seconds"),
+    "state": ("state", "job_state", "jobstate", "job_status", "status"),
+}  # fmt: skip
+# Two of these in one table are two meanings, not two spellings: only the user knows.
+_TIMES: Mapping[str, tuple[str, ...]] = {
+    "start": (
+        "start_time", "start", "starttime", "start_timestamp", "begin_time", "time_start", "sdt", "t_run",
+        "started_at", "time_started", "job_start", "begin",
+    ),
+    "end": (
+        "end_time", "end", "endtime", "end_timestamp", "finish_time", "time_end", "edt", "t_inactive", "ended_at",
+        "finished_at", "time_ended", "completion_time", "job_end", "finish",
+    ),
+}  # fmt: skip
+# In a table of jobs a "host" may be where a job was submitted.
+_NODES_OF_OUTAGES = (*_KNOWN["nodes"], "node", "node_name", "nodename", "hostname", "host")
+_ROLES_OF_OUTAGES = ("start", "end", "nodes", "outage_state")
+_CLOSE = 0.75
+_REQUESTED = ("nnumr", "nodes_req", "num_nodes_req", "nodes_requested", "reqnodes")
+_UNITS_UNKNOWN = ("time_limit", "timelimit", "timelimitraw", "timelimit_raw", "walltime")
+_WORDS = re.compile(r"[^a-z0-9]+")
+
+
+def plain(name: str) -> str:
+    """Return a column name in lower case, with ``_`` for other characters than letters and digits."""
+    return _WORDS.sub("_", name.strip().lower()).strip("_")
+
+
+def by_plain_name(names: Sequence[str]) -> dict[str, str]:
+    """Return names by plain name; of several columns the first."""
+    return {plain(name): name for name in reversed(names)}
+
+
+class Columns:
+    """Roles of the columns of one table.
+
+    Parameters
+    ----------
+    names
+        Column names of the table.
+    mapping
+        Column name by role, as given by the user, without units.
+    looks_like_count
+        Returns whether a column holds plain numbers: ``nodes`` may be a list or a number.
+    is_outages
+        True for a table of outages: only roles of outages count, and ``node`` is the node that is out.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        mapping: Mapping[str, str],
+        looks_like_count: Callable[[str], bool],
+        *,
+        is_outages: bool = False,
+    ) -> None:
+        self.names = tuple(names)
+        self.is_outages = is_outages
+        self.is_whole_machine = False
+        self.by_role: dict[str, str] = {}
+        self.ambiguous: dict[str, list[str]] = {}
+        self.absent: dict[str, str] = {}
+        known = by_plain_name(names)
+        for role, name in mapping.items():
+            if role == "outage_state" or (is_outages and role not in _ROLES_OF_OUTAGES):
+                continue
+            if role == "nodes" and name == WHOLE_MACHINE and name not in self.names:
+                continue
+            if name in self.names:
+                self.by_role[role] = name
+            else:
+                self.absent[role] = name
+        if "outage_state" in mapping and mapping["outage_state"] in self.names:
+            self.by_role["outage_state"] = mapping["outage_state"]
+        for role, candidates in self._candidates().items():
+            if role in self.by_role or role in self.absent:
+                continue
+            found = [known[name] for name in candidates if name in known and known[name] not in self.by_role.values()]
+            if "nodes" in known:
+                is_count = looks_like_count(known["nodes"])
+                if (role == "nodes" and is_count) or (role == "node_count" and not is_count):
+                    found = [name for name in found if name != known["nodes"]]
+            if role in _TIMES and len(found) > 1:
+                self.ambiguous[role] = found
+            elif found:
+                self.by_role[role] = found[0]
+        if is_outages and "nodes" not in self.by_role:
+            self.is_whole_machine = mapping.get("nodes") == WHOLE_MACHINE
+        # only requested nodes, irrelevant beside a list of nodes held
+        is_requested = plain(self.by_role.get("node_count", "")) in _REQUESTED
+        if "nodes" in self.by_role and "node_count" not in mapping and is_requested:
+            del self.by_role["node_count"]
+        self.unread_processors = None
+        if "node_count" in self.by_role and "processors" not in mapping:
+            self.unread_processors = self.by_role.pop("processors", None)
+
+    def _candidates(self) -> dict[str, tuple[str, ...]]:
+        """Return the known column names by role."""
+        if self.is_outages:
+            return {"nodes": _NODES_OF_OUTAGES, **_TIMES}
+        return {**_KNOWN, **_TIMES}
+
+    @property
+    def limit_of_unknown_unit(self) -> str | None:
+        """Column of time limits of unknown unit."""
+        if "limit" in self.by_role:
+            return None
+        return next((name for name in self.names if plain(name) in _UNITS_UNKNOWN), None)
+
+    @property
+    def missing(self) -> list[str]:
+        """Missing parts of start, end and nodes."""
+        missing = [] if "start" in self.by_role else ["start"]
+        if "end" not in self.by_role and ("elapsed" not in self.by_role or self.is_outages):
+            missing.append("end")
+        has_nodes = any(role in self.by_role for role in ("nodes", "node_count", "processors"))
+        return missing if has_nodes or self.is_whole_machine else [*missing, "nodes"]
+
+    def check(self, file: str) -> None:
+        """Raise ``InputError`` if a needed role has no column, or several; the fix is an option."""
+        for role, name in self.absent.items():
+            raise self._error(f"there is no column {name!r}, which was given as {role}", file, [role], name)
+        repeated = [role for role, name in self.by_role.items() if self.names.count(name) > 1]
+        if repeated:
+            name = self.by_role[repeated[0]]
+            raise InputError(
+                f"two columns are called {name!r}",
+                file=file,
+                column=name,
+                expected="one column of that name",
+                fix="rename one of them in the table, or name another column with --map",
+            )
+        for role, names in self.ambiguous.items():
+            of_what = "outages" if self.is_outages else "jobs"
+            raise self._error(f"{' and '.join(names)} could both be the {role} of {of_what}", file, [role], None)
+        missing = self.missing
+        if missing == ["nodes"] and self.is_outages:
+            raise self._error("this table of outages has no column of nodes", file, missing, None)
+        if missing:
+            raise self._error(f"no column is known to be the {' or the '.join(missing)}", file, missing, None)
+
+    def _error(self, problem: str, file: str, roles: list[str], value: str | None) -> InputError:
+        wanted: list[str] = []
+        taken = set(self.by_role.values())
+        for role in roles:
+            column = self.ambiguous[role][0] if role in self.ambiguous else self._closest(role, value, taken)
+            taken.add(column)
+            wanted.append(f"--map {role}={column}")
+        listed = ", ".join(self.names[:60]) + (", ..." if len(self.names) > 60 else "")
+        fix = "name the columns: " + " ".join(wanted)
+        if self.is_outages and "nodes" in roles:
+            fix += f"; if the whole machine was out each time: --map nodes={WHOLE_MACHINE}"
+        return InputError(
+            problem,
+            file=file,
+            row="line 1",
+            value=listed,
+            expected="columns for start, end and nodes (names of nodes, a list of them, or ALL) of outages"
+            if self.is_outages
+            else "columns for start, end (or elapsed) and nodes (or node_count, or processors) of jobs",
+            fix=fix,
+        )
+
+    def _closest(self, role: str, value: str | None, taken: set[str]) -> str:
+        """Return the column with a name close to ``value``, or to names of that role; ``COLUMN`` if none is."""
+        wanted = [plain(value)] if value is not None else [role, *self._candidates().get(role, ())]
+        rated = [
+            (difflib.SequenceMatcher(None, known, plain(name)).ratio(), name)
+            for name in self.names
+            if name not in taken
+            for known in wanted
+        ]
+        best = max(rated, key=lambda pair: pair[0], default=(0.0, ""))
+        return best[1] if best[0] >= _CLOSE else "COLUMN"
+
 
 MAGIC = b"PAR1"
 BATCH_ROWS = 16_384

@@ -9,10 +9,10 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.ingest.table import open_tables, outages
-from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock
-from bfreplay.datasets.ingest.table.columns import Columns, check_mapping, plain, split_units
-from bfreplay.datasets.ingest.table.job_rows import RELATIVE_BEFORE_US, Identities, JobRows
+from bfreplay.datasets.ingest.table import open_tables, table_outages
+from bfreplay.datasets.ingest.table.open_tables import Columns, check_mapping, plain, split_units
+from bfreplay.datasets.ingest.table.table_jobs import RELATIVE_BEFORE_US, Identities, JobRows
+from bfreplay.datasets.ingest.table.table_times import READABLE_TIMES, TableClock
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -87,7 +87,7 @@ class TableReader:
                     return None
                 where = "the first line has"
             table = open_tables.open_table(file)
-            state = outages.outage_column(table, None)
+            state = table_outages.outage_column(table, None)
             mapping = {} if state is None else {"outage_state": state}
             columns = Columns(table.names, mapping, open_tables.looks_like_count(table), is_outages=state is not None)
         except InputError:
@@ -103,7 +103,7 @@ class TableReader:
         check_mapping(options.mapping)
         tables = [open_tables.open_table(file, options.delimiter, options.columns) for file in files]
         has_parquet = any(isinstance(table, open_tables.ParquetTable) for table in tables)
-        clock = TableClock(options, record.report, PARQUET_IN_UTC if has_parquet else outages.IN_UTC)
+        clock = TableClock(options, record.report, PARQUET_IN_UTC if has_parquet else table_outages.IN_UTC)
         identities = Identities(record.report)
         intervals = sum(record.report.kept.values())
         everywhere = {name for table in tables for name in table.names}
@@ -162,7 +162,7 @@ class TableReader:
             word = given
         found = given if given in table.names else None
         if found is None and word is None:
-            found = outages.outage_column(table, mapping.get("state"))
+            found = table_outages.outage_column(table, mapping.get("state"))
         is_outages = found is not None or word is not None
         if is_outages:
             named = {**mapping, "outage_state": found or word or ""}
@@ -172,17 +172,17 @@ class TableReader:
         kind = "parquet" if isinstance(table, open_tables.ParquetTable) else "csv"
         record.add_format(f"{kind} table of {'outages' if is_outages else 'jobs'}")
         _note_columns(record, file, columns, roles, units)
-        rows: JobRows | outages.OutageRows
+        rows: JobRows | table_outages.OutageRows
         if is_outages:
             clock.use_format(open_tables.first_cells(table, columns.by_role["start"]))
             is_named = given is not None
-            rows = outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
+            rows = table_outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
         else:
             clock.use_format()
             by_role = {role: columns.by_role[role] for role in roles}
             has_processors = not is_only or columns.unread_processors is not None
             rows = JobRows(record, options, clock, identities, file.name, by_role, units, has_processors)
-        unreadable = outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
+        unreadable = table_outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
         for line, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
             rows.add(cells, line)
         if isinstance(rows, JobRows):
@@ -190,7 +190,7 @@ class TableReader:
 
 
 def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> None:
-    if word is None or word in names or outages.outage_state(word) in OUTAGE_STATES:
+    if word is None or word in names or table_outages.outage_state(word) in OUTAGE_STATES:
         return
     raise file.error(
         "outage_state is neither a column nor a state of nodes that are not usable",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bfreplay.datasets.ingest import hostlists
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone, wall_clock_us
 from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.local_times import LocalClock, named_zone, wall_clock_us
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy import spool
 from bfreplay.datasets.ingest.occupancy.build import build_events

@@ -9,10 +9,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
+from bfreplay.datasets.ingest.local_times import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm.cells import ABSENT_TIMES, HOW, duration_us, short
+from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_TIMES, HOW, duration_us, short
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 

@@ -12,10 +12,17 @@ from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.cells import cell_texts, first_word, is_missing, nodes_in
-from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, SKIPPED, TableClock, Wall, is_interval, is_number
-from bfreplay.datasets.ingest.table.columns import Columns, by_plain_name
-from bfreplay.datasets.ingest.table.open_tables import Table, first_cells, looks_like_count, open_table, rows_by_role
+from bfreplay.datasets.ingest.table.open_tables import (
+    Columns,
+    Table,
+    by_plain_name,
+    first_cells,
+    looks_like_count,
+    open_table,
+    rows_by_role,
+)
+from bfreplay.datasets.ingest.table.table_cells import cell_texts, first_word, is_missing, nodes_in
+from bfreplay.datasets.ingest.table.table_times import READABLE_TIMES, SKIPPED, TableClock, Wall, is_interval, is_number
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError

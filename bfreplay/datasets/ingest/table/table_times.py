@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.local_times import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.cells import is_missing
+from bfreplay.datasets.ingest.table.table_cells import is_missing
 from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSECOND, US
 from bfreplay.errors import InputError
 

@@ -11,10 +11,10 @@ from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table import cells as values
-from bfreplay.datasets.ingest.table.cells import cell_texts, is_missing
-from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
-from bfreplay.datasets.ingest.table.outages import is_node_word, node_indices
+from bfreplay.datasets.ingest.table import table_cells as values
+from bfreplay.datasets.ingest.table.table_cells import cell_texts, is_missing
+from bfreplay.datasets.ingest.table.table_outages import is_node_word, node_indices
+from bfreplay.datasets.ingest.table.table_times import SKIPPED, TableClock, Wall, is_interval, is_number
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError

@@ -11,17 +11,64 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.clock import At, Candidates
 from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.local_times import At, Candidates
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm.cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
-from bfreplay.datasets.ingest.slurm.clock import SKIPPED, SlurmClock
-from bfreplay.datasets.ingest.slurm.edge import Edge
+from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
+from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
+
+LEAST_AT_EDGE = 10
+
+
+class Edge:
+    """Counter of the rows at the very first, or very last, time.
+
+    Many rows there are a cut if they have nothing else in common: a job array starts at one time, but was submitted at
+    one time too; jobs running at the opening of a window were submitted at many.
+
+    Parameters
+    ----------
+    direction
+        -1 for the first time, 1 for the last.
+    """
+
+    def __init__(self, direction: int) -> None:
+        self._direction = direction
+        self._time_us: int | None = None
+        self._others: set[object] = set()
+        self.count = 0
+
+    def add(self, time_us: int, other: object) -> None:
+        """Add a row's time, and a value that related rows would share (``None``: not known)."""
+        if self._time_us is None or (time_us - self._time_us) * self._direction > 0:
+            self._time_us, self.count, self._others = time_us, 0, set()
+        if time_us == self._time_us:
+            self.count += 1
+            if len(self._others) < LEAST_AT_EDGE:
+                self._others.add(object() if other is None else other)
+
+    def add_all(self, times_us: NDArray[np.int64], other: Callable[[int], object]) -> None:
+        """Add rows; ``other`` returns the value of the row at a position of ``times_us``."""
+        edge_us = int(times_us.max() if self._direction > 0 else times_us.min())
+        if self._time_us is None or (edge_us - self._time_us) * self._direction >= 0:
+            for position in np.flatnonzero(times_us == edge_us).tolist():
+                self.add(edge_us, other(position))
+
+    @property
+    def is_cut(self) -> bool:
+        """True if at least ten rows, ten of them different, are at the edge."""
+        return len(self._others) >= LEAST_AT_EDGE
+
+    @property
+    def time_text(self) -> str:
+        """Time for the report."""
+        return "" if self._time_us is None else iso_utc(self._time_us)
+
 
 NO_END = "finished jobs without an end were skipped: their nodes look idle"
 END_TOLD = "finished jobs have no end: start plus running time is used"

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from bfreplay.datasets.ingest.clock import At
 from bfreplay.datasets.ingest.delimited import split
 from bfreplay.datasets.ingest.hostlists import MOST_NODES, numbers_in
 from bfreplay.datasets.ingest.json_stream import top_level_number
+from bfreplay.datasets.ingest.local_times import At
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
