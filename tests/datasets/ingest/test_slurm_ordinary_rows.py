@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay._compiled import IS_COMPILED
-from bfreplay.datasets.ingest import delimited
 from bfreplay.datasets.ingest.local_times import wall_clock_us
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm import sacct, sacct_rows
+from bfreplay.datasets.ingest.slurm import command_tables, sacct, sacct_rows
 from bfreplay.datasets.ingest.slurm.ordinary_rows import TextRows
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
@@ -73,7 +72,7 @@ def state_of(folder, content, block_bytes, inventory=(), **options):
         record.give_inventory(inventory)
     add = sacct_rows.JobRows.add_ordinary
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited, "BLOCK_BYTES", block_bytes or 1)
+        patch.setattr(command_tables, "BLOCK_BYTES", block_bytes or 1)
         patch.setattr(sacct, "IS_COMPILED", block_bytes is not None)
         patch.setattr(
             sacct_rows.JobRows, "add_ordinary", lambda rows, jobs: (n_taken.append(len(jobs.row)), add(rows, jobs))

@@ -6,13 +6,14 @@ import subprocess
 
 import pytest
 
-from bfreplay.datasets.ingest.delimited import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS
+from bfreplay.datasets.ingest.delimited import CUT_END
 from bfreplay.datasets.ingest.log_file import JOINED_ROWS, LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import sacct_rows as sentences
+from bfreplay.datasets.ingest.slurm.command_tables import TOO_FEW_CELLS, TOO_MANY_CELLS
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.ingest.slurm.sacct import COMMAND, SACCT_COLUMNS, XDMOD_COLUMNS
 from bfreplay.datasets.ingest.slurm.slurm_times import OWN_FORMAT

@@ -10,13 +10,13 @@ from statistics import median_low
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.delimited import Layout, find_header, rows_below_headers, text_lines
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.local_times import At
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.slurm.command_tables import Layout, find_header, rows_below_headers, text_lines
 from bfreplay.datasets.ingest.slurm.slurm_cells import duration_us, has_strange_word, node_state, stronger
 from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock, TimeFormatError, ZoneEvidence
 from bfreplay.datasets.log.states import NodeState

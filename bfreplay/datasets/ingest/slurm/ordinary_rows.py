@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
-from bfreplay.datasets.ingest.delimited import Layout
 from bfreplay.datasets.ingest.known_nodes import KnownNodes
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
 from bfreplay.datasets.ingest.slurm import slurm_cells as fields
+from bfreplay.datasets.ingest.slurm.command_tables import Layout
 from bfreplay.datasets.ingest.slurm.sacct_rows import SLACK_US, JobRows, OrdinaryJobs
 from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock
 from bfreplay.datasets.times import DAY_US, US
@@ -176,7 +176,7 @@ _LONGEST_US = 1_000_000 * DAY_US
 
 
 class OrdinaryRows:
-    """Converter of the ordinary rows of one file, for ``delimited.rows_below_headers``.
+    """Converter of the ordinary rows of one file, for ``command_tables.rows_below_headers``.
 
     Parameters
     ----------
@@ -192,39 +192,41 @@ class OrdinaryRows:
     def __init__(self, record: ScheduleRecord, rows: JobRows, clock: SlurmClock) -> None:
         self._record, self._rows, self._clock = record, rows, clock
         self._known_nodes = KnownNodes(record)
-        self._known_texts: dict[str, dict[bytes, int]] = {}
+        self._code_of_text: dict[str, dict[bytes, int]] = {}
         self.layout: Layout | None = None
 
-    def others(self, block: bytes, number: int) -> Iterator[tuple[int, str]]:
+    def read_block(self, block: bytes, first_number: int) -> Iterator[tuple[int, str]]:
         """Add the ordinary rows of a block of whole lines; yield number and text of each other line, in its place.
 
         ``layout`` may change with each of them.
         """
         while block:
             layout = self.layout
-            is_split = layout is not None and len(layout.delimiter) == 1 and layout.delimiter.isascii()
-            if layout is None or not is_split:
-                text = TextRows(block, "|", 0)
-                jobs, n_rows = None, len(text)
-            else:
-                text = TextRows(block, layout.delimiter, len(layout.names) + layout.is_trailing)
-                jobs, n_rows = self._jobs(text, layout)
-            job_row = np.empty(0, np.int64) if jobs is None else jobs.row
+            text, jobs, n_rows = self._ordinary_jobs(block, layout)
+            ordinary_row = np.empty(0, np.int64) if jobs is None else jobs.row
             is_other = np.ones(n_rows, np.bool_)
-            is_other[job_row] = False
+            is_other[ordinary_row] = False
             n_added = 0
             for row in np.flatnonzero(is_other).tolist():
-                n_before = int(np.searchsorted(job_row, row))
+                n_before = int(np.searchsorted(ordinary_row, row))
                 self._add(jobs, n_added, n_before)
                 n_added = n_before
-                yield number + row, text.line(row)
+                yield first_number + row, text.line(row)
                 if self.layout is not layout:
-                    self._known_texts.clear()  # what a text means may depend on the other columns
+                    self._code_of_text.clear()  # what a text means may depend on the other columns
                     n_rows = row + 1
                     break
             else:
-                self._add(jobs, n_added, len(job_row))
-            block, number = block[text.line_first[n_rows] :], number + n_rows
+                self._add(jobs, n_added, len(ordinary_row))
+            block, first_number = block[text.line_first[n_rows] :], first_number + n_rows
+
+    def _ordinary_jobs(self, block: bytes, layout: Layout | None) -> tuple[TextRows, OrdinaryJobs | None, int]:
+        """Return the rows of a block, the ordinary jobs of the first ones, and the number of these."""
+        if layout is None or len(layout.delimiter) != 1 or not layout.delimiter.isascii():
+            text = TextRows(block, "|", 0)
+            return text, None, len(text)
+        text = TextRows(block, layout.delimiter, len(layout.names) + layout.is_trailing)
+        return text, *self._jobs(text, layout)
 
     def _add(self, jobs: OrdinaryJobs | None, begin: int, end: int) -> None:
         if jobs is not None and begin < end:
@@ -234,51 +236,54 @@ class OrdinaryRows:
 
     def _jobs(self, text: TextRows, layout: Layout) -> tuple[OrdinaryJobs | None, int]:
         """Return the ordinary jobs of the first rows, and the number of these rows."""
-        at = {name: layout.index(name) for name in layout.names}
+        column_of = {name: layout.index(name) for name in layout.names}
         # separators inside quotes belong to cells, except in tables of sacct's own separator
         is_quoted = layout.delimiter != "|" and b'"' in text.block
-        if is_quoted or not {"jobidraw", "end", "nodelist"} <= at.keys():
+        if is_quoted or not {"jobidraw", "end", "nodelist"} <= column_of.keys():
             return None, len(text)
-        job, is_ordinary = text.numbers(at["jobidraw"])
+        job, is_ordinary = text.numbers(column_of["jobidraw"])
         if layout.is_trailing:
             is_ordinary &= text.cell_first[:, -1] - text.cell_first[:, -2] == 1
-        if "jobid" in at:
-            is_ordinary &= text.matches(at["jobid"], _JOB_ID)
-        start_us, is_start = self._times(text, at["start"])
-        end_us, is_end = self._times(text, at["end"])
+        if "jobid" in column_of:
+            is_ordinary &= text.matches(column_of["jobid"], _JOB_ID)
+        start_us, is_start = self._times(text, column_of["start"])
+        end_us, is_end = self._times(text, column_of["end"])
         count, is_count = np.zeros(len(text), np.int64), np.ones(len(text), np.bool_)
-        if "nnodes" in at or "allocnodes" in at:
-            count, is_count = text.numbers(at["nnodes" if "nnodes" in at else "allocnodes"])
+        if "nnodes" in column_of or "allocnodes" in column_of:
+            count, is_count = text.numbers(column_of["nnodes" if "nnodes" in column_of else "allocnodes"])
             is_count &= count > 0
-        elapsed_us = self._elapsed_us(text, at)
+        elapsed_us = self._elapsed_us(text, column_of)
         off_us = np.where(elapsed_us == _NONE, 0, end_us - start_us - elapsed_us)
-        limit_us = self._limit_us(text, at)
+        limit_us = self._limit_us(text, column_of)
         is_ordinary &= is_start & is_end & (end_us > start_us) & is_count & (limit_us != _UNREADABLE)
         is_ordinary &= (elapsed_us != _UNREADABLE) & (abs(off_us) <= SLACK_US)
-        state = self._coded(text, at, "state", _run_code)
+        state = self._column_codes(text, column_of, "state", _run_code)
         is_ordinary &= state != _NO_RUN
-        is_ordinary &= self._coded(text, at, "suspended", lambda cell: fields.duration_us(cell) or 0) <= 0
-        is_ordinary &= self._coded(text, at, "restarts", lambda cell: int(cell != "0")) <= 0
-        if "cluster" in at:
+        is_ordinary &= self._column_codes(text, column_of, "suspended", lambda cell: fields.duration_us(cell) or 0) <= 0
+        is_ordinary &= self._column_codes(text, column_of, "restarts", lambda cell: int(cell != "0")) <= 0
+        if "cluster" in column_of:
             ours = ("", self._rows.first_cluster)
-            clusters = text.values(at["cluster"], str, self._known_texts.setdefault("cluster", {}), None)
+            clusters = text.values(column_of["cluster"], str, self._code_of_text.setdefault("cluster", {}), None)
             is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text))
         row = np.flatnonzero(is_ordinary)
         self._known_nodes.learn()
-        first, after = text.cell_first[row, at["nodelist"]], text.cell_first[row, at["nodelist"] + 1] - 1
-        n_listed, nodes = self._known_nodes.read_lists(text.bytes, first, after, count[row])
-        n_rows = len(text) if len(n_listed) == len(row) else int(row[len(n_listed)])
-        row, n_listed = row[: len(n_listed)][n_listed > 0], n_listed[n_listed > 0]
-        first_node = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_listed)])
+        first, after_last = (
+            text.cell_first[row, column_of["nodelist"]],
+            text.cell_first[row, column_of["nodelist"] + 1] - 1,
+        )
+        n_nodes, nodes = self._known_nodes.read_lists(text.bytes, first, after_last, count[row])
+        n_rows = len(text) if len(n_nodes) == len(row) else int(row[len(n_nodes)])
+        row, n_nodes = row[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
+        first_node = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_nodes)])
         limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
-        columns = (start_us[row], end_us[row], limit_end_us[row], job[row], n_listed)
-        submit = at.get("submit")
+        columns = (start_us[row], end_us[row], limit_end_us[row], job[row], n_nodes)
+        submit = column_of.get("submit")
         return OrdinaryJobs(
             row,
             JobIntervals(*columns, first_node, nodes),
             state[row] == _COMPLETED,
-            lambda each: None if submit is None else text.cell(each, submit),
-            "restarts" in at,
+            lambda row: None if submit is None else text.cell(row, submit),
+            "restarts" in column_of,
         ), n_rows
 
     def _times(self, text: TextRows, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -286,26 +291,28 @@ class OrdinaryRows:
         time_us, is_plain = self._clock.plain_us(wall_us)
         return time_us, is_time & is_plain
 
-    def _elapsed_us(self, text: TextRows, at: Mapping[str, int]) -> NDArray[np.int64]:
+    def _elapsed_us(self, text: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the running times, ``_NONE`` or ``_UNREADABLE``."""
-        if "elapsedraw" not in at:
-            return self._coded(text, at, "elapsed", _duration_code)
-        seconds, is_number = text.numbers(at["elapsedraw"])
+        if "elapsedraw" not in column_of:
+            return self._column_codes(text, column_of, "elapsed", _duration_code)
+        seconds, is_number = text.numbers(column_of["elapsedraw"])
         return np.where(is_number & (seconds <= _LONGEST_US // US), seconds * US, _UNREADABLE)
 
-    def _limit_us(self, text: TextRows, at: Mapping[str, int]) -> NDArray[np.int64]:
+    def _limit_us(self, text: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the time limits, ``_NONE`` or ``_UNREADABLE``: there are few, and some are words."""
-        if "timelimitraw" not in at:
-            return self._coded(text, at, "timelimit", _duration_code)
-        without = _UNREADABLE if "timelimit" in at else _NONE
-        return self._coded(text, at, "timelimitraw", lambda cell: _minutes_code(cell, without))
+        if "timelimitraw" not in column_of:
+            return self._column_codes(text, column_of, "timelimit", _duration_code)
+        without = _UNREADABLE if "timelimit" in column_of else _NONE
+        return self._column_codes(text, column_of, "timelimitraw", lambda cell: _minutes_code(cell, without))
 
-    def _coded(self, text: TextRows, at: Mapping[str, int], name: str, code: Callable[[str], int]) -> NDArray[np.int64]:
+    def _column_codes(
+        self, text: TextRows, column_of: Mapping[str, int], name: str, code: Callable[[str], int]
+    ) -> NDArray[np.int64]:
         """Return ``code`` of each cell of a column with few texts; ``_NONE`` for all if there is no such column."""
-        if name not in at:
+        if name not in column_of:
             return np.full(len(text), _NONE)
-        known = self._known_texts.setdefault(name, {})
-        return np.array(text.values(at[name], code, known, _UNREADABLE), np.int64)
+        codes = self._code_of_text.setdefault(name, {})
+        return np.array(text.values(column_of[name], code, codes, _UNREADABLE), np.int64)
 
 
 def _run_code(cell: str) -> int:

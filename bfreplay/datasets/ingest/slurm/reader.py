@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bfreplay.datasets.ingest.delimited import find_header, header_of
 from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.local_times import At, Candidates
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.slurm import node_states, sacct
+from bfreplay.datasets.ingest.slurm.command_tables import find_header, header_of
 from bfreplay.datasets.ingest.slurm.sacct_rows import NO_LISTS, JobRow, JobRows
 from bfreplay.datasets.ingest.slurm.slurm_cells import HOW, RUNNING_STATES, is_known_state, job_state, short, whole
 from bfreplay.datasets.ingest.slurm.slurm_times import OWN_FORMAT, RELATIVE, UNSET, SlurmClock, ZoneEvidence

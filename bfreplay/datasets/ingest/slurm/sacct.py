@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from bfreplay._compiled import IS_COMPILED
-from bfreplay.datasets.ingest.delimited import OF_COMMANDS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.local_times import At
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import slurm_cells as fields
+from bfreplay.datasets.ingest.slurm.command_tables import COMMAND_DELIMITERS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRows
 from bfreplay.datasets.ingest.slurm.sacct_rows import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock, TimeFormatError, ZoneEvidence
@@ -128,7 +128,7 @@ def known_rows(file: LogFile) -> tuple[Layout, KnownRows] | None:
     lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
     for known in _KNOWN:
         for is_trailing in (True, False):  # else a last column of free text would take the separator
-            layout = Layout.of(known.columns, "|", is_trailing)
+            layout = Layout.from_names(known.columns, "|", is_trailing)
             fitting = sum(_fits(layout.cells(line), layout) for line in lines)
             if 2 * fitting > len(lines):
                 return layout, known
@@ -196,10 +196,11 @@ def _named_layout(
     line = next(iter(lines), "")
     if delimiter is None:
         delimiter = max(
-            OF_COMMANDS, key=lambda each: (min(line.count(each) + 1, len(columns)), -OF_COMMANDS.index(each))
+            COMMAND_DELIMITERS,
+            key=lambda each: (min(line.count(each) + 1, len(columns)), -COMMAND_DELIMITERS.index(each)),
         )
     is_trailing = line.endswith(delimiter) and line.count(delimiter) >= len(columns)
-    layout = Layout.of(columns, delimiter, is_trailing)
+    layout = Layout.from_names(columns, delimiter, is_trailing)
     if lines and all(layout.cells(line) is None for line in lines):
         n_cells = Counter(line.count(delimiter) + 1 for line in lines).most_common(1)[0][0]
         raise file.error(
