@@ -85,8 +85,8 @@ class BatchDelays:
         """Name and delay of the job that is delayed most, the first one of equal ones; ``None`` without one."""
         if not self.n_jobs_delayed:
             return None
-        j = int(self.delay_us.argmax())
-        return str(self.jobs.job[j]), int(self.delay_us[j])
+        job_index = int(self.delay_us.argmax())
+        return str(self.jobs.job[job_index]), int(self.delay_us[job_index])
 
 
 def propagated_delays(
@@ -150,27 +150,27 @@ def _propagate(
     met_at_us = np.full(n_nodes, _NEVER_US)  # last such time at which a job started on it
     n_matched, n_ended, n_lost = 0, 0, 0
     for j in range(len(start_us)):
-        now = start_us[j]
-        while n_ended < len(by_end) and end_us[by_end[n_ended]] <= now:
+        instant_us = start_us[j]
+        while n_ended < len(by_end) and end_us[by_end[n_ended]] <= instant_us:
             p = by_end[n_ended]
             n_ended += 1
             for n in node[first[p] : first[p + 1]]:  # one of no length that is still to come has no delay yet
                 clear_from_us[n] = max(clear_from_us[n], end_us[p] + delay_us[p])
-        while n_lost < len(held_us) and held_us[n_lost] <= now:
+        while n_lost < len(held_us) and held_us[n_lost] <= instant_us:
             held_at_us[held_on[n_lost]] = held_us[n_lost]
             n_lost += 1
-        late_us = now
+        late_us = instant_us
         for n in node[first[j] : first[j + 1]]:
             late_us = max(late_us, clear_from_us[n])
-            if held_at_us[n] == now:
+            if held_at_us[n] == instant_us:
                 n_held[j] += 1
-                if met_at_us[n] != now:
-                    met_at_us[n] = now
+                if met_at_us[n] != instant_us:
+                    met_at_us[n] = instant_us
                     n_matched += 1
         if n_held[j] > 0:
-            late_us = max(late_us, now + clear_us)
-        delay_us[j] = late_us - now
-        if end_us[j] == now:
+            late_us = max(late_us, instant_us + clear_us)
+        delay_us[j] = late_us - instant_us
+        if end_us[j] == instant_us:
             for n in node[first[j] : first[j + 1]]:
                 clear_from_us[n] = late_us
     return n_matched

@@ -141,7 +141,7 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
     with open_parquet(file) as parquet:
         schema, groups = parquet.schema_arrow, parquet.metadata
     _check_kind(schema, file)
-    texts = [groups.row_group(i).column(_SCHEMA.names.index("job")) for i in range(groups.num_row_groups)]
+    texts = [groups.row_group(index).column(_SCHEMA.names.index("job")) for index in range(groups.num_row_groups)]
     if any(text.has_dictionary_page or text.total_uncompressed_size > MOST_TEXT for text in texts):
         # read as they are, without a dictionary, which would grow to all names
         problem, expected = "the names of jobs are too long or in a dictionary", f"plain texts, {MOST_TEXT:,} bytes"
@@ -179,9 +179,9 @@ def _check_kind(schema: Any, file: Path) -> None:
             expected=VERSION.decode(),
             fix=_FIX,
         )
-    for i, field in enumerate(_SCHEMA):
+    for index, field in enumerate(_SCHEMA):
         kinds = [each.type for each in schema if each.name == field.name]
-        if kinds != [field.type] or schema.names[i] != field.name:
+        if kinds != [field.type] or schema.names[index] != field.name:
             problem, value = (
                 f"the column {field.name} is missing, twice there, elsewhere, or of another type",
                 [*map(str, kinds)],
@@ -189,25 +189,25 @@ def _check_kind(schema: Any, file: Path) -> None:
             raise InputError(problem, file=file, column=field.name, value=value, expected=str(field.type), fix=_FIX)
 
 
-def _check_log(header: LogHeader, log: NodeEvents, file: Path) -> None:
+def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
     """Refuse batch jobs that are not those by which the log was built."""
-    expected = _origin(log.metadata)
+    expected = _origin(node_events.metadata)
     for column, value in _origin(header.metadata).items():
         if value != expected[column]:
             problem = "the batch jobs are not of this log: it was made of other files, or by other rules"
             wanted = f"{expected[column]}, as in the log"
             raise InputError(problem, file=file, column=column, value=value, expected=wanted, fix=_FIX)
-    if header.nodes != log.nodes:
-        other = sorted(set(header.nodes).symmetric_difference(log.nodes))[0]
+    if header.nodes != node_events.nodes:
+        other = sorted(set(header.nodes).symmetric_difference(node_events.nodes))[0]
         problem = "the batch jobs are not of this log: its nodes are others"
         raise InputError(problem, file=file, column="nodes", value=other, expected="the nodes of the log", fix=_FIX)
-    if not header.window_start_us <= log.window_start_us < log.window_end_us <= header.window_end_us:
+    if not header.window_start_us <= node_events.window_start_us < node_events.window_end_us <= header.window_end_us:
         raise InputError(
             "the batch jobs do not cover the window of the log",
             file=file,
             column="window",
             value=f"{iso_utc(header.window_start_us)} to {iso_utc(header.window_end_us)}",
-            expected=f"{iso_utc(log.window_start_us)} to {iso_utc(log.window_end_us)}",
+            expected=f"{iso_utc(node_events.window_start_us)} to {iso_utc(node_events.window_end_us)}",
             fix=_FIX,
         )
 
@@ -221,9 +221,9 @@ def _origin(metadata: EventsMetadata) -> dict[str, Any]:
     return {"source_files": files, "source_timezone": metadata.source_timezone, **of_rules}
 
 
-def _checked(batch: Any, n_nodes: int, file: Path, row: int, before_us: int) -> BatchJobs:
-    """Return the rows of a batch, of which the first is row ``row`` of the file, after a job that began before."""
-    columns = {name: Column(batch.column(name), name, file, row) for name in _SCHEMA.names}
+def _checked(batch: Any, n_nodes: int, file: Path, row_number: int, before_us: int) -> BatchJobs:
+    """Return the rows of a batch that begins with row ``row_number`` of the file, after a job that began before."""
+    columns = {name: Column(batch.column(name), name, file, row_number) for name in _SCHEMA.names}
     for column in columns.values():
         column.refuse_nulls()
     start_us, end_us = columns["start"].times_us(), columns["end"].times_us()
@@ -233,10 +233,10 @@ def _checked(batch: Any, n_nodes: int, file: Path, row: int, before_us: int) -> 
     owner = np.repeat(np.arange(len(start_us)), np.diff(first))
 
     def refuse(is_bad: NDArray[np.bool_], column: str, problem: str, expected: str, values: Any, of: Any) -> None:
-        i = first_true(is_bad)
-        if i is not None:
-            at = row + int(i if of is None else of[i])
-            value = iso_utc(int(values[i])) if of is None else values[i].item()
+        index = first_true(is_bad)
+        if index is not None:
+            at = row_number + int(index if of is None else of[index])
+            value = iso_utc(int(values[index])) if of is None else values[index].item()
             raise InputError(problem, file=file, row=at, column=column, value=value, expected=expected, fix=_FIX)
 
     if inner.null_count:

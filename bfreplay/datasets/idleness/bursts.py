@@ -82,9 +82,9 @@ class BurstTally:
         is_burst = changed > 0
         size, of = changed[is_burst], idle[is_burst]
         self._of_size += np.bincount(size, minlength=len(self._of_size))
-        for k, (above, below) in enumerate(BURST_SHARES):
+        for index, (above, below) in enumerate(BURST_SHARES):
             reached = size[size * below >= of * above]
-            self._large[k] += len(reached), reached.sum()
+            self._large[index] += len(reached), reached.sum()
 
     @property
     def n_nodes(self) -> int:
@@ -96,15 +96,15 @@ class BurstTally:
         size = np.arange(len(self._of_size))
         count = int(self._of_size.sum())
         at_least = np.cumsum(self._of_size[::-1])[::-1]
-        powers = [1 << k for k in range(int(size[at_least > 0][-1]).bit_length())] if count else []
+        powers = [1 << index for index in range(int(size[at_least > 0][-1]).bit_length())] if count else []
         large = [
-            LargeBursts(f"{above}/{below}", above / below, n, n_nodes, window_us)
-            for (above, below), (n, n_nodes) in zip(BURST_SHARES, self._large.tolist(), strict=True)
+            LargeBursts(f"{above}/{below}", above / below, number, n_nodes, window_us)
+            for (above, below), (number, n_nodes) in zip(BURST_SHARES, self._large.tolist(), strict=True)
         ]
         return Bursts(
             count=count,
             mean_nodes=self.n_nodes / count if count else 0.0,
             nodes=quantiles(size, self._of_size),
-            at_least=tuple((n, int(at_least[n])) for n in powers),
+            at_least=tuple((number, int(at_least[number])) for number in powers),
             large=tuple(large),
         )

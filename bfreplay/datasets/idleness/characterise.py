@@ -47,20 +47,22 @@ class PoolTally:
         The others, each with the figures that it makes.
     """
 
-    def __init__(self, log: NodeEvents, zone: tzinfo | None) -> None:
-        self.start_us, self.end_us = int(log.window_start_us), int(log.window_end_us)
-        n_nodes = len(log.nodes)
+    def __init__(self, node_events: NodeEvents, zone: tzinfo | None) -> None:
+        self.start_us, self.end_us = int(node_events.window_start_us), int(node_events.window_end_us)
+        n_nodes = len(node_events.nodes)
         self.level = np.arange(n_nodes + 1)
         self.time_at_us, self.events_at = np.zeros((2, n_nodes + 1), np.int64)
         self.events_of_hour = np.zeros((self.end_us - self.start_us) // HOUR_US, np.int64)
         self.gap_us = Counted()
         self.joins, self.reclaims = BurstTally(n_nodes), BurstTally(n_nodes)
-        self.widths = [WidthTally(1 << k, self.start_us) for k in range(n_nodes.bit_length())]
+        self.widths = [WidthTally(1 << index, self.start_us) for index in range(n_nodes.bit_length())]
         self._zone = zone
         self.week_cells = np.zeros((2, 7 * 24), np.int64)
         length_us = self.end_us - self.start_us
-        n = min(TIMELINE_COLUMNS, length_us)
-        self._columns = StepColumns(np.array([self.start_us + length_us * k // n for k in range(n + 1)], np.int64))
+        n_columns = min(TIMELINE_COLUMNS, length_us)
+        self._columns = StepColumns(
+            np.array([self.start_us + length_us * index // n_columns for index in range(n_columns + 1)], np.int64)
+        )
 
     def add(self, pool: PoolSeries) -> None:
         """Add the next part of the window."""
@@ -108,8 +110,8 @@ def describe(
     InputError
         The log, the window or the time zone cannot be used.
     """
-    log = events if isinstance(events, NodeEvents) else load_events(events)
-    return characterise(restrict(log, window), tz)
+    node_events = events if isinstance(events, NodeEvents) else load_events(events)
+    return characterise(restrict(node_events, window), tz)
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:

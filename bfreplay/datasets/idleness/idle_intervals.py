@@ -172,8 +172,8 @@ def longer_idle_intervals(
         for lengths in (complete_us, censored_us)
     )
     return tuple(
-        LongerIdleIntervals(label, over_s, n + n_cut, node_us + cut_us, n_cut, cut_us, idle_node_us, window_us)
-        for (label, over_s), n, node_us, n_cut, cut_us in zip(LONGER_THAN, *complete, *cut, strict=True)
+        LongerIdleIntervals(label, over_s, count + n_cut, node_us + cut_us, n_cut, cut_us, idle_node_us, window_us)
+        for (label, over_s), count, node_us, n_cut, cut_us in zip(LONGER_THAN, *complete, *cut, strict=True)
     )
 
 

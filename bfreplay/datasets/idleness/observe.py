@@ -183,14 +183,14 @@ class _Seen(NamedTuple):
     reclaimed: NDArray[np.int64]
 
     @classmethod
-    def of(cls, n: int) -> _Seen:
-        """Room for those of ``n`` rows."""
+    def of(cls, n_rows: int) -> _Seen:
+        """Room for those of ``n_rows`` rows."""
         return cls(
-            np.empty(n, np.int64),
-            np.empty(n, np.bool_),
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
+            np.empty(n_rows, np.int64),
+            np.empty(n_rows, np.bool_),
+            np.empty(n_rows, np.int64),
+            np.empty(n_rows, np.int64),
+            np.empty(n_rows, np.int64),
         )
 
 

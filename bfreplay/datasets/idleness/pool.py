@@ -55,9 +55,9 @@ class StepColumns:
 
     def __init__(self, edge_us: NDArray[np.int64]) -> None:
         self.edge_us = edge_us
-        n = len(edge_us) - 1
-        self.least, self.most = np.full(n, np.iinfo(np.int64).max), np.full(n, -1)
-        self.area_us = np.zeros(n, np.int64)
+        n_columns = len(edge_us) - 1
+        self.least, self.most = np.full(n_columns, np.iinfo(np.int64).max), np.full(n_columns, -1)
+        self.area_us = np.zeros(n_columns, np.int64)
 
     def add(self, edge_us: NDArray[np.int64], height: NDArray[np.int64]) -> None:
         """Add a part of the window: ``height (T,)`` between ``edge_us (T+1,)``, ascending."""
@@ -134,8 +134,8 @@ class PoolSeries:
 
     def node_us_to(self, time_us: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the integral of idle nodes from the start of the window to each of these times, node-microseconds."""
-        i = np.searchsorted(self.time_us, time_us, side="right") - 1
-        reached: NDArray[np.int64] = self.reached_us[i] + self.idle[i] * (time_us - self.time_us[i])
+        index = np.searchsorted(self.time_us, time_us, side="right") - 1
+        reached: NDArray[np.int64] = self.reached_us[index] + self.idle[index] * (time_us - self.time_us[index])
         return reached
 
 

@@ -25,7 +25,7 @@ def quantiles(ordered: NDArray[np.int64], weight: NDArray[np.int64] | None = Non
     if total == 0:
         return ()
     needed = [max(1, -(-percent * total // 100)) for percent in PERCENTS]
-    return tuple(float(ordered[np.searchsorted(reached, n)]) / unit for n in needed)
+    return tuple(float(ordered[np.searchsorted(reached, rank)]) / unit for rank in needed)
 
 
 MERGED = 1 << 18

@@ -52,14 +52,14 @@ class Week:
     def by_hour(self) -> tuple[float | None, ...]:
         """Mean idle nodes of each of the 24 hours, all weekdays together."""
         node_us, covered = (
-            [sum(day[hour] for day in table) for hour in range(24)] for table in (self.node_us, self.covered_us)
+            [sum(weekday[hour] for weekday in table) for hour in range(24)] for table in (self.node_us, self.covered_us)
         )
         return _means(node_us, covered)
 
     @property
     def by_weekday(self) -> tuple[float | None, ...]:
         """Mean idle nodes of each of the 7 weekdays, all hours together."""
-        return _means([sum(day) for day in self.node_us], [sum(day) for day in self.covered_us])
+        return _means([sum(weekday) for weekday in self.node_us], [sum(weekday) for weekday in self.covered_us])
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values; ``null`` for the mean of cells that are not covered."""
@@ -67,8 +67,8 @@ class Week:
             "time_zone": self.time_zone,
             "unknown_time_zone": self.unknown_zone,
             "weekdays": list(WEEKDAYS),
-            "mean_idle_nodes": [list(day) for day in self.mean],
-            "covered_h": [[us / HOUR_US for us in day] for day in self.covered_us],
+            "mean_idle_nodes": [list(weekday) for weekday in self.mean],
+            "covered_h": [[time_us / HOUR_US for time_us in weekday] for weekday in self.covered_us],
             "by_hour": list(self.by_hour),
             "by_weekday": list(self.by_weekday),
         }
@@ -156,7 +156,9 @@ def _offset_us(time_us: int, zone: tzinfo) -> int:
 
 
 def _means(node_us: Sequence[int], covered_us: Sequence[int]) -> tuple[float | None, ...]:
-    return tuple(n / us if us else None for n, us in zip(node_us, covered_us, strict=True))
+    return tuple(
+        node_time_us / time_us if time_us else None for node_time_us, time_us in zip(node_us, covered_us, strict=True)
+    )
 
 
 def _table(cells: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:

@@ -98,9 +98,9 @@ _JSON: _Forms = (
 )
 
 
-def command_output(file: LogFile) -> CommandOutput | None:
+def command_output(log_file: LogFile) -> CommandOutput | None:
     """Return the command whose output a file begins like, ``None`` if it is none of these."""
-    head = file.head().decode("utf-8", "replace").lstrip("\ufeff").replace("\r", "")
+    head = log_file.head().decode("utf-8", "replace").lstrip("\ufeff").replace("\r", "")
     forms, text, flag = _JSON, head[:_MOST_LOOKED_AT], re.DOTALL
     if head.lstrip()[:1] not in ("{", "["):
         lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
@@ -141,8 +141,8 @@ def find_reader(name: str) -> LogReader:
     return reader
 
 
-def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
-    """Return the reader for ``files``, the files that it is to read, and the reasons, each once.
+def recognise_files(log_files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
+    """Return the reader for ``log_files``, the files that it is to read, and the reasons, each once.
 
     Readers are asked in order; a file belongs to the first one that recognises it. Unrecognised files in a
     folder or an archive with recognised ones are skipped.
@@ -156,24 +156,24 @@ def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile],
     known: list[LogFile] = []
     reasons: dict[str, list[str]] = {}
     unknown: InputError | None = None
-    for file in files:
+    for log_file in log_files:
         try:
-            reader, reason = _reader_of(file)
+            reader, reason = _reader_of(log_file)
         except InputError as error:
-            if file.is_named:
+            if log_file.is_named:
                 raise
             unknown = unknown or error
             continue
         if found is not None and reader.name != found.name:
-            raise file.error(
+            raise log_file.error(
                 f"the files are of two schedulers: the first of {found.name}, this one of {reader.name}",
                 value=reason,
                 expected="files of one scheduler",
                 fix=f"import them one by one, or name one reader for all: bfreplay ingest {found.name} ...",
             )
         found = reader
-        known.append(file)
-        reasons.setdefault(reason, []).append(file.name.rsplit("/", 1)[-1])
+        known.append(log_file)
+        reasons.setdefault(reason, []).append(log_file.name.rsplit("/", 1)[-1])
     if found is None:
         raise unknown or InputError("no file to read", expected="at least one file")
     why = [
@@ -183,7 +183,7 @@ def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile],
     return found, known, why
 
 
-def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
+def readable_by(reader: LogReader, log_files: Sequence[LogFile]) -> list[LogFile]:
     """Return the files that a reader is to read: named ones, and others that it recognises.
 
     All of them, if it recognises none.
@@ -193,8 +193,8 @@ def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
     InputError
         A file is not a log, for example a spreadsheet, or the output of a command about this moment.
     """
-    is_known = {file: reader.recognise(file) is not None for file in files}
-    kept = [file for file in files if file.is_named or is_known[file]] or list(files)
+    is_known = {file: reader.recognise(file) is not None for file in log_files}
+    kept = [file for file in log_files if file.is_named or is_known[file]] or list(log_files)
     for file in kept:
         if not is_known[file]:
             if reader.name in READERS.built_in and reader.name != "table":  # others read whatever they are given
@@ -203,7 +203,7 @@ def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
     return kept
 
 
-def refuse_events(file: LogFile) -> None:
+def refuse_events(log_file: LogFile) -> None:
     """Refuse a file that is node events already, in one of the forms that ``load_events`` reads.
 
     Raises
@@ -211,15 +211,15 @@ def refuse_events(file: LogFile) -> None:
     InputError
         The message names the commands that read it as it is.
     """
-    start = file.head()
+    start = log_file.head()
     if start.startswith(_PICKLE):
         columns = {"a published node-state matrix"}
         is_events = True
     else:
-        columns = _columns(file)
+        columns = _columns(log_file)
         is_events = {"time", "node"} <= columns and bool({"state", "idle"} & columns)
     if is_events:
-        raise file.error(
+        raise log_file.error(
             "this is a log of node events already: it needs no import",
             value=", ".join(sorted(columns)),
             expected="a scheduler's log of jobs",
@@ -227,22 +227,22 @@ def refuse_events(file: LogFile) -> None:
         )
 
 
-def _columns(file: LogFile) -> set[str]:
+def _columns(log_file: LogFile) -> set[str]:
     """Return the column names of a table, from its first line or its Parquet schema; empty for anything else."""
-    if file.head().startswith(_PARQUET):
+    if log_file.head().startswith(_PARQUET):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            return set(pq.read_schema(file.path).names)
+            return set(pq.read_schema(log_file.path).names)
         except (pa.ArrowException, OSError):
             return set()  # damaged: its reader reports the fault
-    return {name.strip() for name in (file.head_lines() or [""])[0].split(",")}
+    return {name.strip() for name in (log_file.head_lines() or [""])[0].split(",")}
 
 
-def _refuse_command_output(file: LogFile) -> None:
+def _refuse_command_output(log_file: LogFile) -> None:
     """Raise ``InputError`` for the output of a known command."""
-    found = command_output(file)
+    found = command_output(log_file)
     if found is None:
         return
     if found.scheduler in BY_TABLE:
@@ -251,25 +251,25 @@ def _refuse_command_output(file: LogFile) -> None:
         export = find_reader(found.scheduler).exports[found.export]
         fix = f"run this on your cluster: {export.command} (it gives {export.gives}; all commands: bfreplay ingest "
         fix += f"{found.scheduler} --how)"
-    raise file.wrong_start(
+    raise log_file.wrong_start(
         f"this is the output of {found.name}: {found.why}",
-        value=next((line for line in file.head_lines() if line.strip()), "")[:120],
+        value=next((line for line in log_file.head_lines() if line.strip()), "")[:120],
         expected="a log of jobs, or of nodes, over time",
         fix=fix,
     )
 
 
-def _reader_of(file: LogFile) -> tuple[LogReader, str]:
+def _reader_of(log_file: LogFile) -> tuple[LogReader, str]:
     for name in READERS.names():
         reader = find_reader(name)
-        reason = reader.recognise(file)
+        reason = reader.recognise(log_file)
         if reason is not None:
             return reader, reason
-    refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
-    _refuse_command_output(file)
-    raise file.wrong_start(
+    refuse_other_kind(log_file.head(), log_file.name, _LOG_EXPECTED)
+    _refuse_command_output(log_file)
+    raise log_file.wrong_start(
         "no reader knows this kind of log",
-        value=(file.head_lines() or [""])[0][:120],
+        value=(log_file.head_lines() or [""])[0][:120],
         expected="a log of " + ", ".join(READERS.names()),
         fix="name the reader: bfreplay ingest slurm FILE ...; for any table of jobs: bfreplay ingest table FILE "
         "--map start=COLUMN --map end=COLUMN --map nodes=COLUMN",

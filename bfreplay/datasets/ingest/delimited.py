@@ -106,20 +106,20 @@ def names_in(text: str, delimiter: str) -> list[str]:
         return []
 
 
-def first_line(file: LogFile) -> str:
+def first_line(log_file: LogFile) -> str:
     """Return the first line that is neither blank nor a ``#`` comment; empty if the first 64 KiB have none."""
-    for text in file.head_lines():
+    for text in log_file.head_lines():
         if text.strip() and not text.startswith("#"):
             return text.removeprefix("\ufeff")
     return ""
 
 
-def check_text(file: LogFile) -> None:
+def check_text(log_file: LogFile) -> None:
     """Raise ``InputError`` for content other than UTF-8 text."""
-    head = file.head()
-    refuse_other_kind(head, file.name, "CSV or TSV in UTF-8, or Parquet")
+    head = log_file.head()
+    refuse_other_kind(head, log_file.name, "CSV or TSV in UTF-8, or Parquet")
     if b"\x00" in head:
-        raise file.error(
+        raise log_file.error(
             "the file is not text",
             value=head[:20],
             expected="CSV or TSV in UTF-8, or Parquet",
@@ -136,17 +136,17 @@ class CsvTable:
         The content is not text, or has no header.
     """
 
-    def __init__(self, file: LogFile, delimiter: str | None, columns: Sequence[str] | None) -> None:
-        check_text(file)
-        self.file = file
-        header = first_line(file)
+    def __init__(self, log_file: LogFile, delimiter: str | None, columns: Sequence[str] | None) -> None:
+        check_text(log_file)
+        self.file = log_file
+        header = first_line(log_file)
         self.delimiter = delimiter_of(header) if delimiter is None else delimiter
         self._has_header = columns is None
         # "a, b, c": padded headers have padded rows
         self.is_padded = columns is None and header.count(f"{self.delimiter} ") > 1
         self.names = tuple(names_in(header, self.delimiter) if columns is None else columns)
         if not self.names:
-            raise file.wrong_start(
+            raise log_file.wrong_start(
                 "the first line cannot be split into columns",
                 value=header[:80],
                 expected="names of columns, separated by comma, tab, semicolon or |",

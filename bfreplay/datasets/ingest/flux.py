@@ -31,48 +31,51 @@ _LONGEST_EVENT_S = 1e12
 _SIGNS = (b'"timestamp"', b'"name"', b'"context"')
 
 
-def looks_like_events(file: LogFile) -> bool:
+def looks_like_events(log_file: LogFile) -> bool:
     """Return whether the first line is an event: an object with a timestamp, a name and a context."""
-    head = file.head().lstrip()
+    head = log_file.head().lstrip()
     if not head.startswith(b"{") or not any(sign in head for sign in _SIGNS):
         return False
-    first = next((line for line in file.head_lines() if line.strip()), "")
+    first = next((line for line in log_file.head_lines() if line.strip()), "")
     event = _parse_event(first)
     if event is None:
         return False
     return event.get("name") in (*_STATE, *_BACK, *_SNAPSHOTS, *_OTHERS) and "timestamp" in event
 
 
-def read_events(file: LogFile, record: ScheduleRecord) -> None:
+def read_events(log_file: LogFile, record: ScheduleRecord) -> None:
     """Read the events of a file, one a line, into outages.
 
     An event that begins an outage is kept; all others (the end of one, a restart) are skipped by kind. Nodes
     drained before the first event of a truncated journal count from the time that it gives.
     """
     record.add_format("flux resource eventlog")
-    state = _Nodes(record, file)
-    for number, text in file.lines():
-        if not text.strip():
+    state = _Nodes(record, log_file)
+    for number, line_text in log_file.lines():
+        if not line_text.strip():
             continue
         record.report.read()
-        at = file.name, number, text
-        event = _parse_event(text)
+        row_place = log_file.name, number, line_text
+        event = _parse_event(line_text)
         time_us = None if event is None else _event_time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
             reason = "an event that is not a JSON object with timestamp, name and context"
-            record.report.skip_with_warning(reason, *at, warning=EVENTS_UNREADABLE, why=WHICH_IS_UNKNOWN)
+            record.report.skip_with_warning(reason, *row_place, warning=EVENTS_UNREADABLE, why=WHICH_IS_UNKNOWN)
             continue
         record.stamp(time_us)
         try:
-            state.take(name, time_us, context, number, text)
+            state.take(name, time_us, context, number, line_text)
         except _NamelessError:
             record.report.skip_with_warning(
-                "an event of ranks without names", *at, warning=NO_NAMES, why=WHICH_IS_UNKNOWN
+                "an event of ranks without names", *row_place, warning=NO_NAMES, why=WHICH_IS_UNKNOWN
             )
         except ValueError:
             record.report.skip_with_warning(
-                "an event whose nodes or ranks cannot be read", *at, warning=EVENTS_UNREADABLE, why=WHICH_IS_UNKNOWN
+                "an event whose nodes or ranks cannot be read",
+                *row_place,
+                warning=EVENTS_UNREADABLE,
+                why=WHICH_IS_UNKNOWN,
             )
     state.finish()
 
@@ -84,26 +87,26 @@ class _NamelessError(ValueError):
 class _Nodes:
     """Current outages, by kind and node, with their start."""
 
-    def __init__(self, record: ScheduleRecord, file: LogFile) -> None:
-        self._record, self._file = record, file
+    def __init__(self, record: ScheduleRecord, log_file: LogFile) -> None:
+        self._record, self._file = record, log_file
         self._out: dict[str, dict[str, tuple[int, int]]] = {kind: {} for kind in _STATE}
         self._names: dict[int, str] = {}
 
-    def take(self, name: str, time_us: int, context: dict[str, Json], line: int, text: str) -> None:
+    def take(self, name: str, time_us: int, context: dict[str, Json], line_number: int, line_text: str) -> None:
         if name in _SNAPSHOTS:
-            opened = self._start_over(name, time_us, context, line)
+            opened = self._start_over(name, time_us, context, line_number)
             what = "restart of the resource service"
         elif name in _STATE or name in _BACK:
             nodes = self._nodes(context)
             if name in _STATE:
-                opened, what = self._begin(name, nodes, time_us, line), "event of nodes that were out already"
+                opened, what = self._begin(name, nodes, time_us, line_number), "event of nodes that were out already"
             else:
                 self._end(_BACK[name], nodes, time_us)
                 opened, what = False, "event of nodes that came back"
         else:
             opened, what = False, "event of another kind"
         if not opened:
-            self._record.report.skip(what, self._file.name, line, text)
+            self._record.report.skip(what, self._file.name, line_number, line_text)
 
     def finish(self) -> None:
         """Add the outages that last to the end of the log."""
@@ -122,11 +125,11 @@ class _Nodes:
         except KeyError as error:
             raise _NamelessError(str(error)) from None
 
-    def _begin(self, kind: str, nodes: Sequence[str], since_us: int, line: int) -> bool:
+    def _begin(self, kind: str, nodes: Sequence[str], since_us: int, line_number: int) -> bool:
         """Begin outages of nodes that are not out already; return whether any is new."""
         out = self._out[kind]
         new = [node for node in nodes if node not in out]
-        out.update(dict.fromkeys(new, (since_us, line)))
+        out.update(dict.fromkeys(new, (since_us, line_number)))
         return bool(new)
 
     def _end(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
@@ -140,7 +143,7 @@ class _Nodes:
             held = self._record.node_ids(names)
             self._record.add_outage(_STATE[kind], since_us, time_us, held, self._file.name, line)
 
-    def _start_over(self, name: str, time_us: int, context: dict[str, Json], line: int) -> bool:
+    def _start_over(self, name: str, time_us: int, context: dict[str, Json], line_number: int) -> bool:
         """Process a snapshot: the node of each rank, and the online, torpid and drained nodes."""
         before = self._names
         try:
@@ -155,12 +158,14 @@ class _Nodes:
         opened = False
         if up is not None:
             self._end("offline", [node for node in self._out["offline"] if node in up], time_us)
-            opened |= self._begin("offline", [node for node in self._names.values() if node not in up], time_us, line)
+            opened |= self._begin(
+                "offline", [node for node in self._names.values() if node not in up], time_us, line_number
+            )
         self._end_others("torpid", torpid, time_us)
-        opened |= self._begin("torpid", torpid, time_us, line)
+        opened |= self._begin("torpid", torpid, time_us, line_number)
         if drained is not None:
             for nodes, since_us in drained:
-                opened |= self._begin("drain", nodes, since_us, line)
+                opened |= self._begin("drain", nodes, since_us, line_number)
             self._end_others("drain", [node for nodes, _ in drained for node in nodes], time_us)
         return opened
 
@@ -184,15 +189,15 @@ def _names_of(context: dict[str, Json]) -> dict[int, str]:
     listed = context.get("nodelist")
     if not isinstance(listed, str) or not listed:
         return {}
-    ranks, names = ranks_in(context.get("ranks")), expand_nodes(listed)
-    if len(ranks) != len(names):
+    ranks, node_names = ranks_in(context.get("ranks")), expand_nodes(listed)
+    if len(ranks) != len(node_names):
         raise ValueError("several ranks on a node, or none")
-    return dict(zip(ranks, names, strict=True))
+    return dict(zip(ranks, node_names, strict=True))
 
 
-def _parse_event(text: str) -> dict[str, Json] | None:
+def _parse_event(line_text: str) -> dict[str, Json] | None:
     try:
-        event = parse_json(text)
+        event = parse_json(line_text)
     except ValueError:
         return None
     return event if isinstance(event, dict) else None
@@ -268,44 +273,46 @@ class FluxReader:
             A file is neither, or broken or cut; no usable job in a list of jobs.
         """
         record.report.facts["time zone"] = "seconds since 1970-01-01 UTC: no zone is needed"
-        for file in files:
-            if looks_like_events(file):
-                read_events(file, record)
-            elif file.head().lstrip().startswith(b"{"):
-                _read_jobs(file, record)
+        for log_file in files:
+            if looks_like_events(log_file):
+                read_events(log_file, record)
+            elif log_file.head().lstrip().startswith(b"{"):
+                _read_jobs(log_file, record)
             else:
-                raise file.wrong_start(
+                raise log_file.wrong_start(
                     "this is neither a list of jobs nor an eventlog of Flux",
                     expected='{"jobs": [...]}, or a line of JSON for each event',
                     fix=f"run this on the cluster: {JOBS_COMMAND}",
                 )
 
 
-def _looks_like_jobs(file: LogFile) -> bool:
-    head = file.head().lstrip()
+def _looks_like_jobs(log_file: LogFile) -> bool:
+    head = log_file.head().lstrip()
     return head.startswith(b"{") and b'"jobs"' in head and b'"t_submit"' in head and b'"t_depend"' in head
 
 
-def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
+def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
     record.add_format("flux jobs")
     before = record.jobs.n_rows
     n_jobs = n_inside = n_started = 0
-    for number, job in records(file, "jobs", JOBS_COMMAND):
+    for number, job in records(log_file, "jobs", JOBS_COMMAND):
         record.report.read()
         n_jobs += 1
         if not isinstance(job, dict):
-            record.report.skip_with_warning("a job is not a JSON object", file.name, number, job)
+            record.report.skip_with_warning("a job is not a JSON object", log_file.name, number, job)
             continue
         n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
-        n_started += _add(job, number, file, record)
+        n_started += _add(job, number, log_file, record)
     if n_inside:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
     record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
-        record.report.warn(PERHAPS_CUT, file.name, None, f"{n_jobs:,} jobs", why="the list does not tell what it lacks")
+        record.report.warn(
+            PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why="the list does not tell what it lacks"
+        )
     if record.jobs.n_rows == before:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
-        raise file.error(
+        raise log_file.error(
             f"no job of this list can be used: {n_started:,} of {n_jobs:,} ever ran",
             value=reasons or "an empty list",
             expected="jobs that ran, with t_run and a nodelist",
@@ -313,56 +320,56 @@ def _read_jobs(file: LogFile, record: ScheduleRecord) -> None:
         )
 
 
-def _add(job: dict[str, Json], number: int, file: LogFile, record: ScheduleRecord) -> bool:
+def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleRecord) -> bool:
     """Add a job, and return whether it ran."""
     shown = ", ".join(f"{key} {job[key]}"[:60] for key in (*_HELD, "nodelist") if key in job)
-    at = file.name, number, shown
+    row_place = log_file.name, number, shown
     times = {key: _time_us(job.get(key)) for key in ("t_submit", "t_depend", "t_run", "t_cleanup", "t_inactive")}
-    start, cleanup, inactive = times["t_run"], times["t_cleanup"], times["t_inactive"]
+    start_time, cleanup, inactive = times["t_run"], times["t_cleanup"], times["t_inactive"]
     for time in times.values():
         if isinstance(time, int):
             record.stamp(time)
-    if isinstance(start, str) or isinstance(cleanup, str) or isinstance(inactive, str):
-        record.report.skip_with_warning("a time of a job is not a number of seconds", *at)
+    if isinstance(start_time, str) or isinstance(cleanup, str) or isinstance(inactive, str):
+        record.report.skip_with_warning("a time of a job is not a number of seconds", *row_place)
         return False
-    if start is None:
+    if start_time is None:
         # rejected and cancelled jobs go from waiting to cleanup
-        record.report.skip("never ran" if inactive or cleanup else "pending", *at)
+        record.report.skip("never ran" if inactive or cleanup else "pending", *row_place)
         return False
     identity = job.get("id")
     if not isinstance(identity, (int, str)) or isinstance(identity, bool) or identity == "":
-        record.report.skip_with_warning("a job without an id", *at)
+        record.report.skip_with_warning("a job without an id", *row_place)
         return True
     count = job.get("nnodes")
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 1 << 31:
         count = None
     held = _nodes(job.get("nodelist"), record)
     if held is None:
-        record.report.skip_with_warning("the nodelist of a job cannot be read", *at)
+        record.report.skip_with_warning("the nodelist of a job cannot be read", *row_place)
         if count is not None:
-            record.report.hold(count, start, inactive if inactive is not None else cleanup)
+            record.report.hold(count, start_time, inactive if inactive is not None else cleanup)
         return True
     if not len(held) and count is None:
-        record.report.skip_with_warning("a job that ran has neither nodelist nor nnodes", *at)
+        record.report.skip_with_warning("a job that ran has neither nodelist nor nnodes", *row_place)
         return True
     end = inactive
     if end is None and cleanup is not None and job.get("state") == "INACTIVE":
         end = cleanup
-        record.report.warn(NO_INACTIVE, *at)
+        record.report.warn(NO_INACTIVE, *row_place)
     if end is None and job.get("state") == "INACTIVE":
-        record.report.skip_with_warning("a job is over and has no end", *at)
+        record.report.skip_with_warning("a job is over and has no end", *row_place)
         return True
     if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
-        record.report.warn(LONG_CLEANUP, *at)
+        record.report.warn(LONG_CLEANUP, *row_place)
     known = [time for time in times.values() if isinstance(time, int)]
-    if known != sorted(known) and (end is None or end > start):
-        record.report.warn(OUT_OF_ORDER, *at)
+    if known != sorted(known) and (end is None or end > start_time):
+        record.report.warn(OUT_OF_ORDER, *row_place)
     if job.get("state", "RUN") not in _STATES:
-        record.report.warn(UNKNOWN_STATE, *at)
+        record.report.warn(UNKNOWN_STATE, *row_place)
     if len(held) and "ranks" in job and not _are_ranks(job["ranks"], len(held)):
-        record.report.warn(OTHER_RANKS, *at)
-    limit = _limit_us(job, start)
-    record.add_job(str(identity), start, end, held if len(held) else None, count, limit, *at[:2])
+        record.report.warn(OTHER_RANKS, *row_place)
+    limit = _limit_us(job, start_time)
+    record.add_job(str(identity), start_time, end, held if len(held) else None, count, limit, *row_place[:2])
     return True
 
 

@@ -53,12 +53,12 @@ def expand_nodes(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def each_a_name(names: Collection[str], what: str = "node") -> tuple[str, ...]:
+def each_a_name(node_names: Collection[str], what: str = "node") -> tuple[str, ...]:
     """Return names that must be single ones; ``ValueError`` for a list or an invalid name of a ``what``."""
-    for name in names:
-        if expand_nodes(name) != (name,):
-            raise ValueError(f"{name!r} is not the name of a {what}")
-    return tuple(names)
+    for node_name in node_names:
+        if expand_nodes(node_name) != (node_name,):
+            raise ValueError(f"{node_name!r} is not the name of a {what}")
+    return tuple(node_names)
 
 
 def numbers_in(parts: Iterable[str]) -> list[int]:

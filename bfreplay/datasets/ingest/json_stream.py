@@ -20,7 +20,7 @@ _CHUNK = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def records(file: LogFile, array: str, export: str, *, are_several: bool = False) -> Iterator[tuple[int, Any]]:
+def records(log_file: LogFile, array: str, export: str, *, are_several: bool = False) -> Iterator[tuple[int, Any]]:
     """Yield the elements of ``{"array": [...]}``, each with its number from 1; other keys are ignored.
 
     Whole numbers are ``int``, others finite ``float``. Bytes that are not UTF-8 become surrogates.
@@ -40,7 +40,7 @@ def records(file: LogFile, array: str, export: str, *, are_several: bool = False
     """
     number = 0
     has_array = False
-    with file.binary() as stream:
+    with log_file.binary() as stream:
         text = _Text(stream.read)
         try:
             while text.next_character() is not None:
@@ -53,14 +53,14 @@ def records(file: LogFile, array: str, export: str, *, are_several: bool = False
                 if not are_several and text.next_character() is not None:
                     raise _BrokenJsonError("something follows the document")
         except _BrokenJsonError as error:
-            raise _parse_error(file, number, str(error), export) from None
+            raise _parse_error(log_file, number, str(error), export) from None
     if not has_array:
-        raise file.error(
+        raise log_file.error(
             f'there is no list "{array}" in this JSON', expected=f'{{"{array}": [...]}}', fix=f"export again: {export}"
         )
 
 
-def top_level_number(file: LogFile, key: str, export: str) -> int | None:
+def top_level_number(log_file: LogFile, key: str, export: str) -> int | None:
     """Return the whole number under a key of the outermost object, ``None`` if there is none.
 
     Raises
@@ -68,14 +68,14 @@ def top_level_number(file: LogFile, key: str, export: str) -> int | None:
     InputError
         Invalid JSON, as for ``records``.
     """
-    with file.binary() as stream:
+    with log_file.binary() as stream:
         text = _Text(stream.read)
         try:
             for name, value, is_listed in _members(text):
                 if name == key and not is_listed and type(value) is int:
                     return value
         except _BrokenJsonError as error:
-            raise _parse_error(file, 0, str(error), export) from None
+            raise _parse_error(log_file, 0, str(error), export) from None
     return None
 
 
@@ -201,8 +201,8 @@ def _too_deep() -> NoReturn:
     raise _BrokenJsonError(f"nested more than {DEEPEST} deep") from None
 
 
-def _parse_error(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
-    return file.error(
+def _parse_error(log_file: LogFile, records_read: int, reason: str, export: str) -> InputError:
+    return log_file.error(
         f"this JSON is broken or cut: {reason}",
         row=f"after record {records_read}" if records_read else None,
         expected="one whole JSON document",

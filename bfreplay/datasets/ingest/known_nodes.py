@@ -76,7 +76,7 @@ class KnownNodes:
 
 
 def _hashed(names: list[str], nodes: list[int]) -> _Names:
-    encoded = [name.encode("utf-8", "surrogateescape") for name in names]
+    encoded = [node_name.encode("utf-8", "surrogateescape") for node_name in names]
     lengths = np.array([0, *map(len, encoded)], np.int64)
     n_slots = 1 << (2 * len(names) + 2).bit_length()
     text = np.frombuffer(b"".join(encoded), np.uint8)

@@ -220,8 +220,8 @@ class _Counted(FileIO):
 class _Guarded:
     """Binary stream that raises ``InputError`` for damage, with the methods that stream parsers call."""
 
-    def __init__(self, stream: IO[bytes], file: LogFile) -> None:
-        self._stream, self._file = stream, file
+    def __init__(self, stream: IO[bytes], log_file: LogFile) -> None:
+        self._stream, self._file = stream, log_file
 
     def __enter__(self) -> _Guarded:
         return self
@@ -270,7 +270,7 @@ class OpenedLog(ExitStack):
         self.n_bytes = sum(file.size for file in self.files)
 
     def _members(self, path: Path, is_named: bool) -> list[LogFile]:
-        file = LogFile(path, progress=self._progress, is_named=is_named)
+        log_file = LogFile(path, progress=self._progress, is_named=is_named)
         if path.stat().st_size == 0:
             raise InputError(
                 "the file is empty",
@@ -278,13 +278,13 @@ class OpenedLog(ExitStack):
                 expected="a log",
                 fix="check the command that wrote it (sacct writes nothing if it does not know a column)",
             )
-        kind = other_kind(file.head())
+        kind = other_kind(log_file.head())
         if kind is not None and kind[0] == ZIP:
-            packed = _zip_members(file)
-        elif file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
-            packed = _tar_members(file)
+            packed = _zip_members(log_file)
+        elif log_file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
+            packed = _tar_members(log_file)
         else:
-            return [file]
+            return [log_file]
         if self._folder is None:
             self._folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))))
         members: list[LogFile] = []
@@ -311,22 +311,22 @@ class OpenedLog(ExitStack):
         except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
             if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
                 raise
-            raise file._damage_error(error) from error
+            raise log_file._damage_error(error) from error
         return sorted(members, key=lambda member: member.name)
 
 
-def _tar_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+def _tar_members(log_file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, claimed size and content of each non-empty file in a tar archive."""
-    with LogFile(file.path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+    with LogFile(log_file.path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isfile() and member.size else None
             if content is not None:
                 yield member.name, member.size, content
 
 
-def _zip_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+def _zip_members(log_file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, claimed size and content of each non-empty file in a zip archive."""
-    with zipfile.ZipFile(file.path) as archive:
+    with zipfile.ZipFile(log_file.path) as archive:
         for member in archive.infolist():
             if member.file_size:
                 with archive.open(member) as content:

@@ -73,10 +73,10 @@ class HostControl:
     host: str
 
 
-def record_texts(file: LogFile) -> Iterator[Text]:
+def record_texts(log_file: LogFile) -> Iterator[Text]:
     """Join the lines of records with line ends in strings. Comments and blank lines are skipped."""
     first, parts, open_quotes = 0, [""], False
-    for number, line in file.lines(RECORD_START):
+    for number, line in log_file.lines(RECORD_START):
         if open_quotes and (RECORD_START.match(line) or len(parts) >= MOST_LINES):
             yield Text(first, parts[0], False)
             open_quotes = False
@@ -92,10 +92,10 @@ def record_texts(file: LogFile) -> Iterator[Text]:
         yield Text(first, parts[0], False)
 
 
-def fields_of(text: str) -> list[str] | None:
+def fields_of(line_text: str) -> list[str] | None:
     """Return the raw fields, with their quotes; ``None`` if it is not a record."""
-    fields = _FIELD.findall(text)
-    return fields if " ".join(fields) == text or _RECORD.fullmatch(text) else None
+    fields = _FIELD.findall(line_text)
+    return fields if " ".join(fields) == line_text or _RECORD.fullmatch(line_text) else None
 
 
 def finish_of(fields: Sequence[str]) -> Finish:
@@ -234,18 +234,18 @@ class LsfReader:
         InputError
             A file is something else, or there is no finished job with hosts.
         """
-        for file in files:
-            if not _types_in_head(file):
-                raise file.wrong_start(
+        for log_file in files:
+            if not _types_in_head(log_file):
+                raise log_file.wrong_start(
                     "this is neither LSF's lsb.acct nor its lsb.events",
-                    value=next((line for line in file.head_lines() if line.strip()), "")[:120],
+                    value=next((line for line in log_file.head_lines() if line.strip()), "")[:120],
                     expected=_EXPECTED,
                     fix=f"omit this file, or run this on your cluster: {EXPORT}",
                 )
         reading = _Reading(record, options)
         kept = record.report.kept.get("job intervals", 0)
-        for file in files:
-            reading.read(file)
+        for log_file in files:
+            reading.read(log_file)
         if record.report.kept.get("job intervals", 0) == kept:
             raise record.report.no_runs(
                 "records of hosts only",
@@ -273,60 +273,62 @@ class _Reading:
         self._lists = NodeLists(record)
         self._controls: list[tuple[HostControl, str, int]] = []
 
-    def read(self, file: LogFile) -> None:
+    def read(self, log_file: LogFile) -> None:
         """Read a file; HOST_CTRL waits for ``close_hosts``."""
         last_s = 0
-        for one in record_texts(file):
+        for one in record_texts(log_file):
             self._report.read()
             match = RECORD_START.match(one.text)
             fields = fields_of(one.text) if match and one.is_whole else None
             if match is None or fields is None:
                 self._report.skip_with_warning(
-                    "no record, or a quote in it is not closed", file.name, one.number, one.text
+                    "no record, or a quote in it is not closed", log_file.name, one.number, one.text
                 )
                 continue
             kind, time_s = match[1], int(match[3])
             if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
                 why = "" if kind == "JOB_FINISH" else "which outages it moves is not known"
-                self._report.warn(_ORDER_WARNING, file.name, one.number, time_s, why=why)
+                self._report.warn(_ORDER_WARNING, log_file.name, one.number, time_s, why=why)
             last_s = time_s
             try:
                 if kind == "JOB_FINISH":
-                    self._finish(fields, file, one.number)
+                    self._finish(fields, log_file, one.number)
                 elif kind == "HOST_CTRL":
-                    self._controls.append((host_control_of(fields), file.name, one.number))
+                    self._controls.append((host_control_of(fields), log_file.name, one.number))
                 else:
-                    self._other(kind, file, one.number)
+                    self._other(kind, log_file, one.number)
             except ValueError as error:
-                self._report.skip_with_warning("fields that cannot be read", file.name, one.number, f"{kind}: {error}")
+                self._report.skip_with_warning(
+                    "fields that cannot be read", log_file.name, one.number, f"{kind}: {error}"
+                )
 
-    def _finish(self, fields: Sequence[str], file: LogFile, number: int) -> None:
+    def _finish(self, fields: Sequence[str], log_file: LogFile, number: int) -> None:
         job = finish_of(fields)
         if job.start_s == 0:
             self._report.hold(0, 0, 0)
-            return self._report.skip("never started", file.name, number, job.job)
+            return self._report.skip("never started", log_file.name, number, job.job)
         hosts = tuple(host for host in job.hosts if "@" not in host)
         if len(hosts) < len(job.hosts):
-            self._report.warn(_ELSEWHERE_WARNING, file.name, number, job.job, aside=_NOT_OURS)
+            self._report.warn(_ELSEWHERE_WARNING, log_file.name, number, job.job, aside=_NOT_OURS)
             if not hosts:
                 self._report.hold(len(job.hosts), job.start_s * US, job.end_s * US)
-                return self._report.skip("ran in another cluster", file.name, number, job.job)
+                return self._report.skip("ran in another cluster", log_file.name, number, job.job)
         nodes = self._lists.ids("\0".join(hosts), lambda: each_a_name(hosts, "host"))
         if job.start_s < job.submit_s:
-            self._report.warn(_EARLY_WARNING, file.name, number, job.job)
-        self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, file=file.name, line=number)
+            self._report.warn(_EARLY_WARNING, log_file.name, number, job.job)
+        self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, file=log_file.name, line=number)
 
-    def _other(self, kind: str, file: LogFile, number: int) -> None:
+    def _other(self, kind: str, log_file: LogFile, number: int) -> None:
         if kind == "JOB_RESIZE":
-            self._report.skip_with_warning("resize of a job", file.name, number, warning=_RESIZE_WARNING)
+            self._report.skip_with_warning("resize of a job", log_file.name, number, warning=_RESIZE_WARNING)
         elif kind == "EVENT_ADRSV_FINISH":
-            self._report.skip("advance reservation", file.name, number)
+            self._report.skip("advance reservation", log_file.name, number)
             if self._wants_reservations:
-                self._report.warn(_RESERVED_WARNING, file.name, number, why="reservations are not read from LSF")
+                self._report.warn(_RESERVED_WARNING, log_file.name, number, why="reservations are not read from LSF")
         else:
-            self._report.skip(_OTHER_TYPE, file.name, number, kind)
+            self._report.skip(_OTHER_TYPE, log_file.name, number, kind)
             if kind not in KNOWN_TYPES:
-                self._report.warn(_UNKNOWN_WARNING, file.name, number, kind)
+                self._report.warn(_UNKNOWN_WARNING, log_file.name, number, kind)
 
     def close_hosts(self) -> bool:
         """Add outages for closed hosts: they take no new jobs, running ones go on.
@@ -362,17 +364,17 @@ class _Reading:
     def _close(self, host: str, since: tuple[int, str, int], until_s: int | None) -> None:
         start_s, file, number = since
         try:
-            nodes = self._record.node_ids(each_a_name((host,), "host"))
+            node_ids = self._record.node_ids(each_a_name((host,), "host"))
         except ValueError as error:
             return self._report.skip_with_warning(
                 "fields that cannot be read", file, number, f"HOST_CTRL: {error}", why="its host cannot be read"
             )
         end_us = None if until_s is None else until_s * US
-        self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, nodes, file=file, line=number)
+        self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, node_ids, file=file, line=number)
 
 
-def _types_in_head(file: LogFile) -> list[str]:
-    """Return the types of LSF's records at the start of ``file``, each once."""
-    matches = [match for match in map(RECORD_START.match, file.head_lines()) if match]
+def _types_in_head(log_file: LogFile) -> list[str]:
+    """Return the types of LSF's records at the start of ``log_file``, each once."""
+    matches = [match for match in map(RECORD_START.match, log_file.head_lines()) if match]
     types = list(dict.fromkeys(match[1] for match in matches))
     return types if any(kind.startswith(_TYPES_OF_LSF) for kind in types) else []

@@ -57,8 +57,8 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
         raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
     first_row: dict[tuple[str, float, str], int | str] = {}
-    for row, cells in table.rows:
-        with locate_errors(file, row):
+    for row_number, cells in table.rows:
+        with locate_errors(file, row_number):
             curve = _curve_name(table, cells)
             count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
             check_measurement(count, rate)
@@ -69,14 +69,14 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
                     f"two measurements at {amount_of(int(count), 'node')} are the same repeat "
                     f"(the other one: row {first_row[label]})",
                     file=file,
-                    row=row,
+                    row=row_number,
                     column="repeat",
                     value=cells.get("repeat"),
                     expected="a label of its own for each measurement of a count",
                     fix="delete the duplicate row, or number the repeats",
                 )
-            first_row[label] = row
-        by_curve.setdefault(curve, []).append((count, rate, row))
+            first_row[label] = row_number
+        by_curve.setdefault(curve, []).append((count, rate, row_number))
     measured = {}
     for curve, of_curve in by_curve.items():
         counts, rates, rows = map(list, zip(*of_curve, strict=True))
@@ -124,24 +124,24 @@ def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
     return f"rename {pairs}, if that is what they hold" if pairs else None
 
 
-def _means(name: str, column: str) -> bool:
-    words = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
-    return near_name(name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
+def _means(column_name: str, column: str) -> bool:
+    words = "".join(letter if letter.isalnum() else " " for letter in column_name.lower()).split()
+    return near_name(column_name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
 
 
 def _curve_name(table: JobTable, cells: Mapping[str, Cell]) -> str:
     if "curve" not in table.columns:
         return table.file.stem
-    name = str(_cell(cells, "curve")).strip()
-    if INLINE_CURVE in name or "(" in name:
+    column_name = str(_cell(cells, "curve")).strip()
+    if INLINE_CURVE in column_name or "(" in column_name:
         raise InputError(
             "the name of a curve has a colon or a parenthesis",
             column="curve",
-            value=name,
+            value=column_name,
             expected="a name without them: they mark points and laws",
             fix="rename the curve",
         )
-    return name
+    return column_name
 
 
 def _cell(cells: Mapping[str, Cell], column: str) -> Any:

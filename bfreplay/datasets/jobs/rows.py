@@ -68,17 +68,24 @@ def check_columns(table: JobTable) -> None:
             else "give the job set here (are the two files swapped?); a log is read by load_events",
         )
     known = (*COLUMNS, *REPEAT_KEYS) if table.file.suffix.lower() == ".toml" else COLUMNS
-    for name in table.columns:
-        if name not in known:
+    for column_name in table.columns:
+        if column_name not in known:
             raise table.error(
-                f"the column {name!r} is unknown",
-                row=next((row for row, cells in table.rows if isinstance(row, str) and name in cells), None),
-                column=name,
-                value=name,
+                f"the column {column_name!r} is unknown",
+                row=next(
+                    (
+                        row_number
+                        for row_number, cells in table.rows
+                        if isinstance(row_number, str) and column_name in cells
+                    ),
+                    None,
+                ),
+                column=column_name,
+                value=column_name,
                 expected=", ".join(known),
-                fix=nearest(name, known, "rename or drop the column"),
+                fix=nearest(column_name, known, "rename or drop the column"),
             )
-    missing = [name for name in REQUIRED_COLUMNS if name not in table.columns]
+    missing = [column_name for column_name in REQUIRED_COLUMNS if column_name not in table.columns]
     if missing:
         noun, verb = ("column", "is") if len(missing) == 1 else ("columns", "are")
         raise table.error(
@@ -113,9 +120,9 @@ class JobRows:
         """Return all jobs in the order of the file; InputError for the first bad cell or a duplicate name."""
         jobs: list[ElasticJob] = []
         row_of: dict[str, int | str] = {}
-        for row, cells in self.table.rows:
-            reader = _Row(self, row, cells)
-            with locate_errors(self.table.file, row):
+        for row_number, cells in self.table.rows:
+            reader = _Row(self, row_number, cells)
+            with locate_errors(self.table.file, row_number):
                 for job in reader.repeat(reader.job()):
                     if job.name in row_of:
                         raise InputError(
@@ -125,7 +132,7 @@ class JobRows:
                             expected="unique names",
                             fix="rename one of them",
                         )
-                    row_of[job.name] = row
+                    row_of[job.name] = row_number
                     jobs.append(job)
         return jobs
 
@@ -186,12 +193,12 @@ class _Row:
         every_us = self._seconds_us("submit_every_s") if "submit_every_s" in self.cells else 0
         if every_us < 0:
             raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", "give 0 or more seconds")
-        for i in range(count):
-            later_us = i * every_us
+        for index in range(count):
+            later_us = index * every_us
             time_us("submit_every_s", job.submit_us + later_us)
             yield replace(
                 job,
-                name=f"{job.name}-{i:04d}",
+                name=f"{job.name}-{index:04d}",
                 submit_us=job.submit_us + later_us,
                 deadline_us=None if job.deadline_us is None else job.deadline_us + later_us,
             )
@@ -242,15 +249,15 @@ class _Row:
                 return shelf.law(law_of(cell, allow_code=shelf.allow_code))
             return shelf.curve(*points_of(cell))
 
-    def _named_curve(self, column: str, name: str) -> Curve:
-        curve = self.rows.known.get(name)
+    def _named_curve(self, column: str, column_name: str) -> Curve:
+        curve = self.rows.known.get(column_name)
         if curve is None:
             raise self._error(
-                f"no curve is called {name!r}",
+                f"no curve is called {column_name!r}",
                 column,
                 "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
                 + (", ".join(sorted(self.rows.known)) or "a name in the file of --curves"),
-                nearest(name, self.rows.known, "give the file of curves, or write the points here"),
+                nearest(column_name, self.rows.known, "give the file of curves, or write the points here"),
             )
         return curve
 

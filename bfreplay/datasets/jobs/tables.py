@@ -73,21 +73,21 @@ def read_csv_table(file: Path) -> JobTable:
     if any("\0" in name for name in columns):
         raise not_utf8(file)
     refuse_other_separators(columns, file)
-    for i, name in enumerate(columns):
-        if name in columns[:i]:
+    for index, name in enumerate(columns):
+        if name in columns[:index]:
             raise InputError("a column occurs twice", file=file, column=name, value=lines[0], fix="drop one of the two")
     rows = []
-    for row, cells in enumerate(lines[1:], start=1):
+    for row_number, cells in enumerate(lines[1:], start=1):
         if len(cells) != len(columns):
             raise InputError(
                 "a row has another number of cells than the header",
                 file=file,
-                row=row,
+                row=row_number,
                 value=cells,
                 expected=f"{len(columns)} cells: {', '.join(columns)}",
                 fix="correct the row; put cells with commas in double quotes",
             )
-        rows.append((row, {name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()}))
+        rows.append((row_number, {name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()}))
     return JobTable(file, tuple(rows), tuple(columns))
 
 
@@ -107,17 +107,24 @@ def read_parquet_table(file: Path) -> JobTable:
     try:
         table = pq.read_table(file, read_dictionary=text_columns(pq.read_schema(file)))
         refuse_swollen_texts(table, file)
-        for i, column in enumerate(table.schema):
+        for index, column in enumerate(table.schema):
             if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
                 micro = pa.timestamp("us", tz=column.type.tz)
-                table = table.set_column(i, column.name, table.column(i).cast(micro))
+                table = table.set_column(index, column.name, table.column(index).cast(micro))
         cells = table.to_pylist()
     except (pa.ArrowException, OSError, OverflowError, ValueError) as error:  # the last two: times that Python lacks
         raise _unreadable(file, "Parquet", error) from error
-    columns = [name for name in table.column_names if not name.startswith("__index_level_")]
+    columns = [column_name for column_name in table.column_names if not column_name.startswith("__index_level_")]
     rows = tuple(
-        (row, {name: line[name] for name in columns if line[name] is not None and line[name] != ""})
-        for row, line in enumerate(cells, start=1)
+        (
+            row_number,
+            {
+                column_name: line[column_name]
+                for column_name in columns
+                if line[column_name] is not None and line[column_name] != ""
+            },
+        )
+        for row_number, line in enumerate(cells, start=1)
     )
     return JobTable(file, rows, tuple(columns))
 
@@ -175,7 +182,7 @@ def read_toml_table(file: Path) -> JobTable:
             expected="[curves.NAME] with nodes and values, or with a law",
         )
     columns = dict.fromkeys(key for job in jobs for key in job)
-    rows = tuple((f"[[job]] {i}", job) for i, job in enumerate(jobs, start=1))
+    rows = tuple((f"[[job]] {index}", job) for index, job in enumerate(jobs, start=1))
     return JobTable(file, rows, tuple(columns), curves)
 
 
@@ -224,17 +231,17 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
             fix=_fix_of_curve_columns(table.columns, wanted),
         )
     points: dict[str, list[tuple[int | str, float, float]]] = {}
-    for row, cells in table.rows:
+    for row_number, cells in table.rows:
         missing = [name for name in wanted if name not in cells]
         if missing:
-            raise empty_cell(missing[0], file, row)
+            raise empty_cell(missing[0], file, row_number)
         try:
             (node,), (value,) = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
         except InputError as error:
             raise with_location(
-                error, file, row, "value" if error.column == "values" else error.column, curve=True
+                error, file, row_number, "value" if error.column == "values" else error.column, curve=True
             ) from error
-        points.setdefault(str(cells["curve"]), []).append((row, node, value))
+        points.setdefault(str(cells["curve"]), []).append((row_number, node, value))
     if not points:
         raise InputError(
             "the file has no curves", file=file, expected="at least one row", fix="add a row for each point"
@@ -258,10 +265,10 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     return curves
 
 
-def _no_curve_keys(name: str, cells: Mapping[str, Cell]) -> InputError:
+def _no_curve_keys(column_name: str, cells: Mapping[str, Cell]) -> InputError:
     unknown = [key for key in cells if key not in _CURVE_KEYS]
     return InputError(
-        f"curve {name!r} has neither exactly the keys nodes and values nor a law",
+        f"curve {column_name!r} has neither exactly the keys nodes and values nor a law",
         value=sorted(cells),
         expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
         fix=did_you_mean(unknown, [key for key in _CURVE_KEYS if key not in cells]),

@@ -146,7 +146,7 @@ class TableSource(EventSource):
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield the rows of the file, in one pass."""
-        index_of = {name: i for i, name in enumerate(self.nodes)}
+        index_of = {name: index for index, name in enumerate(self.nodes)}
         first_row = 1
         for batch in self.record_batches(rows):
             if batch.num_rows == 0:
@@ -166,13 +166,13 @@ class TableSource(EventSource):
             yield RowChunk(self._column(batch, "time", first_row).times_us(), node, state.astype(np.int8), first_row)
             first_row += batch.num_rows
 
-    def _column(self, batch: Any, name: str, first_row: int) -> Column:
-        return Column(batch.column(name), name, self.file, first_row)
+    def _column(self, batch: Any, column_name: str, first_row: int) -> Column:
+        return Column(batch.column(column_name), column_name, self.file, first_row)
 
 
 def read_columns(columns: Sequence[str]) -> list[str]:
     """Return the columns of a table that are read."""
-    return [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
+    return [column_name for column_name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if column_name in columns]
 
 
 def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
@@ -210,7 +210,11 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
         value=named,
         expected=f"{', '.join(NEUTRAL_COLUMNS)} (and optionally {', '.join(OPTIONAL_COLUMNS)}); "
         f"or the two-state form {', '.join(TWO_STATE_COLUMNS)}",
-        fix=(_SCHEDULER_LOG if len(missing) == len(wanted) and not all(near_name(n, wanted) for n in unknown) else None)
+        fix=(
+            _SCHEDULER_LOG
+            if len(missing) == len(wanted) and not all(near_name(column, wanted) for column in unknown)
+            else None
+        )
         or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in named)])
         or ("add the missing columns" if not unknown else "rename or drop columns" if missing else "drop columns"),
     )
@@ -301,13 +305,15 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
         names = {str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()} - seen
         seen |= names
         if not all(map(is_name, names)):
-            i, name = next(
-                (i, name)
-                for i, name in enumerate(batch.column("node").to_pylist())
+            index, name = next(
+                (index, name)
+                for index, name in enumerate(batch.column("node").to_pylist())
                 if not is_name("" if name is None else str(name))
             )
             is_missing = name in (None, "")
-            raise node.missing_value(i) if is_missing else unusable_name("node", str(name), "node", file, row + i)
+            raise (
+                node.missing_value(index) if is_missing else unusable_name("node", str(name), "node", file, row + index)
+            )
         before = times[:1] if first_us is None else np.array([last_us])
         backwards = first_true(times < np.concatenate((before, times[:-1])))
         if backwards is not None:

@@ -60,12 +60,12 @@ def apply_events(
     return 0, -1
 
 
-def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row: int) -> InputError:
+def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row_number: int) -> InputError:
     """Return the error for a row that is earlier than the one before it."""
     return InputError(
         "time runs backwards",
         file=file,
-        row=row,
+        row=row_number,
         column="time",
         value=iso_utc(time_us),
         expected=f"{iso_utc(before_us)} or later, the time of the row before",
@@ -172,12 +172,12 @@ def _apply(
     nodes: Sequence[str],
     source: EventSource,
 ) -> None:
-    problem, i = apply_events(chunk.time_us[part], chunk.node[part], chunk.state[part], states, source.alternating)
+    problem, index = apply_events(chunk.time_us[part], chunk.node[part], chunk.state[part], states, source.alternating)
     if problem == VALID:
         return
-    i += part.start
-    node, at = nodes[int(chunk.node[i])], iso_utc(int(chunk.time_us[i]))
-    column, value = "idle" if source.alternating else "state", source.state_text(int(chunk.state[i]))
+    index += part.start
+    node, at = nodes[int(chunk.node[index])], iso_utc(int(chunk.time_us[index]))
+    column, value = "idle" if source.alternating else "state", source.state_text(int(chunk.state[index]))
     if problem == TWICE:
         column, value = "node", node
         sentence = f"node {node!r} has two rows at {at}"
@@ -191,8 +191,8 @@ def _apply(
         sentence = f"node {node!r} is reclaimed at {at} but was never idle"
         expected = "nodes busy before their first row, then idle and not idle in turn"
         fix = "add the row in which the node became idle, or drop this one"
-    row = chunk.first_row + (i if order is None else int(order[i]))
-    raise InputError(sentence, file=source.file, row=row, column=column, value=value, expected=expected, fix=fix)
+    row_number = chunk.first_row + (index if order is None else int(order[index]))
+    raise InputError(sentence, file=source.file, row=row_number, column=column, value=value, expected=expected, fix=fix)
 
 
 def _snapshot(
@@ -213,14 +213,14 @@ def _snapshot(
 
 
 def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int]) -> None:
-    i = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
-    if i is not None:
+    index = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
+    if index is not None:
         raise InputError(
             "a row lies outside the window of its log",
             file=source.file,
-            row=chunk.first_row + i,
+            row=chunk.first_row + index,
             column="time",
-            value=iso_utc(int(chunk.time_us[i])),
+            value=iso_utc(int(chunk.time_us[index])),
             expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
             fix="drop the row, or correct the window in the metadata" + source.other_log_hint,
         )

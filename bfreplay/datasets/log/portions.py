@@ -42,7 +42,7 @@ class Portions:
 
     def __init__(self, log: NodeEvents) -> None:
         self._log = log
-        self._number = {name: k for k, name in enumerate(log.nodes)}
+        self._number = {node_name: index for index, node_name in enumerate(log.nodes)}
         self._states: NDArray[np.int8] = log.first_states()
         self._waiting = _NOTHING
         self._is_begun = False
@@ -144,17 +144,17 @@ class Portions:
         """Return rows that are triples, or a data frame."""
         if hasattr(rows, "columns"):
             rows = zip(rows["time"], rows["node"], rows["state"], strict=True)
-        events = [self._event(k, row) for k, row in enumerate(rows)]
+        events = [self._event(index, row) for index, row in enumerate(rows)]
         columns = zip(*events, strict=True) if events else ((), (), ())
         return EventBatch(*(np.array(each, kind) for each, kind in zip(columns, _KINDS, strict=True)))
 
-    def _event(self, k: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
+    def _event(self, index: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
         try:
             time, node, state = row
             time_us = time_us_of(time)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"row {k} of a portion is no event: {error}",
+                f"row {index} of a portion is no event: {error}",
                 value=row,
                 expected="(time, node, state)",
                 fix="give the time as ISO-8601 text, a datetime, or whole microseconds since 1970 UTC",
@@ -162,7 +162,7 @@ class Portions:
         number = self._number.get(node) if isinstance(node, str) else None
         if number is None:
             raise InputError(
-                f"row {k} of a portion names an unknown node",
+                f"row {index} of a portion names an unknown node",
                 column="node",
                 value=node,
                 expected="a node of the log",
@@ -172,7 +172,7 @@ class Portions:
         code = _STATES.get(state) if is_state else None
         if code is None:
             raise InputError(
-                f"row {k} of a portion has an unknown state",
+                f"row {index} of a portion has an unknown state",
                 column="state",
                 value=state,
                 expected=", ".join(STATE_WORDS),
@@ -183,12 +183,12 @@ class Portions:
         """Raise ``InputError`` for a row of a time that is over, or after the window."""
         early = rows.time_us[0] < self.until_us
         if early or rows.time_us[-1] > self._log.window_end_us:
-            k = 0 if early else -1
+            index = 0 if early else -1
             raise InputError(
-                f"node {self._log.nodes[rows.node[k]]!r} has an event "
+                f"node {self._log.nodes[rows.node[index]]!r} has an event "
                 + ("at a time that is over: it comes too late" if early else "after the end of the window"),
                 column="time",
-                value=iso_utc(int(rows.time_us[k])),
+                value=iso_utc(int(rows.time_us[index])),
                 expected=f"{iso_utc(self.until_us)} to {iso_utc(self._log.window_end_us)}",
                 fix="advance only to a time before which no event can come any more" if early else None,
             )
@@ -202,12 +202,12 @@ class Portions:
         is_same[1:] = (time_us[1:] == time_us[:-1]) & (node[1:] == node[:-1])
         differs = np.flatnonzero(is_same[1:] & (state[1:] != state[:-1]))
         if differs.size:
-            k = int(differs[0])
+            index = int(differs[0])
             raise InputError(
-                f"node {self._log.nodes[node[k]]!r} has two states at {iso_utc(int(time_us[k]))}",
+                f"node {self._log.nodes[node[index]]!r} has two states at {iso_utc(int(time_us[index]))}",
                 column="state",
-                value=STATE_WORDS[state[k + 1]],
-                expected=f"one state, such as {STATE_WORDS[state[k]]}",
+                value=STATE_WORDS[state[index + 1]],
+                expected=f"one state, such as {STATE_WORDS[state[index]]}",
                 fix="keep the last of the two",
             )
         keep = ~is_same
@@ -215,13 +215,13 @@ class Portions:
 
     def _check(self, ready: EventBatch, states: NDArray[np.int8]) -> None:
         """Apply events to the states, and raise ``InputError`` for a node that becomes idle while idle."""
-        problem, k = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
+        problem, index = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
         if problem != VALID:
-            is_it = (self._waiting.time_us == ready.time_us[k]) & (self._waiting.node == ready.node[k])
+            is_it = (self._waiting.time_us == ready.time_us[index]) & (self._waiting.node == ready.node[index])
             self._waiting = _part(self._waiting, ~is_it)  # else no later portion could be taken
+            node_name, time = self._log.nodes[ready.node[index]], iso_utc(int(ready.time_us[index]))
             raise InputError(
-                f"node {self._log.nodes[ready.node[k]]!r} becomes idle at {iso_utc(int(ready.time_us[k]))} but is idle "
-                "already",
+                f"node {node_name!r} becomes idle at {time} but is idle already",
                 column="state",
                 value="idle",
                 expected="an event that reclaims the node between two that free it",

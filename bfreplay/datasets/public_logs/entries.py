@@ -125,7 +125,7 @@ def public_log(name: str) -> PublicLog:
     InputError
         No log has this name; the message lists the names and suggests the nearest.
     """
-    known = {log.name: log for log in catalogue()}
+    known = {entry.name: entry for entry in catalogue()}
     if name not in known:
         raise InputError(
             f"unknown public log {name!r}",
@@ -181,8 +181,8 @@ def headline(failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int)
         lines = [f"none of the {count(asked, 'public log')} could be fetched"]
     else:
         lines = [f"{len(failures)} of {count(asked, 'public log')} could not be fetched, the others are there"]
-    for log, missing in failures:
-        lines.append(f"  {log.name}: {missing.file.name} ({count(missing.file.bytes, 'byte')})")
+    for entry, missing in failures:
+        lines.append(f"  {entry.name}: {missing.file.name} ({count(missing.file.bytes, 'byte')})")
         lines += [f"    {reason}" for reason in missing.reasons]
     return "\n".join(lines)
 
@@ -199,47 +199,56 @@ def size(n_bytes: int) -> str:
     return f"{n_bytes} B"
 
 
-def window(log: PublicLog) -> str:
+def window(entry: PublicLog) -> str:
     """Format the days of a log: ``2012-02-03 to 2012-10-17``."""
-    return f"{log.start} to {log.end}" if log.start and log.end else "relative times"
+    return f"{entry.start} to {entry.end}" if entry.start and entry.end else "relative times"
 
 
 def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
     """Lay out one line per log with its state, and the folder below."""
     head = ("name", "format", "jobs", "nodes", "window", "class", "size", "fetched")
     cells = [head]
-    for log, state in rows:
-        quality = f"{log.quality} {QUALITIES[log.quality]}"
+    for entry, state in rows:
+        quality = f"{entry.quality} {QUALITIES[entry.quality]}"
         cells.append(
-            (log.name, log.format, _number(log.jobs), _number(log.nodes), window(log), quality, size(log.bytes), state)
+            (
+                entry.name,
+                entry.format,
+                _number(entry.jobs),
+                _number(entry.nodes),
+                window(entry),
+                quality,
+                size(entry.bytes),
+                state,
+            )
         )
-    left = [k for k, name in enumerate(head) if name not in ("jobs", "nodes", "size")]
+    left = [index for index, name in enumerate(head) if name not in ("jobs", "nodes", "size")]
     lines = aligned_lines(cells, left)
     return "\n".join([*lines, "", f"Data folder: {folder}"])
 
 
-def render_info(log: PublicLog, state: str, folder: Path) -> str:
+def render_info(entry: PublicLog, state: str, folder: Path) -> str:
     """Lay out everything about one log."""
     facts = [
-        ("format", log.format),
-        ("class", f"{log.quality}: {QUALITIES[log.quality]}"),
-        ("jobs", _number(log.jobs)),
-        ("nodes", _number(log.nodes)),
-        ("window", window(log)),
-        ("clock", log.clock),
-        ("good for", log.good_for),
-        ("bad for", log.bad_for),
-        *(("trap" if k == 0 else "", f"- {trap}") for k, trap in enumerate(log.traps)),
-        ("licence", log.licence),
-        ("acknowledge", log.acknowledge),
-        ("cite", log.citation),
-        ("page", log.page),
+        ("format", entry.format),
+        ("class", f"{entry.quality}: {QUALITIES[entry.quality]}"),
+        ("jobs", _number(entry.jobs)),
+        ("nodes", _number(entry.nodes)),
+        ("window", window(entry)),
+        ("clock", entry.clock),
+        ("good for", entry.good_for),
+        ("bad for", entry.bad_for),
+        *(("trap" if index == 0 else "", f"- {trap}") for index, trap in enumerate(entry.traps)),
+        ("licence", entry.licence),
+        ("acknowledge", entry.acknowledge),
+        ("cite", entry.citation),
+        ("page", entry.page),
         ("fetched", f"{state} ({folder})"),
     ]
-    lines = [f"{log.name}: {log.title}", ""]
+    lines = [f"{entry.name}: {entry.title}", ""]
     for name, value in facts:
         lines += _fact(name, value)
-    for file in log.files:
+    for file in entry.files:
         lines += ["", *_fact("file", file.name)]
         lines += _fact("", file.about) if file.about else []
         details = [f"{count(file.bytes, 'byte')}, sha256 {file.sha256}"]
@@ -247,24 +256,27 @@ def render_info(log: PublicLog, state: str, folder: Path) -> str:
             details.append(f"content: {count(file.content_bytes, 'byte')}, sha256 {file.content_sha256}")
         details += file.addresses or ["no address serves it as it is"]
         lines += [f"{'':<{_INDENT}}{detail}" for detail in details]  # not wrapped: for copying
-    command = ingest_command(log, folder)
+    command = ingest_command(entry, folder)
     lines += ["", "Node events from it:", f"  {command}" if command else "  no command: see what it is bad for"]
     return "\n".join(lines)
 
 
-def ingest_command(log: PublicLog, folder: Path) -> str | None:
+def ingest_command(entry: PublicLog, folder: Path) -> str | None:
     """Return the ingest command of the catalogue, with the paths of the files."""
-    if log.ingest is None:
+    if entry.ingest is None:
         return None
-    names = {file.name for file in log.files}
-    return shlex.join(str(folder / word) if word in names else word for word in shlex.split(log.ingest))
+    names = {file.name for file in entry.files}
+    return shlex.join(str(folder / word) if word in names else word for word in shlex.split(entry.ingest))
 
 
 def _fact(name: str, value: str) -> list[str]:
     rows = textwrap.wrap(value, _WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False) or [""]
     hanging = "  " if value.startswith("- ") else ""
-    return [f"{name if k == 0 else '':<{_INDENT}}{hanging if k else ''}{row}".rstrip() for k, row in enumerate(rows)]
+    return [
+        f"{name if index == 0 else '':<{_INDENT}}{hanging if index else ''}{row}".rstrip()
+        for index, row in enumerate(rows)
+    ]
 
 
-def _number(n: int | None) -> str:
-    return "-" if n is None else f"{n:,}"
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

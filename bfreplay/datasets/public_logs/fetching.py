@@ -63,7 +63,7 @@ class Download:
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
         """Return one error for all failed downloads, with the steps to get the files by hand."""
-        names = " ".join(log.name for log, _ in failures)
+        names = " ".join(entry.name for entry, _ in failures)
         return DownloadError(
             f"{headline(failures, asked)}\n"
             "  fix:      get the files yourself, with a browser or on another machine, put them into a folder, then\n"
@@ -343,21 +343,23 @@ def fetch_all(
         As ``fetch``. Names and existing files are checked before anything is written; failures are reported together
         at the end.
     """
-    entries = {log.name: log for log in (public_log(log) if isinstance(log, str) else log for log in logs)}
+    entries = {
+        entry.name: entry for entry in (public_log(entry) if isinstance(entry, str) else entry for entry in logs)
+    }
     target = data_folder() if folder is None else Path(folder)
     supply: Download | LocalFolder = Download(progress) if source is None else LocalFolder(Path(source))
-    missing = {log.name: [file for file in log.files if not is_right(file, target)] for log in entries.values()}
+    missing = {entry.name: [file for file in entry.files if not is_right(file, target)] for entry in entries.values()}
     if not overwrite:
         _refuse_wrong_files([target / file.name for group in missing.values() for file in group])
     failures = []
-    for log in entries.values():
+    for entry in entries.values():
         try:
-            _place(missing[log.name], target, supply, overwrite=overwrite)
+            _place(missing[entry.name], target, supply, overwrite=overwrite)
         except NotSuppliedError as failure:
-            failures.append((log, failure))
+            failures.append((entry, failure))
     if failures:
         raise supply.error(failures, asked=len(entries))
-    return {log.name: tuple(target / file.name for file in log.files) for log in entries.values()}
+    return {entry.name: tuple(target / file.name for file in entry.files) for entry in entries.values()}
 
 
 def _refuse_wrong_files(paths: Sequence[Path]) -> None:

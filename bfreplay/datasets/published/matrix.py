@@ -47,13 +47,13 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
     frame = _archived_frame(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else pickled_frame(file)
     times = _row_times(frame, file)
     names = frame.columns.tolist()
-    for name in names:
-        if not isinstance(name, str):
+    for column_name in names:
+        if not isinstance(column_name, str):
             raise InputError(
                 "a column of the node-state matrix is not named after a node",
                 file=file,
-                column=str(name),
-                value=name,
+                column=str(column_name),
+                value=column_name,
                 expected="a node name for each column; job tables are read by load_jobs",
             )
     row, node, idle, initial = _transitions(frame, names, file)
@@ -136,15 +136,15 @@ def _row_times(frame: PickledFrame, file: Path) -> NDArray[np.int64]:
             expected="an index of times (rows) and node names (columns); job tables are read by load_jobs",
         )
     times = times_us(frame.index, file, "index")
-    i = first_true(times[1:] <= times[:-1])
-    if i is not None:
+    index = first_true(times[1:] <= times[:-1])
+    if index is not None:
         raise InputError(
             "the times of the rows do not increase",
             file=file,
-            row=i + 2,
+            row=index + 2,
             column="index",
-            value=iso_utc(int(times[i + 1])),
-            expected=f"later than {iso_utc(int(times[i]))}, the row before",
+            value=iso_utc(int(times[index + 1])),
+            expected=f"later than {iso_utc(int(times[index]))}, the row before",
             fix="sort the matrix by time and keep one row for each",
         )
     return times
@@ -158,14 +158,14 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
         )
     ticks = times.astype(times.dtype.newbyteorder("=")).view(np.int64)
     unit = np.datetime_data(times.dtype)[0]
-    i = first_true(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
-    if i is not None:
+    index = first_true(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
+    if index is not None:
         raise InputError(
             "a time is missing or finer than a microsecond",
             file=file,
-            row=i + 1,
+            row=index + 1,
             column=column,
-            value=str(times[i]),
+            value=str(times[index]),
             expected="times that are whole microseconds",
             fix="round the times, or drop the row",
         )
@@ -193,13 +193,13 @@ def _transitions(
             idle = piece == 1
             wrong = np.argwhere(~idle & (piece != 0))
             if len(wrong):
-                k, row = wrong[0]
+                index, row = wrong[0]
                 raise InputError(
                     "a state is neither 0 nor 1",
                     file=file,
                     row=int(row) + 1,
-                    column=names[int(placement[begin + k])],
-                    value=piece[k, row].item(),
+                    column=names[int(placement[begin + index])],
+                    value=piece[index, row].item(),
                     expected="0 for busy and 1 for idle",
                 )
             here = placement[begin : begin + _NODES_AT_ONCE]

@@ -133,14 +133,14 @@ class Scheduler:
         Nodes that are up, numbered from 0. Jobs get the free nodes of lowest number, so neighbours share a fate.
     model
         Parameters of the jobs.
-    rng
+    generator
         The only source of randomness.
     """
 
-    def __init__(self, n_nodes: int, model: MachineModel, rng: Generator) -> None:
+    def __init__(self, n_nodes: int, model: MachineModel, generator: Generator) -> None:
         self._n_nodes = n_nodes
         self._model = model
-        self._rng = rng
+        self._rng = generator
         self._free = np.ones(n_nodes, np.bool_)
         self._n_free = n_nodes
         self._wide = [self._draw(model.wide) for _ in range(model.waiting)]
@@ -156,10 +156,10 @@ class Scheduler:
         self._submit_small(end_s, hour_at_0)
         self._call_pass(0)
         while self._heap and self._heap[0][0] <= end_s:
-            now, kind, number, item = heapq.heappop(self._heap)
+            now_s, kind, number, item = heapq.heappop(self._heap)
             if kind == _PASS:
                 self._pass_due = False
-                self._schedule(now)
+                self._schedule(now_s)
                 continue
             if isinstance(item, _Job):
                 self._small.append(item)
@@ -167,14 +167,14 @@ class Scheduler:
                 self._free[item] = True
                 self._n_free += len(item)
                 self._running.pop(number, None)
-                self._changes.append((now, item, True))
-            self._call_pass(now)
-        time_s = np.concatenate([np.full(len(nodes), now, np.int64) for now, nodes, _ in self._changes])
+                self._changes.append((now_s, item, True))
+            self._call_pass(now_s)
+        time_s = np.concatenate([np.full(len(nodes), now_s, np.int64) for now_s, nodes, _ in self._changes])
         freed = np.concatenate([np.full(len(nodes), free, np.bool_) for _, nodes, free in self._changes])
         return time_s, np.concatenate([nodes for _, nodes, _ in self._changes]), freed
 
     def _draw(self, stream: JobStream) -> _Job:
-        u_width, u_time, u_early, u_fails = (float(u) for u in self._rng.random(4))
+        u_width, u_time, u_early, u_fails = (float(uniform) for uniform in self._rng.random(4))
         spread = stream.most_share / stream.least_share
         share = stream.least_share * spread ** (u_width**stream.width_shape)
         requested_s = int(stream.requested_h[int(u_time * len(stream.requested_h))] * _HOUR_S)
@@ -190,44 +190,44 @@ class Scheduler:
         sample = [self._draw(model.small) for _ in range(4_000)]
         mean_node_s = sum(job.width * job.runs_s for job in sample) / len(sample)
         peak_rate = model.small_load * self._n_nodes / mean_node_s * (1 + model.day_rhythm)
-        now = 0.0
+        now_s = 0.0
         while True:
-            now += float(self._rng.exponential(1 / peak_rate))
-            if now >= end_s:
+            now_s += float(self._rng.exponential(1 / peak_rate))
+            if now_s >= end_s:
                 return
-            turn = 2 * math.pi * (hour_at_0 + now / _HOUR_S - model.peak_hour) / 24
+            turn = 2 * math.pi * (hour_at_0 + now_s / _HOUR_S - model.peak_hour) / 24
             if self._rng.random() * (1 + model.day_rhythm) < 1 + model.day_rhythm * math.cos(turn):
-                self._push(int(now), _SUBMITS, self._draw(model.small))
+                self._push(int(now_s), _SUBMITS, self._draw(model.small))
 
     def _push(self, when: int, kind: int, item: _Job | NDArray[np.int64] | None) -> int:
         self._ids += 1
         heapq.heappush(self._heap, (when, kind, self._ids, item))
         return self._ids
 
-    def _call_pass(self, now: int) -> None:
+    def _call_pass(self, now_s: int) -> None:
         if not self._pass_due:
             self._pass_due = True
-            self._push(now + 10 + int(self._rng.exponential(self._model.pass_delay_s)), _PASS, None)
+            self._push(now_s + 10 + int(self._rng.exponential(self._model.pass_delay_s)), _PASS, None)
 
-    def _start(self, job: _Job, now: int) -> None:
+    def _start(self, job: _Job, now_s: int) -> None:
         nodes = np.flatnonzero(self._free)[: job.width]
         self._free[nodes] = False
         self._n_free -= job.width
-        self._changes.append((now, nodes, False))
-        u_late, u_share = (float(u) for u in self._rng.random(2))
+        self._changes.append((now_s, nodes, False))
+        u_late, u_share = (float(uniform) for uniform in self._rng.random(2))
         on_time = job.width - int(2 * self._model.straggling * u_share * job.width)
-        number = self._push(now + job.runs_s, _ENDS, nodes[:on_time])
-        self._running[number] = (now + job.requested_s, job.width)
+        number = self._push(now_s + job.runs_s, _ENDS, nodes[:on_time])
+        self._running[number] = (now_s + job.requested_s, job.width)
         if on_time < job.width:
-            self._push(now + job.runs_s + 10 + int(u_late * self._model.straggle_s), _ENDS, nodes[on_time:])
+            self._push(now_s + job.runs_s + 10 + int(u_late * self._model.straggle_s), _ENDS, nodes[on_time:])
 
-    def _schedule(self, now: int) -> None:
+    def _schedule(self, now_s: int) -> None:
         """Make one pass: the queue in order while its head fits, then EASY backfill behind the head's reservation."""
         while self._wide[0].width <= self._n_free:
-            self._start(self._next_wide(0), now)
+            self._start(self._next_wide(0), now_s)
         if self._n_free == 0:
             return
-        spare, reserved_s = self._n_free - self._wide[0].width, now
+        spare, reserved_s = self._n_free - self._wide[0].width, now_s
         for must_end, width in sorted(self._running.values()):
             if spare >= 0:
                 break
@@ -237,13 +237,13 @@ class Scheduler:
             place = first
             for _ in range(min(self._model.backfill_depth, len(queue) - first)):
                 job = queue[place]
-                ends_in_time = now + job.requested_s <= reserved_s
+                ends_in_time = now_s + job.requested_s <= reserved_s
                 if job.width > self._n_free or not (ends_in_time or job.width <= spare):
                     place += 1
                     continue
                 if not ends_in_time:
                     spare -= job.width
-                self._start(self._next_wide(place) if queue is self._wide else queue.pop(place), now)
+                self._start(self._next_wide(place) if queue is self._wide else queue.pop(place), now_s)
 
     def _next_wide(self, place: int) -> _Job:
         self._wide.append(self._draw(self._model.wide))
@@ -314,13 +314,13 @@ def synthetic_machine(
             value={"n_nodes": n_nodes, "days": days, "start": start.isoformat()},
             expected=f"n_nodes >= 1, at least {model.poll_s} s, and a start with a time zone",
         )
-    rng = np.random.Generator(np.random.PCG64(seed))
-    down = np.sort(rng.permutation(n_nodes)[: int(model.down_share * n_nodes)])
+    generator = np.random.Generator(np.random.PCG64(seed))
+    down = np.sort(generator.permutation(n_nodes)[: int(model.down_share * n_nodes)])
     up = np.setdiff1d(np.arange(n_nodes), down)
     window_s = int(days * _DAY_S) // model.poll_s * model.poll_s
     start = start.astimezone(UTC)
     hour_at_0 = start.hour + start.minute / 60 - _WARM_UP_S / 3_600
-    changes = Scheduler(len(up), model, rng).run(_WARM_UP_S + window_s, hour_at_0)
+    changes = Scheduler(len(up), model, generator).run(_WARM_UP_S + window_s, hour_at_0)
     since_s, until_s, node = _idle_intervals(*changes, model)
     since_s -= _WARM_UP_S
     until_s -= _WARM_UP_S
@@ -373,4 +373,4 @@ def _idle_intervals(
 
 def _names(n_nodes: int) -> tuple[str, ...]:
     digits = max(2, len(str((n_nodes - 1) // RACK_NODES + 1)))
-    return tuple(f"r{i // RACK_NODES + 1:0{digits}d}n{i % RACK_NODES + 1:02d}" for i in range(n_nodes))
+    return tuple(f"r{index // RACK_NODES + 1:0{digits}d}n{index % RACK_NODES + 1:02d}" for index in range(n_nodes))

@@ -42,7 +42,7 @@ class CobaltClock(TableClock):
         self._is_given = options.timezone is not None
         self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as written
 
-    def read(self, value: Any, unit: str | None = None) -> Wall | None:
+    def read(self, cell_value: Any, unit: str | None = None) -> Wall | None:
         """Read a stamp as written; ``None`` for an empty one.
 
         Raises
@@ -50,30 +50,30 @@ class CobaltClock(TableClock):
         ValueError
             Not a stamp.
         """
-        if is_missing(value):
+        if is_missing(cell_value):
             return None
-        time = super().read(value, unit)
+        time = super().read(cell_value, unit)
         if not isinstance(time, Wall):
             raise ValueError("no stamp such as 2014-12-31 23:26:29")
         return time
 
-    def saw_maintenance(self, start: Wall) -> None:
+    def saw_maintenance(self, start_time: Wall) -> None:
         """Remember the start of a maintenance period, as evidence."""
-        self._maintenance[start.us // (HOUR_US // 4)] += 1
+        self._maintenance[start_time.us // (HOUR_US // 4)] += 1
 
     def evidence(self) -> str:
         """Describe the zone of the stamps and its reason. Warns if the starts of maintenance contradict it."""
         zone_text = f"the stamps have no zone; read as {self.zone}, " + (
             "as given" if self._is_given else "the zone of ALCF's tables (--tz for another zone)"
         )
-        n = sum(self._maintenance.values())
-        if n < _FEWEST:
+        count = sum(self._maintenance.values())
+        if count < _FEWEST:
             return zone_text
         zone = str(self.zone)
         zones = dict.fromkeys([zone, "UTC", SITE_ZONE])
         hours = {zone: self._hour_of_most(zone) for zone in zones}
         readings = [
-            f"as {zone}, {share:,} of {n:,} maintenance periods begin at {hour:02d}:00 to {hour:02d}:59 in Chicago"
+            f"as {zone}, {share:,} of {count:,} maintenance periods begin at {hour:02d}:00 to {hour:02d}:59 in Chicago"
             for zone, (hour, share) in hours.items()
         ]
         best = max(share for _, share in hours.values())
@@ -85,10 +85,10 @@ class CobaltClock(TableClock):
         """Return the hour in Chicago in which most maintenance begins if stamps are in ``zone``, and the count."""
         read, site = LocalClock(ZoneInfo(zone)), ZoneInfo(SITE_ZONE)
         by_hour: Counter[int] = Counter()
-        for quarter, n in self._maintenance.items():
+        for quarter, count in self._maintenance.items():
             times = read.utc_us(quarter * (HOUR_US // 4))
             if times:
-                by_hour[datetime.fromtimestamp(times[0] // US, site).hour] += n
+                by_hour[datetime.fromtimestamp(times[0] // US, site).hour] += count
         return max(by_hour.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
 
 
@@ -137,9 +137,9 @@ class CobaltJobs:
         self._has_locations = False
         self._nowhere = Tally(aside=WHICH_NODES)
 
-    def add(self, cells: Mapping[str, str], at: Place) -> None:
+    def add(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add the interval of a row, or count the reason to skip it."""
-        self._add(cells, at)
+        self._add(cells, row_place)
         if self._report.has_row_in_doubt:
             self._hold(cells)
 
@@ -147,46 +147,46 @@ class CobaltJobs:
         """Note how much a skipped row concerns, if its nodes and its running time can be read."""
         span_us = _elapsed_us(cells)
         try:
-            count = _count(cells)
-            start, end = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
+            node_count = _count(cells)
+            start_time, end_time = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
         except ValueError:
             return  # it counts as the mean job
-        if start is not None and end is not None:
-            span_us = end.us - start.us
-        if count is not None and span_us is not None:
-            self._report.hold(count, 0, span_us)
+        if start_time is not None and end_time is not None:
+            span_us = end_time.us - start_time.us
+        if node_count is not None and span_us is not None:
+            self._report.hold(node_count, 0, span_us)
 
-    def _add(self, cells: Mapping[str, str], at: Place) -> None:
+    def _add(self, cells: Mapping[str, str], row_place: Place) -> None:
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is not None and machine and machine != self._machine:
-            self._report.skip("a job of another machine", *at, machine)
-            return self._report.warn(OTHER_MACHINE, *at, machine, aside=NOT_OURS)
+            self._report.skip("a job of another machine", *row_place, machine)
+            return self._report.warn(OTHER_MACHINE, *row_place, machine, aside=NOT_OURS)
         shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
-            start, end = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
+            start_time, end_time = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
         except ValueError:
-            return self._report.skip_with_warning("a time that cannot be read", *at, shown)
-        if start is None:
-            return self._report.skip("never started", *at, shown)
+            return self._report.skip_with_warning("a time that cannot be read", *row_place, shown)
+        if start_time is None:
+            return self._report.skip("never started", *row_place, shown)
         try:
-            count = _count(cells)
+            node_count = _count(cells)
         except ValueError:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
-            return self._report.skip_with_warning("a number of nodes that cannot be read", *at, number)
+            return self._report.skip_with_warning("a number of nodes that cannot be read", *row_place, number)
         elapsed = _elapsed_us(cells)
-        interval = self._clock.interval(start, end, elapsed, at)
+        interval = self._clock.interval(start_time, end_time, elapsed, row_place)
         if interval is None:
-            return self._report.skip(SKIPPED, *at, shown)
+            return self._report.skip(SKIPPED, *row_place, shown)
         start_us, end_us = interval
         if end_us is None and elapsed:
             end_us = start_us + elapsed
-            self._report.warn(NO_END, *at, shown)
-        job = _job(cells) or f"{at[0]} line {at[1]}"
+            self._report.warn(NO_END, *row_place, shown)
+        job = _job(cells) or f"{row_place[0]} line {row_place[1]}"
         if not is_interval(start_us, end_us):
-            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which counts the reason
+            return self._record.add_job(job, start_us, end_us, None, 1, None, *row_place)  # which counts the reason
         if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
-            self._report.warn(ELAPSED_DIFFERS, *at, f"{shown}, {cells['RUNTIME_SECONDS']} s")
-        self._keep(cells, job, start_us, end_us, count, at)
+            self._report.warn(ELAPSED_DIFFERS, *row_place, f"{shown}, {cells['RUNTIME_SECONDS']} s")
+        self._keep(cells, job, start_us, end_us, node_count, row_place)
 
     def finish(self) -> None:
         """Warn of jobs without a location, if others have one."""
@@ -194,7 +194,7 @@ class CobaltJobs:
             self._report.warnings[WHERE_MISSING] = self._nowhere
 
     def _keep(
-        self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, at: Place
+        self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, row_place: Place
     ) -> None:
         where = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
         names: tuple[str, ...] = ()
@@ -202,36 +202,38 @@ class CobaltJobs:
         try:
             location = location_of(where, count)
         except ValueError:
-            self._report.warn(LOCATION_UNREADABLE, *at, where, aside=WHICH_NODES)
+            self._report.warn(LOCATION_UNREADABLE, *row_place, where, aside=WHICH_NODES)
         else:
             names = location.nodes
             is_cut = location.is_cut
             if location.block_size is not None:
                 if count is not None and count != location.block_size:
-                    self._report.warn(BLOCK_DIFFERS, *at, f"{count} nodes in {where}")
+                    self._report.warn(BLOCK_DIFFERS, *row_place, f"{count} nodes in {where}")
                 count = max(count or 0, location.block_size)
             self._has_locations |= bool(names) or location.block_size is not None
             is_nowhere = not names and location.block_size is None
         held = max(count or 0, len(names))
         if not held:
-            return self._report.skip("a job without nodes", *at, job)
+            return self._report.skip("a job without nodes", *row_place, job)
         if self._size is not None and held > self._size:
-            self._report.skip_with_warning("more nodes than the machine has", *at, f"{held} nodes", warning=TOO_LARGE)
+            self._report.skip_with_warning(
+                "more nodes than the machine has", *row_place, f"{held} nodes", warning=TOO_LARGE
+            )
             return self._report.hold(held, start_us, end_us)
         if is_nowhere:
-            self._nowhere.add(Example(*at, ""), 1)
+            self._nowhere.add(Example(*row_place, ""), 1)
             self._nowhere.hold(held, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
-        identity = self._identities.of(job, start_us, where if names else "", *at)
-        nodes = self._record.node_ids(names) if names else None
-        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at, is_cut=is_cut)
+        identity = self._identities.of(job, start_us, where if names else "", *row_place)
+        node_ids = self._record.node_ids(names) if names else None
+        self._record.add_job(identity, start_us, end_us, node_ids, count, limit_end, *row_place, is_cut=is_cut)
         before = bisect_left(self._open, start_us) - 1
-        for i in range(before, -1, -1):
-            known = self.next_start[i]
+        for index in range(before, -1, -1):
+            known = self.next_start[index]
             if known is not None and known <= start_us:
                 break
-            self.next_start[i] = start_us
+            self.next_start[index] = start_us
 
 
 def _count(cells: Mapping[str, str]) -> int | None:
@@ -264,7 +266,7 @@ class Location:
     block_size: int | None
 
 
-def location_of(text: str, count: int | None) -> Location:
+def location_of(text: str, node_count: int | None) -> Location:
     """Read a location.
 
     Parameters
@@ -272,7 +274,7 @@ def location_of(text: str, count: int | None) -> Location:
     text
         Names separated by commas or colons (``x3005c0s19b1n0,...``, ``cc001:cc002``), numbers of nodes and ranges of
         them (``0-3,17``; they become ``nid00000``, ...), blocks (``MIR-00C00-33F71-1-1024``), or nothing.
-    count
+    node_count
         Nodes that the job used: a shorter list was cut at the width of the column, and the name at the cut is skipped
         unless it is whole.
 
@@ -283,7 +285,7 @@ def location_of(text: str, count: int | None) -> Location:
     """
     if _XNAMES.fullmatch(text):
         nodes = dict.fromkeys(text.split(","))
-        return Location(tuple(nodes), count is not None and len(nodes) < count, None)
+        return Location(tuple(nodes), node_count is not None and len(nodes) < node_count, None)
     if text.strip().lower() in _NOWHERE:
         return Location((), False, None)
     tokens = re.split(r"[,:]", text)
@@ -295,18 +297,30 @@ def location_of(text: str, count: int | None) -> Location:
         return Location((), False, sum(sizes))
     nodes = {}
     last = len(tokens) - 1
-    for i, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         names = _names(token)
         if names is None:
-            if i == last and last > 0 and count is not None and len(nodes) < count and _is_name_prefix(token):
+            if (
+                index == last
+                and last > 0
+                and node_count is not None
+                and len(nodes) < node_count
+                and _is_name_prefix(token)
+            ):
                 return Location(tuple(nodes), True, None)
             raise ValueError(f"{token!r} is not a node")
-        if i == last and last > 0 and count is not None and len(nodes) + len(names) < count and not _is_whole(tokens):
+        if (
+            index == last
+            and last > 0
+            and node_count is not None
+            and len(nodes) + len(names) < node_count
+            and not _is_whole(tokens)
+        ):
             return Location(tuple(nodes), True, None)
         nodes.update(dict.fromkeys(names))
         if len(nodes) > MOST_NODES:
             raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
-    return Location(tuple(nodes), count is not None and len(nodes) < count, None)
+    return Location(tuple(nodes), node_count is not None and len(nodes) < node_count, None)
 
 
 def _names(token: str) -> list[str] | None:
@@ -315,7 +329,7 @@ def _names(token: str) -> list[str] | None:
     numbers = _NUMBERS.fullmatch(token)
     if numbers is not None:
         first, last = int(numbers[1]), int(numbers[2] or numbers[1])
-        return [f"nid{i:05d}" for i in range(first, last + 1)] if first <= last else None
+        return [f"nid{index:05d}" for index in range(first, last + 1)] if first <= last else None
     return [token] if _NAME.fullmatch(token) and not _XNAME_BEGUN.fullmatch(token) else None
 
 

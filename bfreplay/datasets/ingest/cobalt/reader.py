@@ -60,66 +60,68 @@ class CobaltOutages:
         self.open_ended: list[tuple[int, Place]] = []
         self.left_out_us = 0
 
-    def add_status(self, cells: Mapping[str, str], at: Place) -> None:
+    def add_status(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add a row of a MACHINESTATUS file."""
         word = cells["IS_ALL_MACHINE_DOWN"].strip().lower()
-        if self._is_of_another(cells, at):
+        if self._is_of_another(cells, row_place):
             return
         if word not in _YES | _NO:
-            return self._unreadable(f"{word!r} is neither yes nor no", at)
-        times = self._times(cells["START_TIMESTAMP"], cells.get("END_TIMESTAMP", ""), at)
+            return self._unreadable(f"{word!r} is neither yes nor no", row_place)
+        times = self._times(cells["START_TIMESTAMP"], cells.get("END_TIMESTAMP", ""), row_place)
         if times is None:
             return
         if word in _NO:
             start = cells["START_TIMESTAMP"]
             why = "the log does not tell how many nodes were down"
-            self._report.skip_with_warning("an outage of a part of the machine", *at, start, warning=PART_DOWN, why=why)
+            self._report.skip_with_warning(
+                "an outage of a part of the machine", *row_place, start, warning=PART_DOWN, why=why
+            )
         else:
-            self._add_down(times, at)
+            self._add_down(times, row_place)
 
-    def add_maintenance(self, cells: Mapping[str, str], at: Place) -> None:
+    def add_maintenance(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add a maintenance period of the whole machine."""
-        times = self._times(cells["START"], cells["END"], at, is_maintenance=True)
+        times = self._times(cells["START"], cells["END"], row_place, is_maintenance=True)
         if times is not None:
-            self._add_down(times, at)
+            self._add_down(times, row_place)
 
-    def _add_down(self, times: tuple[int, int | None], at: Place) -> None:
+    def _add_down(self, times: tuple[int, int | None], row_place: Place) -> None:
         """Add an outage of the whole machine; one without an end waits for ``close``."""
         if times[1] is None:
-            self.open_ended.append((times[0], at))
+            self.open_ended.append((times[0], row_place))
         else:
-            self._record.add_outage(NodeState.DOWN, *times, None, *at)
+            self._record.add_outage(NodeState.DOWN, *times, None, *row_place)
 
-    def add_reservation(self, cells: Mapping[str, str], at: Place) -> None:
+    def add_reservation(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add a reservation. Only one of the whole machine has known nodes."""
-        if self._is_of_another(cells, at):
+        if self._is_of_another(cells, row_place):
             return
         name = cells["RESERVATION"].removeprefix("R.").lower()
         if cells["STATUS"].lower() not in _USED:
-            return self._report.skip("a reservation that was not used", *at, cells["STATUS"])
+            return self._report.skip("a reservation that was not used", *row_place, cells["STATUS"])
         is_repair = name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
         is_kept_idle = not is_repair and self._policy != "reserved"
         if is_kept_idle:
-            self._report.skip("a reservation that is not for repairs", *at, cells["RESERVATION"])
-        times = self._times(cells["START"], cells["END"], at)
+            self._report.skip("a reservation that is not for repairs", *row_place, cells["RESERVATION"])
+        times = self._times(cells["START"], cells["END"], row_place)
         if times is None:
             return
         try:
             count = count_in(cells["NODES"])
             blocks = [location_of(block, None).block_size or 0 for block in cells["BLOCKS"].split(",")]
         except ValueError as error:
-            return self._unreadable(str(error), at)
+            return self._unreadable(str(error), row_place)
         if self._size is not None and max(count, *blocks) >= self._size:
             if is_kept_idle:
                 return self._record.add_reservation(*times, None)
             state = NodeState.DOWN if is_repair else NodeState.RESERVED
-            self._record.add_outage(state, *times, None, *at)
+            self._record.add_outage(state, *times, None, *row_place)
             return
         if is_kept_idle:
             return
-        self._report.skip("a reservation on unknown nodes", *at, cells["BLOCKS"])
+        self._report.skip("a reservation on unknown nodes", *row_place, cells["BLOCKS"])
         if is_repair:
-            self._report.warn(PART_UNKNOWN, *at, f"{count} nodes: {cells['BLOCKS']}")
+            self._report.warn(PART_UNKNOWN, *row_place, f"{count} nodes: {cells['BLOCKS']}")
             self._report.hold(count, *times)
         if times[1] is not None and times[1] > times[0]:
             self.left_out_us += count * (times[1] - times[0])
@@ -131,33 +133,35 @@ class CobaltOutages:
             self._report.warn(END_UNKNOWN, *at)
             self._record.add_outage(NodeState.DOWN, start_us, end_us, None, *at)
 
-    def _times(self, start: str, end: str, at: Place, *, is_maintenance: bool = False) -> tuple[int, int | None] | None:
+    def _times(
+        self, start: str, end: str, row_place: Place, *, is_maintenance: bool = False
+    ) -> tuple[int, int | None] | None:
         try:
             first, last = self._clock.read(start), self._clock.read(end)
             if first is None:
                 raise ValueError("no start")
         except ValueError:
-            self._unreadable(f"{start} to {end}", at)
+            self._unreadable(f"{start} to {end}", row_place)
             return None
-        interval = self._clock.interval(first, last, None, at)
+        interval = self._clock.interval(first, last, None, row_place)
         if interval is None:
-            self._report.skip(SKIPPED, *at, f"{start} to {end}")
+            self._report.skip(SKIPPED, *row_place, f"{start} to {end}")
             return None
         if is_maintenance:
             self._clock.saw_maintenance(first)
         return interval
 
-    def _is_of_another(self, cells: Mapping[str, str], at: Place) -> bool:
+    def _is_of_another(self, cells: Mapping[str, str], row_place: Place) -> bool:
         machine = cells.get("MACHINE_NAME", "").strip().lower()
         if self._machine is None or not machine or machine == self._machine:
             return False
-        self._report.skip("an outage of another machine", *at, machine)
-        self._report.warn(OTHER_MACHINE, *at, machine, aside=NOT_OURS)
+        self._report.skip("an outage of another machine", *row_place, machine)
+        self._report.warn(OTHER_MACHINE, *row_place, machine, aside=NOT_OURS)
         return True
 
-    def _unreadable(self, value: str, at: Place) -> None:
+    def _unreadable(self, value: str, row_place: Place) -> None:
         self._report.skip_with_warning(
-            "an outage that cannot be read", *at, value, warning=OUTAGES_UNREADABLE, why=OUTAGE_UNKNOWN
+            "an outage that cannot be read", *row_place, value, warning=OUTAGES_UNREADABLE, why=OUTAGE_UNKNOWN
         )
 
 
@@ -229,14 +233,14 @@ class CobaltReader:
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read jobs and outages of one machine."""
-        layouts = [(file, _layout(file, options)) for file in files]
+        layouts = [(log_file, _layout(log_file, options)) for log_file in files]
         if not any(layout.kind is Kind.JOBS for _, layout in layouts):
             raise files[0].error(
                 "the files have no jobs: " + ", ".join(layout.kind.value for _, layout in layouts),
                 expected="a table of jobs, beside machine status, maintenance periods and reservations",
                 fix=f"give the jobs of the same machine and time too: {_HOW}",
             )
-        if options.columns is not None and all(layout_of(file) for file in files):
+        if options.columns is not None and all(layout_of(log_file) for log_file in files):
             record.report.facts["--columns"] = "has no effect: the files are known by their columns"
         machine = _machine(layouts)
         size = options.n_nodes or MACHINE_SIZES.get(machine or "")
@@ -250,12 +254,12 @@ class CobaltReader:
         outages = CobaltOutages(record, clock, machine, size, options.reservations)
         identities = Identities(record.report)
 
-        def read_all(kind: Kind, add: Add) -> None:
-            for file, layout in layouts:
+        def read_all(kind: Kind, add_row: Add) -> None:
+            for log_file, layout in layouts:
                 if layout.kind is kind:
                     identities.next_file()
                     record.add_format(kind.value)
-                    _read_one(file, layout, add, record)
+                    _read_one(log_file, layout, add_row, record)
 
         read_all(Kind.MAINTENANCE, outages.add_maintenance)
         read_all(Kind.STATUS, outages.add_status)
@@ -279,20 +283,20 @@ class CobaltReader:
         record.report.facts["time zone"] = clock.evidence()
 
 
-def _layout(file: LogFile, options: ReadOptions) -> Layout:
-    check_text(file)
-    layout = layout_of(file) or (options.columns and layout_of(file, options.columns))
+def _layout(log_file: LogFile, options: ReadOptions) -> Layout:
+    check_text(log_file)
+    layout = layout_of(log_file) or (options.columns and layout_of(log_file, options.columns))
     if not layout:
-        raise file.wrong_start(
+        raise log_file.wrong_start(
             "this is not one of ALCF's tables",
-            value=first_line(file)[:160],
+            value=first_line(log_file)[:160],
             expected="columns START_TIMESTAMP, END_TIMESTAMP, NODES_USED (or USED_NODES), MACHINE_NAME; or 27 cells of "
             "a raw Cobalt job, 16 of a reservation, 2 of a maintenance period",
             fix=f"{_HOW}; for rows without a header: --columns START_TIMESTAMP,END_TIMESTAMP,...",
         )
     repeated = [name for name in ("START_TIMESTAMP", "END_TIMESTAMP", "LOCATION") if layout.names.count(name) > 1]
     if repeated:
-        raise file.error(
+        raise log_file.error(
             f"two columns are called {repeated[0]}", row="line 1", expected="each column once", fix="remove one of them"
         )
     return layout
@@ -301,9 +305,9 @@ def _layout(file: LogFile, options: ReadOptions) -> Layout:
 def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
     """Return the machine that most of the first jobs name, in lower case."""
     names: Counter[str] = Counter()
-    for file, layout in layouts:
+    for log_file, layout in layouts:
         if layout.kind is Kind.JOBS:
-            lines = enumerate(file.head_lines(), 1)
+            lines = enumerate(log_file.head_lines(), 1)
             if layout.has_header:
                 next(lines, None)
             for row in rows_of(lines, ",", len(layout.names)):
@@ -313,14 +317,14 @@ def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
     return max(names, key=lambda name: (names[name], name), default=None)
 
 
-def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -> None:
+def _read_one(log_file: LogFile, layout: Layout, add_row: Add, record: ScheduleRecord) -> None:
     report = record.report
     warning = UNREADABLE if layout.kind is Kind.JOBS else OUTAGES_UNREADABLE
     if layout.kind is Kind.JOBS and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
         report.facts["nodes of jobs"] = NO_LOCATION
-    lines = ((line, text.removeprefix("\ufeff") if line == 1 else text) for line, text in file.lines())
+    lines = ((line, text.removeprefix("\ufeff") if line == 1 else text) for line, text in log_file.lines())
     is_first = layout.has_header
-    header = first_line(file)
+    header = first_line(log_file)
     for row in rows_of(lines, ",", len(layout.names)):
         if is_first:
             is_first = row.text.startswith("#")
@@ -329,16 +333,16 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
         if row.cells is None:
             report.skip_with_warning(
                 "a row with another number of columns",
-                file.name,
+                log_file.name,
                 row.line,
                 row.text,
                 warning=warning,
                 why=OUTAGE_UNKNOWN if warning == OUTAGES_UNREADABLE else "",
             )
         elif layout.has_header and row.text == header:
-            report.skip("the header again", file.name, row.line, row.text)
+            report.skip("the header again", log_file.name, row.line, row.text)
         else:
-            add(dict(zip(layout.names, row.cells, strict=True)), (file.name, row.line))
+            add_row(dict(zip(layout.names, row.cells, strict=True)), (log_file.name, row.line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,27 +358,27 @@ class Layout:
     has_header: bool
 
 
-def layout_of(file: LogFile, columns: Sequence[str] | None = None) -> Layout | None:
-    """Find the layout of ``file``, ``None`` if not of ALCF; ``columns`` are the names for a file without a header."""
+def layout_of(log_file: LogFile, columns: Sequence[str] | None = None) -> Layout | None:
+    """Find the layout of a file, ``None`` if not of ALCF; ``columns`` are the names for a file without a header."""
     if columns is not None:
         names = tuple(name.strip().upper() for name in columns)
         named = _by_names(names)
         return None if named is None else Layout(named[0], f"the given columns have {named[1]}", names, False)
-    if b"\x00" in file.head():
+    if b"\x00" in log_file.head():
         return None
-    header = first_line(file)
+    header = first_line(log_file)
     names = tuple(name.upper() for name in names_in(header, ","))
     named = _by_names(names)
     if named is not None:
         return Layout(named[0], f"line 1 has {named[1]}", names, True)
-    if names == MAINTENANCE_COLUMNS and _all_rows(file, 1, _is_maintenance):
+    if names == MAINTENANCE_COLUMNS and _all_rows(log_file, 1, _is_maintenance):
         return Layout(Kind.MAINTENANCE, "every row is a start and an end, nothing else", MAINTENANCE_COLUMNS, True)
     for kind, shape, columns_of in (
         (Kind.JOBS, _is_raw_job, RAW_JOB_COLUMNS),
         (Kind.RESERVATIONS, _is_reservation, RESERVATION_COLUMNS),
         (Kind.MAINTENANCE, _is_maintenance, MAINTENANCE_COLUMNS),
     ):
-        if _all_rows(file, 0, shape):
+        if _all_rows(log_file, 0, shape):
             return Layout(kind, _WHY[kind], columns_of, False)
     return None
 
@@ -400,9 +404,9 @@ def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
     return None
 
 
-def _all_rows(file: LogFile, skipped: int, has_shape: Callable[[list[str]], bool]) -> bool:
+def _all_rows(log_file: LogFile, skipped: int, has_shape: Callable[[list[str]], bool]) -> bool:
     """Return whether most of the first rows have a shape; spoilt rows do not change the kind of file."""
-    rows = [text for text in file.head_lines() if text.strip()][skipped : skipped + _LOOKED_AT]
+    rows = [text for text in log_file.head_lines() if text.strip()][skipped : skipped + _LOOKED_AT]
     good = 0
     for text in rows:
         try:

@@ -112,22 +112,22 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
     """
     state, n_rows = machine.state, 0
     while True:
-        now = _next_instant(jobs, outages, machine)
-        if now >= until_us:
+        instant_us = _next_instant(jobs, outages, machine)
+        if instant_us >= until_us:
             if until_us == NEVER:
                 _count_lacking(NEVER, terms, machine)
                 _end_unused(terms.log_end_us, terms, machine)
             return DONE, n_rows
         if n_rows + len(machine.shown) > len(rows.node):
             return ROWS_FULL, n_rows
-        full = _full(now, jobs, outages, machine)
+        full = _full(instant_us, jobs, outages, machine)
         if full != DONE:
             return full, n_rows
         if state.unused_since_us != NEVER:
-            state.unused_node_us += float(_inside_us(state.now, now, terms)) * state.n_free
-        _count_lacking(now, terms, machine)
-        state.now = now
-        while state.n_ends > 0 and machine.end_us[0] == now:
+            state.unused_node_us += float(_inside_us(state.now, instant_us, terms)) * state.n_free
+        _count_lacking(instant_us, terms, machine)
+        state.now = instant_us
+        while state.n_ends > 0 and machine.end_us[0] == instant_us:
             number = pop_end(state.n_ends, machine.end_us, machine.end_slot)
             state.n_ends -= 1
             end_interval(number, machine)
@@ -153,31 +153,31 @@ def _inside_us(from_us: int, to_us: int, terms: Terms) -> int:
 
 @compiled_inline
 def _next_instant(jobs: Jobs, outages: Outages, machine: Machine) -> int:
-    state, now = machine.state, NEVER
+    state, instant_us = machine.state, NEVER
     if state.n_ends > 0:
-        now = machine.end_us[0]
+        instant_us = machine.end_us[0]
     if state.next_job < len(jobs.start_us):
-        now = min(now, jobs.start_us[state.next_job])
+        instant_us = min(instant_us, jobs.start_us[state.next_job])
     if state.next_outage < len(outages.start_us):
-        now = min(now, outages.start_us[state.next_outage])
-    return now
+        instant_us = min(instant_us, outages.start_us[state.next_outage])
+    return instant_us
 
 
 @compiled_inline
-def _n_starting(first: int, now: int, start_us: NDArray[np.int64]) -> int:
+def _n_starting(first: int, instant_us: int, start_us: NDArray[np.int64]) -> int:
     """Count the intervals from ``first`` on that start now."""
     after = first
-    while after < len(start_us) and start_us[after] == now:
+    while after < len(start_us) and start_us[after] == instant_us:
         after += 1
     return after - first
 
 
 @compiled_inline
-def _full(now: int, jobs: Jobs, outages: Outages, machine: Machine) -> int:
+def _full(instant_us: int, jobs: Jobs, outages: Outages, machine: Machine) -> int:
     """Return ``DONE`` if there is room for all that may begin now, so that no instant is half done, or what is full."""
     state = machine.state
-    n_jobs = _n_starting(state.next_job, now, jobs.start_us)
-    n_outages = _n_starting(state.next_outage, now, outages.start_us)
+    n_jobs = _n_starting(state.next_job, instant_us, jobs.start_us)
+    n_outages = _n_starting(state.next_outage, instant_us, outages.start_us)
     n_slots = state.queue_end - state.queue_first + n_jobs + n_outages
     n_holdings = len(machine.shown)
     n_holdings += jobs.first_node[state.next_job + n_jobs] - jobs.first_node[state.next_job]
@@ -202,16 +202,16 @@ def _begin_outages(outages: Outages, machine: Machine) -> None:
 @compiled_inline
 def _begin_listed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     """Begin the jobs of this instant that list nodes, on these; ``next_job`` does not change."""
-    now, j = machine.state.now, machine.state.next_job
-    while j < len(jobs.start_us) and jobs.start_us[j] == now:
+    instant_us, j = machine.state.now, machine.state.next_job
+    while j < len(jobs.start_us) and jobs.start_us[j] == instant_us:
         end_us, n_listed = jobs.end_us[j], jobs.first_node[j + 1] - jobs.first_node[j]
         if n_listed > 0:
-            is_tallied = now >= terms.window_start_us and _inside_us(now, end_us, terms) > 0
+            is_tallied = instant_us >= terms.window_start_us and _inside_us(instant_us, end_us, terms) > 0
             held_until = end_us if end_us == NEVER else end_us - terms.release_us
             number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
             for i in range(jobs.first_node[j], jobs.first_node[j + 1]):
                 node = int(jobs.nodes[i])
-                if is_tallied and machine.n_covering[BUSY, node] > 0 and now < machine.held_until[node]:
+                if is_tallied and machine.n_covering[BUSY, node] > 0 and instant_us < machine.held_until[node]:
                     machine.tallies.overlaps += 1
                 machine.held_until[node] = max(machine.held_until[node], held_until)
                 put_under(number, node, machine)
@@ -316,14 +316,14 @@ def _look_whether_empty(is_refused: bool, following_us: int, terms: Terms, machi
 
 
 @compiled
-def _end_unused(now: int, terms: Terms, machine: Machine) -> None:
+def _end_unused(instant_us: int, terms: Terms, machine: Machine) -> None:
     """Count the time of an empty machine whose nodes were mostly idle up to now, if it was long."""
     state, tallies, since_us = machine.state, machine.tallies, machine.state.unused_since_us
     if since_us == NEVER:
         return
-    inside_us = _inside_us(since_us, now, terms)
-    if now - since_us > terms.empty_after_us and inside_us > 0:
-        rest_us = _inside_us(state.now, now, terms)
+    inside_us = _inside_us(since_us, instant_us, terms)
+    if instant_us - since_us > terms.empty_after_us and inside_us > 0:
+        rest_us = _inside_us(state.now, instant_us, terms)
         tallies.long_empty += 1
         tallies.long_empty_us += inside_us
         tallies.left_idle_node_us += state.unused_node_us + float(rest_us) * state.n_free
@@ -332,10 +332,10 @@ def _end_unused(now: int, terms: Terms, machine: Machine) -> None:
 
 
 @compiled
-def _count_lacking(now: int, terms: Terms, machine: Machine) -> None:
-    """Add up the nodes that jobs lacked from the previous instant to ``now`` in the window; count each job once."""
+def _count_lacking(instant_us: int, terms: Terms, machine: Machine) -> None:
+    """Add up the nodes that jobs lacked since the instant before ``instant_us`` in the window; count each job once."""
     state = machine.state
-    passed_us = _inside_us(state.now, now, terms)
+    passed_us = _inside_us(state.now, instant_us, terms)
     if state.n_lacking == 0 or passed_us == 0:
         return
     machine.tallies.clipped_node_us += float(passed_us) * state.n_lacking

@@ -243,7 +243,7 @@ def _warn_of_idle_in_doubt(
         if reservation.start_us < end_us and reservation.end_us > start_us
     ]
     if reserved and (hours := idle_hours(reserved)) > 0:
-        report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", n=len(reserved), node_hours=hours)
+        report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", count=len(reserved), node_hours=hours)
 
 
 def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:
@@ -256,7 +256,7 @@ def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, s
         report.warn(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / HOUR_US))
 
 
-def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportReport) -> None:
+def _check_machine(record: ScheduleRecord, node_names: Sequence[str], report: ImportReport) -> None:
     if not record.jobs.n_rows and not record.states_seen:
         largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:3]
         reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
@@ -274,7 +274,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
         )
     if record.n_counted and record.machine_size is None and not record.inventory_known:
         if record.nodes and record.n_counted <= FEW_SHARE * record.jobs.n_rows:
-            report.warn(AMONG_THE_SEEN, n=record.n_counted, node_hours=record.unlisted_us / HOUR_US)
+            report.warn(AMONG_THE_SEEN, count=record.n_counted, node_hours=record.unlisted_us / HOUR_US)
             return
         raise InputError(
             f"{'the log' if record.n_counted == record.jobs.n_rows else 'the log, for some jobs,'} has only numbers of "
@@ -282,7 +282,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
             expected="the size of the machine, which determines the idle nodes",
             fix="give --nodes N, or --inventory FILE with the names of all nodes",
         )
-    if not names:
+    if not node_names:
         raise InputError(
             "the log has no nodes", expected="node lists, or the size of the machine", fix="give --nodes N"
         )

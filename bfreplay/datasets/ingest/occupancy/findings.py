@@ -72,32 +72,32 @@ def _advance(
     state, queue = demand.state, demand.queue
     idle_us, j = 0.0, 0
     while True:
-        now = demand.end_us[0] if state.n_active > 0 else NEVER
+        instant_us = demand.end_us[0] if state.n_active > 0 else NEVER
         if j < len(start_us):
-            now = min(now, start_us[j])
-        if now >= until_us and until_us != NEVER:
+            instant_us = min(instant_us, start_us[j])
+        if instant_us >= until_us and until_us != NEVER:
             return idle_us
-        upto_us = max(min(now, terms.log_end_us), state.now)
+        upto_us = max(min(instant_us, terms.log_end_us), state.now)
         inside_us = max(min(upto_us, terms.window_end_us) - max(state.now, terms.window_start_us), 0)
         if state.n_active > 0 or upto_us - state.now <= terms.down_after_us:
             idle_us += float(inside_us) * max(terms.n_nodes - state.demand, 0)
-        if now >= until_us:
+        if instant_us >= until_us:
             return idle_us
-        state.now = now
-        while state.n_active > 0 and demand.end_us[0] == now:
+        state.now = instant_us
+        while state.n_active > 0 and demand.end_us[0] == instant_us:
             state.demand -= pop_end(state.n_active, demand.end_us, demand.end_count)
             state.n_active -= 1
         while state.queue_first < state.queue_end and queue[state.queue_first].count <= terms.n_nodes - state.demand:
             job = queue[state.queue_first]
             state.queue_first += 1
-            _begin(NEVER if job.end_us == NEVER else job.end_us + now - job.start_us, job.count, demand)
-        while j < len(start_us) and start_us[j] == now:
+            _begin(NEVER if job.end_us == NEVER else job.end_us + instant_us - job.start_us, job.count, demand)
+        while j < len(start_us) and start_us[j] == instant_us:
             is_too_wide = count[j] > terms.n_nodes - state.demand
             is_queue = state.queue_first < state.queue_end
             if terms.rule == DELAY and count[j] <= terms.n_nodes and (is_too_wide or is_queue):
                 job = queue[state.queue_end]
                 state.queue_end += 1
-                job.start_us, job.end_us, job.count = now, end_us[j], count[j]
+                job.start_us, job.end_us, job.count = instant_us, end_us[j], count[j]
             elif terms.rule == CLIP or not is_too_wide:
                 _begin(end_us[j], count[j], demand)
             j += 1
@@ -139,7 +139,9 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
             idle_us[rule] += _advance(until_us, jobs.start_us, end_us, jobs.count, terms, demands[rule])
     chosen = OVERSUBSCRIPTION.index(plan.rules.oversubscription)
     short_hours = idle_us[chosen] / HOUR_US - idle_hours
-    return {name: max(us / HOUR_US - short_hours, 0.0) for name, us in zip(OVERSUBSCRIPTION, idle_us, strict=True)}
+    return {
+        name: max(time_us / HOUR_US - short_hours, 0.0) for name, time_us in zip(OVERSUBSCRIPTION, idle_us, strict=True)
+    }
 
 
 def _with_room(demand: Demand, n_jobs: int) -> Demand:
@@ -211,7 +213,9 @@ def report_survey(
     if absence is not None:
         idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
         both = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
-        report.warn(ABSENT_WARNING, value=f"{absence.examples}: {both}", n=absence.nodes, node_hours=absence.node_hours)
+        report.warn(
+            ABSENT_WARNING, value=f"{absence.examples}: {both}", count=absence.nodes, node_hours=absence.node_hours
+        )
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
         "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,
@@ -220,7 +224,7 @@ def report_survey(
     if survey.n_repeated:
         facts["runs that were read twice and count once"] = survey.n_repeated
         report.keep("job intervals", -survey.n_repeated)
-    report.warn(CONTRADICTING, n=survey.n_contradicting)
+    report.warn(CONTRADICTING, count=survey.n_contradicting)
     _warning_hours(report, LASTING, sweep.lasting_us, sweep.n_lasting)
     running, runaway = sweep.ended_open
     if running:
@@ -247,7 +251,7 @@ def report_survey(
         average_hours = tallies.delay_us / HOUR_US / int(tallies.delayed)
         node_hours = float(tallies.delay_node_us) / HOUR_US
         value = f"{average_hours:,.2f} hours on average"
-        report.warn(DELAYED, value=value, n=int(tallies.delayed), node_hours=node_hours)
+        report.warn(DELAYED, value=value, count=int(tallies.delayed), node_hours=node_hours)
     _warning_hours(report, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
     if sweep.never_began or tallies.clipped or tallies.left_out or tallies.delayed:
         by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
@@ -272,10 +276,10 @@ def note_rules_without_effect(record: ScheduleRecord, plan: Plan, report: Import
             report.facts[f"--{name.removesuffix('_s').replace('_', '-')}"] = f"has no effect: {reason}"
 
 
-def _warning_hours(report: ImportReport, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:
-    """Warn of ``n`` cases (0: none) with the node-microseconds that may be wrongly idle or busy."""
+def _warning_hours(report: ImportReport, sentence: str, node_us: float, count: int, what: str = "node-hours") -> None:
+    """Warn of ``count`` cases (0: none) with the node-microseconds that may be wrongly idle or busy."""
     hours = float(node_us) / HOUR_US
-    report.warn(sentence, value=f"{hours:,.1f} {what}", n=n, node_hours=hours)
+    report.warn(sentence, value=f"{hours:,.1f} {what}", count=count, node_hours=hours)
 
 
 def _report_empty(report: ImportReport, plan: Plan, survey: Survey) -> None:

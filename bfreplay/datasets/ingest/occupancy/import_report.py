@@ -64,12 +64,12 @@ class Tally:
     n_without: int = 0
     aside: str = ""
 
-    def add(self, example: Example | None, n: int, node_hours: float | None = None) -> None:
-        """Add ``n`` cases."""
-        self.count += n
+    def add(self, example: Example | None, count: int, node_hours: float | None = None) -> None:
+        """Add ``count`` cases."""
+        self.count += count
         if node_hours is not None:
             self.node_hours = (self.node_hours or 0.0) + node_hours
-            self.n_known += n
+            self.n_known += count
         if example is not None and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(example)
 
@@ -144,13 +144,13 @@ class ImportReport:
         self._of_row.clear()
         self._held = None
 
-    def keep(self, what: str, n: int = 1) -> None:
+    def keep(self, what: str, count: int = 1) -> None:
         """Count results of kept rows."""
-        self.kept[what] = self.kept.get(what, 0) + n
+        self.kept[what] = self.kept.get(what, 0) + count
 
-    def skip(self, reason: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
-        """Count skipped rows by reason; ``n`` 0 does nothing. The first few are kept as examples."""
-        _count(self.skipped, reason, file, line, value, n)
+    def skip(self, reason: str, file: str = "", line: int | None = None, value: object = "", count: int = 1) -> None:
+        """Count skipped rows by reason; ``count`` 0 does nothing. The first few are kept as examples."""
+        _count(self.skipped, reason, file, line, value, count)
 
     def warn(
         self,
@@ -158,7 +158,7 @@ class ImportReport:
         file: str = "",
         line: int | None = None,
         value: object = "",
-        n: int = 1,
+        count: int = 1,
         node_hours: float | None = None,
         why: str = "",
         aside: str = "",
@@ -171,14 +171,14 @@ class ImportReport:
         none, that of the mean job; or there is none, for the reason ``why``. ``aside`` is the reason that it does not
         change how many nodes are idle.
         """
-        tally = _count(self.warnings, sentence, file, line, value, n, node_hours)
+        tally = _count(self.warnings, sentence, file, line, value, count, node_hours)
         if tally is None:
             return
         tally.why = tally.why or why
-        tally.n_without += n if why else 0
-        tally.aside = aside if tally.count == n or tally.aside == aside else ""
+        tally.n_without += count if why else 0
+        tally.aside = aside if tally.count == count or tally.aside == aside else ""
         tally.is_estimate |= is_estimate
-        if node_hours is None and not why and n == 1:
+        if node_hours is None and not why and count == 1:
             if self._held is None:
                 self._of_row.append(tally)
             else:
@@ -277,20 +277,20 @@ class ImportReport:
 def _count(
     tallies: dict[str, Tally],
     key: str,
-    file: str,
-    line: int | None,
+    file_name: str,
+    line_number: int | None,
     value: object,
-    n: int,
+    count: int,
     node_hours: float | None = None,
 ) -> Tally | None:
-    if n == 0:
+    if count == 0:
         return None
     text = printable(" ".join(str(value).split()))
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 3] + "..."
-    known = bool(file) or bool(text)
+    known = bool(file_name) or bool(text)
     tally = tallies.setdefault(key, Tally())
-    tally.add(Example(file, line, text) if known else None, n, node_hours)
+    tally.add(Example(file_name, line_number, text) if known else None, count, node_hours)
     return tally
 
 

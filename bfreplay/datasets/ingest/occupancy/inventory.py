@@ -80,8 +80,8 @@ def rare_names(record: ScheduleRecord, use: NodeUse) -> dict[str, list[int]]:
 
 
 def _strange_names(record: ScheduleRecord, use: NodeUse) -> list[int]:
-    names, nodes = record.nodes, np.flatnonzero(use.is_used).tolist()
-    forms = {node: _DIGITS.sub("0", names[node]) for node in nodes}
+    node_names, nodes = record.nodes, np.flatnonzero(use.is_used).tolist()
+    forms = {node: _DIGITS.sub("0", node_names[node]) for node in nodes}
     many = Counter(forms.values())
     if not many or many.most_common(1)[0][1] < FEW_ALIKE:
         return []
@@ -95,31 +95,33 @@ def warn_of_spellings(
 
     Of the names of one node all but one are superfluous: their presence gives the node-hours.
     """
-    names = record.nodes
+    node_names = record.nodes
     alike: dict[str, list[int]] = {}
-    for node in np.flatnonzero(~is_absent[: len(names)]).tolist():
-        alike.setdefault(one_name(names[node], "short-lower"), []).append(node)
-    there_us = dict.fromkeys(range(len(names)), window.end_us - window.start_us)
+    for node in np.flatnonzero(~is_absent[: len(node_names)]).tolist():
+        alike.setdefault(one_name(node_names[node], "short-lower"), []).append(node)
+    there_us = dict.fromkeys(range(len(node_names)), window.end_us - window.start_us)
     for outage in absent:
         for node in [] if outage.nodes is None else outage.nodes.tolist():
             there_us[node] -= max(min(outage.end_us, window.end_us) - max(outage.start_us, window.start_us), 0)
     for short, nodes in alike.items():
-        lower = {names[node].lower() for node in nodes}
+        lower = {node_names[node].lower() for node in nodes}
         if len(nodes) > 1 and (
             short in lower or len(lower) < len(nodes)
         ):  # a difference in the domain alone may mean two nodes
             surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
-            report.warn(TWO_SPELLINGS, value=", ".join(names[i] for i in nodes), node_hours=surplus_us / HOUR_US)
+            report.warn(
+                TWO_SPELLINGS, value=", ".join(node_names[index] for index in nodes), node_hours=surplus_us / HOUR_US
+            )
     domains: dict[int, dict[str, str]] = {}
     for spelling, node in record.spellings.items() if record.node_names.startswith("short") else ():
-        domain = spelling.lower().removeprefix(names[node].lower())
+        domain = spelling.lower().removeprefix(node_names[node].lower())
         domains.setdefault(node, {}).setdefault(domain, spelling)
     for node, of in domains.items():
         if len(of.keys() - {""}) > 1:
             hours = (len(of.keys() - {""}) - 1) * there_us[node] / HOUR_US
             report.warn(MERGED, value=", ".join(of.values()), node_hours=hours)
-    if len(record.spellings) > len(names):
-        report.facts["node names"] = f"{len(record.spellings):,} spellings of {len(names):,} ({record.node_names})"
+    if len(record.spellings) > len(node_names):
+        report.facts["node names"] = f"{len(record.spellings):,} spellings of {len(node_names):,} ({record.node_names})"
 
 
 def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
@@ -133,11 +135,11 @@ def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
     n_given, jobs_on = record.n_given, use.jobs_on
     if not n_given or not jobs_on[n_given:].any() or jobs_on[:n_given].any():
         return
-    names = record.nodes
+    node_names = record.nodes
     raise InputError(
         "no job ran on a node of the given inventory",
         column="--inventory",
-        value=f"{', '.join(names[:3])}, ...; jobs name {', '.join(names[n_given : n_given + 3])}, ...",
+        value=f"{', '.join(node_names[:3])}, ...; jobs name {', '.join(node_names[n_given : n_given + 3])}, ...",
         expected="the names that the log uses",
         fix="if these are full host names, shorten them: cut -d. -f1 nodes.txt > short.txt",
     )
@@ -164,11 +166,11 @@ def warn_of_unused_nodes(
         (LONG_UNUSED, use.is_used & (unused_us > 0) & is_wanted, unused_us),
     ):
         found = np.flatnonzero(which)
-        names = record.nodes
+        node_names = record.nodes
         for node in found[:MOST_EXAMPLES].tolist():
-            report.warn(sentence, value=names[node], node_hours=int(idle_us[node]) / HOUR_US)
+            report.warn(sentence, value=node_names[node], node_hours=int(idle_us[node]) / HOUR_US)
         rest = found[MOST_EXAMPLES:]
-        report.warn(sentence, n=len(rest), node_hours=idle_us[rest].sum(dtype=float) / HOUR_US)
+        report.warn(sentence, count=len(rest), node_hours=idle_us[rest].sum(dtype=float) / HOUR_US)
 
 
 def _without_outages(
@@ -233,9 +235,9 @@ def absences(
         behind_us = _without_outages(record, last_us, np.full(n_nodes, window.end_us))
         absent_us = before_us + behind_us
         found = np.flatnonzero(absent_us)
-        names = record.nodes
+        node_names = record.nodes
         if len(found):
-            hours, such_as = absent_us.sum(dtype=float) / HOUR_US, [names[node] for node in found[:MOST_EXAMPLES]]
+            hours, such_as = absent_us.sum(dtype=float) / HOUR_US, [node_names[node] for node in found[:MOST_EXAMPLES]]
             report.facts[ABSENT] = {
                 "nodes": len(found),
                 "before their first job": int(np.count_nonzero(before_us)),
@@ -247,11 +249,11 @@ def absences(
     return outages, is_absent, None
 
 
-def positions(names: Sequence[str], is_absent: NDArray[np.bool_]) -> NDArray[np.int32]:
+def positions(node_names: Sequence[str], is_absent: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Return the number of each node in the sweep: the inventory sorted by name, then absent nodes."""
-    order = sorted(range(len(names)), key=lambda i: (is_absent[i], names[i]))
-    position = np.empty(len(names), np.int32)
-    position[order] = np.arange(len(names), dtype=np.int32)
+    order = sorted(range(len(node_names)), key=lambda index: (is_absent[index], node_names[index]))
+    position = np.empty(len(node_names), np.int32)
+    position[order] = np.arange(len(node_names), dtype=np.int32)
     return position
 
 

@@ -29,9 +29,9 @@ class JobNames:
         if len(self._order) != len(known):
             self._order = np.argsort(known, kind="stable")
         place = np.searchsorted(known, keys, sorter=self._order)
-        for i in np.flatnonzero(place < len(known)).tolist():
-            k = int(self._order[place[i]])
-            if known[k] == keys[i]:
-                begin = self._ends[k - 1] if k else 0
-                names[i] = self._texts[begin : self._ends[k]].decode("utf-8", "replace")
+        for index in np.flatnonzero(place < len(known)).tolist():
+            number = int(self._order[place[index]])
+            if known[number] == keys[index]:
+                begin = self._ends[number - 1] if number else 0
+                names[index] = self._texts[begin : self._ends[number]].decode("utf-8", "replace")
         return names

@@ -24,7 +24,7 @@ def render(built: BuiltLog, reader: str) -> str:
     report, events = built.report, built.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
-    kept = ", ".join(count(n, what.removesuffix("s")) for what, n in report.kept.items()) or "nothing"
+    kept = ", ".join(count(number, what.removesuffix("s")) for what, number in report.kept.items()) or "nothing"
     lines = [
         _line("read", f"{count(report.rows_read, 'row')} as {metadata.source_format or reader}"),
         _line("kept", kept),

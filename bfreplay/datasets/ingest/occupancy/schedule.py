@@ -117,7 +117,7 @@ class ScheduleRecord:
         """Names of all nodes so far; the position is the index."""
         return tuple(self._index)
 
-    def node_ids(self, names: Iterable[str]) -> NDArray[np.int32]:
+    def node_ids(self, node_names: Iterable[str]) -> NDArray[np.int32]:
         """Return indices of nodes, each once, in order; new names join the inventory.
 
         Raises
@@ -127,25 +127,27 @@ class ScheduleRecord:
         """
         index = self.spellings
         found: dict[int, None] = {}
-        for name in names:
-            i = index.get(name)
-            if i is None:
-                checks.name("node", name, "node")
-                i = index[name] = self._index.setdefault(one_name(name, self.node_names), len(self._index))
-            found[i] = None
+        for node_name in node_names:
+            position = index.get(node_name)
+            if position is None:
+                checks.name("node", node_name, "node")
+                position = index[node_name] = self._index.setdefault(
+                    one_name(node_name, self.node_names), len(self._index)
+                )
+            found[position] = None
         return np.fromiter(found, dtype=np.int32, count=len(found))
 
-    def add_inventory(self, names: Iterable[str]) -> None:
+    def add_inventory(self, node_names: Iterable[str]) -> None:
         """Add the known nodes, used or not: the list of nodes is then complete."""
-        self.node_ids(names)
+        self.node_ids(node_names)
         self.inventory_known = True
 
-    def give_inventory(self, names: Iterable[str], is_restricted: bool = False) -> None:
+    def give_inventory(self, node_names: Iterable[str], is_restricted: bool = False) -> None:
         """Set all nodes of the machine, before anything is read.
 
         A job on another one is a warning; with ``is_restricted`` other nodes are skipped, and jobs hold them unseen.
         """
-        self.add_inventory(names)
+        self.add_inventory(node_names)
         self.n_given, self.is_restricted = len(self._index), is_restricted
 
     def set_machine_size(self, n_nodes: int) -> None:
@@ -174,7 +176,7 @@ class ScheduleRecord:
         start_us: int,
         end_us: int | None,
         nodes: NDArray[np.int32] | None = None,
-        count: int | None = None,
+        node_count: int | None = None,
         limit_end_us: int | None = None,
         file: str = "",
         line: int | None = None,
@@ -191,7 +193,7 @@ class ScheduleRecord:
             Times of this run of the job; ``None``: it was running when the log was written.
         nodes
             Indices from ``node_ids``; ``None`` if the log lists none.
-        count
+        node_count
             Nodes held, if in the log; more than listed: the rest is assigned by rule.
         limit_end_us
             Start plus time limit, for jobs without an end in the log.
@@ -201,10 +203,10 @@ class ScheduleRecord:
             True if it is known that the list of nodes is cut, so that the number is right.
         """
         listed = 0 if nodes is None else len(nodes)
-        held = listed if count is None else max(count, listed)
-        if nodes is not None and listed and count is not None and count != listed:
+        held = listed if node_count is None else max(node_count, listed)
+        if nodes is not None and listed and node_count is not None and node_count != listed:
             sentence, aside = (CUT, WHICH_NODES) if is_cut else (MISMATCH, "")
-            self.report.warn(sentence, file, line, f"{count} nodes, {listed} listed", aside=aside)
+            self.report.warn(sentence, file, line, f"{node_count} nodes, {listed} listed", aside=aside)
         if not self._is_interval("job", start_us, end_us, file, line):
             return
         if not 0 < held <= MOST_NODES:
@@ -231,7 +233,7 @@ class ScheduleRecord:
             strange = nodes[nodes >= self.n_given][:5].tolist()
             if strange:
                 names = self.nodes
-                self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[i] for i in strange)}")
+                self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[index] for index in strange)}")
         self.report.hold(held, start_us, end_us)
 
     def add_counted_jobs(
@@ -281,11 +283,11 @@ class ScheduleRecord:
         self.report.hold(self._n_nodes if nodes is None else len(nodes), start_us, end_us)
         self.report.keep("outage intervals")
 
-    def add_reservation(self, start_us: int, end_us: int | None, names: Sequence[str] | None) -> None:
+    def add_reservation(self, start_us: int, end_us: int | None, node_names: Sequence[str] | None) -> None:
         """Add a reservation that leaves its nodes idle (``None``: all); one of no length is ignored."""
         end_us = OPEN_END if end_us is None else end_us
         if FIRST_TIME_US < start_us < min(end_us, LAST_TIME_US):
-            self._reservations.append((start_us, end_us, names))
+            self._reservations.append((start_us, end_us, node_names))
 
     @property
     def reservations(self) -> list[Outage]:
@@ -295,8 +297,8 @@ class ScheduleRecord:
             for start_us, end_us, names in self._reservations
         ]
 
-    def _known_nodes(self, names: Iterable[str]) -> NDArray[np.int32]:
-        known = (self._index.get(one_name(name, self.node_names)) for name in names)
+    def _known_nodes(self, node_names: Iterable[str]) -> NDArray[np.int32]:
+        known = (self._index.get(one_name(node_name, self.node_names)) for node_name in node_names)
         return np.array([node for node in known if node is not None], np.int32)
 
     @property
@@ -328,14 +330,18 @@ class ScheduleRecord:
         if name not in names:
             self.source_format = " + ".join([*names, name])
 
-    def _is_interval(self, what: str, start_us: int, end_us: int | None, file: str, line: int | None) -> bool:
+    def _is_interval(
+        self, what: str, start_us: int, end_us: int | None, file_name: str, line_number: int | None
+    ) -> bool:
         if not FIRST_TIME_US < start_us < LAST_TIME_US or (end_us is not None and not end_us < LAST_TIME_US):
-            self.report.skip(f"{what}: a time outside the calendar", file, line, f"{start_us} to {end_us} us")
+            self.report.skip(
+                f"{what}: a time outside the calendar", file_name, line_number, f"{start_us} to {end_us} us"
+            )
             return False
         if end_us is None or end_us > start_us:
             return True
         reason = f"{what} of no length" if end_us == start_us else f"{what} that ends before it starts"
-        self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
+        self.report.skip(reason, file_name, line_number, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
     def _note_jobs(self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64]) -> float:
@@ -371,11 +377,11 @@ class NodeLists:
         self._known: dict[str, NDArray[np.int32]] = {}
         self._size = 0
 
-    def ids(self, listed: str, names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
-        """Return the node indices of a list; ``names`` parses one that is not cached, and may refuse it."""
+    def ids(self, listed: str, node_names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
+        """Return the node indices of a list; ``node_names`` parses one that is not cached, and may refuse it."""
         found = self._known.get(listed)
         if found is None:
-            found = self._record.node_ids(names())
+            found = self._record.node_ids(node_names())
             size = len(listed) + len(found)
             if self._size + size > MOST_REMEMBERED:
                 self._known.clear()
@@ -408,12 +414,12 @@ def machine_nodes(record: ScheduleRecord) -> Sequence[str]:
 
     Made-up names are ``n0001``, ``n0002``, ... (``unlisted0001``, ... beside listed ones), in as many digits as needed.
     """
-    names = list(record.nodes)
-    missing = (record.machine_size or 0) - len(names)
+    node_names = list(record.nodes)
+    missing = (record.machine_size or 0) - len(node_names)
     if missing <= 0:
-        return names
-    prefix = "unlisted" if names else "n"
-    while any(name.startswith(prefix) for name in names):
+        return node_names
+    prefix = "unlisted" if node_names else "n"
+    while any(node_name.startswith(prefix) for node_name in node_names):
         prefix += "_"
     digits = max(4, len(str(missing)))
-    return names + [f"{prefix}{i:0{digits}d}" for i in range(1, missing + 1)]
+    return node_names + [f"{prefix}{index:0{digits}d}" for index in range(1, missing + 1)]

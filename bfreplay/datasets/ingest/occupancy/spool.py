@@ -186,10 +186,12 @@ class JobSpool:
         is_best = np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])
         kept = best[is_best]
         self.n_repeated += len(rows) - len(kept)
-        for i in best[~is_best].tolist():
-            j = int(kept[group[i]])
-            is_other = rows.count[i] != rows.count[j] or set(_nodes_of(rows, i)) != set(_nodes_of(rows, j))
-            self.n_contradicting += bool(is_other or (known[i] and rows.end_us[i] != rows.end_us[j]))
+        for index in best[~is_best].tolist():
+            job_index = int(kept[group[index]])
+            is_other = rows.count[index] != rows.count[job_index] or set(_nodes_of(rows, index)) != set(
+                _nodes_of(rows, job_index)
+            )
+            self.n_contradicting += bool(is_other or (known[index] and rows.end_us[index] != rows.end_us[job_index]))
         return rows.take(kept)
 
     def _sorted_run(self) -> JobIntervals:
@@ -276,8 +278,8 @@ def no_jobs() -> JobIntervals:
     return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))
 
 
-def _nodes_of(rows: JobIntervals, i: int) -> list[int]:
-    return list(map(int, rows.nodes[rows.first_node[i] : rows.first_node[i + 1]]))
+def _nodes_of(rows: JobIntervals, index: int) -> list[int]:
+    return list(map(int, rows.nodes[rows.first_node[index] : rows.first_node[index + 1]]))
 
 
 def _join(parts: list[JobIntervals]) -> JobIntervals:
@@ -310,4 +312,4 @@ def _intervals(
 
 def _columns(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Return all of ``_COLUMNS`` but the listed nodes, from spooled rows."""
-    return [np.ascontiguousarray(table[:, i]) for i in range(_WIDTH - 1)]
+    return [np.ascontiguousarray(table[:, index]) for index in range(_WIDTH - 1)]

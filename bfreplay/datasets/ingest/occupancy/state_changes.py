@@ -207,10 +207,10 @@ class Sweep:
         """Return a random number for each node that may have to be chosen in a slice."""
         if self._terms.assignment != machine.RANDOM:
             return np.empty(0)
-        n = len(self._plan.position)
-        wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n).sum()
+        n_nodes = len(self._plan.position)
+        wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n_nodes).sum()
         waiting = self._delayed_jobs()["count"].sum()
-        lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n).sum()
+        lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n_nodes).sum()
         return self._rng.random(int(wanted + waiting + lacking))
 
     def _make_room_in_queue(self, more: int) -> None:

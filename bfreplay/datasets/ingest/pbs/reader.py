@@ -63,10 +63,10 @@ class PbsReader:
     def recognise(self, file: LogFile) -> str | None:
         """Return why ``file`` looks like PBS accounting, ``None`` if it does not."""
         lines = [line for line in file.head_lines() if line.strip()]
-        n = sum(records.RECORD_START.match(line) is not None for line in lines)
-        if not n or 2 * n < len(lines):
+        count = sum(records.RECORD_START.match(line) is not None for line in lines)
+        if not count or 2 * count < len(lines):
             return None
-        return f"{n} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
+        return f"{count} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read accounting files into ``record``; memory grows with the concurrent jobs.
@@ -76,8 +76,8 @@ class PbsReader:
         InputError
             Another file; a log without usable runs; a needed text stamp of unknown zone.
         """
-        firsts = [_first_stamp(file) for file in files]
-        order = sorted(range(len(files)), key=lambda i: (firsts[i], files[i].name))
+        firsts = [_first_stamp(log_file) for log_file in files]
+        order = sorted(range(len(files)), key=lambda index: (firsts[index], files[index].name))
         report = record.report
         kept = report.kept.get("job intervals", 0)
         clock = StampClock(options, report)
@@ -85,9 +85,9 @@ class PbsReader:
         reserved = Reservations(record, clock, options.reservations == "reserved")
         last_us: int | None = None
         days = records.FileDays()
-        for i in order:
-            last_us = _read_file(files[i], report, runs, reserved, last_us)
-            days.add(firsts[i], firsts[i] if last_us is None else last_us)
+        for index in order:
+            last_us = _read_file(files[index], report, runs, reserved, last_us)
+            days.add(firsts[index], firsts[index] if last_us is None else last_us)
         clock.finish()
         runs.finish()
         reserved.finish()
@@ -111,35 +111,35 @@ class PbsReader:
 
 
 def _read_file(
-    file: LogFile, report: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
+    log_file: LogFile, report: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
 ) -> int | None:
     """Read a file; return the last text stamp, on the server's clock."""
-    for number, text, is_whole in file.lines_with_ends(records.RECORD_START):
-        if not text.strip():
+    for number, line_text, is_whole in log_file.lines_with_ends(records.RECORD_START):
+        if not line_text.strip():
             continue
         report.read()
         if not is_whole:
-            report.warn(CUT_END_WARNING, file.name, number, text)
-        line = records.parsed_line(text if is_whole else _complete(text), file.name, number)
+            report.warn(CUT_END_WARNING, log_file.name, number, line_text)
+        line = records.parsed_line(line_text if is_whole else _complete(line_text), log_file.name, number)
         if line is None or not line.job.strip():
-            report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
+            report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, log_file.name, number, line_text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
-            report.warn(ORDER_WARNING, file.name, number, text[:19], why="which runs it moves is not known")
+            report.warn(ORDER_WARNING, log_file.name, number, line_text[:19], why="which runs it moves is not known")
         last_us = line.stamp_us
         _take(line, report, runs, reserved)
     return last_us
 
 
-def _complete(text: str) -> str:
+def _complete(line_text: str) -> str:
     """Return a possibly cut record without its last attribute; empty if not even the job's id is whole.
 
     An attribute is whole if another one follows it.
     """
-    parts = text.split(";", 3)
+    parts = line_text.split(";", 3)
     if len(parts) < 4:
         return ""
-    head, attributes = text[: -len(parts[3])] if parts[3] else text, parts[3]
+    head, attributes = line_text[: -len(parts[3])] if parts[3] else line_text, parts[3]
     open_quote = _OPEN_QUOTE.search(attributes)
     end = open_quote.start() if open_quote is not None else max(attributes.rfind(" "), 0)
     return head + attributes[:end]
@@ -170,7 +170,7 @@ def _take(line: Line, report: ImportReport, runs: Runs, reserved: Reservations) 
         runs.give_back(line)
 
 
-def _first_stamp(file: LogFile) -> int:
+def _first_stamp(log_file: LogFile) -> int:
     """Return the text stamp of the first record, by which files are sorted.
 
     Raises
@@ -178,19 +178,19 @@ def _first_stamp(file: LogFile) -> int:
     InputError
         Another file, without a record.
     """
-    lines = [line for line in file.head_lines() if line.strip()]
+    lines = [line for line in log_file.head_lines() if line.strip()]
     for line in lines:
         if records.RECORD_START.match(line):
             stamp = records.stamp_of(line[:19])
             if stamp is not None:
                 return stamp
     if any(records.SERVER_LOG_START.match(line) for line in lines):
-        raise file.error(
+        raise log_file.error(
             "this is a log of the PBS server, which has no nodes of jobs",
             expected=f"accounting: {_EXPECTED}",
             fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
         )
-    raise file.wrong_start(
+    raise log_file.wrong_start(
         "this is not a PBS accounting file",
         value=lines[0][:100] if lines else "",
         expected=_EXPECTED,
@@ -234,8 +234,8 @@ class Reservations:
         report = self._record.report
         try:
             found = records.attributes(line.text)
-            start, end = records.epoch_us(found, "start"), records.epoch_us(found, "end")
-            if start is None or end is None or abs(start - line.stamp_us) > FARTHEST_US:
+            start_time, end_time = records.epoch_us(found, "start"), records.epoch_us(found, "end")
+            if start_time is None or end_time is None or abs(start_time - line.stamp_us) > FARTHEST_US:
                 raise ValueError("no start and end")
             names = records.vnode_hosts(found.get("nodes", "").strip("\"'"))
         except ValueError as error:
@@ -250,16 +250,16 @@ class Reservations:
                 why="when it was, or of which nodes, cannot be read",
             )
         known = self._open.get(line.job)
-        if known is not None and known.start_us == start:
+        if known is not None and known.start_us == start_time:
             report.skip(_REASON, known.line.file, known.line.number, line.job)
         elif known is not None:
             self._add(known, known.end_us)
-        self._open[line.job] = _Reservation(start, end, names, line)
+        self._open[line.job] = _Reservation(start_time, end_time, names, line)
 
     def _add(self, one: _Reservation, end_us: int) -> None:
         end_us = min(end_us, one.end_us)
         if not self._are_kept:
             self._record.report.skip(_REASON, one.line.file, one.line.number, one.line.job)
             return self._record.add_reservation(one.start_us, end_us, one.names)
-        nodes = self._record.node_ids(one.names)
-        self._record.add_outage(NodeState.RESERVED, one.start_us, end_us, nodes, one.line.file, one.line.number)
+        node_ids = self._record.node_ids(one.names)
+        self._record.add_outage(NodeState.RESERVED, one.start_us, end_us, node_ids, one.line.file, one.line.number)

@@ -50,30 +50,30 @@ class Line:
     text: str
 
 
-def parsed_line(text: str, file: str, number: int) -> Line | None:
+def parsed_line(line_text: str, file_name: str, number: int) -> Line | None:
     """Split a line at its first three semicolons; ``None`` if it is not a record."""
-    parts = text.split(";", 3)
+    parts = line_text.split(";", 3)
     if len(parts) < 3 or len(parts[1]) != 1 or not parts[1].isascii() or not parts[1].isalpha():
         return None
     stamp_us = stamp_of(parts[0])
     if stamp_us is None:
         return None
-    return Line(file, number, stamp_us, parts[1], parts[2], parts[3] if len(parts) == 4 else "")
+    return Line(file_name, number, stamp_us, parts[1], parts[2], parts[3] if len(parts) == 4 else "")
 
 
-def stamp_of(text: str) -> int | None:
+def stamp_of(line_text: str) -> int | None:
     """Return the microseconds since 1970-01-01 00:00 of ``MM/DD/YYYY HH:MM:SS`` on the same clock; else ``None``."""
-    if len(text) != _STAMP_LENGTH or text[2] != "/" or text[5] != "/" or text[10] != " ":
+    if len(line_text) != _STAMP_LENGTH or line_text[2] != "/" or line_text[5] != "/" or line_text[10] != " ":
         return None
-    return wall_clock_us(f"{text[6:10]}-{text[:2]}-{text[3:5]}{text[10:]}")
+    return wall_clock_us(f"{line_text[6:10]}-{line_text[:2]}-{line_text[3:5]}{line_text[10:]}")
 
 
-def is_job(text: str) -> bool:
+def is_job(line_text: str) -> bool:
     """Return whether a text is the id of a job, of a job array (``12[].server``) or of one of its members."""
-    return _JOB.fullmatch(text) is not None
+    return _JOB.fullmatch(line_text) is not None
 
 
-def attributes(text: str) -> Mapping[str, str]:
+def attributes(line_text: str) -> Mapping[str, str]:
     """Return the attributes of a record. Values in quotes may contain spaces.
 
     Raises
@@ -81,7 +81,7 @@ def attributes(text: str) -> Mapping[str, str]:
     ValueError
         An attribute for nodes or times has two values.
     """
-    pairs = _ATTRIBUTE.findall(text)
+    pairs = _ATTRIBUTE.findall(line_text)
     found = dict(pairs)
     if len(found) != len(pairs):
         for key in _USED:
@@ -126,7 +126,7 @@ def walltime_us(found: Mapping[str, str]) -> int | None:
     return days * DAY_US + (hours * 3600 + int(match[3]) * 60 + int(match[4])) * US
 
 
-def is_followed(text: str, found: Mapping[str, str]) -> bool:
+def is_followed(line_text: str, found: Mapping[str, str]) -> bool:
     """Return whether attributes follow the node list in a record: otherwise it may have been cut.
 
     Raises
@@ -136,7 +136,7 @@ def is_followed(text: str, found: Mapping[str, str]) -> bool:
     """
     key = "exec_host" if found.get("exec_host") else "exec_vnode"
     value = f"{key}={found.get(key, '')}"
-    rest = text[text.find(value) + len(value) :].lstrip()
+    rest = line_text[line_text.find(value) + len(value) :].lstrip()
     if rest and not _ATTRIBUTE.match(rest):
         raise ValueError(f"{rest[:40]!r} follows the list of nodes")
     return bool(rest)
@@ -157,11 +157,11 @@ def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
     return () if vnodes.lower() in NO_NODES else vnode_hosts(vnodes)
 
 
-def _hosts(text: str) -> tuple[str, ...]:
+def _hosts(line_text: str) -> tuple[str, ...]:
     """Return nodes of ``n1/0+n1/1``, ``c1/0-31+c2/0-7``, ``c3/24-27,30``, ``c1/0*13``: the part before the slash."""
     names: dict[str, None] = {}
-    has_slots = "/" in text
-    for part in text.split("+"):
+    has_slots = "/" in line_text
+    for part in line_text.split("+"):
         if has_slots and "/" not in part:
             raise ValueError(f"{part!r} has no slots, unlike others in the list")
         name, _, slots = part.partition("/")
@@ -171,7 +171,7 @@ def _hosts(text: str) -> tuple[str, ...]:
     return each_a_name(names)
 
 
-def vnode_hosts(text: str) -> tuple[str, ...]:
+def vnode_hosts(line_text: str) -> tuple[str, ...]:
     """Return the hosts of ``(n1:ncpus=4:mem=1gb)+(n2:ncpus=4+n2[1]:ncpus=2)``: virtual nodes are parts of hosts.
 
     Raises
@@ -179,10 +179,10 @@ def vnode_hosts(text: str) -> tuple[str, ...]:
     ValueError
         The list is invalid or cut.
     """
-    if text.count("(") != text.count(")"):
+    if line_text.count("(") != line_text.count(")"):
         raise ValueError("a bracket is open: the list may have been cut")
     names: dict[str, None] = {}
-    for part in text.replace("(", "").replace(")", "").split("+"):
+    for part in line_text.replace("(", "").replace(")", "").split("+"):
         match = _VNODE.fullmatch(part)
         if match is None:
             raise ValueError(f"{part!r} is not part of a list of virtual nodes")
@@ -215,7 +215,7 @@ class FileDays:
         n_missing = sum(after - first for first, after in gaps)
         shown = ", ".join(_words(first, after - 1) for first, after in gaps[:_MOST_SHOWN])
         more = ", ..." if len(gaps) > _MOST_SHOWN else ""
-        report.warn(MISSING_DAYS_WARNING, value=shown + more, n=n_missing, node_hours=24.0 * n_missing * n_nodes)
+        report.warn(MISSING_DAYS_WARNING, value=shown + more, count=n_missing, node_hours=24.0 * n_missing * n_nodes)
 
 
 def _words(first: int, last: int) -> str:

@@ -123,7 +123,7 @@ class Runs:
         if start is None:
             if known is None:
                 self._report.skip(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
-                return self._report.warn(_LOST_WARNING, line.file, line.number, line.job, n=line.kind == "R")
+                return self._report.warn(_LOST_WARNING, line.file, line.number, line.job, count=line.kind == "R")
             start = known.start_us
         if not self._is_consistent(line, values, start, end):
             return

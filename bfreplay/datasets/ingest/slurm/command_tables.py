@@ -91,12 +91,12 @@ class Layout:
     job_column: int
 
     @classmethod
-    def from_names(cls, names: Sequence[str], delimiter: str, is_trailing: bool = False) -> Layout:
+    def from_names(cls, column_names: Sequence[str], delimiter: str, is_trailing: bool = False) -> Layout:
         """Return the layout with these columns, named in any case."""
-        lower_names = tuple(name.strip().lower() for name in names)
+        lower_names = tuple(name.strip().lower() for name in column_names)
         free = tuple(
-            i
-            for i, name in enumerate(lower_names)
+            index
+            for index, name in enumerate(lower_names)
             if name in _FREE_TEXT_COLUMNS or (delimiter == "," and (name in _COLUMNS_WITH_COMMAS or "tres" in name))
         )
         job_column = next((lower_names.index(name) for name in ("jobidraw", "jobid") if name in lower_names), -1)
@@ -180,7 +180,7 @@ class Layout:
 
     def surplus_reason(self) -> str:
         """Return the reason to skip a row with more cells than columns, with the columns to leave out."""
-        free = ", ".join(self.names[i] for i in self.free_columns)
+        free = ", ".join(self.names[index] for index in self.free_columns)
         return f"{TOO_MANY_CELLS}: a separator inside {free or 'a cell'} (do not export it)"
 
     def split_joined_rows(self, line: str) -> tuple[int, list[str]]:
@@ -212,11 +212,11 @@ class Layout:
         positions = [self.index(name) for name in needed_names if name != "nodelist"]
         return any(position >= 0 and cells[position] == _AMBIGUOUS for position in positions)
 
-    def check_names_once(self, needed_names: Sequence[str], file: LogFile) -> None:
+    def check_names_once(self, needed_names: Sequence[str], log_file: LogFile) -> None:
         """Raise ``InputError`` if a needed column occurs twice."""
         for name in needed_names:
             if self.names.count(name) > 1:
-                raise file.error(
+                raise log_file.error(
                     "a column occurs twice",
                     column=name,
                     value=self.delimiter.join(self.names),
@@ -245,20 +245,20 @@ def header_of(line: str, delimiter: str | None) -> Layout | None:
     return max(layouts, key=lambda layout: len(layout.names), default=None)
 
 
-def find_header(file: LogFile, delimiter: str | None, is_header: Callable[[Layout], bool]) -> Layout | None:
+def find_header(log_file: LogFile, delimiter: str | None, is_header: Callable[[Layout], bool]) -> Layout | None:
     """Return the layout of a header of the wanted kind among the first 20 lines; ``None`` without one."""
-    layouts = (header_of(line, delimiter) for line in file.head_lines()[:20])
+    layouts = (header_of(line, delimiter) for line in log_file.head_lines()[:20])
     return next((layout for layout in layouts if layout is not None and is_header(layout)), None)
 
 
-def text_lines(file: LogFile, report: ImportReport) -> Iterator[tuple[int, str]]:
+def text_lines(log_file: LogFile, report: ImportReport) -> Iterator[tuple[int, str]]:
     """Yield number (from 1) and text of each line that is not blank; warn of a last line without its end."""
-    for number, text, is_whole in file.lines_with_ends():
+    for number, text, is_whole in log_file.lines_with_ends():
         report.read(0)  # no warning of the row before is meant
         if text and not text.isspace():
             yield number, text
         if not is_whole:
-            report.warn(CUT_END, file.name, number)
+            report.warn(CUT_END, log_file.name, number)
 
 
 class BulkReader(Protocol):
@@ -279,10 +279,12 @@ class BulkReader(Protocol):
         """
 
 
-def _lines_for_single_rows(file: LogFile, report: ImportReport, bulk_reader: BulkReader) -> Iterator[tuple[int, str]]:
+def _lines_for_single_rows(
+    log_file: LogFile, report: ImportReport, bulk_reader: BulkReader
+) -> Iterator[tuple[int, str]]:
     """Yield lines as ``text_lines``, but not those that ``bulk_reader`` reads."""
     number = 1
-    for block in file.blocks(BLOCK_BYTES):
+    for block in log_file.blocks(BLOCK_BYTES):
         end = block.rfind(b"\n") + 1
         for line, text in bulk_reader.read_block(block[:end], number):
             if text and not text.isspace():
@@ -293,11 +295,11 @@ def _lines_for_single_rows(file: LogFile, report: ImportReport, bulk_reader: Bul
             text = block[end:].rstrip(b"\r").decode("utf-8", "surrogateescape")
             if text and not text.isspace():
                 yield number, text
-            report.warn(CUT_END, file.name, number)
+            report.warn(CUT_END, log_file.name, number)
 
 
 def rows_below_headers(
-    file: LogFile,
+    log_file: LogFile,
     report: ImportReport,
     delimiter: str | None,
     is_header: Callable[[Layout], bool],
@@ -319,40 +321,44 @@ def rows_below_headers(
         Reads rows, which are then not among the yielded ones, and must count them in ``report``.
     """
     if layout is not None:
-        layout.check_names_once(needed_names, file)
+        layout.check_names_once(needed_names, log_file)
     if bulk_reader is not None:
         bulk_reader.layout = layout
-    lines = text_lines(file, report) if bulk_reader is None else _lines_for_single_rows(file, report, bulk_reader)
+    lines = (
+        text_lines(log_file, report) if bulk_reader is None else _lines_for_single_rows(log_file, report, bulk_reader)
+    )
     ahead: deque[tuple[int, str]] = deque()
     while following := ahead.popleft() if ahead else next(lines, None):
         number, line = following
         n_rows, rows = (1, []) if layout is None else layout.split_joined_rows(line)
         if n_rows > 1:
             report.read(0)
-            report.warn(JOINED_ROWS, file.name, number, line, aside=AS_READ if rows else "")
+            report.warn(JOINED_ROWS, log_file.name, number, line, aside=AS_READ if rows else "")
             ahead.extend((number, row) for row in rows)
             if not rows:
                 report.read(n_rows)
-                report.skip(JOINED_ROWS, file.name, number, line, n=n_rows)
+                report.skip(JOINED_ROWS, log_file.name, number, line, count=n_rows)
             continue
         cells = None if layout is None else layout.cells(line)
         if layout is None or cells is None or layout.job_column < 0 or not cells[layout.job_column][:1].isdigit():
             header = header_of(line, delimiter if layout is None else layout.delimiter)
             if header is not None and is_header(header):
-                header.check_names_once(needed_names, file)
+                header.check_names_once(needed_names, log_file)
                 layout = header
                 if bulk_reader is not None:
                     bulk_reader.layout = layout
                 continue
         report.read()
         if layout is None:
-            report.skip(BEFORE_HEADER, file.name, number, line)
+            report.skip(BEFORE_HEADER, log_file.name, number, line)
         elif cells is None:
             many = line.count(layout.delimiter) >= len(layout.names)
-            report.skip_with_warning(layout.surplus_reason() if many else TOO_FEW_CELLS, file.name, number, line)
+            report.skip_with_warning(layout.surplus_reason() if many else TOO_FEW_CELLS, log_file.name, number, line)
         elif any(
-            cells[i] == _AMBIGUOUS for name in needed_names if (i := layout.index(name)) >= 0 and name != "nodelist"
+            cells[index] == _AMBIGUOUS
+            for name in needed_names
+            if (index := layout.index(name)) >= 0 and name != "nodelist"
         ):
-            report.skip_with_warning(layout.surplus_reason(), file.name, number, line)
+            report.skip_with_warning(layout.surplus_reason(), log_file.name, number, line)
         else:
             yield number, line, cells, layout

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.hostlists import expand_nodes
-from bfreplay.datasets.ingest.local_times import At
+from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
@@ -78,7 +78,7 @@ class NodeEvents:
         self._nodes: set[int] = set()
         self._held_us = 0
 
-    def read(self, file: LogFile) -> None:
+    def read(self, log_file: LogFile) -> None:
         """Read one file.
 
         Raises
@@ -86,22 +86,22 @@ class NodeEvents:
         InputError
             Local times of unknown zone.
         """
-        header = find_header(file, self._options.delimiter, is_header)
+        header = find_header(log_file, self._options.delimiter, is_header)
         is_reservations = header is not None and is_reservation_header(header)
         command = RESERVATION_COMMAND if is_reservations else EVENT_COMMAND
         self._record.add_format("slurm reservations" if is_reservations else "slurm node events")
-        clock = SlurmClock(file.name, self._options, self._evidence, command)
+        clock = SlurmClock(log_file.name, self._options, self._evidence, command)
         report, delimiter = self._record.report, self._options.delimiter
-        for line, text, cells, layout in rows_below_headers(file, report, delimiter, is_header, _USED):
-            at = file.name, line, text
+        for line, text, cells, layout in rows_below_headers(log_file, report, delimiter, is_header, _USED):
+            row_place = log_file.name, line, text
             if is_reservations:
-                state = self._state_of_reservation(layout, cells, at)
+                state = self._state_of_reservation(layout, cells, row_place)
             else:
-                state = self._state_of_event(layout, cells, clock, at)
+                state = self._state_of_event(layout, cells, clock, row_place)
             if state == NodeState.IDLE:
                 self._leave_idle(layout, cells, clock)
             elif state is not None:
-                self._add(state, layout, cells, clock, at)
+                self._add(state, layout, cells, clock, row_place)
 
     def finish(self) -> None:
         """Warn if the events seem incomplete because all are recent."""
@@ -120,99 +120,101 @@ class NodeEvents:
             # open events are shown without All_Time too: weak evidence, but a complete export may have no more
             record.report.facts["node events"] = OPEN_ONLY
 
-    def _state_of_event(self, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> NodeState | None:
+    def _state_of_event(
+        self, layout: Layout, cells: list[str], clock: SlurmClock, row_place: RowPlace
+    ) -> NodeState | None:
         """Return the state of a node in an event, IDLE if the node is usable or looks so; ``None``: of no node."""
         report = self._record.report
         if not cells[layout.index(*_NODE)]:
-            report.skip("cluster event", *at)
-            self._note_cluster(cells, layout, clock, at[0])
+            report.skip("cluster event", *row_place)
+            self._note_cluster(cells, layout, clock, row_place[0])
             return None
         cluster = layout.index("cluster")
         if cluster >= 0 and not cells[cluster].isprintable():  # never a node name: columns may have moved
-            report.skip_with_warning(SPOILT_CLUSTER, *at)
+            report.skip_with_warning(SPOILT_CLUSTER, *row_place)
             return NodeState.IDLE
         words = cells[layout.index(*_STATES)]
         state = node_state(words)
         if state is None:
-            report.skip("unknown state of a node", *at)
-            report.warn(UNKNOWN_STATE, *at[:2], words)
+            report.skip("unknown state of a node", *row_place)
+            report.warn(UNKNOWN_STATE, *row_place[:2], words)
         elif has_strange_word(words):
-            report.warn(STRANGE_WORD, *at[:2], words)
+            report.warn(STRANGE_WORD, *row_place[:2], words)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            report.skip("an event that leaves its node usable", *at)
+            report.skip("an event that leaves its node usable", *row_place)
             return NodeState.IDLE
         return NodeState.IDLE if state is None else state
 
-    def _note_cluster(self, cells: list[str], layout: Layout, clock: SlurmClock, file: str) -> None:
+    def _note_cluster(self, cells: list[str], layout: Layout, clock: SlurmClock, file_name: str) -> None:
         try:
-            start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
         except ValueError:
             return  # the row holds no nodes: its faults have no effect
-        if start:
-            self._note(start[0], end[0] if end else None, file)
+        if start_time:
+            self._note(start_time[0], end_time[0] if end_time else None, file_name)
 
-    def _note(self, start_us: int, end_us: int | None, file: str) -> None:
-        self._where = file
+    def _note(self, start_us: int, end_us: int | None, file_name: str) -> None:
+        self._where = file_name
         self._earliest_start_us = min(self._earliest_start_us, start_us)
         self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
 
-    def _state_of_reservation(self, layout: Layout, cells: list[str], at: At) -> NodeState | None:
+    def _state_of_reservation(self, layout: Layout, cells: list[str], row_place: RowPlace) -> NodeState | None:
         """Return the state of reserved nodes; ``None`` without nodes."""
         report = self._record.report
         if not cells[layout.index(*_NODES)]:
-            report.skip("reservation without nodes", *at)
+            report.skip("reservation without nodes", *row_place)
             return None
         if "MAINT" in _FLAGS.split(cells[layout.index("flags")].upper()):
             return NodeState.DOWN
         if self._options.reservations == "reserved":
             return NodeState.RESERVED
-        report.skip("reservation, kept idle", *at)
+        report.skip("reservation, kept idle", *row_place)
         return NodeState.IDLE
 
     def _leave_idle(self, layout: Layout, cells: list[str], clock: SlurmClock) -> None:
         """Note how much a row in doubt, or a reservation, leaves idle; one that cannot be read has no effect."""
         try:
-            names = expand_nodes(cells[layout.index(*_NODES)])
-            start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+            node_names = expand_nodes(cells[layout.index(*_NODES)])
+            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
         except ValueError:
             return
-        if not start:
+        if not start_time:
             return
-        end_us = end[-1] if end else None
-        self._record.report.hold(len(names), start[0], end_us)
+        end_us = end_time[-1] if end_time else None
+        self._record.report.hold(len(node_names), start_time[0], end_us)
         if is_reservation_header(layout):
-            self._record.add_reservation(start[0], end_us, names)
+            self._record.add_reservation(start_time[0], end_us, node_names)
 
-    def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, at: At) -> None:
+    def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, row_place: RowPlace) -> None:
         record, report = self._record, self._record.report
         try:
             names = expand_nodes(cells[layout.index(*_NODES)])
         except ValueError:
             names = ()
         if not names:
-            return report.skip_with_warning("unreadable names of nodes", *at, why=UNKNOWN_NODES)
+            return report.skip_with_warning("unreadable names of nodes", *row_place, why=UNKNOWN_NODES)
         try:
-            start, end = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
         except ValueError as error:
             reason = str(error) if isinstance(error, TimeFormatError) else "unreadable time"
-            return report.skip_with_warning(reason, *at, why=UNKNOWN_TIMES)
-        if start is None:
-            return report.skip_with_warning("an outage without a start", *at, why=UNKNOWN_TIMES)
-        if end is None and cells[layout.index(*_ENDS)].lower() != "unknown":
-            report.warn(BLANK_END, *at)
+            return report.skip_with_warning(reason, *row_place, why=UNKNOWN_TIMES)
+        if start_time is None:
+            return report.skip_with_warning("an outage without a start", *row_place, why=UNKNOWN_TIMES)
+        if end_time is None and cells[layout.index(*_ENDS)].lower() != "unknown":
+            report.warn(BLANK_END, *row_place)
         duration = layout.index("duration")
         length_us = duration_us(cells[duration]) if duration >= 0 else None
-        settled = clock.settle(start, end, length_us, at)
+        settled = clock.settle(start_time, end_time, length_us, row_place)
         if settled is None:
-            return report.skip(SKIPPED, *at)
+            return report.skip(SKIPPED, *row_place)
         start_us, end_us = settled
         if not is_reservation_header(layout):
-            self._note(start_us, end_us, at[0])
-        nodes = record.node_ids(names)
+            self._note(start_us, end_us, row_place[0])
+        node_ids = record.node_ids(names)
         if not is_reservation_header(layout):
-            self._nodes.update(nodes.tolist())
-            self._held_us += len(nodes) * max((record.last_stamp_us if end_us is None else end_us) - start_us, 0)
-        record.add_outage(state, start_us, end_us, nodes, *at[:2])
+            self._nodes.update(node_ids.tolist())
+            self._held_us += len(node_ids) * max((record.last_stamp_us if end_us is None else end_us) - start_us, 0)
+        record.add_outage(state, start_us, end_us, node_ids, *row_place[:2])
 
 
 SAMPLES_COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
@@ -228,9 +230,9 @@ _LINE = re.compile(r"([1-9]\d{8,9})(?:\.(\d{1,9}))?\|([^|]+)\|([^|]*)(?:\|.*)?",
 _MOST_HEAD_LINES = 200
 
 
-def share_of_samples(file: LogFile) -> float:
+def share_of_samples(log_file: LogFile) -> float:
     """Return the share of the first lines that are samples."""
-    lines = [line for line in file.head_lines()[:_MOST_HEAD_LINES] if line.strip()]
+    lines = [line for line in log_file.head_lines()[:_MOST_HEAD_LINES] if line.strip()]
     matches = [_LINE.fullmatch(line) for line in lines]
     found = sum(match is not None and node_state(match[4]) is not None for match in matches)
     return found / len(lines) if lines else 0.0
@@ -254,13 +256,13 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
     timeline.finish(is_alone)
 
 
-def _median_period_us(files: Sequence[LogFile]) -> int:
+def _median_period_us(log_files: Sequence[LogFile]) -> int:
     """Return the median time from one sample to the next (the lower of two), 0 for a single sample."""
     periods: list[int] = []
     before: int | None = None
-    for file in files:
+    for log_file in log_files:
         # a first reading, not counted in the progress bar
-        for _, text in LogFile(file.path, file.name).lines():
+        for _, text in LogFile(log_file.path, log_file.name).lines():
             match = _LINE.fullmatch(text)
             if match is None or node_state(match[4]) is None:
                 continue
@@ -275,8 +277,8 @@ def _time_us(match: re.Match[str]) -> int:
     return int(match[1]) * US + int((match[2] or "0").ljust(6, "0")[:6])
 
 
-def _first_time_us(file: LogFile) -> int:
-    return next((_time_us(match) for line in file.head_lines() if (match := _LINE.fullmatch(line))), 0)
+def _first_time_us(log_file: LogFile) -> int:
+    return next((_time_us(match) for line in log_file.head_lines() if (match := _LINE.fullmatch(line))), 0)
 
 
 @dataclass(slots=True)
@@ -289,14 +291,14 @@ class _Sample:
     states: dict[str, NodeState] = field(default_factory=dict)
     n_rows: int = 0
 
-    def add(self, names: Sequence[str], state: NodeState) -> None:
+    def add(self, node_names: Sequence[str], state: NodeState) -> None:
         """Add a row; for a node in several partitions the strongest state counts."""
         self.n_rows += 1
-        for name in names:
-            self.states[name] = stronger(state, self.states.get(name, NodeState.IDLE))
+        for node_name in node_names:
+            self.states[node_name] = stronger(state, self.states.get(node_name, NodeState.IDLE))
 
 
-def _samples(files: Sequence[LogFile], record: ScheduleRecord, period_us: int) -> Iterator[_Sample]:
+def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: int) -> Iterator[_Sample]:
     """Yield all samples in order of time; rows out of order are skipped.
 
     A sample is yielded when the next but one begins: if time runs backwards after a single row, that row was wrong and
@@ -304,9 +306,9 @@ def _samples(files: Sequence[LogFile], record: ScheduleRecord, period_us: int) -
     """
     report = record.report
     before: _Sample | None = None
-    now: _Sample | None = None
-    for file in files:
-        for number, text in text_lines(file, report):
+    instant_us: _Sample | None = None
+    for log_file in log_files:
+        for number, text in text_lines(log_file, report):
             report.read()
             match = _LINE.fullmatch(text)
             state = None if match is None else node_state(match[4])
@@ -315,25 +317,25 @@ def _samples(files: Sequence[LogFile], record: ScheduleRecord, period_us: int) -
             except ValueError:
                 names = ()
             if match is None or state is None or not names:
-                report.skip_with_warning("unreadable sample", file.name, number, text)
+                report.skip_with_warning("unreadable sample", log_file.name, number, text)
                 report.hold(1, 0, period_us)
                 continue
             time_us = _time_us(match)
-            if now is not None and time_us < now.time_us:
-                is_single = now.n_rows == 1 and (before is None or time_us >= before.time_us)
-                wrong, line = (now.file, now.line) if is_single else (file, number)
+            if instant_us is not None and time_us < instant_us.time_us:
+                is_single = instant_us.n_rows == 1 and (before is None or time_us >= before.time_us)
+                wrong, line = (instant_us.file, instant_us.line) if is_single else (log_file, number)
                 report.skip_with_warning("a sample out of the order of time", wrong.name, line, text, warning=BACKWARDS)
                 report.hold(1, 0, period_us)
                 if not is_single:
                     continue
-                now, before = before, None
-            if now is None or time_us > now.time_us:
+                instant_us, before = before, None
+            if instant_us is None or time_us > instant_us.time_us:
                 if before is not None:
                     report.keep(KEPT, before.n_rows)
                     yield before
-                before, now = now, _Sample(time_us, file, number)
-            now.add(names, state)
-    for sample in (before, now):
+                before, instant_us = instant_us, _Sample(time_us, log_file, number)
+            instant_us.add(names, state)
+    for sample in (before, instant_us):
         if sample is not None:
             report.keep(KEPT, sample.n_rows)
             yield sample

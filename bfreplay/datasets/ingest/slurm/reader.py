@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bfreplay.datasets.ingest.json_stream import records
-from bfreplay.datasets.ingest.local_times import At, Candidates
+from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
@@ -33,7 +33,7 @@ class _UnreadableError(ValueError):
 
 
 def read_sacct_json(
-    file: LogFile, record: ScheduleRecord, options: ReadOptions, rows: JobRows, evidence: ZoneEvidence
+    log_file: LogFile, record: ScheduleRecord, options: ReadOptions, rows: JobRows, evidence: ZoneEvidence
 ) -> None:
     """Read one ``sacct --json`` document (or several, one after the other) into ``rows``.
 
@@ -44,21 +44,25 @@ def read_sacct_json(
     """
     record.add_format("slurm sacct --json")
     report = record.report
-    clock = SlurmClock(file.name, options, evidence, JSON_COMMAND)
-    for number, job in records(file, "jobs", JSON_COMMAND, are_several=True):
+    clock = SlurmClock(log_file.name, options, evidence, JSON_COMMAND)
+    for number, job in records(log_file, "jobs", JSON_COMMAND, are_several=True):
         report.read()
-        at = file.name, None, f"jobs[{number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}"
+        row_place = (
+            log_file.name,
+            None,
+            f"jobs[{number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}",
+        )
         try:
-            row = _row(job, at)
+            job_row = _row(job, row_place)
         except _UnreadableError as error:
-            report.skip_with_warning(str(error), *at)
+            report.skip_with_warning(str(error), *row_place)
             continue
-        evidence.counts["epoch"] += row.start is not None
-        rows.add(row, clock)
-    rows.finish_file(file)
+        evidence.counts["epoch"] += job_row.start is not None
+        rows.add(job_row, clock)
+    rows.finish_file(log_file)
 
 
-def _row(job: Any, at: At) -> JobRow:
+def _row(job: Any, row_place: RowPlace) -> JobRow:
     if not isinstance(job, dict):
         raise _UnreadableError("a job that is not a JSON object")
     identity = _number(job.get("job_id"))
@@ -88,7 +92,7 @@ def _row(job: Any, at: At) -> JobRow:
         cluster if isinstance(cluster, str) else None,
         _optional(job.get("restart_cnt")),
         _optional(times.get("submission")),
-        at,
+        row_place,
     )
 
 
@@ -193,20 +197,20 @@ class SlurmReader:
         """
         kept_before, read_before = sum(record.report.kept.values()), record.report.rows_read
         kinds: dict[str, list[LogFile]] = {"sacct": [], "json": [], "events": [], "sinfo": []}
-        for file in files:
-            kinds[_kind_or_error(file, options)].append(file)
+        for log_file in files:
+            kinds[_kind_or_error(log_file, options)].append(log_file)
         evidence = ZoneEvidence(record.report)
         rows = JobRows(record, options)
-        for file in kinds["sacct"]:
-            sacct.read_sacct(file, record, options, rows, evidence)
-        for file in kinds["json"]:
-            read_sacct_json(file, record, options, rows, evidence)
+        for log_file in kinds["sacct"]:
+            sacct.read_sacct(log_file, record, options, rows, evidence)
+        for log_file in kinds["json"]:
+            read_sacct_json(log_file, record, options, rows, evidence)
         job_files = kinds["sacct"] + kinds["json"]
         if job_files:
             rows.finish(job_files[0])
         events = node_states.NodeEvents(record, options, evidence)
-        for file in kinds["events"]:
-            events.read(file)
+        for log_file in kinds["events"]:
+            events.read(log_file)
         events.finish()
         if not kinds["sacct"] and not kinds["events"]:
             for flag in (f"--{name}" for name in ("delimiter", "columns") if getattr(options, name) is not None):
@@ -230,19 +234,19 @@ class SlurmReader:
             raise _nothing_usable(files[0], record, record.report.rows_read - read_before, kinds)
 
 
-def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
+def _kind_of(log_file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
     """Return the kind of a file, and the evidence; ``None`` if not Slurm's."""
-    head = file.head()
+    head = log_file.head()
     if head.lstrip()[:1] in (b"{", b"["):
         return _json_kind(head.decode("utf-8", "replace"))
-    if (layout := find_header(file, options.delimiter, sacct.is_header)) is not None:
+    if (layout := find_header(log_file, options.delimiter, sacct.is_header)) is not None:
         return "sacct", f"a header line of sacct: {_columns_text(layout.names)}"
-    if (layout := find_header(file, options.delimiter, node_states.is_header)) is not None:
+    if (layout := find_header(log_file, options.delimiter, node_states.is_header)) is not None:
         what = "reservation" if node_states.is_reservation_header(layout) else "event"
         return "events", f"a header line of sacctmgr show {what}: {_columns_text(layout.names)}"
-    if node_states.share_of_samples(file) >= _LEAST_SHARE:
+    if node_states.share_of_samples(log_file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
-    if (known := sacct.known_rows(file)) is not None:
+    if (known := sacct.known_rows(log_file)) is not None:
         return "sacct", f"rows with the {len(known[1].columns)} columns of {known[1].command}"
     return None
 
@@ -256,35 +260,35 @@ def _json_kind(head: str) -> tuple[str, str] | None:
     return None
 
 
-def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
-    kind = _kind_of(file, options)
+def _kind_or_error(log_file: LogFile, options: ReadOptions) -> str:
+    kind = _kind_of(log_file, options)
     if kind is not None:
         return kind[0]
-    lines = [line for line in file.head_lines() if line.strip()]
+    lines = [line for line in log_file.head_lines() if line.strip()]
     if not lines:
-        raise file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
+        raise log_file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
     first = lines[0]
     if first.lstrip()[:1] in ("{", "["):
-        if b'"jobs"' in file.head():
+        if b'"jobs"' in log_file.head():
             return "json"  # an empty or cut list of jobs: reading it tells which
-        raise file.error(
+        raise log_file.error(
             "this JSON has no jobs", expected="the output of sacct --json", fix=f"on the cluster: {JSON_COMMAND}"
         )
-    if node_states.share_of_samples(file) >= _LEAST_SHARE_WHEN_ASKED:
+    if node_states.share_of_samples(log_file) >= _LEAST_SHARE_WHEN_ASKED:
         return "sinfo"
-    _refuse_other_columns(file, options, first)
-    sacct.layout_of(file, options)  # raises if the columns cannot be found
+    _refuse_other_columns(log_file, options, first)
+    sacct.layout_of(log_file, options)  # raises if the columns cannot be found
     return "sacct"
 
 
-def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> None:
+def _refuse_other_columns(log_file: LogFile, options: ReadOptions, first: str) -> None:
     """Raise ``InputError`` if the first line is the header of some other table."""
     layout = header_of(first, options.delimiter)
     names = () if layout is None else layout.names
     if options.columns is None and names and all(name.replace("_", "").replace(" ", "").isalpha() for name in names):
         if sacct.is_part_of_header(names):
-            raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
-        raise file.wrong_start(
+            raise sacct.refuse_missing(sacct.missing_columns(names), names, log_file)
+        raise log_file.wrong_start(
             f"these are not columns of sacct: {_columns_text(names)}",
             value=short(first),
             expected=sacct.EXPECTED,
@@ -292,7 +296,9 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
         )
 
 
-def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]) -> InputError:
+def _nothing_usable(
+    log_file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]
+) -> InputError:
     commands = {
         "sacct": sacct.COMMAND,
         "json": JSON_COMMAND,
@@ -300,7 +306,7 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
         "sinfo": node_states.SAMPLES_COMMAND,
     }
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
-        return file.error(
+        return log_file.error(
             f"the files have no jobs, only {count(n_rows, 'row')} of node events or reservations",
             expected="jobs too: outages alone do not show idle nodes",
             fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
@@ -310,13 +316,13 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     if any(reason in (RELATIVE, OWN_FORMAT) for reason in record.report.skipped):
         fix = f"{UNSET}: unset SLURM_TIME_FORMAT; {command}"
     if n_rows == 0:
-        return file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
+        return log_file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
     largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
     example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
     found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
     return InputError(
         f"no row of this log can be used ({found})",
-        file=example.file if example is not None and example.file else file.name,
+        file=example.file if example is not None and example.file else log_file.name,
         row=example.row if example else None,
         value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
@@ -324,6 +330,6 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     )
 
 
-def _columns_text(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:12])
-    return shown if len(names) <= 12 else f"{shown}, ... ({len(names)} columns)"
+def _columns_text(column_names: Sequence[str]) -> str:
+    shown = ", ".join(column_names[:12])
+    return shown if len(column_names) <= 12 else f"{shown}, ... ({len(column_names)} columns)"

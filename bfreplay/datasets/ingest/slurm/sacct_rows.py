@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.hostlists import expand_nodes
-from bfreplay.datasets.ingest.local_times import At, Candidates
+from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
@@ -128,7 +128,7 @@ class JobRow:
     cluster: str | None
     restarts: int | None
     submitted: object
-    at: At
+    at: RowPlace
     has_count: bool = False  # the table has a column for it
     has_end: bool = True
 
@@ -179,88 +179,94 @@ class JobRows:
         self._dump_times = array("q")
         self._n_completed = self._n_others = self._n_computed_ends = self._n_suspended = 0
 
-    def add(self, row: JobRow, clock: SlurmClock) -> None:
-        """Count ``row``, and keep or skip it with its reason."""
-        self._add(row, clock)
+    def add(self, job_row: JobRow, clock: SlurmClock) -> None:
+        """Count ``job_row``, and keep or skip it with its reason."""
+        self._add(job_row, clock)
         if self._report.has_row_in_doubt:
-            self._hold(row)
+            self._hold(job_row)
 
-    def _hold(self, row: JobRow) -> None:
+    def _hold(self, job_row: JobRow) -> None:
         """Note how much a skipped row concerns, as far as it tells: without an end it may last as long as the log."""
-        n_nodes, span_us = row.count, row.elapsed_us
-        if n_nodes is None and row.nodes:
+        n_nodes, span_us = job_row.count, job_row.elapsed_us
+        if n_nodes is None and job_row.nodes:
             with suppress(ValueError):
-                n_nodes = len(expand_nodes(row.nodes))
-        if not span_us and row.start and row.end:
-            span_us = max(row.end[-1] - row.start[0], 0)
+                n_nodes = len(expand_nodes(job_row.nodes))
+        if not span_us and job_row.start and job_row.end:
+            span_us = max(job_row.end[-1] - job_row.start[0], 0)
         if n_nodes and span_us:
             self._report.hold(n_nodes, 0, span_us)
-        elif n_nodes and row.start and not row.end:
-            self._report.hold(n_nodes, row.start[0], row.start[0] + row.limit_us if row.limit_us else None)
+        elif n_nodes and job_row.start and not job_row.end:
+            self._report.hold(
+                n_nodes, job_row.start[0], job_row.start[0] + job_row.limit_us if job_row.limit_us else None
+            )
 
-    def _add(self, row: JobRow, clock: SlurmClock) -> None:
+    def _add(self, job_row: JobRow, clock: SlurmClock) -> None:
         report = self._report
-        is_waiting = row.state in WAITING_STATES
-        nodes_text = row.nodes
+        is_waiting = job_row.state in WAITING_STATES
+        nodes_text = job_row.nodes
         has_no_nodes = nodes_text is not None and nodes_text.lower() in ABSENT_NODES
-        self._n_completed += row.state == "COMPLETED"
-        self._n_others += row.state != "COMPLETED"
-        if row.start is None:
+        self._n_completed += job_row.state == "COMPLETED"
+        self._n_others += job_row.state != "COMPLETED"
+        if job_row.start is None:
             if is_waiting:
-                report.skip("pending", *row.at)
+                report.skip("pending", *job_row.at)
             elif not has_no_nodes and nodes_text:
-                report.skip_with_warning("nodes, but no start", *row.at, warning=NO_START)
+                report.skip_with_warning("nodes, but no start", *job_row.at, warning=NO_START)
             else:
-                report.skip("never started", *row.at)
+                report.skip("never started", *job_row.at)
             return
         if has_no_nodes:
-            has_no_length = row.start == row.end or (not row.has_end and row.elapsed_us == 0)
+            has_no_length = job_row.start == job_row.end or (not job_row.has_end and job_row.elapsed_us == 0)
             if is_waiting or has_no_length:
-                report.skip("pending" if is_waiting else "never started", *row.at)
-            elif row.end is None and row.state == "CONFIGURING":
-                report.skip("its nodes are not assigned yet", *row.at)
+                report.skip("pending" if is_waiting else "never started", *job_row.at)
+            elif job_row.end is None and job_row.state == "CONFIGURING":
+                report.skip("its nodes are not assigned yet", *job_row.at)
             else:
-                report.skip_with_warning("ran, but without nodes", *row.at, warning=NO_NODES)
+                report.skip_with_warning("ran, but without nodes", *job_row.at, warning=NO_NODES)
             return
         is_end_told = False
-        if row.end is None and row.state not in RUNNING_STATES:
-            if is_waiting and (row.has_end or not row.elapsed_us):
-                return report.skip("pending", *row.at)
+        if job_row.end is None and job_row.state not in RUNNING_STATES:
+            if is_waiting and (job_row.has_end or not job_row.elapsed_us):
+                return report.skip("pending", *job_row.at)
             # a running time of 0 without a known end has no meaning
-            is_end_told = bool(row.elapsed_us) or (row.elapsed_us == 0 and not row.has_end)
+            is_end_told = bool(job_row.elapsed_us) or (job_row.elapsed_us == 0 and not job_row.has_end)
             if not is_end_told:
-                return report.skip_with_warning("finished, but no end", *row.at, warning=NO_END)
-        nodes = self._listed_nodes(row)
-        if nodes is None and row.count is None:
-            return report.skip_with_warning("neither a list nor a number of nodes", *row.at)
-        span_us = None if row.elapsed_us is None else row.elapsed_us + (row.suspended_us or 0)
-        settled = clock.settle(row.start, row.end, span_us, row.at)
+                return report.skip_with_warning("finished, but no end", *job_row.at, warning=NO_END)
+        nodes = self._listed_nodes(job_row)
+        if nodes is None and job_row.count is None:
+            return report.skip_with_warning("neither a list nor a number of nodes", *job_row.at)
+        span_us = None if job_row.elapsed_us is None else job_row.elapsed_us + (job_row.suspended_us or 0)
+        settled = clock.settle(job_row.start, job_row.end, span_us, job_row.at)
         if settled is None:
-            return report.skip(SKIPPED, *row.at)
+            return report.skip(SKIPPED, *job_row.at)
         start_us, end_us = settled
         if nodes is None:
-            sentence = NO_LISTS if row.nodes is None else LIST_UNREADABLE if row.nodes else LIST_MISSING
-            report.warn(sentence, *row.at[:2], row.at[2] if row.nodes is None else row.nodes, aside=WHICH_NODES)
-        elif row.has_count and row.count is None:
-            report.warn(COUNT_UNREADABLE, *row.at)
-        if not is_known_state(row.state):
-            report.warn(UNKNOWN_STATE, *row.at[:2], row.state)
-        self._note_run(row)
+            sentence = NO_LISTS if job_row.nodes is None else LIST_UNREADABLE if job_row.nodes else LIST_MISSING
+            report.warn(
+                sentence, *job_row.at[:2], job_row.at[2] if job_row.nodes is None else job_row.nodes, aside=WHICH_NODES
+            )
+        elif job_row.has_count and job_row.count is None:
+            report.warn(COUNT_UNREADABLE, *job_row.at)
+        if not is_known_state(job_row.state):
+            report.warn(UNKNOWN_STATE, *job_row.at[:2], job_row.state)
+        self._note_run(job_row)
         if is_end_told and span_us is not None:
             end_us = start_us + span_us
-            self._n_computed_ends += not row.has_end
-            report.warn(END_TOLD, *row.at, n=row.has_end)
+            self._n_computed_ends += not job_row.has_end
+            report.warn(END_TOLD, *job_row.at, count=job_row.has_end)
         elif end_us is None:
-            if span_us is not None and row.state != "SUSPENDED" and len(self._dump_times) < 3 * _MOST_DUMP_TIMES:
+            if span_us is not None and job_row.state != "SUSPENDED" and len(self._dump_times) < 3 * _MOST_DUMP_TIMES:
                 self._dump_times.extend(
-                    (start_us + span_us, start_us, row.count or (0 if nodes is None else len(nodes)))
+                    (start_us + span_us, start_us, job_row.count or (0 if nodes is None else len(nodes)))
                 )
         else:
-            self._check_span(row, end_us - start_us, span_us)
+            self._check_span(job_row, end_us - start_us, span_us)
             self._last.add(end_us, start_us)
-        self._first.add(start_us, row.submitted)
-        limit_end_us = start_us + row.limit_us if row.limit_us else None
-        self._record.add_job(self._identity(row), start_us, end_us, nodes, row.count, limit_end_us, *row.at[:2])
+        self._first.add(start_us, job_row.submitted)
+        limit_end_us = start_us + job_row.limit_us if job_row.limit_us else None
+        self._record.add_job(
+            self._identity(job_row), start_us, end_us, nodes, job_row.count, limit_end_us, *job_row.at[:2]
+        )
 
     def add_ordinary(self, jobs: OrdinaryJobs) -> None:
         """Keep rows as ``add`` would, which has nothing to report about them."""
@@ -270,8 +276,8 @@ class JobRows:
         if jobs.has_restarts and len(self._interrupted) < _MOST_IDS:
             others = intervals.job_key[~jobs.is_completed].tolist()
             self._interrupted.update(map(str, others[: _MOST_IDS - len(self._interrupted)]))
-        self._first.add_all(intervals.start_us, lambda j: jobs.submitted(int(jobs.row[j])))
-        self._last.add_all(intervals.end_us, lambda j: int(intervals.start_us[j]))
+        self._first.add_all(intervals.start_us, lambda job_index: jobs.submitted(int(jobs.row[job_index])))
+        self._last.add_all(intervals.end_us, lambda job_index: int(intervals.start_us[job_index]))
         self._record.add_listed_jobs(intervals)
 
     @property
@@ -279,16 +285,16 @@ class JobRows:
         """Cluster of the first job that has one."""
         return next(iter(self._clusters), None)
 
-    def finish(self, file: LogFile) -> None:
-        """Add warnings about all rows; ``file`` is their place in the report."""
+    def finish(self, log_file: LogFile) -> None:
+        """Add warnings about all rows; ``log_file`` is their place in the report."""
         report = self._report
         report.read(0)  # the warnings below are of no single row
         if self._first.is_cut:
-            report.warn(CUT_STARTS, file.name, None, self._first.time_text, self._first.count, aside=OUTSIDE)
+            report.warn(CUT_STARTS, log_file.name, None, self._first.time_text, self._first.count, aside=OUTSIDE)
         if self._last.is_cut:
-            report.warn(CUT_ENDS, file.name, None, self._last.time_text, self._last.count, aside=OUTSIDE)
+            report.warn(CUT_ENDS, log_file.name, None, self._last.time_text, self._last.count, aside=OUTSIDE)
         if self._n_completed >= _MANY_COMPLETED and not self._n_others:
-            report.warn(ALL_COMPLETED, file.name, None, f"{self._n_completed:,} rows", why=OTHERS_MISSING)
+            report.warn(ALL_COMPLETED, log_file.name, None, f"{self._n_completed:,} rows", why=OTHERS_MISSING)
         if self._n_computed_ends:
             report.facts["ends"] = f"{COMPUTED_ENDS}: {self._n_computed_ends:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
@@ -298,8 +304,8 @@ class JobRows:
         if len(self._clusters) == 1:
             self._record.cluster = next(iter(self._clusters))
 
-    def finish_file(self, file: LogFile) -> None:
-        """Determine from the running jobs of ``file`` when it was written."""
+    def finish_file(self, log_file: LogFile) -> None:
+        """Determine from the running jobs of ``log_file`` when it was written."""
         if not self._dump_times:
             return
         times, start_us, count = np.frombuffer(self._dump_times, dtype=np.int64).reshape(-1, 3).T
@@ -309,18 +315,18 @@ class JobRows:
         is_off = np.abs(times - middle) > _DUMP_TAKES_US
         hours = float((count * np.maximum(middle - start_us, 0))[is_off].sum(dtype=float)) / HOUR_US
         off, shown = int(is_off.sum()), f"most of them: {iso_utc(middle)}"
-        self._report.warn(DUMP_TIMES, file.name, None, shown, off, node_hours=hours)
+        self._report.warn(DUMP_TIMES, log_file.name, None, shown, off, node_hours=hours)
         self._dump_times = array("q")
 
-    def _listed_nodes(self, row: JobRow) -> NDArray[np.int32] | None:
-        text = row.nodes
+    def _listed_nodes(self, job_row: JobRow) -> NDArray[np.int32] | None:
+        text = job_row.nodes
         if not text:
             return None
 
         def names() -> tuple[str, ...]:
             # no node name, but a count or a time from shifted cells
             found = () if text.isdigit() else expand_nodes(text)
-            if row.count and len(found) > _MOST_TIMES_LISTED * row.count:
+            if job_row.count and len(found) > _MOST_TIMES_LISTED * job_row.count:
                 raise ValueError("a wrong digit in a range must not add a thousand nodes to the machine")
             return found
 
@@ -330,42 +336,42 @@ class JobRows:
             return None
         return nodes if len(nodes) else None
 
-    def _check_span(self, row: JobRow, span_us: int, expected_us: int | None) -> None:
+    def _check_span(self, job_row: JobRow, span_us: int, expected_us: int | None) -> None:
         if span_us < 0:
-            self._report.warn(BACKWARDS, *row.at)
+            self._report.warn(BACKWARDS, *job_row.at)
             return
-        if row.state == "RUNNING":
-            self._report.warn(RUNNING_WITH_END, *row.at)
+        if job_row.state == "RUNNING":
+            self._report.warn(RUNNING_WITH_END, *job_row.at)
         if expected_us is None:
             return
         off_us = span_us - expected_us
         if abs(off_us) <= SLACK_US:
-            if row.suspended_us:
+            if job_row.suspended_us:
                 self._n_suspended += 1
                 self._report.facts["suspended jobs"] = self._n_suspended
             return
         to_hour_us = (off_us + SLACK_US) % HOUR_US
         sentence = WHOLE_HOURS if to_hour_us <= 2 * SLACK_US else TOO_LONG if off_us < 0 else TOO_SHORT
-        self._report.warn(sentence, *row.at)
+        self._report.warn(sentence, *job_row.at)
 
-    def _note_run(self, row: JobRow) -> None:
+    def _note_run(self, job_row: JobRow) -> None:
         """Remember restarted jobs, and jobs whose first run may precede a restart."""
-        if row.restarts:
-            known = self._restarted.get(row.job)
+        if job_row.restarts:
+            known = self._restarted.get(job_row.job)
             if known is not None:
-                self._has_earlier_runs |= known[0] != row.restarts
+                self._has_earlier_runs |= known[0] != job_row.restarts
             elif len(self._restarted) < _MOST_IDS:
-                self._restarted[row.job] = (row.restarts, row.at[:2])
-        elif row.restarts == 0 and row.state not in _NEVER_REQUEUED and len(self._interrupted) < _MOST_IDS:
-            self._interrupted.add(row.job)
+                self._restarted[job_row.job] = (job_row.restarts, job_row.at[:2])
+        elif job_row.restarts == 0 and job_row.state not in _NEVER_REQUEUED and len(self._interrupted) < _MOST_IDS:
+            self._interrupted.add(job_row.job)
 
-    def _identity(self, row: JobRow) -> str:
-        cluster = row.cluster
+    def _identity(self, job_row: JobRow) -> str:
+        cluster = job_row.cluster
         if not cluster or not _CLUSTER.fullmatch(cluster):
-            return row.job
+            return job_row.job
         if cluster not in self._clusters and len(self._clusters) < _MOST_IDS:
             self._clusters[cluster] = None
         if next(iter(self._clusters)) == cluster:
-            return row.job
-        self._report.warn(CLUSTERS, *row.at[:2], cluster)
-        return f"{cluster}:{row.job}"
+            return job_row.job
+        self._report.warn(CLUSTERS, *job_row.at[:2], cluster)
+        return f"{cluster}:{job_row.job}"

@@ -72,10 +72,10 @@ class SwfLog:
         Rows by status.
     """
 
-    def __init__(self, file: LogFile, index: int, record: ScheduleRecord, options: ReadOptions) -> None:
-        self.file, self.index, self.record, self.options = file, index, record, options
+    def __init__(self, log_file: LogFile, index: int, record: ScheduleRecord, options: ReadOptions) -> None:
+        self.file, self.index, self.record, self.options = log_file, index, record, options
         self.report = record.report
-        self.header = Header(file.name)
+        self.header = Header(log_file.name)
         self.start_us: int | None = None
         self.machine: Machine | None = None
         self.n_rows = self.n_unreadable = self.n_kept = self.n_with_wait = self.n_waited = self.n_requested = 0
@@ -144,8 +144,8 @@ class SwfLog:
     def _add_unreadable(self, block: Block) -> None:
         self.report.read(len(block.unreadable))
         for line, reason in block.unreadable:
-            text = block.text(line)
-            self.report.skip_with_warning(reason, self.file.name, line, text)
+            line_text = block.text(line)
+            self.report.skip_with_warning(reason, self.file.name, line, line_text)
         self.n_unreadable += len(block.unreadable)
         if not self.n_rows + len(block.standard) + len(block.extended) and self.n_unreadable >= _ENOUGH_UNREADABLE:
             raise not_swf(self)
@@ -200,9 +200,9 @@ class SwfLog:
         self.n_kept += len(kept)
         key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
         if self.record.job_names is not None:
-            for i in kept[key[kept] != rows.job[kept]].tolist():
-                place = f"{Path(self.file.name).name} line {rows.line[i]}"
-                self.record.job_names.add(int(key[i]), place if rows.job[i] < 0 else str(rows.job[i]))
+            for index in kept[key[kept] != rows.job[kept]].tolist():
+                place = f"{Path(self.file.name).name} line {rows.line[index]}"
+                self.record.job_names.add(int(key[index]), place if rows.job[index] < 0 else str(rows.job[index]))
         if rows.node_lists:
             self._add_listed(rows, kept, key[kept], start_us[kept], end_us[kept])
             self.record.add_format("swf with node lists")
@@ -222,13 +222,13 @@ class SwfLog:
     def _add_listed(self, rows: Rows, kept: _Ints, key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
         """Add the rows ``kept`` (indices) with these keys and times, on the nodes that they list."""
         record, listed, file = self.record, list_lengths(rows), self.file.name
-        for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
-            line, processors = int(rows.line[i]), int(rows.processors[i])
+        for index, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
+            line, processors = int(rows.line[index]), int(rows.processors[index])
             record.report.read(0)
-            if processors != listed[i]:
-                record.report.warn(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
-            nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
-            record.add_job(job, start, end, nodes, file=file, line=line)
+            if processors != listed[index]:
+                record.report.warn(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[index]} listed")
+            node_ids = record.node_ids(nodes_of_list(rows.node_lists[index]))
+            record.add_job(job, start, end, node_ids, file=file, line=line)
 
     def _processors(self, rows: Rows) -> _Ints:
         """Return the processors held; the requested ones if the log has none for a job that was not cancelled."""
@@ -241,8 +241,8 @@ class SwfLog:
         self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, held_us: _Floats | None = None
     ) -> None:
         """Count these lines, and of warnings the node-microseconds of each, if they are known."""
-        for k, line in enumerate(lines[:MOST_EXAMPLES].tolist()):
-            amount = {} if held_us is None else {"node_hours": float(held_us[k]) / HOUR_US}
+        for index, line in enumerate(lines[:MOST_EXAMPLES].tolist()):
+            amount = {} if held_us is None else {"node_hours": float(held_us[index]) / HOUR_US}
             count(reason, self.file.name, line, block.text(line), **amount)
         amount = {} if held_us is None else {"node_hours": float(held_us[MOST_EXAMPLES:].sum()) / HOUR_US}
         count(reason, n=len(lines[MOST_EXAMPLES:]), **amount)
@@ -297,11 +297,13 @@ class SwfLog:
         return most, idle_share(jobs, most)
 
 
-def not_swf(log: SwfLog) -> InputError:
+def not_swf(swf_log: SwfLog) -> InputError:
     """Return the error for a file without any row of the format, with its first other line."""
-    tallies = log.report.skipped.items()
-    example = next((e for _, tally in tallies for e in tally.examples if e.file == log.file.name), None)
-    return log.file.error(
+    tallies = swf_log.report.skipped.items()
+    example = next(
+        (candidate for _, tally in tallies for candidate in tally.examples if candidate.file == swf_log.file.name), None
+    )
+    return swf_log.file.error(
         "there is no row of the Standard Workload Format in this file",
         row=example.row if example else None,
         value=None if example is None else example.value,
@@ -311,9 +313,9 @@ def not_swf(log: SwfLog) -> InputError:
 
 
 @lru_cache(maxsize=65_536)
-def nodes_of_list(text: str) -> tuple[str, ...]:
+def nodes_of_list(line_text: str) -> tuple[str, ...]:
     """Return the nodes of a list, each once, in order, without leading zeros."""
-    return tuple(dict.fromkeys(str(int(node)) for node in text.strip("{}").split(",")))
+    return tuple(dict.fromkeys(str(int(node)) for node in line_text.strip("{}").split(",")))
 
 
 def list_lengths(rows: Rows) -> _Ints:

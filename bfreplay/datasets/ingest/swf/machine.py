@@ -77,12 +77,12 @@ class Machine:
         return rest
 
 
-def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[], tuple[int, float]]) -> Machine:
+def machine_of(header: Header, options: ReadOptions, file_name: str, use: Callable[[], tuple[int, float]]) -> Machine:
     """Return the machine of the options, else of the header.
 
     Parameters
     ----------
-    header, options, file
+    header, options, file_name
         Inputs of the log.
     use
         Returns the most processors in use at once and their idle share, for the message.
@@ -101,11 +101,11 @@ def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[]
     if n_nodes is None and per_node is not None and processors is not None:
         n_nodes = -(-processors // per_node)
     if n_nodes is None or (per_node is None and processors is None):
-        raise _unknown(header, file, *use())
+        raise _unknown(header, file_name, *use())
     if not 0 < n_nodes <= MOST_NODES or (per_node is None and not n_nodes <= (processors or 0)):
         raise InputError(
             "the number of nodes cannot be right",
-            file=file,
+            file=file_name,
             column=NODES,
             value=f"{n_nodes} nodes, MaxProcs {processors}",
             expected=f"1 to {MOST_NODES:,} nodes, and at least one processor in each",
@@ -119,11 +119,11 @@ def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[]
     return Machine(n_nodes, processors // common, n_nodes // common, source)
 
 
-def _unknown(header: Header, file: str, peak: int, idle: float) -> InputError:
+def _unknown(header: Header, file_name: str, peak: int, idle: float) -> InputError:
     found = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
     return InputError(
         "the log does not have the number of nodes and of processors per node",
-        file=file,
+        file=file_name,
         value=", ".join(found) or "no MaxNodes, no MaxProcs",
         expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once (a machine of just these "
         f"would be {100 * idle:.0f} % idle over the whole log; it may be smaller, if the log shows too many in use)",
@@ -131,13 +131,13 @@ def _unknown(header: Header, file: str, peak: int, idle: float) -> InputError:
     )
 
 
-def idle_share(jobs: JobSpool, n: int) -> float:
-    """Return the share of ``n`` processors that is idle, from the first start to the last end of the jobs."""
+def idle_share(jobs: JobSpool, number: int) -> float:
+    """Return the share of ``number`` processors that is idle, from the first start to the last end of the jobs."""
     used_us, first_us, last_us = 0.0, OPEN_END, -OPEN_END
     for rows, _ in jobs.slices():
         used_us += float((rows.count * (rows.end_us - rows.start_us).astype(np.float64)).sum())
         first_us, last_us = min(first_us, int(rows.start_us[0])), max(last_us, int(rows.end_us.max()))
-    return 1 - used_us / (n * (last_us - first_us)) if n and last_us > first_us else 0.0
+    return 1 - used_us / (number * (last_us - first_us)) if number and last_us > first_us else 0.0
 
 
 def most_at_once(jobs: JobSpool) -> int:
@@ -168,7 +168,7 @@ class Header:
 
     Parameters
     ----------
-    file
+    file_name
         Name for messages.
 
     Attributes
@@ -179,15 +179,15 @@ class Header:
         True for a cleaned version according to the comments, and the number of removed jobs.
     """
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self, file_name: str) -> None:
+        self._file = file_name
         self._lines: dict[str, int] = {}
         self.values: dict[str, str] = {}
         self.is_cleaned = False
         self.removed_jobs = 0
         self._notes: list[str] = []
 
-    def add(self, line: int, comment: bytes, after_jobs: bool) -> None:
+    def add(self, line_number: int, comment: bytes, after_jobs: bool) -> None:
         """Add a comment.
 
         Raises
@@ -212,7 +212,7 @@ class Header:
             raise InputError(
                 f"{key} comes after the first job with another value than before",
                 file=self._file,
-                row=f"line {line}",
+                row=f"line {line_number}",
                 column=key,
                 value=value,
                 expected=f"one {key}, before the jobs"
@@ -220,7 +220,7 @@ class Header:
                 fix="if two logs were joined, give them as two files; otherwise move the comment to the top",
             )
         if key not in self.values:
-            self.values[key], self._lines[key] = value, line
+            self.values[key], self._lines[key] = value, line_number
 
     @property
     def submit_is_start(self) -> str:

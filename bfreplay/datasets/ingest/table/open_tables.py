@@ -38,7 +38,9 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
             )
 
 
-def split_units(mapping: Mapping[str, str], names: Container[str], file: str) -> tuple[dict[str, str], dict[str, str]]:
+def split_units(
+    mapping: Mapping[str, str], names: Container[str], file_name: str
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return column by role, and unit by role where given; a column whose own name ends in ``:min`` is that column.
 
     Raises
@@ -56,7 +58,7 @@ def split_units(mapping: Mapping[str, str], names: Container[str], file: str) ->
                 continue  # an unknown column: reported as such
             raise InputError(
                 f"{role} cannot be in that unit",
-                file=file,
+                file=file_name,
                 column="--map",
                 value=f"{role}={text}",
                 expected=f"{role}=COLUMN:UNIT with one of the units {', '.join(UNITS_OF[role])}",
@@ -109,14 +111,14 @@ _UNITS_UNKNOWN = ("time_limit", "timelimit", "timelimitraw", "timelimit_raw", "w
 _WORDS = re.compile(r"[^a-z0-9]+")
 
 
-def plain(name: str) -> str:
+def plain(column_name: str) -> str:
     """Return a column name in lower case, with ``_`` for other characters than letters and digits."""
-    return _WORDS.sub("_", name.strip().lower()).strip("_")
+    return _WORDS.sub("_", column_name.strip().lower()).strip("_")
 
 
-def by_plain_name(names: Sequence[str]) -> dict[str, str]:
+def by_plain_name(column_names: Sequence[str]) -> dict[str, str]:
     """Return names by plain name; of several columns the first."""
-    return {plain(name): name for name in reversed(names)}
+    return {plain(column_name): column_name for column_name in reversed(column_names)}
 
 
 class Columns:
@@ -124,7 +126,7 @@ class Columns:
 
     Parameters
     ----------
-    names
+    column_names
         Column names of the table.
     mapping
         Column name by role, as given by the user, without units.
@@ -136,19 +138,19 @@ class Columns:
 
     def __init__(
         self,
-        names: Sequence[str],
+        column_names: Sequence[str],
         mapping: Mapping[str, str],
         looks_like_count: Callable[[str], bool],
         *,
         is_outages: bool = False,
     ) -> None:
-        self.names = tuple(names)
+        self.names = tuple(column_names)
         self.is_outages = is_outages
         self.is_whole_machine = False
         self.by_role: dict[str, str] = {}
         self.ambiguous: dict[str, list[str]] = {}
         self.absent: dict[str, str] = {}
-        known = by_plain_name(names)
+        known = by_plain_name(column_names)
         for role, name in mapping.items():
             if role == "outage_state" or (is_outages and role not in _ROLES_OF_OUTAGES):
                 continue
@@ -193,7 +195,7 @@ class Columns:
         """Column of time limits of unknown unit."""
         if "limit" in self.by_role:
             return None
-        return next((name for name in self.names if plain(name) in _UNITS_UNKNOWN), None)
+        return next((column_name for column_name in self.names if plain(column_name) in _UNITS_UNKNOWN), None)
 
     @property
     def missing(self) -> list[str]:
@@ -204,30 +206,30 @@ class Columns:
         has_nodes = any(role in self.by_role for role in ("nodes", "node_count", "processors"))
         return missing if has_nodes or self.is_whole_machine else [*missing, "nodes"]
 
-    def check(self, file: str) -> None:
+    def check(self, file_name: str) -> None:
         """Raise ``InputError`` if a needed role has no column, or several; the fix is an option."""
         for role, name in self.absent.items():
-            raise self._error(f"there is no column {name!r}, which was given as {role}", file, [role], name)
+            raise self._error(f"there is no column {name!r}, which was given as {role}", file_name, [role], name)
         repeated = [role for role, name in self.by_role.items() if self.names.count(name) > 1]
         if repeated:
             name = self.by_role[repeated[0]]
             raise InputError(
                 f"two columns are called {name!r}",
-                file=file,
+                file=file_name,
                 column=name,
                 expected="one column of that name",
                 fix="rename one of them in the table, or name another column with --map",
             )
         for role, names in self.ambiguous.items():
             of_what = "outages" if self.is_outages else "jobs"
-            raise self._error(f"{' and '.join(names)} could both be the {role} of {of_what}", file, [role], None)
+            raise self._error(f"{' and '.join(names)} could both be the {role} of {of_what}", file_name, [role], None)
         missing = self.missing
         if missing == ["nodes"] and self.is_outages:
-            raise self._error("this table of outages has no column of nodes", file, missing, None)
+            raise self._error("this table of outages has no column of nodes", file_name, missing, None)
         if missing:
-            raise self._error(f"no column is known to be the {' or the '.join(missing)}", file, missing, None)
+            raise self._error(f"no column is known to be the {' or the '.join(missing)}", file_name, missing, None)
 
-    def _error(self, problem: str, file: str, roles: list[str], value: str | None) -> InputError:
+    def _error(self, problem: str, file_name: str, roles: list[str], value: str | None) -> InputError:
         wanted: list[str] = []
         taken = set(self.by_role.values())
         for role in roles:
@@ -240,7 +242,7 @@ class Columns:
             fix += f"; if the whole machine was out each time: --map nodes={WHOLE_MACHINE}"
         return InputError(
             problem,
-            file=file,
+            file=file_name,
             row="line 1",
             value=listed,
             expected="columns for start, end and nodes (names of nodes, a list of them, or ALL) of outages"
@@ -253,9 +255,9 @@ class Columns:
         """Return the column with a name close to ``value``, or to names of that role; ``COLUMN`` if none is."""
         wanted = [plain(value)] if value is not None else [role, *self._candidates().get(role, ())]
         rated = [
-            (difflib.SequenceMatcher(None, known, plain(name)).ratio(), name)
-            for name in self.names
-            if name not in taken
+            (difflib.SequenceMatcher(None, known, plain(column_name)).ratio(), column_name)
+            for column_name in self.names
+            if column_name not in taken
             for known in wanted
         ]
         best = max(rated, key=lambda pair: pair[0], default=(0.0, ""))
@@ -267,9 +269,9 @@ BATCH_ROWS = 16_384
 _LOOKED_AT = 50
 
 
-def is_parquet(file: LogFile) -> bool:
+def is_parquet(log_file: LogFile) -> bool:
     """Return whether the content begins like Parquet."""
-    return file.head().startswith(MAGIC)
+    return log_file.head().startswith(MAGIC)
 
 
 class ParquetTable:
@@ -281,36 +283,36 @@ class ParquetTable:
         Damaged, or compressed as a whole (Parquet must be read from its end).
     """
 
-    def __init__(self, file: LogFile) -> None:
+    def __init__(self, log_file: LogFile) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         from bfreplay.datasets.arrow_columns import text_columns
 
-        self.file = file
-        with file.path.open("rb") as stream:
+        self.file = log_file
+        with log_file.path.open("rb") as stream:
             if stream.read(len(MAGIC)) != MAGIC:
-                raise file.error(
+                raise log_file.error(
                     "the Parquet file is compressed as a whole, so it cannot be read in pieces",
                     expected="a plain Parquet file (its columns are compressed inside)",
                     fix="unpack it first, e.g. with gunzip",
                 )
         try:
-            self._schema = pq.read_schema(file.path)
-            self._parquet = pq.ParquetFile(file.path, read_dictionary=text_columns(self._schema))
+            self._schema = pq.read_schema(log_file.path)
+            self._parquet = pq.ParquetFile(log_file.path, read_dictionary=text_columns(self._schema))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._damage_error(error) from error
         self.names = tuple(self._schema.names)
 
-    def is_number(self, name: str) -> bool:
+    def is_number(self, column_name: str) -> bool:
         """Return whether a column has numbers."""
         import pyarrow.types as kinds
 
-        kind = self._schema.field(name).type
-        return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
+        arrow_type = self._schema.field(column_name).type
+        return bool(kinds.is_integer(arrow_type) or kinds.is_floating(arrow_type) or kinds.is_decimal(arrow_type))
 
-    def rows(self, names: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield row numbers from 1, and the cells of the columns ``names`` in that order.
+    def rows(self, column_names: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Yield row numbers from 1, and the cells of the columns ``column_names`` in that order.
 
         Timestamps come as ``Instant`` (with a zone) or ``Wall`` (without), other values as Python values.
 
@@ -324,7 +326,7 @@ class ParquetTable:
         from bfreplay.datasets.arrow_columns import refuse_swollen_texts
 
         number = 0
-        wanted = list(dict.fromkeys(names))
+        wanted = list(dict.fromkeys(column_names))
         batches = self._parquet.iter_batches(batch_size=BATCH_ROWS, columns=wanted, use_threads=False)
         while True:
             try:
@@ -332,7 +334,7 @@ class ParquetTable:
                 if batch is None:
                     return
                 refuse_swollen_texts(batch, self.file.name)
-                columns = [_values(batch.column(wanted.index(name))) for name in names]
+                columns = [_values(batch.column(wanted.index(column_name))) for column_name in column_names]
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is not UTF-8, too
                 raise self._damage_error(error) from error
             for cells in zip(*columns, strict=True):
@@ -351,15 +353,15 @@ def _values(column: Any) -> list[Any]:
     import pyarrow as pa
     import pyarrow.types as kinds
 
-    kind = column.type
-    if kinds.is_timestamp(kind):
-        made = Wall if kind.tz is None else Instant
+    arrow_type = column.type
+    if kinds.is_timestamp(arrow_type):
+        made = Wall if arrow_type.tz is None else Instant
         # safe=False: parts of a microsecond are cut off
-        numbers = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64()).to_pylist()
+        numbers = column.cast(pa.timestamp("us", arrow_type.tz), safe=False).cast(pa.int64()).to_pylist()
         return [None if number is None else made(number) for number in numbers]
-    if kinds.is_duration(kind):
+    if kinds.is_duration(arrow_type):
         column = column.cast(pa.duration("us"), safe=False)
-    if kinds.is_decimal(kind):
+    if kinds.is_decimal(arrow_type):
         return [str(value) if isinstance(value, Decimal) else value for value in column.to_pylist()]
     return list(column.to_pylist())
 
@@ -367,17 +369,17 @@ def _values(column: Any) -> list[Any]:
 Table = CsvTable | ParquetTable
 
 
-def open_table(file: LogFile, delimiter: str | None = None, columns: Sequence[str] | None = None) -> Table:
+def open_table(log_file: LogFile, delimiter: str | None = None, columns: Sequence[str] | None = None) -> Table:
     """Return the table in a file; ``InputError`` for another content."""
-    return ParquetTable(file) if is_parquet(file) else CsvTable(file, delimiter, columns)
+    return ParquetTable(log_file) if is_parquet(log_file) else CsvTable(log_file, delimiter, columns)
 
 
-def first_cells(table: Table, name: str) -> list[Any]:
+def first_cells(table: Table, column_name: str) -> list[Any]:
     """Return the first cells of a column that are not missing, at most 50."""
     if isinstance(table, ParquetTable):
-        values = [cells[0] for _, cells in islice(table.rows([name]), 2 * _LOOKED_AT)]
+        values = [cells[0] for _, cells in islice(table.rows([column_name]), 2 * _LOOKED_AT)]
     else:
-        place = table.names.index(name)
+        place = table.names.index(column_name)
         head = enumerate(table.file.head_lines()[: 2 * _LOOKED_AT], 1)
         rows = [row for row in rows_of(head, table.delimiter, len(table.names)) if not row.text.startswith("#")]
         values = [row.cells[place].strip() for row in rows if row.cells is not None and not table.is_header(row)]
@@ -389,8 +391,8 @@ def looks_like_count(table: Table) -> Callable[[str], bool]:
     if isinstance(table, ParquetTable):
         return table.is_number
 
-    def are_counts(name: str) -> bool:
-        cells = first_cells(table, name)
+    def are_counts(column_name: str) -> bool:
+        cells = first_cells(table, column_name)
         # most of them: a spoilt cell does not change the kind of column
         return 2 * sum(1 for cell in cells if cell.isascii() and cell.isdigit()) > len(cells)
 
@@ -407,7 +409,7 @@ def rows_by_role(
             report.read()
             yield number, dict(zip(roles, values, strict=True))
         return
-    places = [table.names.index(name) for name in names]
+    places = [table.names.index(column_name) for column_name in names]
     for row in table.rows():
         report.read()
         if row.cells is None:

@@ -101,7 +101,7 @@ class TableReader:
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read tables of jobs and of outages; see the class."""
         check_mapping(options.mapping)
-        tables = [open_tables.open_table(file, options.delimiter, options.columns) for file in files]
+        tables = [open_tables.open_table(log_file, options.delimiter, options.columns) for log_file in files]
         has_parquet = any(isinstance(table, open_tables.ParquetTable) for table in tables)
         clock = TableClock(options, record.report, PARQUET_IN_UTC if has_parquet else table_outages.IN_UTC)
         identities = Identities(record.report)
@@ -189,10 +189,10 @@ class TableReader:
             rows.finish()
 
 
-def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> None:
+def _check_outage_state(word: str | None, names: set[str], log_file: LogFile) -> None:
     if word is None or word in names or table_outages.outage_state(word) in OUTAGE_STATES:
         return
-    raise file.error(
+    raise log_file.error(
         "outage_state is neither a column nor a state of nodes that are not usable",
         column="--map",
         value=f"outage_state={word}",
@@ -201,10 +201,10 @@ def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> Non
     )
 
 
-def _check_join(columns: Columns, file: LogFile) -> None:
+def _check_join(columns: Columns, log_file: LogFile) -> None:
     found = {plain(name) for name in columns.names}
     if {"allocation_id", "node_name"} <= found and "start" not in columns.by_role:
-        raise file.wrong_start(
+        raise log_file.wrong_start(
             "this table has the nodes of allocations but not their times: it must be joined with the other one first",
             value=", ".join(columns.names[:60]),
             expected="one table with times and nodes",
@@ -213,7 +213,7 @@ def _check_join(columns: Columns, file: LogFile) -> None:
 
 
 def _note_columns(
-    record: ScheduleRecord, file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
+    record: ScheduleRecord, log_file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
 ) -> None:
     taken: dict[str, Json] = {
         role: columns.by_role[role] + (f" ({units[role]})" if role in units else "") for role in roles
@@ -225,15 +225,21 @@ def _note_columns(
         taken["nodes"] = "the whole machine, as given"
     known = record.report.facts.setdefault("columns", taken)
     if known != taken:
-        record.report.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
+        record.report.facts[f"columns of {log_file.name.rsplit('/', 1)[-1]}"] = taken
 
 
-def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
+def _nothing(
+    log_files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool
+) -> InputError:
     lines = "".join(f"\n            {line}" for line in SMALLEST_TABLE)
     works = f"an export that works: {DATABASE_IN_UTC}" if is_parquet else f"a table that works:{lines}"
     fix = clock.how_to_read() or f"name the columns with --map role=column; {works}"
     is_unread = clock.unread and clock.likely_unit is None
     expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"
     return record.report.nothing_usable(
-        "no row of the table can be used", "it has only a header", file=files[0].name, expected=expected, fix=fix
+        "no row of the table can be used",
+        "it has only a header",
+        file=log_files[0].name,
+        expected=expected,
+        fix=fix,
     )

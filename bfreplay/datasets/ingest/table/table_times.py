@@ -9,7 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bfreplay.datasets.ingest.delimited import Place
-from bfreplay.datasets.ingest.local_times import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
+from bfreplay.datasets.ingest.local_times import (
+    Candidates,
+    IntervalClock,
+    RowPlace,
+    no_timezone,
+    offset_us,
+    wall_clock_us,
+)
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.table_cells import is_missing
@@ -157,11 +164,11 @@ class TableClock(IntervalClock):
             return f"the numbers look like times in {self.likely_unit}: --time-unit {self.likely_unit}"
         return how_to_read(self.unread) if self.unread else None
 
-    def _of_format(self, text: str, form: str) -> int | Wall:
-        found = formatted_us(text, form)
+    def _of_format(self, cell_text: str, form: str) -> int | Wall:
+        found = formatted_us(cell_text, form)
         self.counts["formatted"] += 1
         if found is None:
-            self._note_unread(text)
+            self._note_unread(cell_text)
             raise ValueError("no time in the format given")
         return found[0] if found[1] else Wall(found[0])
 
@@ -180,12 +187,17 @@ class TableClock(IntervalClock):
             self.likely_unit = next(fitting, None)
         return time_us
 
-    def _note_unread(self, text: str) -> None:
+    def _note_unread(self, cell_text: str) -> None:
         if len(self.unread) < _MOST_UNREAD:
-            self.unread.append(text)
+            self.unread.append(cell_text)
 
     def interval(
-        self, start: int | Wall, end: int | Wall | None, elapsed_us: int | None, at: Place, slack_us: int = US
+        self,
+        start_time: int | Wall,
+        end_time: int | Wall | None,
+        elapsed_us: int | None,
+        row_place: Place,
+        slack_us: int = US,
     ) -> tuple[int, int | None] | None:
         """Return start and end in UTC microseconds, ``None`` if the clock skips one; ``slack_us`` bounds time errors.
 
@@ -194,22 +206,22 @@ class TableClock(IntervalClock):
         InputError
             Unknown zone, or an ambiguous time that neither the log nor ``--dst-fold`` resolves.
         """
-        ends = None if end is None else self._candidates(end, at[0])
-        return self.settle(self._candidates(start, at[0]), ends, elapsed_us, (*at, ""), slack_us)
+        ends = None if end_time is None else self._candidates(end_time, row_place[0])
+        return self.settle(self._candidates(start_time, row_place[0]), ends, elapsed_us, (*row_place, ""), slack_us)
 
-    def _candidates(self, time: int | Wall, file: str) -> Candidates:
+    def _candidates(self, time: int | Wall, file_name: str) -> Candidates:
         if not isinstance(time, Wall):
             return (time,)
         if self._local is None:
-            raise no_timezone(file, self._export)
+            raise no_timezone(file_name, self._export)
         return self._local.utc_us(time.us)
 
-    def ambiguous(self, at: At) -> InputError:
+    def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for a time that occurs twice."""
         return InputError(
             "a time occurs twice in its zone, when summer time ends, and nothing settles which of the two is meant",
-            file=at[0],
-            row=f"line {at[1]}",
+            file=row_place[0],
+            row=f"line {row_place[1]}",
             expected="times in UTC, or rows with a running time that resolves it",
             fix=f"export in UTC ({self._export}), or choose: --dst-fold earlier, --dst-fold later",
         )
@@ -230,11 +242,11 @@ class TableClock(IntervalClock):
         return "; ".join(parts) or "no row has a time"
 
 
-def is_number(value: Any) -> bool:
+def is_number(cell_value: Any) -> bool:
     """Return whether a time is a plain number, as text or as such."""
-    if isinstance(value, str):
-        return _NUMBER.fullmatch(value) is not None
-    return isinstance(value, int | float)
+    if isinstance(cell_value, str):
+        return _NUMBER.fullmatch(cell_value) is not None
+    return isinstance(cell_value, int | float)
 
 
 def is_interval(start_us: int, end_us: int | None) -> bool:
@@ -268,15 +280,15 @@ def check_time_format(form: str) -> None:
         )
 
 
-def formatted_us(text: str, form: str) -> tuple[int, bool] | None:
+def formatted_us(cell_text: str, form: str) -> tuple[int, bool] | None:
     """Return microseconds since 1970-01-01 00:00 of a time in ``form``, and whether UTC (``%z``) or of a wall clock.
 
     ``None`` if the text is not in that format.
     """
-    if not text.isascii():
+    if not cell_text.isascii():
         return None
     try:
-        moment = datetime.strptime(text, form)  # the offset, or --tz, gives the zone
+        moment = datetime.strptime(cell_text, form)  # the offset, or --tz, gives the zone
     except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:

@@ -22,7 +22,7 @@ def test_rows_are_counted_as_read_kept_and_skipped():
     report.keep("job intervals", 4)
     report.keep("outage intervals", 2)
     report.skip("never started")
-    report.skip("never started", n=2)
+    report.skip("never started", count=2)
     report.skip("a job step")
     assert report.rows_read == 10
     assert report.kept == {"job intervals": 5, "outage intervals": 2}
@@ -32,8 +32,8 @@ def test_rows_are_counted_as_read_kept_and_skipped():
 
 def test_nothing_is_no_reason_and_no_warning():
     report = ImportReport()
-    report.skip("never started", "jobs.psv", 3, "row", n=0)
-    report.warn("times are ambiguous", n=0)
+    report.skip("never started", "jobs.psv", 3, "row", count=0)
+    report.warn("times are ambiguous", count=0)
     assert (report.skipped, report.warnings) == ({}, {})
     report.refuse_warnings()
 
@@ -195,7 +195,7 @@ def test_a_copy_goes_its_own_way():
 def test_strict_names_every_warning_and_the_first_place():
     report = ImportReport()
     report.skip("never started", "other.psv", 1, "no warning")
-    report.warn("nodes do not match", n=1_200)
+    report.warn("nodes do not match", count=1_200)
     with pytest.raises(
         InputError, match=r"--strict: 1 warning about this log: nodes do not match \(1,200 x\)"
     ) as caught:
