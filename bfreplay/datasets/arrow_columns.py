@@ -57,17 +57,17 @@ class Column:
             A missing value, or a text that has no code.
         """
         self.refuse_nulls()
-        encoded = self.values
-        if not pa.types.is_dictionary(encoded.type):
-            if not pa.types.is_string(encoded.type):
-                encoded = self._cast(pa.string(), expected)
-            encoded = encoded.dictionary_encode()
-        words = encoded.dictionary.to_pylist()
+        dictionary = self.values
+        if not pa.types.is_dictionary(dictionary.type):
+            if not pa.types.is_string(dictionary.type):
+                dictionary = self._cast(pa.string(), expected)
+            dictionary = dictionary.dictionary_encode()
+        words = dictionary.dictionary.to_pylist()
         lookup = np.array(
             [code_of.get(word.lower() if fold_case else word, -1) if isinstance(word, str) else -1 for word in words],
             dtype=np.int32,
         )
-        indices = as_numpy(encoded.indices)
+        indices = as_numpy(dictionary.indices)
         codes: NDArray[np.int32] = lookup[indices] if len(words) else np.empty(0, dtype=np.int32)
         index = first_true(codes < 0)
         if index is not None:
@@ -106,16 +106,16 @@ class Column:
             raise self._wrong_type("timestamp[us, UTC]")
         index = first_true((times < FIRST_TIME_US) | (times > LAST_TIME_US))
         if index is not None:
-            given = (
+            shown_value = (
                 f"{self.values.cast(pa.int64())[index].as_py()} {arrow_type.unit}"
                 if pa.types.is_timestamp(arrow_type)
                 else None
             )
-            raise self._time_error(index, OUTSIDE_CALENDAR, given)
+            raise self._time_error(index, OUTSIDE_CALENDAR, shown_value)
         return times
 
-    def _time_error(self, index: int, reason: str, given: str | None = None) -> InputError:
-        value = self.values[index].as_py() if given is None else given
+    def _time_error(self, index: int, reason: str, shown_value: str | None = None) -> InputError:
+        value = self.values[index].as_py() if shown_value is None else shown_value
         return time_error(value, reason, file=self.file, row=self.first_row + index, column=self.name)
 
     def _timestamps_us(self, unit: str) -> NDArray[np.int64]:
@@ -248,7 +248,7 @@ def _of_buffers(
     arrays: Sequence[NDArray[Any]],
     children: Any = None,
 ) -> Any:
-    buffers = [None if each is None else pa.py_buffer(each) for each in (is_there, *arrays)]
+    buffers = [None if array is None else pa.py_buffer(array) for array in (is_there, *arrays)]
     return pa.Array.from_buffers(arrow_type, length, buffers, children=children)
 
 

@@ -64,8 +64,13 @@ class Bursts:
             "nodes": by_percentile(self.nodes),
             "at_least": [{"nodes": nodes, "events": count} for nodes, count in self.at_least],
             "of_idle_nodes": [
-                {"at_least": of.label, "share": of.share, "events": of.count, **pick(of, "per_day", "mean_nodes")}
-                for of in self.large
+                {
+                    "at_least": burst.label,
+                    "share": burst.share,
+                    "events": burst.count,
+                    **pick(burst, "per_day", "mean_nodes"),
+                }
+                for burst in self.large
             ],
         }
 
@@ -77,14 +82,14 @@ class BurstTally:
         self._of_size = np.zeros(n_nodes + 1, np.int64)
         self._large = np.zeros((len(BURST_SHARES), 2), np.int64)  # bursts, and nodes in them
 
-    def add(self, changed: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
-        """Count the ``changed`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
-        is_burst = changed > 0
-        size, of = changed[is_burst], idle[is_burst]
+    def add(self, n_changed: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
+        """Count the ``n_changed`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
+        is_burst = n_changed > 0
+        size, n_idle = n_changed[is_burst], idle[is_burst]
         self._of_size += np.bincount(size, minlength=len(self._of_size))
         for index, (above, below) in enumerate(BURST_SHARES):
-            reached = size[size * below >= of * above]
-            self._large[index] += len(reached), reached.sum()
+            large_sizes = size[size * below >= n_idle * above]
+            self._large[index] += len(large_sizes), large_sizes.sum()
 
     @property
     def n_nodes(self) -> int:

@@ -81,8 +81,10 @@ class PoolTally:
 
     def timeline(self) -> Timeline:
         """Return the least, the most and the integral of idle nodes over equal parts of the window."""
-        found = self._columns
-        return Timeline(*(tuple(each.tolist()) for each in (found.edge_us, found.least, found.most, found.area_us)))
+        columns = self._columns
+        return Timeline(
+            *(tuple(values.tolist()) for values in (columns.edge_us, columns.least, columns.most, columns.area_us))
+        )
 
 
 def describe(
@@ -137,16 +139,16 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
     n_nodes = len(events.nodes)
     check_node_time(events.window_start_us, events.window_end_us, n_nodes)
     tally = PoolTally(events, None if clock is None else clock[1])
-    seen = observe(events, tally.add)
+    observed = observe(events, tally.add)
     window_us = tally.end_us - tally.start_us
-    idle_node_us = int(seen.state_us[NodeState.IDLE])
-    censored_us = np.concatenate([seen.cut_at_start_us, seen.cut_at_end_us, seen.cut_at_both_us])
-    complete, censored = seen.complete_us, Counted(censored_us)
+    idle_node_us = int(observed.state_us[NodeState.IDLE])
+    censored_us = np.concatenate([observed.cut_at_start_us, observed.cut_at_end_us, observed.cut_at_both_us])
+    complete, incomplete = observed.complete_us, Counted(censored_us)
     return Idleness(
         window_start_us=tally.start_us,
         window_end_us=tally.end_us,
         n_nodes=n_nodes,
-        nodes_ever_idle=seen.nodes_ever_idle,
+        nodes_ever_idle=observed.nodes_ever_idle,
         idle_node_us=idle_node_us,
         idle_nodes=quantiles(tally.level, tally.time_at_us),
         share_without_idle=int(tally.time_at_us[0]) / window_us,
@@ -160,7 +162,10 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         idle_interval_length_s=complete.quantiles(US),
         idle_interval_bins=idle_interval_bins(complete),
         censored=CensoredIdleIntervals(
-            len(seen.cut_at_start_us), len(seen.cut_at_end_us), len(seen.cut_at_both_us), int(censored_us.sum())
+            len(observed.cut_at_start_us),
+            len(observed.cut_at_end_us),
+            len(observed.cut_at_both_us),
+            int(censored_us.sum()),
         ),
         join_bursts=tally.joins.bursts(window_us),
         reclaim_bursts=tally.reclaims.bursts(window_us),
@@ -172,11 +177,12 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
             idle_hours_by_rule=_idle_hours_by_rule(events),
         ),
         states=tuple(
-            StateTime(*each, n_nodes * window_us) for each in zip(STATE_WORDS, seen.state_us.tolist(), strict=True)
+            StateTime(*state_figures, n_nodes * window_us)
+            for state_figures in zip(STATE_WORDS, observed.state_us.tolist(), strict=True)
         ),
-        longer_idle_intervals=longer_idle_intervals(complete, censored, idle_node_us, window_us),
-        longest_idle_intervals=longest_idle_intervals(events.nodes, seen),
-        idle_interval_spectrum=idle_interval_spectrum(complete, censored),
+        longer_idle_intervals=longer_idle_intervals(complete, incomplete, idle_node_us, window_us),
+        longest_idle_intervals=longest_idle_intervals(events.nodes, observed),
+        idle_interval_spectrum=idle_interval_spectrum(complete, incomplete),
         widths=tuple(width.width(tally.end_us) for width in tally.widths),
         week=None if clock is None else week_of(tally.week_cells, clock[0], clock[2]),
         timeline=tally.timeline(),
@@ -185,10 +191,10 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
 
 def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:
     """Return the figures of the import if they are of this window: a part of the log has others."""
-    imported = events.metadata.notes.get("ingest")
-    if not isinstance(imported, Mapping):
+    import_notes = events.metadata.notes.get("ingest")
+    if not isinstance(import_notes, Mapping):
         return ()
-    window, facts = imported.get("window"), imported.get("facts")
+    window, facts = import_notes.get("window"), import_notes.get("facts")
     if not isinstance(window, Mapping) or not isinstance(facts, Mapping):
         return ()
     by_rule = facts.get(IDLE_BY_RULE)

@@ -47,14 +47,14 @@ def render(idleness: Idleness) -> str:
 
 
 def _facts(idleness: Idleness) -> list[str]:
-    censored = idleness.censored
-    seen = "" if idleness.origin.node_inventory == "metadata" else " with rows in the log"
+    cut = idleness.censored
+    inventory_text = "" if idleness.origin.node_inventory == "metadata" else " with rows in the log"
     facts = [
         (
             "window",
             f"{iso_utc(idleness.window_start_us)} to {iso_utc(idleness.window_end_us)} ({days(idleness.duration_s)})",
         ),
-        ("nodes", f"{idleness.n_nodes:,}{seen}; {idleness.nodes_ever_idle:,} of them idle at some time"),
+        ("nodes", f"{idleness.n_nodes:,}{inventory_text}; {idleness.nodes_ever_idle:,} of them idle at some time"),
         ("idle all the time", _throughout(idleness)),
         ("idle node-hours", f"{few(idleness.idle_node_hours)} ({percent(idleness.idle_share)} of all node-time)"),
         ("mean idle nodes", f"{idleness.mean_idle_nodes:,.1f} (equivalent nodes)"),
@@ -67,8 +67,8 @@ def _facts(idleness: Idleness) -> list[str]:
         ("complete intervals", f"{idleness.idle_intervals:,}"),
         (
             "censored intervals",
-            f"{censored.count:,} by the window ({censored.open_at_start:,} start, "
-            f"{censored.open_at_end:,} end, {censored.open_at_both:,} both), {few(censored.node_hours)} node-hours",
+            f"{cut.count:,} by the window ({cut.open_at_start:,} start, "
+            f"{cut.open_at_end:,} end, {cut.open_at_both:,} both), {few(cut.node_hours)} node-hours",
         ),
         ("node-time", ", ".join(f"{state.state} {percent(state.share)}" for state in idleness.states if state.node_us)),
     ]
@@ -83,11 +83,11 @@ def _throughout(idleness: Idleness) -> str:
     names = [interval.node for interval in idleness.longest_idle_intervals if interval.censored == "both"]
     if not names:
         return "no node"
-    listed, shown = f"{count(len(names), 'node')}: {names[0]}", 1
-    while shown < len(names) and len(listed) + len(names[shown]) <= _NAMES_WIDTH:
-        listed += f", {names[shown]}"
-        shown += 1
-    return listed if shown == len(names) else f"{listed}, ..."
+    node_list, n_names = f"{count(len(names), 'node')}: {names[0]}", 1
+    while n_names < len(names) and len(node_list) + len(names[n_names]) <= _NAMES_WIDTH:
+        node_list += f", {names[n_names]}"
+        n_names += 1
+    return node_list if n_names == len(names) else f"{node_list}, ..."
 
 
 def _longest_table(idleness: Idleness) -> list[list[str]]:
@@ -133,7 +133,7 @@ def _hour_table(idleness: Idleness) -> list[str]:
         return ["idle nodes by hour and weekday: unknown, for the times of the log are relative"]
     head = f"mean idle nodes by hour of the day and weekday ({_zone(idleness.week)})"
     in_window = [[mean is not None for mean in means] for means in (idleness.week.by_weekday, idleness.week.by_hour)]
-    days_in, hours_in = ([index for index, covered in enumerate(each) if covered] for each in in_window)
+    days_in, hours_in = ([index for index, is_covered in enumerate(flags) if is_covered] for flags in in_window)
     rows = [("", *(WEEKDAYS[weekday] for weekday in days_in), "all days")]
     for hour in hours_in:
         cells = [*(idleness.week.mean[weekday][hour] for weekday in days_in), idleness.week.by_hour[hour]]
@@ -152,7 +152,7 @@ def _hours(first: int, last: int) -> str:
 
 def _gaps(hours_in: Sequence[int]) -> list[tuple[int, int]]:
     """Return each gap between the given hours of the day, as its first hour and the one after its last."""
-    return [(before + 1, after) for before, after in pairwise([-1, *hours_in, 24]) if after > before + 1]
+    return [(hour + 1, next_hour) for hour, next_hour in pairwise([-1, *hours_in, 24]) if next_hour > hour + 1]
 
 
 def _zone(week: Week) -> str:
@@ -165,15 +165,27 @@ def _burst_table(idleness: Idleness) -> list[str]:
     shares = [f"{above}/{below}" for above, below in BURST_SHARES]
     rows = [("bursts a day", "all", *(f">= {share} of the idle" for share in shares))]
     per_day = 86_400 / idleness.duration_s
-    for what, of in (("reclaims", idleness.reclaim_bursts), ("joins", idleness.join_bursts)):
-        rows.append((f"of {what}", cell(of.count * per_day), *(cell(each.per_day) for each in of.large)))
-        rows.append((f"  mean nodes of {what}", cell(of.mean_nodes), *(cell(each.mean_nodes) for each in of.large)))
+    for label, burst_figures in (("reclaims", idleness.reclaim_bursts), ("joins", idleness.join_bursts)):
+        rows.append(
+            (
+                f"of {label}",
+                cell(burst_figures.count * per_day),
+                *(cell(share_figures.per_day) for share_figures in burst_figures.large),
+            )
+        )
+        rows.append(
+            (
+                f"  mean nodes of {label}",
+                cell(burst_figures.mean_nodes),
+                *(cell(share_figures.mean_nodes) for share_figures in burst_figures.large),
+            )
+        )
     return aligned_lines(rows)
 
 
 def _quantile_table(idleness: Idleness) -> list[str]:
-    def bursts(what: str, of: Bursts) -> tuple[str, list[str]]:
-        return f"{what} (mean {cell(of.mean_nodes)})", [f"{number:,.0f}" for number in of.nodes]
+    def bursts(label: str, burst_figures: Bursts) -> tuple[str, list[str]]:
+        return f"{label} (mean {cell(burst_figures.mean_nodes)})", [f"{number:,.0f}" for number in burst_figures.nodes]
 
     rows = [
         ("idle nodes, over time", [f"{number:,.0f}" for number in idleness.idle_nodes]),
@@ -184,18 +196,27 @@ def _quantile_table(idleness: Idleness) -> list[str]:
         bursts("nodes joining", idleness.join_bursts),
         bursts("nodes reclaimed", idleness.reclaim_bursts),
     ]
-    head = ("quantiles", *(f"{p} %" for p in PERCENTS))
+    head = ("quantiles", *(f"{percent_} %" for percent_ in PERCENTS))
     return aligned_lines([head, *((name, *(values or ["-"] * 7)) for name, values in rows)])
 
 
 def _idle_interval_table(idleness: Idleness) -> list[str]:
-    node_us = sum(b.node_us for b in idleness.idle_interval_bins)
+    node_us = sum(interval_bin.node_us for interval_bin in idleness.idle_interval_bins)
     rows = [("complete intervals", "count", "", "node-hours", "", "share of node-hours")]
-    for b in idleness.idle_interval_bins:
-        share = b.node_us / node_us if node_us else 0.0
-        count_share = b.count / idleness.idle_intervals if idleness.idle_intervals else 0.0
+    for interval_bin in idleness.idle_interval_bins:
+        share = interval_bin.node_us / node_us if node_us else 0.0
+        count_share = interval_bin.count / idleness.idle_intervals if idleness.idle_intervals else 0.0
         bar = "#" * round(share * _BAR_WIDTH)
-        rows.append((b.label, f"{b.count:,}", percent(count_share), f"{b.node_hours:,.1f}", percent(share), bar))
+        rows.append(
+            (
+                interval_bin.label,
+                f"{interval_bin.count:,}",
+                percent(count_share),
+                f"{interval_bin.node_hours:,.1f}",
+                percent(share),
+                bar,
+            )
+        )
     return aligned_lines(rows, left=(0, 5))
 
 
@@ -228,12 +249,12 @@ def _oversubscription(idleness: Idleness) -> list[str]:
     hours_by_rule = [value for _, value in idleness.origin.idle_hours_by_rule]
     if not hours_by_rule:
         return []
-    least, most = (few(value * _HOUR_S / idleness.duration_s) for value in (min(hours_by_rule), max(hours_by_rule)))
-    if least == most:
+    fewest, largest = (few(value * _HOUR_S / idleness.duration_s) for value in (min(hours_by_rule), max(hours_by_rule)))
+    if fewest == largest:
         return []
     return [
         "Depending on how jobs that need more nodes than are free are treated (--oversubscription), "
-        f"{least} to {most} nodes are idle."
+        f"{fewest} to {largest} nodes are idle."
     ]
 
 
@@ -277,12 +298,12 @@ def _breadth(idleness: Idleness) -> str:
 
 
 def _reclaims(idleness: Idleness) -> str:
-    of = idleness.reclaim_bursts
-    half = of.large[-1].count
+    bursts = idleness.reclaim_bursts
+    half = bursts.large[-1].count
     at_once = f"go at once {_often(half, idleness)}" if half else "never go at once"
     return (
-        f"Nodes are reclaimed {_often(of.count, idleness)}, {of.nodes[MEDIAN]:,.0f} at once at the median and "
-        f"{of.nodes[-1]:,.0f} at the most; at least half of the idle nodes {at_once}."
+        f"Nodes are reclaimed {_often(bursts.count, idleness)}, {bursts.nodes[MEDIAN]:,.0f} at once at the median and "
+        f"{bursts.nodes[-1]:,.0f} at the most; at least half of the idle nodes {at_once}."
     )
 
 
@@ -302,16 +323,16 @@ def _when(idleness: Idleness) -> str:
     by_hour, by_day = _all(idleness.week.by_hour), _all(idleness.week.by_weekday)
     if not by_hour or max(by_hour) == min(by_hour):
         return ""
-    most, least = by_hour.index(max(by_hour)), by_hour.index(min(by_hour))
+    busiest, quietest = by_hour.index(max(by_hour)), by_hour.index(min(by_hour))
     text = (
-        f"Over the day ({idleness.week.time_zone}), most are idle from {_hour(most)} ({few(by_hour[most])}), fewest "
-        f"from {_hour(least)} ({few(by_hour[least])})"
+        f"Over the day ({idleness.week.time_zone}), most are idle from {_hour(busiest)} ({few(by_hour[busiest])}), "
+        f"fewest from {_hour(quietest)} ({few(by_hour[quietest])})"
     )
     if by_day and max(by_day) > min(by_day):
-        top, bottom = by_day.index(max(by_day)), by_day.index(min(by_day))
-        names = [_DAY_NAMES[WEEKDAYS[weekday]] for weekday in (top, bottom)]
+        best, worst = by_day.index(max(by_day)), by_day.index(min(by_day))
+        names = [_DAY_NAMES[WEEKDAYS[weekday]] for weekday in (best, worst)]
         text += (
-            f"; over the week, most on {names[0]} ({few(by_day[top])}), fewest on {names[1]} ({few(by_day[bottom])})"
+            f"; over the week, most on {names[0]} ({few(by_day[best])}), fewest on {names[1]} ({few(by_day[worst])})"
         )
     return text + "."
 
@@ -322,8 +343,8 @@ def _hour(hour: int) -> str:
 
 def _all(means: Sequence[float | None]) -> list[float]:
     """Return the means if none is missing, else nothing."""
-    known = [mean for mean in means if mean is not None]
-    return known if len(known) == len(means) else []
+    values = [mean for mean in means if mean is not None]
+    return values if len(values) == len(means) else []
 
 
 def few(value: float | None) -> str:

@@ -104,13 +104,13 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
 
 def week_cells(pool: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
     """Return time covered and integral of idle nodes by hour of the week of ``zone``, ``(2, 7 * 24)``: parts add up."""
-    covered, node_us = cells = np.zeros((2, 7 * 24), np.int64)
+    time_us, node_us = cells = np.zeros((2, 7 * 24), np.int64)
     for start, end, offset in equal_offsets(pool.start_us, pool.end_us, zone):
         first, last = (start + offset) // HOUR_US, (end + offset - 1) // HOUR_US
         hour: NDArray[np.int64] = np.arange(first, last + 1)
         edges = np.clip(np.append(hour, last + 1) * HOUR_US - offset, start, end)
         cell = (hour // 24 + _THURSDAY) % 7 * 24 + hour % 24
-        np.add.at(covered, cell, np.diff(edges))
+        np.add.at(time_us, cell, np.diff(edges))
         np.add.at(node_us, cell, np.diff(pool.node_us_to(edges)))
     return cells
 
@@ -134,15 +134,17 @@ def equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[in
 
     A change that is undone within a day would be missed; no zone has one.
     """
-    begin = at = start_us
-    offset = _offset_us(at, zone)
-    while at < end_us:
-        ahead = min(at + DAY_US, end_us)
+    begin = position_us = start_us
+    offset = _offset_us(position_us, zone)
+    while position_us < end_us:
+        ahead = min(position_us + DAY_US, end_us)
         if _offset_us(ahead, zone) != offset:
-            ahead = at + bisect(range(at, ahead), False, key=lambda time_us: _offset_us(time_us, zone) != offset)
+            ahead = position_us + bisect(
+                range(position_us, ahead), False, key=lambda time_us: _offset_us(time_us, zone) != offset
+            )
             yield begin, ahead, offset
             begin, offset = ahead, _offset_us(ahead, zone)
-        at = ahead
+        position_us = ahead
     if begin < end_us:
         yield begin, end_us, offset
 

@@ -102,8 +102,8 @@ class BatsimReader:
             "seconds from the start of the simulation, put at 1970-01-01: no zone is needed"
         )
         n_machines = _read_workload(by_kind[WORKLOAD], record)
-        n_counted = _read_states(by_kind[STATES], record)
-        n_machines = n_machines if n_machines is not None else n_counted
+        n_without_nodes = _read_states(by_kind[STATES], record)
+        n_machines = n_machines if n_machines is not None else n_without_nodes
         if options.n_nodes is not None:
             n_machines = options.n_nodes
         if n_machines is not None:
@@ -224,7 +224,11 @@ def _read_states(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | 
         record.report.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
             record.report.warn(
-                MACHINES_CHANGE, log_file.name, None, sorted(totals), why="which machines were there is not known"
+                MACHINES_CHANGE,
+                log_file.name,
+                None,
+                sorted(totals),
+                why_no_amount="which machines were there is not known",
             )
     total = max(totals, default=0)
     return total if 0 < total <= MOST_NODES else None
@@ -261,9 +265,11 @@ def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord
             job = f"{csv_row.get('workload_name', '')}!{csv_row['job_id']}"
             limit = _seconds_us(csv_row.get("requested_time", ""))
             limit_end = start_time + limit if limit is not None and limit > 0 else None
-            held = record.node_ids(nodes)
+            job_nodes = record.node_ids(nodes)
             _check_row(csv_row, len(nodes), row_place, record)
-            record.add_job(job, start_time, None if is_running else end_time, held, None, limit_end, *row_place[:2])
+            record.add_job(
+                job, start_time, None if is_running else end_time, job_nodes, None, limit_end, *row_place[:2]
+            )
             node_time_us += 0 if is_running or end_time is None else max(0, end_time - start_time) * len(nodes)
     if not record.jobs.n_rows:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
@@ -286,8 +292,8 @@ def _check_row(csv_row: dict[str, str], n_nodes: int, row_place: RowPlace, recor
         if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
             record.report.warn(CONTRADICTING, *row_place)
             break
-    asked = csv_row.get("requested_number_of_resources")
-    if asked is not None and not (_WHOLE.fullmatch(asked) and int(asked) == n_nodes):
+    request = csv_row.get("requested_number_of_resources")
+    if request is not None and not (_WHOLE.fullmatch(request) and int(request) == n_nodes):
         record.report.warn(OTHER_COUNT, *row_place)
 
 
@@ -304,6 +310,6 @@ def _check_schedule(log_files: Sequence[LogFile], node_time_us: int, record: Sch
                 "out_schedule.csv": computing / 1e6,
             }
             if abs(computing - node_time_us) > _NODE_TIME_SLACK * max(computing, node_time_us):
-                shown = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
+                times_text = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
                 hours = abs(computing - node_time_us) / HOUR_US
-                record.report.warn(OTHER_NODE_TIME, *row_place[:2], shown, node_hours=hours)
+                record.report.warn(OTHER_NODE_TIME, *row_place[:2], times_text, node_hours=hours)

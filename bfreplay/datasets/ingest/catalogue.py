@@ -152,8 +152,8 @@ def recognise_files(log_files: Sequence[LogFile]) -> tuple[LogReader, list[LogFi
     InputError
         An unrecognised named file, no recognised file at all, or files of several schedulers.
     """
-    found: LogReader | None = None
-    known: list[LogFile] = []
+    log_reader: LogReader | None = None
+    own_files: list[LogFile] = []
     reasons: dict[str, list[str]] = {}
     unknown: InputError | None = None
     for log_file in log_files:
@@ -164,23 +164,23 @@ def recognise_files(log_files: Sequence[LogFile]) -> tuple[LogReader, list[LogFi
                 raise
             unknown = unknown or error
             continue
-        if found is not None and reader.name != found.name:
+        if log_reader is not None and reader.name != log_reader.name:
             raise log_file.error(
-                f"the files are of two schedulers: the first of {found.name}, this one of {reader.name}",
+                f"the files are of two schedulers: the first of {log_reader.name}, this one of {reader.name}",
                 value=reason,
                 expected="files of one scheduler",
-                fix=f"import them one by one, or name one reader for all: bfreplay ingest {found.name} ...",
+                fix=f"import them one by one, or name one reader for all: bfreplay ingest {log_reader.name} ...",
             )
-        found = reader
-        known.append(log_file)
+        log_reader = reader
+        own_files.append(log_file)
         reasons.setdefault(reason, []).append(log_file.name.rsplit("/", 1)[-1])
-    if found is None:
+    if log_reader is None:
         raise unknown or InputError("no file to read", expected="at least one file")
-    why = [
-        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {found.name}, because {reason}"
+    sentences = [
+        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {log_reader.name}, because {reason}"
         for reason, names in reasons.items()
     ]
-    return found, known, why
+    return log_reader, own_files, sentences
 
 
 def readable_by(reader: LogReader, log_files: Sequence[LogFile]) -> list[LogFile]:
@@ -193,14 +193,14 @@ def readable_by(reader: LogReader, log_files: Sequence[LogFile]) -> list[LogFile
     InputError
         A file is not a log, for example a spreadsheet, or the output of a command about this moment.
     """
-    is_known = {file: reader.recognise(file) is not None for file in log_files}
-    kept = [file for file in log_files if file.is_named or is_known[file]] or list(log_files)
-    for file in kept:
-        if not is_known[file]:
+    is_own = {file: reader.recognise(file) is not None for file in log_files}
+    chosen_ones = [file for file in log_files if file.is_named or is_own[file]] or list(log_files)
+    for file in chosen_ones:
+        if not is_own[file]:
             if reader.name in READERS.built_in and reader.name != "table":  # others read whatever they are given
                 _refuse_command_output(file)
             refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
-    return kept
+    return chosen_ones
 
 
 def refuse_events(log_file: LogFile) -> None:
@@ -242,17 +242,17 @@ def _columns(log_file: LogFile) -> set[str]:
 
 def _refuse_command_output(log_file: LogFile) -> None:
     """Raise ``InputError`` for the output of a known command."""
-    found = command_output(log_file)
-    if found is None:
+    output = command_output(log_file)
+    if output is None:
         return
-    if found.scheduler in BY_TABLE:
-        fix = BY_TABLE[found.scheduler]
+    if output.scheduler in BY_TABLE:
+        fix = BY_TABLE[output.scheduler]
     else:
-        export = find_reader(found.scheduler).exports[found.export]
+        export = find_reader(output.scheduler).exports[output.export]
         fix = f"run this on your cluster: {export.command} (it gives {export.gives}; all commands: bfreplay ingest "
-        fix += f"{found.scheduler} --how)"
+        fix += f"{output.scheduler} --how)"
     raise log_file.wrong_start(
-        f"this is the output of {found.name}: {found.why}",
+        f"this is the output of {output.name}: {output.why}",
         value=next((line for line in log_file.head_lines() if line.strip()), "")[:120],
         expected="a log of jobs, or of nodes, over time",
         fix=fix,

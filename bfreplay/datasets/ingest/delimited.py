@@ -67,13 +67,13 @@ def _join_lines(
     text: str, ahead: deque[tuple[int, str]], lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int
 ) -> list[str] | None:
     """Read on until the open quote closes; ``None``, with ``ahead`` unchanged, if that gives no row."""
-    for taken in range(1, MOST_LINES):
-        if len(ahead) < taken:
-            more = next(lines, None)
-            if more is None:
+    for n_lines in range(1, MOST_LINES):
+        if len(ahead) < n_lines:
+            following = next(lines, None)
+            if following is None:
                 return None
-            ahead.append(more)
-        part = ahead[taken - 1][1]
+            ahead.append(following)
+        part = ahead[n_lines - 1][1]
         if n_columns > 1 and part.count(delimiter) + 1 == n_columns:
             return None  # a row of its own
         text = f"{text}\n{part}"
@@ -87,7 +87,7 @@ def _join_lines(
             return None
         if len(cells) != n_columns:
             return None
-        for _ in range(taken):
+        for _ in range(n_lines):
             ahead.popleft()
         return cells
     return None

@@ -61,21 +61,23 @@ def read_events(log_file: LogFile, record: ScheduleRecord) -> None:
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
         if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
             reason = "an event that is not a JSON object with timestamp, name and context"
-            record.report.skip_with_warning(reason, *row_place, warning=EVENTS_UNREADABLE, why=WHICH_IS_UNKNOWN)
+            record.report.skip_with_warning(
+                reason, *row_place, warning=EVENTS_UNREADABLE, why_no_amount=WHICH_IS_UNKNOWN
+            )
             continue
         record.stamp(time_us)
         try:
             state.take(name, time_us, context, number, line_text)
         except _NamelessError:
             record.report.skip_with_warning(
-                "an event of ranks without names", *row_place, warning=NO_NAMES, why=WHICH_IS_UNKNOWN
+                "an event of ranks without names", *row_place, warning=NO_NAMES, why_no_amount=WHICH_IS_UNKNOWN
             )
         except ValueError:
             record.report.skip_with_warning(
                 "an event whose nodes or ranks cannot be read",
                 *row_place,
                 warning=EVENTS_UNREADABLE,
-                why=WHICH_IS_UNKNOWN,
+                why_no_amount=WHICH_IS_UNKNOWN,
             )
     state.finish()
 
@@ -94,29 +96,32 @@ class _Nodes:
 
     def take(self, name: str, time_us: int, context: dict[str, Json], line_number: int, line_text: str) -> None:
         if name in _SNAPSHOTS:
-            opened = self._start_over(name, time_us, context, line_number)
-            what = "restart of the resource service"
+            is_new = self._start_over(name, time_us, context, line_number)
+            kind_of_event = "restart of the resource service"
         elif name in _STATE or name in _BACK:
             nodes = self._nodes(context)
             if name in _STATE:
-                opened, what = self._begin(name, nodes, time_us, line_number), "event of nodes that were out already"
+                is_new, kind_of_event = (
+                    self._begin(name, nodes, time_us, line_number),
+                    "event of nodes that were out already",
+                )
             else:
                 self._end(_BACK[name], nodes, time_us)
-                opened, what = False, "event of nodes that came back"
+                is_new, kind_of_event = False, "event of nodes that came back"
         else:
-            opened, what = False, "event of another kind"
-        if not opened:
-            self._record.report.skip(what, self._file.name, line_number, line_text)
+            is_new, kind_of_event = False, "event of another kind"
+        if not is_new:
+            self._record.report.skip(kind_of_event, self._file.name, line_number, line_text)
 
     def finish(self) -> None:
         """Add the outages that last to the end of the log."""
-        for kind, out in self._out.items():
-            self._close(kind, list(out), None)
+        for kind, open_outages in self._out.items():
+            self._close(kind, list(open_outages), None)
 
     def _nodes(self, context: dict[str, Json]) -> Sequence[str]:
-        listed = context.get("nodelist")
-        if isinstance(listed, str) and listed:
-            return expand_nodes(listed)
+        node_list = context.get("nodelist")
+        if isinstance(node_list, str) and node_list:
+            return expand_nodes(node_list)
         return self._node_names(ranks_in(context.get("idset")))
 
     def _node_names(self, ranks: Iterable[int]) -> Sequence[str]:
@@ -127,10 +132,10 @@ class _Nodes:
 
     def _begin(self, kind: str, nodes: Sequence[str], since_us: int, line_number: int) -> bool:
         """Begin outages of nodes that are not out already; return whether any is new."""
-        out = self._out[kind]
-        new = [node for node in nodes if node not in out]
-        out.update(dict.fromkeys(new, (since_us, line_number)))
-        return bool(new)
+        open_outages = self._out[kind]
+        new_nodes = [node for node in nodes if node not in open_outages]
+        open_outages.update(dict.fromkeys(new_nodes, (since_us, line_number)))
+        return bool(new_nodes)
 
     def _end(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
         self._close(kind, [node for node in nodes if node in self._out[kind]], time_us)
@@ -140,44 +145,46 @@ class _Nodes:
         for node in nodes:
             together.setdefault(self._out[kind].pop(node), []).append(node)
         for (since_us, line), names in together.items():
-            held = self._record.node_ids(names)
-            self._record.add_outage(_STATE[kind], since_us, time_us, held, self._file.name, line)
+            node_ids = self._record.node_ids(names)
+            self._record.add_outage(_STATE[kind], since_us, time_us, node_ids, self._file.name, line)
 
     def _start_over(self, name: str, time_us: int, context: dict[str, Json], line_number: int) -> bool:
         """Process a snapshot: the node of each rank, and the online, torpid and drained nodes."""
-        before = self._names
+        names_before = self._names
         try:
-            self._names = _names_of(context) or before
+            self._names = _names_of(context) or names_before
             online = context.get("online")
-            up = frozenset(self._node_names(ranks_in(online))) if isinstance(online, str) and self._names else None
+            online_nodes = (
+                frozenset(self._node_names(ranks_in(online))) if isinstance(online, str) and self._names else None
+            )
             torpid = self._node_names(ranks_in(context.get("torpid", "")))
-            drained = self._drained_nodes(context.get("drain"), time_us)
+            drains = self._drained_nodes(context.get("drain"), time_us)
         except ValueError:
-            self._names = before  # a skipped event changes nothing
+            self._names = names_before  # a skipped event changes nothing
             raise
-        opened = False
-        if up is not None:
-            self._end("offline", [node for node in self._out["offline"] if node in up], time_us)
-            opened |= self._begin(
-                "offline", [node for node in self._names.values() if node not in up], time_us, line_number
+        is_new = False
+        if online_nodes is not None:
+            self._end("offline", [node for node in self._out["offline"] if node in online_nodes], time_us)
+            is_new |= self._begin(
+                "offline", [node for node in self._names.values() if node not in online_nodes], time_us, line_number
             )
         self._end_others("torpid", torpid, time_us)
-        opened |= self._begin("torpid", torpid, time_us, line_number)
-        if drained is not None:
-            for nodes, since_us in drained:
-                opened |= self._begin("drain", nodes, since_us, line_number)
-            self._end_others("drain", [node for nodes, _ in drained for node in nodes], time_us)
-        return opened
+        is_new |= self._begin("torpid", torpid, time_us, line_number)
+        if drains is not None:
+            for nodes, since_us in drains:
+                is_new |= self._begin("drain", nodes, since_us, line_number)
+            self._end_others("drain", [node for nodes, _ in drains for node in nodes], time_us)
+        return is_new
 
-    def _drained_nodes(self, drained: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
+    def _drained_nodes(self, drains: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
         """Return the drained nodes of a snapshot and their start; ``None`` if it has none listed."""
-        if not isinstance(drained, dict):
+        if not isinstance(drains, dict):
             return None
-        found = []
-        for idset, entry in drained.items():
+        nodes_and_starts = []
+        for idset, entry in drains.items():
             since_us = _event_time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
-            found.append((self._node_names(ranks_in(idset)), time_us if since_us is None else since_us))
-        return found
+            nodes_and_starts.append((self._node_names(ranks_in(idset)), time_us if since_us is None else since_us))
+        return nodes_and_starts
 
     def _end_others(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
         still = frozenset(nodes)
@@ -186,10 +193,10 @@ class _Nodes:
 
 def _names_of(context: dict[str, Json]) -> dict[int, str]:
     """Return the node of each rank, if the event lists them."""
-    listed = context.get("nodelist")
-    if not isinstance(listed, str) or not listed:
+    node_list = context.get("nodelist")
+    if not isinstance(node_list, str) or not node_list:
         return {}
-    ranks, node_names = ranks_in(context.get("ranks")), expand_nodes(listed)
+    ranks, node_names = ranks_in(context.get("ranks")), expand_nodes(node_list)
     if len(ranks) != len(node_names):
         raise ValueError("several ranks on a node, or none")
     return dict(zip(ranks, node_names, strict=True))
@@ -293,8 +300,8 @@ def _looks_like_jobs(log_file: LogFile) -> bool:
 
 def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
     record.add_format("flux jobs")
-    before = record.jobs.n_rows
-    n_jobs = n_inside = n_started = 0
+    n_before = record.jobs.n_rows
+    n_jobs = n_inside = n_that_ran = 0
     for number, job in records(log_file, "jobs", JOBS_COMMAND):
         record.report.read()
         n_jobs += 1
@@ -302,18 +309,18 @@ def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
             record.report.skip_with_warning("a job is not a JSON object", log_file.name, number, job)
             continue
         n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
-        n_started += _add(job, number, log_file, record)
+        n_that_ran += _add(job, number, log_file, record)
     if n_inside:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
     record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
         record.report.warn(
-            PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why="the list does not tell what it lacks"
+            PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount="the list does not tell what it lacks"
         )
-    if record.jobs.n_rows == before:
+    if record.jobs.n_rows == n_before:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
         raise log_file.error(
-            f"no job of this list can be used: {n_started:,} of {n_jobs:,} ever ran",
+            f"no job of this list can be used: {n_that_ran:,} of {n_jobs:,} ever ran",
             value=reasons or "an empty list",
             expected="jobs that ran, with t_run and a nodelist",
             fix=f"run this on the cluster, so that finished jobs of all users are in it: {JOBS_COMMAND}",
@@ -322,8 +329,8 @@ def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
 
 def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleRecord) -> bool:
     """Add a job, and return whether it ran."""
-    shown = ", ".join(f"{key} {job[key]}"[:60] for key in (*_HELD, "nodelist") if key in job)
-    row_place = log_file.name, number, shown
+    job_text = ", ".join(f"{key} {job[key]}"[:60] for key in (*_HELD, "nodelist") if key in job)
+    row_place = log_file.name, number, job_text
     times = {key: _time_us(job.get(key)) for key in ("t_submit", "t_depend", "t_run", "t_cleanup", "t_inactive")}
     start_time, cleanup, inactive = times["t_run"], times["t_cleanup"], times["t_inactive"]
     for time in times.values():
@@ -343,13 +350,13 @@ def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleR
     count = job.get("nnodes")
     if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 1 << 31:
         count = None
-    held = _nodes(job.get("nodelist"), record)
-    if held is None:
+    node_ids = _nodes(job.get("nodelist"), record)
+    if node_ids is None:
         record.report.skip_with_warning("the nodelist of a job cannot be read", *row_place)
         if count is not None:
             record.report.hold(count, start_time, inactive if inactive is not None else cleanup)
         return True
-    if not len(held) and count is None:
+    if not len(node_ids) and count is None:
         record.report.skip_with_warning("a job that ran has neither nodelist nor nnodes", *row_place)
         return True
     end = inactive
@@ -366,10 +373,10 @@ def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleR
         record.report.warn(OUT_OF_ORDER, *row_place)
     if job.get("state", "RUN") not in _STATES:
         record.report.warn(UNKNOWN_STATE, *row_place)
-    if len(held) and "ranks" in job and not _are_ranks(job["ranks"], len(held)):
+    if len(node_ids) and "ranks" in job and not _are_ranks(job["ranks"], len(node_ids)):
         record.report.warn(OTHER_RANKS, *row_place)
     limit = _limit_us(job, start_time)
-    record.add_job(str(identity), start_time, end, held if len(held) else None, count, limit, *row_place[:2])
+    record.add_job(str(identity), start_time, end, node_ids if len(node_ids) else None, count, limit, *row_place[:2])
     return True
 
 

@@ -44,8 +44,8 @@ def records(log_file: LogFile, array: str, export: str, *, are_several: bool = F
         text = _Text(stream.read)
         try:
             while text.next_character() is not None:
-                for key, value, is_listed in _members(text):
-                    if key == array and is_listed:
+                for key, value, in_list in _members(text):
+                    if key == array and in_list:
                         has_array = True
                         if value is not _NO_ELEMENT:
                             number += 1
@@ -71,8 +71,8 @@ def top_level_number(log_file: LogFile, key: str, export: str) -> int | None:
     with log_file.binary() as stream:
         text = _Text(stream.read)
         try:
-            for name, value, is_listed in _members(text):
-                if name == key and not is_listed and type(value) is int:
+            for name, value, in_list in _members(text):
+                if name == key and not in_list and type(value) is int:
                     return value
         except _BrokenJsonError as error:
             raise _parse_error(log_file, 0, str(error), export) from None
@@ -150,11 +150,11 @@ class _Text:
 
     def take(self, expected: str) -> str:
         """Consume the first character that is not a space; it must be one of ``expected``."""
-        found = self.next_character()
-        if found is None or found not in expected:
+        character = self.next_character()
+        if character is None or character not in expected:
             raise _BrokenJsonError(f"{' or '.join(expected)} is missing")
         self._at += 1
-        return found
+        return character
 
     def value(self) -> Any:
         """Consume and return a value of any kind."""

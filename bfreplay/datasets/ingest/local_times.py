@@ -138,14 +138,14 @@ class LocalClock:
         if not FIRST_TIME_US + DAY_US < wall_us < LAST_TIME_US - DAY_US:
             return (0,)  # the edge of the calendar, without logs
         naive = (EPOCH + timedelta(microseconds=wall_us)).replace(tzinfo=None)
-        found = []
+        offsets = []
         for fold in (0, 1):
             moment = naive.replace(tzinfo=self.zone, fold=fold)
             offset = moment.utcoffset() or timedelta()
             back = (moment.astimezone(EPOCH.tzinfo)).astimezone(self.zone)
             if back.replace(tzinfo=None, fold=0) == naive:
-                found.append(offset // MICROSECOND)
-        return tuple(dict.fromkeys(sorted(found, reverse=True)))
+                offsets.append(offset // MICROSECOND)
+        return tuple(dict.fromkeys(sorted(offsets, reverse=True)))
 
 
 def possible_pairs(

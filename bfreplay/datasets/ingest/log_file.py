@@ -122,10 +122,10 @@ class LogFile:
                 if b"\r" in block:
                     self.has_bare_returns |= _BARE_RETURN.search(block) is not None
                     block = _with_line_feeds(block)
-                cut = block.rfind(b"\n") + 1
-                if cut:
-                    yield rest + block[:cut]
-                    rest = block[cut:]
+                line_end = block.rfind(b"\n") + 1
+                if line_end:
+                    yield rest + block[:line_end]
+                    rest = block[line_end:]
                 elif len(rest) + len(block) > LONGEST_LINE:
                     raise endless_line(self.name, rest + block[:60])
                 else:
@@ -280,21 +280,21 @@ class OpenedLog(ExitStack):
             )
         kind = other_kind(log_file.head())
         if kind is not None and kind[0] == ZIP:
-            packed = _zip_members(log_file)
+            archive_members = _zip_members(log_file)
         elif log_file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
-            packed = _tar_members(log_file)
+            archive_members = _tar_members(log_file)
         else:
             return [log_file]
         if self._folder is None:
             self._folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))))
         members: list[LogFile] = []
-        most_bytes = bytes_left = unpacked_limit(path)
+        most_bytes = n_remaining = unpacked_limit(path)
         try:
-            for name, size, content in packed:
+            for name, size, content in archive_members:
                 if Path(name).name.startswith("."):
                     continue
-                bytes_left -= size
-                if bytes_left < 0:
+                n_remaining -= size
+                if n_remaining < 0:
                     raise InputError(
                         "the archive claims to unpack to far more than its size",
                         file=path,
@@ -303,11 +303,11 @@ class OpenedLog(ExitStack):
                         fix="do not trust this file; or unpack it yourself, and give the folder",
                     )
                 # our own file names: an archive must not choose paths on this disk
-                unpacked = self._folder / f"{self._n_unpacked}"
+                member_path = self._folder / f"{self._n_unpacked}"
                 self._n_unpacked += 1
-                with naming(unpacked), unpacked.open("wb") as target:
+                with naming(member_path), member_path.open("wb") as target:
                     shutil.copyfileobj(content, target)
-                members.append(LogFile(unpacked, f"{path}:{name}", self._progress, is_named=False))
+                members.append(LogFile(member_path, f"{path}:{name}", self._progress, is_named=False))
         except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
             if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
                 raise

@@ -123,9 +123,9 @@ def finish_of(fields: Sequence[str]) -> Finish:
     submit_s = _whole(fields, _SUBMIT, "submission") if start_s else 0
     if submit_s > start_s + _SLACK_S:
         raise ValueError("the job starts before it was submitted")
-    at = _ASKED + 1 + _whole(fields, _ASKED, "number of hosts asked for")
-    count = _whole(fields, at, "number of hosts")
-    status = at + 1 + count
+    count_position = _ASKED + 1 + _whole(fields, _ASKED, "number of hosts asked for")
+    count = _whole(fields, count_position, "number of hosts")
+    status = count_position + 1 + count
     if status + 1 >= len(fields):
         raise ValueError("the record is cut, or a number of hosts is wrong")
     _whole(fields, status, "job status")
@@ -134,7 +134,7 @@ def finish_of(fields: Sequence[str]) -> Finish:
     if count and fields[_START] == "-1":
         raise ValueError("the job has hosts and no start")
     index = _whole(fields, status + _AFTER_STATUS_TO_INDEX, "array index", has_unknown=True)
-    hosts = tuple(dict.fromkeys(_host(field) for field in fields[at + 1 : status]))
+    hosts = tuple(dict.fromkeys(_host(field) for field in fields[count_position + 1 : status]))
     return Finish(f"{job}[{index}]" if index else str(job), submit_s, start_s, end_s, hosts)
 
 
@@ -167,15 +167,15 @@ def unquote(field: str) -> str:
     return field[1:-1].replace('""', '"')
 
 
-def _whole(fields: Sequence[str], at: int, what: str, *, has_unknown: bool = False) -> int:
+def _whole(fields: Sequence[str], position: int, meaning: str, *, has_unknown: bool = False) -> int:
     """Return a whole number; with ``has_unknown``, LSF's -1 for none counts as 0."""
-    if at >= len(fields):
+    if position >= len(fields):
         raise ValueError("the record is cut, or a number of hosts is wrong")
-    if has_unknown and fields[at] == "-1":
+    if has_unknown and fields[position] == "-1":
         return 0
-    if not _WHOLE.fullmatch(fields[at]):
-        raise ValueError(f"the {what} is not a whole number")
-    return int(fields[at])
+    if not _WHOLE.fullmatch(fields[position]):
+        raise ValueError(f"the {meaning} is not a whole number")
+    return int(fields[position])
 
 
 def _host(field: str) -> str:
@@ -243,10 +243,10 @@ class LsfReader:
                     fix=f"omit this file, or run this on your cluster: {EXPORT}",
                 )
         reading = _Reading(record, options)
-        kept = record.report.kept.get("job intervals", 0)
+        n_before = record.report.kept.get("job intervals", 0)
         for log_file in files:
             reading.read(log_file)
-        if record.report.kept.get("job intervals", 0) == kept:
+        if record.report.kept.get("job intervals", 0) == n_before:
             raise record.report.no_runs(
                 "records of hosts only",
                 file=files[0].name,
@@ -276,30 +276,32 @@ class _Reading:
     def read(self, log_file: LogFile) -> None:
         """Read a file; HOST_CTRL waits for ``close_hosts``."""
         last_s = 0
-        for one in record_texts(log_file):
+        for record_text in record_texts(log_file):
             self._report.read()
-            match = RECORD_START.match(one.text)
-            fields = fields_of(one.text) if match and one.is_whole else None
+            match = RECORD_START.match(record_text.text)
+            fields = fields_of(record_text.text) if match and record_text.is_whole else None
             if match is None or fields is None:
                 self._report.skip_with_warning(
-                    "no record, or a quote in it is not closed", log_file.name, one.number, one.text
+                    "no record, or a quote in it is not closed", log_file.name, record_text.number, record_text.text
                 )
                 continue
             kind, time_s = match[1], int(match[3])
             if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
-                why = "" if kind == "JOB_FINISH" else "which outages it moves is not known"
-                self._report.warn(_ORDER_WARNING, log_file.name, one.number, time_s, why=why)
+                why_no_amount = "" if kind == "JOB_FINISH" else "which outages it moves is not known"
+                self._report.warn(
+                    _ORDER_WARNING, log_file.name, record_text.number, time_s, why_no_amount=why_no_amount
+                )
             last_s = time_s
             try:
                 if kind == "JOB_FINISH":
-                    self._finish(fields, log_file, one.number)
+                    self._finish(fields, log_file, record_text.number)
                 elif kind == "HOST_CTRL":
-                    self._controls.append((host_control_of(fields), log_file.name, one.number))
+                    self._controls.append((host_control_of(fields), log_file.name, record_text.number))
                 else:
-                    self._other(kind, log_file, one.number)
+                    self._other(kind, log_file, record_text.number)
             except ValueError as error:
                 self._report.skip_with_warning(
-                    "fields that cannot be read", log_file.name, one.number, f"{kind}: {error}"
+                    "fields that cannot be read", log_file.name, record_text.number, f"{kind}: {error}"
                 )
 
     def _finish(self, fields: Sequence[str], log_file: LogFile, number: int) -> None:
@@ -324,7 +326,9 @@ class _Reading:
         elif kind == "EVENT_ADRSV_FINISH":
             self._report.skip("advance reservation", log_file.name, number)
             if self._wants_reservations:
-                self._report.warn(_RESERVED_WARNING, log_file.name, number, why="reservations are not read from LSF")
+                self._report.warn(
+                    _RESERVED_WARNING, log_file.name, number, why_no_amount="reservations are not read from LSF"
+                )
         else:
             self._report.skip(_OTHER_TYPE, log_file.name, number, kind)
             if kind not in KNOWN_TYPES:
@@ -336,17 +340,17 @@ class _Reading:
         Returns whether there was any host control.
         """
         self._report.read(0)  # outages from several rows each
-        closed: dict[str, tuple[int, str, int]] = {}
-        done: set[HostControl] = set()
+        closures: dict[str, tuple[int, str, int]] = {}
+        previous_controls: set[HostControl] = set()
         for control, file, number in sorted(self._controls, key=lambda one: one[0].time_s):
-            if control in done:
+            if control in previous_controls:
                 self._report.skip("host control that was read twice", file, number, control.host)
-            elif control.code == _CLOSE and control.host not in closed:
-                closed[control.host] = (control.time_s, file, number)
+            elif control.code == _CLOSE and control.host not in closures:
+                closures[control.host] = (control.time_s, file, number)
             elif control.code == _CLOSE:
                 self._report.skip("host closed that was closed", file, number, control.host)
-            elif control.code == _OPEN and control.host in closed:
-                self._close(control.host, closed.pop(control.host), control.time_s)
+            elif control.code == _OPEN and control.host in closures:
+                self._close(control.host, closures.pop(control.host), control.time_s)
                 self._report.skip(
                     "host opened, its outage is known from when it was closed", file, number, control.host
                 )
@@ -356,8 +360,8 @@ class _Reading:
                 self._report.skip(
                     "host control other than open and close", file, number, f"{control.code} {control.host}"
                 )
-            done.add(control)
-        for host, since in closed.items():
+            previous_controls.add(control)
+        for host, since in closures.items():
             self._close(host, since, None)
         return bool(self._controls)
 
@@ -367,7 +371,11 @@ class _Reading:
             node_ids = self._record.node_ids(each_a_name((host,), "host"))
         except ValueError as error:
             return self._report.skip_with_warning(
-                "fields that cannot be read", file, number, f"HOST_CTRL: {error}", why="its host cannot be read"
+                "fields that cannot be read",
+                file,
+                number,
+                f"HOST_CTRL: {error}",
+                why_no_amount="its host cannot be read",
             )
         end_us = None if until_s is None else until_s * US
         self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, node_ids, file=file, line=number)

@@ -46,41 +46,42 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
         out of range.
     """
     if isinstance(cell, Mapping):
-        name, given = cell[LAW_KEY], {str(key): value for key, value in cell.items() if key != LAW_KEY}
+        name, arguments = cell[LAW_KEY], {str(keyword): value for keyword, value in cell.items() if keyword != LAW_KEY}
         if not isinstance(name, str):
             raise InputError("the name of the law is not text", column=LAW_KEY, value=name, expected='law = "amdahl"')
     else:
-        name, given = _parts(cell)
-    law = find_law(name, allow_code=allow_code)
-    measured = given.pop(MEASURED_KEY, None)
-    wanted = [parameter.name for parameter in law.parameters]
-    for key in given:
-        if key not in wanted:
+        name, arguments = _parts(cell)
+    law_type = find_law(name, allow_code=allow_code)
+    measured = arguments.pop(MEASURED_KEY, None)
+    meaning_of = {parameter.name: parameter.meaning for parameter in law_type.parameters}
+    parameters = list(meaning_of)
+    for keyword in arguments:
+        if keyword not in parameters:
             raise InputError(
-                f"the law {name} has no parameter {key!r}",
-                column=key,
-                value=given[key],
-                expected=", ".join(wanted),
-                fix=nearest(key, wanted, "drop it, or choose another law"),
+                f"the law {name} has no parameter {keyword!r}",
+                column=keyword,
+                value=arguments[keyword],
+                expected=", ".join(parameters),
+                fix=nearest(keyword, parameters, "drop it, or choose another law"),
             )
-    for key in wanted:
-        if key not in given:
+    for keyword in parameters:
+        if keyword not in arguments:
             raise InputError(
-                f"the law {name} lacks its parameter {key!r}",
-                column=key,
+                f"the law {name} lacks its parameter {keyword!r}",
+                column=keyword,
                 value=cell if isinstance(cell, str) else dict(cell),
-                expected=", ".join(wanted),
-                fix=f"add {key}: {next(parameter.meaning for parameter in law.parameters if parameter.name == key)}",
+                expected=", ".join(parameters),
+                fix=f"add {keyword}: {meaning_of[keyword]}",
             )
-    plain = law(**{key: number_of(given[key], key) for key in wanted})
-    return plain if measured is None else MeasuredLaw(plain, _counts(measured))
+    law = law_type(**{keyword: number_of(arguments[keyword], keyword) for keyword in parameters})
+    return law if measured is None else MeasuredLaw(law, _counts(measured))
 
 
 def law_cells(curve: Law | MeasuredLaw) -> dict[str, str | float | list[int]]:
     """Return a law as a table, from which ``law_of`` makes the same one."""
     law = curve.law if isinstance(curve, MeasuredLaw) else curve
     cells: dict[str, str | float | list[int]] = {LAW_KEY: name_of(type(law))}
-    cells |= {each.name: value for each, value in zip(law.parameters, law.values, strict=True)}
+    cells |= {parameter.name: value for parameter, value in zip(law.parameters, law.values, strict=True)}
     return cells | ({MEASURED_KEY: list(curve.measured)} if isinstance(curve, MeasuredLaw) else {})
 
 
@@ -113,7 +114,7 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
     if match is None:
         raise InputError("a law is unreadable", value=text, expected=_EXAMPLE, fix="close the parenthesis after it")
     name, inside = match.groups()
-    given: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     for part in re.sub(r"\s*=\s*", "=", inside).replace(",", " ").split():
         key, equals, value = part.partition("=")
         if not (key and equals and value):
@@ -123,12 +124,12 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
                 expected=_EXAMPLE,
                 fix="write NAME=VALUE for each parameter, with a decimal point in the value",
             )
-        if key in given:
+        if key in arguments:
             raise InputError(
                 f"the parameter {key!r} of the law {name} is given twice", column=key, value=text, fix="drop one"
             )
-        given[key] = value
-    return name, given
+        arguments[key] = value
+    return name, arguments
 
 
 def number_of(value: Any, column: str) -> float:
@@ -179,10 +180,10 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
     if not isinstance(pairs, Sequence):
         raise InputError("a curve is unreadable", value=cell, expected=_EXPECTED)
     nodes, values = [], []
-    for given in pairs:
-        pair = list(given.values()) if isinstance(given, dict) else given
+    for point in pairs:
+        pair = list(point.values()) if isinstance(point, dict) else point
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InputError("a point of a curve is not a pair of nodes and value", value=given, expected=_EXPECTED)
+            raise InputError("a point of a curve is not a pair of nodes and value", value=point, expected=_EXPECTED)
         nodes.append(number_of(pair[0], "nodes"))
         values.append(number_of(pair[1], "values"))
     return nodes, values
@@ -220,10 +221,10 @@ class CurveShelf:
 
     def curve(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> TabulatedCurve:
         """Return the curve through these points; InputError if they are invalid."""
-        key = (name, tuple(nodes), tuple(values))
-        if key not in self._curves:
-            self._curves[key] = TabulatedCurve(nodes, values, name)
-        return self._curves[key]
+        shelf_key = (name, tuple(nodes), tuple(values))
+        if shelf_key not in self._curves:
+            self._curves[shelf_key] = TabulatedCurve(nodes, values, name)
+        return self._curves[shelf_key]
 
     def law(self, curve: Law | MeasuredLaw) -> Law | MeasuredLaw:
         """Return the first law like this one."""

@@ -77,12 +77,12 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
                 )
             first_row[label] = row_number
         by_curve.setdefault(curve, []).append((count, rate, row_number))
-    measured = {}
+    columns = {}
     for curve, of_curve in by_curve.items():
         counts, rates, rows = map(list, zip(*of_curve, strict=True))
         with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
-            measured[curve] = Measurements(counts, rates, curve, rows)
-    return measured
+            columns[curve] = Measurements(counts, rates, curve, rows)
+    return columns
 
 
 def _check_columns(table: JobTable) -> None:
@@ -97,8 +97,10 @@ def _check_columns(table: JobTable) -> None:
         hint = f"did you mean {near!r}?" if near else None
     problem = f"the column {unknown[0]!r} is unknown" if unknown else f"the column {missing[0]!r} is missing"
     if unknown and missing:
-        named = " and ".join(repr(name) for name in missing)
-        problem = f"the column{'s' if len(missing) > 1 else ''} {named} {'are' if len(missing) > 1 else 'is'} missing"
+        names_text = " and ".join(repr(name) for name in missing)
+        problem = (
+            f"the column{'s' if len(missing) > 1 else ''} {names_text} {'are' if len(missing) > 1 else 'is'} missing"
+        )
         problem += f", and {' and '.join(repr(name) for name in unknown)} {'are' if len(unknown) > 1 else 'is'} unknown"
         if hint is None or len(missing) > 1:
             hint = _renaming(unknown, missing) or hint
@@ -114,13 +116,13 @@ def _check_columns(table: JobTable) -> None:
 
 def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
     """Guess from usual words which unknown columns are the missing ones; ``None`` without a guess."""
-    meant = {name: column for name in unknown for column in missing if _means(name, column)}
-    if len(set(meant.values())) < len(meant):
+    column_of_name = {name: column for name in unknown for column in missing if _means(name, column)}
+    if len(set(column_of_name.values())) < len(column_of_name):
         return None
-    if len(missing) == len(unknown) == len(meant) + 1:  # with two columns, the one left is the other one
-        (rest,) = (name for name in unknown if name not in meant)
-        meant[rest] = next(column for column in missing if column not in meant.values())
-    pairs = ", ".join(f"{name!r} to {column!r}" for name, column in meant.items())
+    if len(missing) == len(unknown) == len(column_of_name) + 1:  # with two columns, the one left is the other one
+        (rest,) = (name for name in unknown if name not in column_of_name)
+        column_of_name[rest] = next(column for column in missing if column not in column_of_name.values())
+    pairs = ", ".join(f"{name!r} to {column!r}" for name, column in column_of_name.items())
     return f"rename {pairs}, if that is what they hold" if pairs else None
 
 

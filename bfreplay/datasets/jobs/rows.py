@@ -67,9 +67,9 @@ def check_columns(table: JobTable) -> None:
             if kind == "a table of curves"
             else "give the job set here (are the two files swapped?); a log is read by load_events",
         )
-    known = (*COLUMNS, *REPEAT_KEYS) if table.file.suffix.lower() == ".toml" else COLUMNS
+    valid_names = (*COLUMNS, *REPEAT_KEYS) if table.file.suffix.lower() == ".toml" else COLUMNS
     for column_name in table.columns:
-        if column_name not in known:
+        if column_name not in valid_names:
             raise table.error(
                 f"the column {column_name!r} is unknown",
                 row=next(
@@ -82,8 +82,8 @@ def check_columns(table: JobTable) -> None:
                 ),
                 column=column_name,
                 value=column_name,
-                expected=", ".join(known),
-                fix=nearest(column_name, known, "rename or drop the column"),
+                expected=", ".join(valid_names),
+                fix=nearest(column_name, valid_names, "rename or drop the column"),
             )
     missing = [column_name for column_name in REQUIRED_COLUMNS if column_name not in table.columns]
     if missing:
@@ -216,11 +216,11 @@ class _Row:
         return after_us
 
     def _deadline_us(self, submit_us: int) -> int | None:
-        given = [name for name in ("deadline", "deadline_after_s") if name in self.cells]
-        if not given:
+        columns = [name for name in ("deadline", "deadline_after_s") if name in self.cells]
+        if not columns:
             return None
-        column = given[-1]
-        if len(given) == 2:
+        column = columns[-1]
+        if len(columns) == 2:
             raise self._error("the job has two deadlines", column, "deadline or deadline_after_s", "drop one of them")
         if column == "deadline" and self.rows.submit_is_relative:
             raise self._error(
@@ -284,17 +284,17 @@ class _Row:
 
     def _min_nodes(self, throughput: Curve) -> int:
         """Return the given bound; without one, the smallest count at which the curve was measured."""
-        measured = measured_counts(throughput)
-        if "min_nodes" in self.cells or measured is None:
+        counts = measured_counts(throughput)
+        if "min_nodes" in self.cells or counts is None:
             return self._whole("min_nodes")
-        if measured[0] > self._whole("max_nodes"):
+        if counts[0] > self._whole("max_nodes"):
             raise self._error(
-                f"max_nodes is below {measured[0]:,}, the smallest node count that the curve was measured at",
+                f"max_nodes is below {counts[0]:,}, the smallest node count that the curve was measured at",
                 "max_nodes",
-                f"{measured[0]:,} or more without min_nodes",
+                f"{counts[0]:,} or more without min_nodes",
                 "raise max_nodes, or give min_nodes",
             )
-        return measured[0]
+        return counts[0]
 
     def _node_types(self) -> tuple[str, ...]:
         cell = self.cells.get("node_types", "")

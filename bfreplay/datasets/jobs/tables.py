@@ -220,19 +220,19 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
     if table.curves:
         return named_curves(table, shelf)
-    wanted = ("curve", "nodes", "value")
-    if set(table.columns) != set(wanted):
+    required = ("curve", "nodes", "value")
+    if set(table.columns) != set(required):
         raise table.error(
             "these are not the columns of a table of curves",
             column=next(
-                (name for name in (*wanted, *table.columns) if (name in wanted) != (name in table.columns)), None
+                (name for name in (*required, *table.columns) if (name in required) != (name in table.columns)), None
             ),
-            expected=", ".join(wanted) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
-            fix=_fix_of_curve_columns(table.columns, wanted),
+            expected=", ".join(required) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
+            fix=_fix_of_curve_columns(table.columns, required),
         )
     points: dict[str, list[tuple[int | str, float, float]]] = {}
     for row_number, cells in table.rows:
-        missing = [name for name in wanted if name not in cells]
+        missing = [name for name in required if name not in cells]
         if missing:
             raise empty_cell(missing[0], file, row_number)
         try:
@@ -275,12 +275,12 @@ def _no_curve_keys(column_name: str, cells: Mapping[str, Cell]) -> InputError:
     )
 
 
-def _fix_of_curve_columns(columns: Sequence[str], wanted: Sequence[str]) -> str:
+def _fix_of_curve_columns(columns: Sequence[str], required: Sequence[str]) -> str:
     kind = kind_of_table(columns)
     if kind not in (None, "a table of curves"):
         return f"this looks like {kind}: give the table of curves here"
-    unknown = [name for name in columns if name not in wanted]
-    missing = [name for name in wanted if name not in columns]
+    unknown = [name for name in columns if name not in required]
+    missing = [name for name in required if name not in columns]
     return did_you_mean(unknown, missing) or ("drop the other columns" if not missing else "add the missing columns")
 
 

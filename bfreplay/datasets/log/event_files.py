@@ -51,9 +51,9 @@ def read_csv(path: Path) -> NodeEvents:
 
 
 def _header(path: Path) -> list[str]:
-    opened: Any = gzip.open if path.suffix == ".gz" else open
+    open_file: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
+        with open_file(path, "rt", encoding="utf-8-sig", newline="") as stream:
             columns = next(csv.reader(text_lines(stream, path)), [])
     except FileNotFoundError as error:
         raise InputError("there is no such file", file=path, fix="check the path") from error
@@ -69,16 +69,16 @@ def _header(path: Path) -> list[str]:
 
 
 def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:
-    what = f"{sidecar.name} is read as the metadata (nodes and window) of {path.name}"
+    description = f"{sidecar.name} is read as the metadata (nodes and window) of {path.name}"
     fix = f"correct {sidecar.name}, or delete it: nodes and window are then found from the rows"
     try:
         return LogHeader.from_text(sidecar.read_bytes(), sidecar)
     except OSError as error:
-        raise InputError(f"{what}, but it cannot be read: {error.strerror}", file=sidecar, fix=fix) from error
+        raise InputError(f"{description}, but it cannot be read: {error.strerror}", file=sidecar, fix=fix) from error
     except InputError as error:
         value = {} if error.value is None else {"value": error.value}
         raise InputError(
-            f"{what}, but {error.problem}",
+            f"{description}, but {error.problem}",
             file=sidecar,
             row=error.row,
             column=error.column,
@@ -89,7 +89,7 @@ def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:
 
 
 def _csv_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
-    done = 0
+    rows_before = 0
     words = pa.dictionary(pa.int32(), pa.string())
     types = {name: pa.string() if name == "time" else words for name in columns}
     try:
@@ -102,9 +102,9 @@ def _csv_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
         ) as reader:
             for batch in reader:
                 yield batch
-                done += batch.num_rows
+                rows_before += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise _csv_error(path, error, done) from error
+        raise _csv_error(path, error, rows_before) from error
 
 
 def _csv_error(path: Path, error: Exception, rows: int) -> InputError:
@@ -229,19 +229,19 @@ def read_batches(path: Path, columns: Sequence[str], texts: Sequence[str], rows:
     InputError
         The file is not Parquet, cut or damaged, or has texts that are far too long.
     """
-    done = 0
+    rows_before = 0
     with open_parquet(path, texts) as parquet:
         batches = parquet.iter_batches(batch_size=rows, columns=columns, use_threads=False)
         while True:
             try:
                 batch = next(batches, None)
             except (pa.ArrowException, OSError) as error:
-                raise _parquet_error(path, error, done) from error
+                raise _parquet_error(path, error, rows_before) from error
             if batch is None:
                 return
             refuse_swollen_texts(batch, path)
             yield batch
-            done += batch.num_rows
+            rows_before += batch.num_rows
 
 
 def _parquet_error(path: Path, error: Exception, rows: int) -> InputError:
@@ -291,17 +291,17 @@ def write_parquet(events: NodeEvents, path: Path) -> None:
 
 def _row_groups(batches: Iterator[EventBatch]) -> Iterator[tuple[EventBatch, Any]]:
     """Yield the snapshot together with the first events, then one row group a batch, none of them tiny."""
-    held: list[EventBatch] = []
-    n_held = n_snapshot = 0
+    group: list[EventBatch] = []
+    n_rows = n_snapshot = 0
     for batch in batches:
-        if not held and n_snapshot == 0:
+        if not group and n_snapshot == 0:
             n_snapshot = len(batch)
-        elif n_held + len(batch) > DEFAULT_BATCH_ROWS + n_snapshot:
-            yield _join(held), np.arange(n_held) < n_snapshot
-            held, n_held, n_snapshot = [], 0, -1
-        held.append(batch)
-        n_held += len(batch)
-    yield _join(held), np.arange(n_held) < n_snapshot
+        elif n_rows + len(batch) > DEFAULT_BATCH_ROWS + n_snapshot:
+            yield _join(group), np.arange(n_rows) < n_snapshot
+            group, n_rows, n_snapshot = [], 0, -1
+        group.append(batch)
+        n_rows += len(batch)
+    yield _join(group), np.arange(n_rows) < n_snapshot
 
 
 def _join(batches: list[EventBatch]) -> EventBatch:

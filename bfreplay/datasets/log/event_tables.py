@@ -183,39 +183,39 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
     InputError
         Columns are missing, unknown, duplicate, or of both forms.
     """
-    named = [name for name in columns if not name.startswith("__index_level_")]
+    names = [name for name in columns if not name.startswith("__index_level_")]
     for form, is_two_state in ((NEUTRAL_COLUMNS, False), (TWO_STATE_COLUMNS, True)):
-        if set(form) <= set(named) <= {*form, *OPTIONAL_COLUMNS} and len(set(named)) == len(named):
+        if set(form) <= set(names) <= {*form, *OPTIONAL_COLUMNS} and len(set(names)) == len(names):
             return is_two_state
-    refuse_other_separators(named, file)
-    _refuse_other_tables(named, file)
-    unused = [name for name in named if name not in (*NEUTRAL_COLUMNS, *OPTIONAL_COLUMNS)]
-    means_idle = "idle" in named or any(near_name(name, ("state", "idle")) == "idle" for name in unused)
-    wanted = TWO_STATE_COLUMNS if means_idle and "state" not in named else NEUTRAL_COLUMNS
-    missing = [name for name in wanted if name not in named]
-    unknown = [name for name in named if name not in (*wanted, *OPTIONAL_COLUMNS)]
+    refuse_other_separators(names, file)
+    _refuse_other_tables(names, file)
+    unused = [name for name in names if name not in (*NEUTRAL_COLUMNS, *OPTIONAL_COLUMNS)]
+    means_idle = "idle" in names or any(near_name(name, ("state", "idle")) == "idle" for name in unused)
+    required = TWO_STATE_COLUMNS if means_idle and "state" not in names else NEUTRAL_COLUMNS
+    missing = [name for name in required if name not in names]
+    unknown = [name for name in names if name not in (*required, *OPTIONAL_COLUMNS)]
     problem = "; ".join(
         text
         for text in (
             f"missing: {', '.join(missing)}" if missing else "",
             f"unknown: {', '.join(map(repr, unknown))}" if unknown else "",
-            "a column occurs twice" if len(set(named)) < len(named) else "",
+            "a column occurs twice" if len(set(names)) < len(names) else "",
         )
         if text
     )
     raise InputError(
         f"these are not the columns of a log ({problem})",
         file=file,
-        column=(missing or unknown or named)[0],
-        value=named,
+        column=(missing or unknown or names)[0],
+        value=names,
         expected=f"{', '.join(NEUTRAL_COLUMNS)} (and optionally {', '.join(OPTIONAL_COLUMNS)}); "
         f"or the two-state form {', '.join(TWO_STATE_COLUMNS)}",
         fix=(
             _SCHEDULER_LOG
-            if len(missing) == len(wanted) and not all(near_name(column, wanted) for column in unknown)
+            if len(missing) == len(required) and not all(near_name(column, required) for column in unknown)
             else None
         )
-        or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in named)])
+        or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in names)])
         or ("add the missing columns" if not unknown else "rename or drop columns" if missing else "drop columns"),
     )
 
@@ -291,7 +291,7 @@ def table_events(
 
 def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
     """Find the nodes and the first and last time, in one pass over two columns."""
-    seen: set[str] = set()
+    node_names: set[str] = set()
     first_us: int | None = None
     last_us = 0
     row = 1
@@ -302,8 +302,10 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
         node = Column(batch.column("node"), "node", file, row)
         times = time.times_us()
         node.refuse_nulls()
-        names = {str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()} - seen
-        seen |= names
+        names = {
+            str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()
+        } - node_names
+        node_names |= names
         if not all(map(is_name, names)):
             index, name = next(
                 (index, name)
@@ -314,8 +316,8 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
             raise (
                 node.missing_value(index) if is_missing else unusable_name("node", str(name), "node", file, row + index)
             )
-        before = times[:1] if first_us is None else np.array([last_us])
-        backwards = first_true(times < np.concatenate((before, times[:-1])))
+        previous_us = times[:1] if first_us is None else np.array([last_us])
+        backwards = first_true(times < np.concatenate((previous_us, times[:-1])))
         if backwards is not None:
             before_us = int(times[backwards - 1]) if backwards else last_us
             raise time_runs_backwards(int(times[backwards]), before_us, file, row + backwards)
@@ -325,7 +327,7 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
     if first_us is None:
         raise empty_log(file)
     metadata = EventsMetadata(source_format=form_name, source_files=sources, node_inventory="seen")
-    return LogHeader(tuple(sorted(seen)), first_us, last_us, metadata)
+    return LogHeader(tuple(sorted(node_names)), first_us, last_us, metadata)
 
 
 def empty_log(file: Path) -> InputError:

@@ -77,5 +77,5 @@ class NodeTypes:
     @property
     def counts(self) -> dict[str, int]:
         """Number of nodes of each type."""
-        found = np.bincount(self.of_node, minlength=len(self.names))
-        return {name: int(count) for name, count in zip(self.names, found, strict=True)}
+        counts = np.bincount(self.of_node, minlength=len(self.names))
+        return {name: int(count) for name, count in zip(self.names, counts, strict=True)}

@@ -83,7 +83,7 @@ def pickled_frame(file: Path) -> PickledFrame:
 
 
 def _archived_frame(file: Path) -> PickledFrame:
-    found: str | None = None
+    frame_name: str | None = None
     frame: PickledFrame | None = None
     most_bytes = min(MAX_MEMBER_BYTES, unpacked_limit(file))
     try:
@@ -99,9 +99,9 @@ def _archived_frame(file: Path) -> PickledFrame:
                     )
                 if not (member.isfile() and member.name.endswith(".pkl")):
                     continue
-                if found is not None:
-                    raise _not_one_pickle(file, f"{found!r} and {member.name!r}")
-                found = member.name
+                if frame_name is not None:
+                    raise _not_one_pickle(file, f"{frame_name!r} and {member.name!r}")
+                frame_name = member.name
                 stream = archive.extractfile(member)
                 if stream is not None:
                     frame = load_frame(stream, file)
@@ -117,11 +117,11 @@ def _archived_frame(file: Path) -> PickledFrame:
     return frame
 
 
-def _not_one_pickle(file: Path, found: str) -> InputError:
+def _not_one_pickle(file: Path, content: str) -> InputError:
     return InputError(
         "the archive does not have exactly one pickle",
         file=file,
-        value=found,
+        value=content,
         expected="exactly one member whose name ends in .pkl",
         fix="unpack it and give the right .pkl",
     )
@@ -169,8 +169,8 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
             expected="times that are whole microseconds",
             fix="round the times, or drop the row",
         )
-    converted: NDArray[np.int64] = ticks // 1_000 if unit == "ns" else ticks * _US_PER_UNIT[unit]
-    return converted
+    result_us: NDArray[np.int64] = ticks // 1_000 if unit == "ns" else ticks * _US_PER_UNIT[unit]
+    return result_us
 
 
 def _transitions(
@@ -202,10 +202,10 @@ def _transitions(
                     value=piece[index, row].item(),
                     expected="0 for busy and 1 for idle",
                 )
-            here = placement[begin : begin + _NODES_AT_ONCE]
-            initial[here] = idle[:, 0]
-            k_of, before = np.nonzero(idle[:, 1:] != idle[:, :-1])
-            rows.append(before + 1)
-            nodes.append(here[k_of])
-            states.append(idle[k_of, before + 1])
+            node_slice = placement[begin : begin + _NODES_AT_ONCE]
+            initial[node_slice] = idle[:, 0]
+            k_of, was_idle = np.nonzero(idle[:, 1:] != idle[:, :-1])
+            rows.append(was_idle + 1)
+            nodes.append(node_slice[k_of])
+            states.append(idle[k_of, was_idle + 1])
     return np.concatenate(rows), np.concatenate(nodes), np.concatenate(states), initial

@@ -53,9 +53,9 @@ class PickledFrame:
         """Return the values of the column ``column_name``, shape ``(R,)``; KeyError for an unknown name."""
         position = self.columns.tolist().index(column_name) if column_name in self.columns.tolist() else -1
         for placement, values in self.blocks:
-            found = np.flatnonzero(placement == position)
-            if found.size:
-                column: NDArray[Any] = values[found[0]]
+            matches = np.flatnonzero(placement == position)
+            if matches.size:
+                column: NDArray[Any] = values[matches[0]]
                 return column
         raise KeyError(column_name)
 
@@ -119,8 +119,8 @@ def _frame(tree: Any) -> PickledFrame:
     n_rows = read[0][1].shape[1] if read else 0
     if any(array.shape[1] != n_rows for _, array in read):
         raise _NotAFrameError("its columns differ in length")
-    placed = np.sort(np.concatenate([columns for columns, _ in read])) if read else np.empty(0)
-    if not np.array_equal(placed, np.arange(n_columns)):
+    positions = np.sort(np.concatenate([columns for columns, _ in read])) if read else np.empty(0)
+    if not np.array_equal(positions, np.arange(n_columns)):
         raise _NotAFrameError("a column is missing or occurs twice")
     return PickledFrame(_labels(columns_axis, n_columns), _labels(index_axis, n_rows), tuple(read))
 

@@ -88,26 +88,26 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
         return JobSet(jobs, sources=[(source.name, source.sha256) for source in sources])
 
 
-def _job_table(file: Path, columns: tuple[str, ...], what: str) -> PickledFrame:
+def _job_table(file: Path, columns: tuple[str, ...], table_name: str) -> PickledFrame:
     frame = pickled_frame(file)
-    found = [str(column_name) for column_name in frame.columns]
-    missing = [column_name for column_name in columns if column_name not in found]
+    column_names = [str(column_name) for column_name in frame.columns]
+    missing = [column_name for column_name in columns if column_name not in column_names]
     if missing:
-        is_other = set(_CURVES_COLUMNS[:3] if columns is _BOUNDS_COLUMNS else _BOUNDS_COLUMNS[:5]) <= set(found)
+        is_other = set(_CURVES_COLUMNS[:3] if columns is _BOUNDS_COLUMNS else _BOUNDS_COLUMNS[:5]) <= set(column_names)
         raise InputError(
             f"a published job table lacks columns: {', '.join(missing)}",
             file=file,
             column=missing[0],
-            value=found,
+            value=column_names,
             expected=", ".join(columns),
-            fix="the two files are swapped: give bounds first, then curves" if is_other else f"give {what} here",
+            fix="the two files are swapped: give bounds first, then curves" if is_other else f"give {table_name} here",
         )
     return frame
 
 
 def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
-    for index, (name, other) in enumerate(zip_longest(bounds, curves)):
-        if name != other:
+    for index, (name, curve_name) in enumerate(zip_longest(bounds, curves)):
+        if name != curve_name:
             raise InputError(
                 f"the curves have {len(curves)} jobs but the bounds {len(bounds)}"
                 if name is None
@@ -115,7 +115,7 @@ def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
                 file=file,
                 row=index + 1,
                 column="index",
-                value=other,
+                value=curve_name,
                 expected="one row for each job of the bounds" if name is None else f"{name!r}, as in the bounds",
                 fix="give the two files of one job set",
             )

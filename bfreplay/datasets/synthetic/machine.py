@@ -103,17 +103,17 @@ class MachineModel:
     shortest_idle_interval_s: int = 70
 
     def __post_init__(self) -> None:
-        for column, value, least in (
+        for column, value, minimum in (
             ("waiting", self.waiting, 1),
             ("poll_s", self.poll_s, 1),
             ("small_load", self.small_load, 1e-6),
         ):
-            if not value >= least:
+            if not value >= minimum:
                 raise InputError(
                     f"a machine cannot be simulated with {column} = {value}",
                     column=column,
                     value=value,
-                    expected=f"{least} or more",
+                    expected=f"{minimum} or more",
                 )
 
 
@@ -156,33 +156,33 @@ class Scheduler:
         self._submit_small(end_s, hour_at_0)
         self._call_pass(0)
         while self._heap and self._heap[0][0] <= end_s:
-            now_s, kind, number, item = heapq.heappop(self._heap)
+            now_s, kind, number, payload = heapq.heappop(self._heap)
             if kind == _PASS:
                 self._pass_due = False
                 self._schedule(now_s)
                 continue
-            if isinstance(item, _Job):
-                self._small.append(item)
-            elif item is not None:
-                self._free[item] = True
-                self._n_free += len(item)
+            if isinstance(payload, _Job):
+                self._small.append(payload)
+            elif payload is not None:
+                self._free[payload] = True
+                self._n_free += len(payload)
                 self._running.pop(number, None)
-                self._changes.append((now_s, item, True))
+                self._changes.append((now_s, payload, True))
             self._call_pass(now_s)
         time_s = np.concatenate([np.full(len(nodes), now_s, np.int64) for now_s, nodes, _ in self._changes])
-        freed = np.concatenate([np.full(len(nodes), free, np.bool_) for _, nodes, free in self._changes])
-        return time_s, np.concatenate([nodes for _, nodes, _ in self._changes]), freed
+        becomes_free = np.concatenate([np.full(len(nodes), free, np.bool_) for _, nodes, free in self._changes])
+        return time_s, np.concatenate([nodes for _, nodes, _ in self._changes]), becomes_free
 
     def _draw(self, stream: JobStream) -> _Job:
         u_width, u_time, u_early, u_fails = (float(uniform) for uniform in self._rng.random(4))
         spread = stream.most_share / stream.least_share
         share = stream.least_share * spread ** (u_width**stream.width_shape)
-        requested_s = int(stream.requested_h[int(u_time * len(stream.requested_h))] * _HOUR_S)
-        runs_s = max(100, int(requested_s * u_early**stream.early_shape))
+        limit_s = int(stream.requested_h[int(u_time * len(stream.requested_h))] * _HOUR_S)
+        runs_s = max(100, int(limit_s * u_early**stream.early_shape))
         if u_fails < stream.failing:
             runs_s = 60 + int(228 * u_early**2)
         width = min(self._n_nodes, max(1, round(share * self._n_nodes)))
-        return _Job(width, requested_s, min(runs_s, requested_s))
+        return _Job(width, limit_s, min(runs_s, limit_s))
 
     def _submit_small(self, end_s: int, hour_at_0: float) -> None:
         """Submit small jobs: Poisson arrivals whose rate follows the day, by thinning."""
@@ -227,17 +227,17 @@ class Scheduler:
             self._start(self._next_wide(0), now_s)
         if self._n_free == 0:
             return
-        spare, reserved_s = self._n_free - self._wide[0].width, now_s
+        spare, reservation_s = self._n_free - self._wide[0].width, now_s
         for must_end, width in sorted(self._running.values()):
             if spare >= 0:
                 break
             spare += width
-            reserved_s = must_end
+            reservation_s = must_end
         for queue, first in ((self._wide, 1), (self._small, 0)):
             place = first
             for _ in range(min(self._model.backfill_depth, len(queue) - first)):
                 job = queue[place]
-                ends_in_time = now_s + job.requested_s <= reserved_s
+                ends_in_time = now_s + job.requested_s <= reservation_s
                 if job.width > self._n_free or not (ends_in_time or job.width <= spare):
                     place += 1
                     continue
@@ -316,22 +316,22 @@ def synthetic_machine(
         )
     generator = np.random.Generator(np.random.PCG64(seed))
     down = np.sort(generator.permutation(n_nodes)[: int(model.down_share * n_nodes)])
-    up = np.setdiff1d(np.arange(n_nodes), down)
+    up_nodes = np.setdiff1d(np.arange(n_nodes), down)
     window_s = int(days * _DAY_S) // model.poll_s * model.poll_s
     start = start.astimezone(UTC)
     hour_at_0 = start.hour + start.minute / 60 - _WARM_UP_S / 3_600
-    changes = Scheduler(len(up), model, generator).run(_WARM_UP_S + window_s, hour_at_0)
+    changes = Scheduler(len(up_nodes), model, generator).run(_WARM_UP_S + window_s, hour_at_0)
     since_s, until_s, node = _idle_intervals(*changes, model)
     since_s -= _WARM_UP_S
     until_s -= _WARM_UP_S
 
     initial = np.full(n_nodes, int(NodeState.BUSY), np.int8)
     initial[down] = NodeState.DOWN
-    initial[up[node[(since_s <= 0) & (until_s > 0)]]] = NodeState.IDLE
+    initial[up_nodes[node[(since_s <= 0) & (until_s > 0)]]] = NodeState.IDLE
     joins = (since_s > 0) & (since_s <= window_s)
     leaves = (until_s > 0) & (until_s <= window_s)
     time_s = np.concatenate([since_s[joins], until_s[leaves]])
-    row_node = up[np.concatenate([node[joins], node[leaves]])]
+    row_node = up_nodes[np.concatenate([node[joins], node[leaves]])]
     state = np.repeat([int(NodeState.IDLE), int(NodeState.BUSY)], [joins.sum(), leaves.sum()])
     order = np.lexsort((row_node, time_s))
     start_us = (start - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
@@ -357,18 +357,18 @@ def synthetic_machine(
 
 
 def _idle_intervals(
-    time_s: NDArray[np.int64], node: NDArray[np.int64], freed: NDArray[np.bool_], model: MachineModel
+    time_s: NDArray[np.int64], node: NDArray[np.int64], becomes_free: NDArray[np.bool_], model: MachineModel
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return begin, end and node of each idle interval as polls see it; an interval open at the end never ends."""
     order = np.argsort(node, kind="stable")
-    seen_s, node, freed = -(-time_s[order] // model.poll_s) * model.poll_s, node[order], freed[order]
-    begins = np.flatnonzero(freed)
+    poll_s, node, becomes_free = -(-time_s[order] // model.poll_s) * model.poll_s, node[order], becomes_free[order]
+    begins = np.flatnonzero(becomes_free)
     follows = np.minimum(begins + 1, len(node) - 1)
     never = np.iinfo(np.int64).max // 2
-    closed = (follows > begins) & (node[follows] == node[begins])
-    since_s, until_s = seen_s[begins], np.where(closed, seen_s[follows], never)
-    shown = until_s - since_s >= model.shortest_idle_interval_s
-    return since_s[shown], until_s[shown], node[begins[shown]]
+    has_end = (follows > begins) & (node[follows] == node[begins])
+    since_s, until_s = poll_s[begins], np.where(has_end, poll_s[follows], never)
+    is_visible = until_s - since_s >= model.shortest_idle_interval_s
+    return since_s[is_visible], until_s[is_visible], node[begins[is_visible]]
 
 
 def _names(n_nodes: int) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ class CobaltClock(TableClock):
         ]
         best = max(share for _, share in hours.values())
         if best > _CLEARER * hours[zone][1]:
-            self._report.warn(ZONE_UNLIKELY, value="; ".join(readings), why=TIMES_MOVE)
+            self._report.warn(ZONE_UNLIKELY, value="; ".join(readings), why_no_amount=TIMES_MOVE)
         return "; ".join([zone_text, *readings])
 
     def _hour_of_most(self, zone: str) -> tuple[int, int]:
@@ -161,31 +161,31 @@ class CobaltJobs:
         if self._machine is not None and machine and machine != self._machine:
             self._report.skip("a job of another machine", *row_place, machine)
             return self._report.warn(OTHER_MACHINE, *row_place, machine, aside=NOT_OURS)
-        shown = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
+        times_text = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
             start_time, end_time = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
         except ValueError:
-            return self._report.skip_with_warning("a time that cannot be read", *row_place, shown)
+            return self._report.skip_with_warning("a time that cannot be read", *row_place, times_text)
         if start_time is None:
-            return self._report.skip("never started", *row_place, shown)
+            return self._report.skip("never started", *row_place, times_text)
         try:
             node_count = _count(cells)
         except ValueError:
             number = cells.get("NODES_USED", cells.get("USED_NODES"))
             return self._report.skip_with_warning("a number of nodes that cannot be read", *row_place, number)
-        elapsed = _elapsed_us(cells)
-        interval = self._clock.interval(start_time, end_time, elapsed, row_place)
+        span_time_us = _elapsed_us(cells)
+        interval = self._clock.interval(start_time, end_time, span_time_us, row_place)
         if interval is None:
-            return self._report.skip(SKIPPED, *row_place, shown)
+            return self._report.skip(SKIPPED, *row_place, times_text)
         start_us, end_us = interval
-        if end_us is None and elapsed:
-            end_us = start_us + elapsed
-            self._report.warn(NO_END, *row_place, shown)
+        if end_us is None and span_time_us:
+            end_us = start_us + span_time_us
+            self._report.warn(NO_END, *row_place, times_text)
         job = _job(cells) or f"{row_place[0]} line {row_place[1]}"
         if not is_interval(start_us, end_us):
             return self._record.add_job(job, start_us, end_us, None, 1, None, *row_place)  # which counts the reason
-        if end_us is not None and elapsed is not None and abs(end_us - start_us - elapsed) > 1_000_000:
-            self._report.warn(ELAPSED_DIFFERS, *row_place, f"{shown}, {cells['RUNTIME_SECONDS']} s")
+        if end_us is not None and span_time_us is not None and abs(end_us - start_us - span_time_us) > 1_000_000:
+            self._report.warn(ELAPSED_DIFFERS, *row_place, f"{times_text}, {cells['RUNTIME_SECONDS']} s")
         self._keep(cells, job, start_us, end_us, node_count, row_place)
 
     def finish(self) -> None:
@@ -196,42 +196,42 @@ class CobaltJobs:
     def _keep(
         self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, row_place: Place
     ) -> None:
-        where = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
+        location_text = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
         names: tuple[str, ...] = ()
         is_cut = is_nowhere = False
         try:
-            location = location_of(where, count)
+            location = location_of(location_text, count)
         except ValueError:
-            self._report.warn(LOCATION_UNREADABLE, *row_place, where, aside=WHICH_NODES)
+            self._report.warn(LOCATION_UNREADABLE, *row_place, location_text, aside=WHICH_NODES)
         else:
             names = location.nodes
             is_cut = location.is_cut
             if location.block_size is not None:
                 if count is not None and count != location.block_size:
-                    self._report.warn(BLOCK_DIFFERS, *row_place, f"{count} nodes in {where}")
+                    self._report.warn(BLOCK_DIFFERS, *row_place, f"{count} nodes in {location_text}")
                 count = max(count or 0, location.block_size)
             self._has_locations |= bool(names) or location.block_size is not None
             is_nowhere = not names and location.block_size is None
-        held = max(count or 0, len(names))
-        if not held:
+        n_nodes = max(count or 0, len(names))
+        if not n_nodes:
             return self._report.skip("a job without nodes", *row_place, job)
-        if self._size is not None and held > self._size:
+        if self._size is not None and n_nodes > self._size:
             self._report.skip_with_warning(
-                "more nodes than the machine has", *row_place, f"{held} nodes", warning=TOO_LARGE
+                "more nodes than the machine has", *row_place, f"{n_nodes} nodes", warning=TOO_LARGE
             )
-            return self._report.hold(held, start_us, end_us)
+            return self._report.hold(n_nodes, start_us, end_us)
         if is_nowhere:
             self._nowhere.add(Example(*row_place, ""), 1)
-            self._nowhere.hold(held, start_us, end_us)
+            self._nowhere.hold(n_nodes, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
-        identity = self._identities.of(job, start_us, where if names else "", *row_place)
+        identity = self._identities.of(job, start_us, location_text if names else "", *row_place)
         node_ids = self._record.node_ids(names) if names else None
         self._record.add_job(identity, start_us, end_us, node_ids, count, limit_end, *row_place, is_cut=is_cut)
-        before = bisect_left(self._open, start_us) - 1
-        for index in range(before, -1, -1):
-            known = self.next_start[index]
-            if known is not None and known <= start_us:
+        outage_index = bisect_left(self._open, start_us) - 1
+        for index in range(outage_index, -1, -1):
+            first_start_us = self.next_start[index]
+            if first_start_us is not None and first_start_us <= start_us:
                 break
             self.next_start[index] = start_us
 

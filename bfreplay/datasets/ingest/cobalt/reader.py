@@ -72,9 +72,9 @@ class CobaltOutages:
             return
         if word in _NO:
             start = cells["START_TIMESTAMP"]
-            why = "the log does not tell how many nodes were down"
+            reason = "the log does not tell how many nodes were down"
             self._report.skip_with_warning(
-                "an outage of a part of the machine", *row_place, start, warning=PART_DOWN, why=why
+                "an outage of a part of the machine", *row_place, start, warning=PART_DOWN, why_no_amount=reason
             )
         else:
             self._add_down(times, row_place)
@@ -161,7 +161,7 @@ class CobaltOutages:
 
     def _unreadable(self, value: str, row_place: Place) -> None:
         self._report.skip_with_warning(
-            "an outage that cannot be read", *row_place, value, warning=OUTAGES_UNREADABLE, why=OUTAGE_UNKNOWN
+            "an outage that cannot be read", *row_place, value, warning=OUTAGES_UNREADABLE, why_no_amount=OUTAGE_UNKNOWN
         )
 
 
@@ -246,8 +246,8 @@ class CobaltReader:
         size = options.n_nodes or MACHINE_SIZES.get(machine or "")
         if size is not None:
             record.set_machine_size(size)
-            known = f"{machine} has {size:,} nodes (--nodes for another number)"
-            record.report.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else known
+            size_text = f"{machine} has {size:,} nodes (--nodes for another number)"
+            record.report.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else size_text
         record.cluster = machine or record.cluster
         clock = CobaltClock(options, record.report, _HOW)
         record.timezone = options.timezone or "UTC"
@@ -294,10 +294,13 @@ def _layout(log_file: LogFile, options: ReadOptions) -> Layout:
             "a raw Cobalt job, 16 of a reservation, 2 of a maintenance period",
             fix=f"{_HOW}; for rows without a header: --columns START_TIMESTAMP,END_TIMESTAMP,...",
         )
-    repeated = [name for name in ("START_TIMESTAMP", "END_TIMESTAMP", "LOCATION") if layout.names.count(name) > 1]
-    if repeated:
+    duplicates = [name for name in ("START_TIMESTAMP", "END_TIMESTAMP", "LOCATION") if layout.names.count(name) > 1]
+    if duplicates:
         raise log_file.error(
-            f"two columns are called {repeated[0]}", row="line 1", expected="each column once", fix="remove one of them"
+            f"two columns are called {duplicates[0]}",
+            row="line 1",
+            expected="each column once",
+            fix="remove one of them",
         )
     return layout
 
@@ -337,7 +340,7 @@ def _read_one(log_file: LogFile, layout: Layout, add_row: Add, record: ScheduleR
                 row.line,
                 row.text,
                 warning=warning,
-                why=OUTAGE_UNKNOWN if warning == OUTAGES_UNREADABLE else "",
+                why_no_amount=OUTAGE_UNKNOWN if warning == OUTAGES_UNREADABLE else "",
             )
         elif layout.has_header and row.text == header:
             report.skip("the header again", log_file.name, row.line, row.text)
@@ -362,15 +365,19 @@ def layout_of(log_file: LogFile, columns: Sequence[str] | None = None) -> Layout
     """Find the layout of a file, ``None`` if not of ALCF; ``columns`` are the names for a file without a header."""
     if columns is not None:
         names = tuple(name.strip().upper() for name in columns)
-        named = _by_names(names)
-        return None if named is None else Layout(named[0], f"the given columns have {named[1]}", names, False)
+        kind_and_columns = _by_names(names)
+        return (
+            None
+            if kind_and_columns is None
+            else Layout(kind_and_columns[0], f"the given columns have {kind_and_columns[1]}", names, False)
+        )
     if b"\x00" in log_file.head():
         return None
     header = first_line(log_file)
     names = tuple(name.upper() for name in names_in(header, ","))
-    named = _by_names(names)
-    if named is not None:
-        return Layout(named[0], f"line 1 has {named[1]}", names, True)
+    kind_and_columns = _by_names(names)
+    if kind_and_columns is not None:
+        return Layout(kind_and_columns[0], f"line 1 has {kind_and_columns[1]}", names, True)
     if names == MAINTENANCE_COLUMNS and _all_rows(log_file, 1, _is_maintenance):
         return Layout(Kind.MAINTENANCE, "every row is a start and an end, nothing else", MAINTENANCE_COLUMNS, True)
     for kind, shape, columns_of in (
@@ -391,22 +398,22 @@ _WHY = {
 
 
 def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
-    found = set(names)
-    if {"START_TIMESTAMP", "IS_ALL_MACHINE_DOWN"} <= found:
+    name_set = set(names)
+    if {"START_TIMESTAMP", "IS_ALL_MACHINE_DOWN"} <= name_set:
         return Kind.STATUS, "START_TIMESTAMP and IS_ALL_MACHINE_DOWN"
-    has_count = found & {"NODES_USED", "USED_NODES"}
-    has_more = found & {"COBALT_JOBID", "MACHINE_NAME", "MACHINE_PARTITION", "QUEUED_TIMESTAMP"}
-    if {"START_TIMESTAMP", "END_TIMESTAMP"} <= found and has_count and has_more:
-        shown = ["START_TIMESTAMP", "END_TIMESTAMP", *sorted(has_count), *sorted(has_more)]
-        return Kind.JOBS, " and ".join([", ".join(shown[:-1]), shown[-1]])
-    if set(RESERVATION_COLUMNS) <= found:
+    has_count = name_set & {"NODES_USED", "USED_NODES"}
+    has_more = name_set & {"COBALT_JOBID", "MACHINE_NAME", "MACHINE_PARTITION", "QUEUED_TIMESTAMP"}
+    if {"START_TIMESTAMP", "END_TIMESTAMP"} <= name_set and has_count and has_more:
+        evidence = ["START_TIMESTAMP", "END_TIMESTAMP", *sorted(has_count), *sorted(has_more)]
+        return Kind.JOBS, " and ".join([", ".join(evidence[:-1]), evidence[-1]])
+    if set(RESERVATION_COLUMNS) <= name_set:
         return Kind.RESERVATIONS, "the columns of reservations"
     return None
 
 
-def _all_rows(log_file: LogFile, skipped: int, has_shape: Callable[[list[str]], bool]) -> bool:
+def _all_rows(log_file: LogFile, n_header_lines: int, has_shape: Callable[[list[str]], bool]) -> bool:
     """Return whether most of the first rows have a shape; spoilt rows do not change the kind of file."""
-    rows = [text for text in log_file.head_lines() if text.strip()][skipped : skipped + _LOOKED_AT]
+    rows = [text for text in log_file.head_lines() if text.strip()][n_header_lines : n_header_lines + _LOOKED_AT]
     good = 0
     for text in rows:
         try:

@@ -166,10 +166,10 @@ def _next_instant(jobs: Jobs, outages: Outages, machine: Machine) -> int:
 @compiled_inline
 def _n_starting(first: int, instant_us: int, start_us: NDArray[np.int64]) -> int:
     """Count the intervals from ``first`` on that start now."""
-    after = first
-    while after < len(start_us) and start_us[after] == instant_us:
-        after += 1
-    return after - first
+    after_last = first
+    while after_last < len(start_us) and start_us[after_last] == instant_us:
+        after_last += 1
+    return after_last - first
 
 
 @compiled_inline
@@ -204,19 +204,19 @@ def _begin_listed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     """Begin the jobs of this instant that list nodes, on these; ``next_job`` does not change."""
     instant_us, j = machine.state.now, machine.state.next_job
     while j < len(jobs.start_us) and jobs.start_us[j] == instant_us:
-        end_us, n_listed = jobs.end_us[j], jobs.first_node[j + 1] - jobs.first_node[j]
-        if n_listed > 0:
-            is_tallied = instant_us >= terms.window_start_us and _inside_us(instant_us, end_us, terms) > 0
-            held_until = end_us if end_us == NEVER else end_us - terms.release_us
+        end_us, n_nodes = jobs.end_us[j], jobs.first_node[j + 1] - jobs.first_node[j]
+        if n_nodes > 0:
+            is_in_window = instant_us >= terms.window_start_us and _inside_us(instant_us, end_us, terms) > 0
+            release_us = end_us if end_us == NEVER else end_us - terms.release_us
             number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
             for i in range(jobs.first_node[j], jobs.first_node[j + 1]):
                 node = int(jobs.nodes[i])
-                if is_tallied and machine.n_covering[BUSY, node] > 0 and instant_us < machine.held_until[node]:
+                if is_in_window and machine.n_covering[BUSY, node] > 0 and instant_us < machine.held_until[node]:
                     machine.tallies.overlaps += 1
-                machine.held_until[node] = max(machine.held_until[node], held_until)
+                machine.held_until[node] = max(machine.held_until[node], release_us)
                 put_under(number, node, machine)
-            if jobs.n_nodes[j] > n_listed:
-                lack(number, jobs.n_nodes[j] - n_listed, machine)
+            if jobs.n_nodes[j] > n_nodes:
+                lack(number, jobs.n_nodes[j] - n_nodes, machine)
         j += 1
 
 
@@ -235,10 +235,10 @@ def _serve_lacking(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     state = machine.state
     while state.first_lacking != NONE and state.n_free > 0:
         number = state.first_lacking
-        n_taken = min(machine.slots[number].n_lacking, state.n_free)
-        _take(number, n_taken, jobs, terms, machine)
-        machine.slots[number].n_lacking -= n_taken
-        state.n_lacking -= n_taken
+        n_gained = min(machine.slots[number].n_lacking, state.n_free)
+        _take(number, n_gained, jobs, terms, machine)
+        machine.slots[number].n_lacking -= n_gained
+        state.n_lacking -= n_gained
         if machine.slots[number].n_lacking == 0:
             lack_no_more(number, machine)
 
@@ -282,10 +282,10 @@ def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
                 machine.tallies.left_out_node_us += float(inside_us) * count
         else:
             number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
-            n_taken = min(count, state.n_free)
-            _take(number, n_taken, jobs, terms, machine)
+            n_gained = min(count, state.n_free)
+            _take(number, n_gained, jobs, terms, machine)
             if lacks:
-                lack(number, count - n_taken, machine)
+                lack(number, count - n_gained, machine)
     return is_refused
 
 
@@ -335,10 +335,10 @@ def _end_unused(instant_us: int, terms: Terms, machine: Machine) -> None:
 def _count_lacking(instant_us: int, terms: Terms, machine: Machine) -> None:
     """Add up the nodes that jobs lacked since the instant before ``instant_us`` in the window; count each job once."""
     state = machine.state
-    passed_us = _inside_us(state.now, instant_us, terms)
-    if state.n_lacking == 0 or passed_us == 0:
+    span_us = _inside_us(state.now, instant_us, terms)
+    if state.n_lacking == 0 or span_us == 0:
         return
-    machine.tallies.clipped_node_us += float(passed_us) * state.n_lacking
+    machine.tallies.clipped_node_us += float(span_us) * state.n_lacking
     number = state.last_lacking
     while number != NONE and not machine.slots[number].is_counted:  # jobs join at the end: all before one are counted
         machine.tallies.clipped += 1

@@ -37,25 +37,27 @@ def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[
     log. Nodes outside the inventory are left out. A job that gets missing nodes later has a further row for these.
     """
     begin_us, stop_us = plan.window_us
-    for taken in Sweep(record, plan, is_noted=True).taken():
-        if len(taken) and taken["start_us"][0] > stop_us:
+    for holdings in Sweep(record, plan, is_noted=True).taken():
+        if len(holdings) and holdings["start_us"][0] > stop_us:
             return
-        is_kept = (taken["end_us"] > begin_us) & (taken["start_us"] <= stop_us) & (taken["node"] < plan.n_kept)
-        taken = taken[is_kept]
-        if not len(taken):
+        is_in_window = (
+            (holdings["end_us"] > begin_us) & (holdings["start_us"] <= stop_us) & (holdings["node"] < plan.n_kept)
+        )
+        holdings = holdings[is_in_window]
+        if not len(holdings):
             continue
-        taken = taken[np.lexsort((taken["node"], taken["slot"], taken["job_key"], taken["start_us"]))]
-        is_first = np.ones(len(taken), np.bool_)
-        is_first[1:] = (np.diff(taken["start_us"]) != 0) | (np.diff(taken["slot"]) != 0)
+        holdings = holdings[np.lexsort((holdings["node"], holdings["slot"], holdings["job_key"], holdings["start_us"]))]
+        is_first = np.ones(len(holdings), np.bool_)
+        is_first[1:] = (np.diff(holdings["start_us"]) != 0) | (np.diff(holdings["slot"]) != 0)
         first = np.flatnonzero(is_first)
-        jobs = taken[first]
+        jobs = holdings[first]
         end_us = np.where(jobs["end_us"] == NEVER, plan.log_end_us, jobs["end_us"])
         yield BatchJobs(
             names.of(jobs["job_key"]),
             np.ascontiguousarray(jobs["start_us"]),
             end_us,
-            np.append(first, len(taken)),
-            taken["node"].astype(np.int32),
+            np.append(first, len(holdings)),
+            holdings["node"].astype(np.int32),
         )
 
 
@@ -141,23 +143,23 @@ def build_events(
     window = chosen_window(record, rules, log_end_us)
     length_us = window.end_us - window.start_us
     if window.share_inside < MOST:
-        shown, outside = percent(window.share_inside), 1 - window.share_inside
+        value_text, outside = percent(window.share_inside), 1 - window.share_inside
         report.warn(
             MOSTLY_CUT_OFF,
-            value=f"{shown} of the jobs' node-hours are inside",
+            value=f"{value_text} of the jobs' node-hours are inside",
             node_hours=outside * record.held_us / HOUR_US,
             aside=CUT_OFF,
         )
     surplus = 0 if record.machine_size is None else len(record.nodes) - record.machine_size
     if surplus > 0:
-        shown = f"{len(record.nodes)} listed, {record.machine_size} given"
-        report.warn(TOO_MANY_NODES, value=shown, node_hours=surplus * length_us / HOUR_US)
-    use = inventory.node_use(record, rules, log_end_us)
-    inventory.check_given_inventory(record, use)
-    inventory.warn_of_unused_nodes(record, use, rules, window, report)
-    absent, left_out, absence = inventory.absences(record, use, len(names), rules, window, report)
-    inventory.warn_of_spellings(record, absent, left_out, window, report)
-    if left_out.all():
+        value_text = f"{len(record.nodes)} listed, {record.machine_size} given"
+        report.warn(TOO_MANY_NODES, value=value_text, node_hours=surplus * length_us / HOUR_US)
+    node_uses = inventory.node_use(record, rules, log_end_us)
+    inventory.check_given_inventory(record, node_uses)
+    inventory.warn_of_unused_nodes(record, node_uses, rules, window, report)
+    absent, is_absent, absence = inventory.absences(record, node_uses, len(names), rules, window, report)
+    inventory.warn_of_spellings(record, absent, is_absent, window, report)
+    if is_absent.all():
         raise InputError(
             "no job used any node within the window, or near it",
             column="--window",
@@ -165,13 +167,13 @@ def build_events(
             expected=f"jobs within {rules.absent_after_s / DAY_S:g} days of the window (--absent-after)",
             fix="choose another window, or give the names of all nodes with --inventory",
         )
-    position = inventory.positions(names, left_out)
-    if left_out.any():  # no job gets such a node
+    position = inventory.positions(names, is_absent)
+    if is_absent.any():  # no job gets such a node
         before_us = min(window.start_us, record.first_start_us) - 1
-        absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(left_out).astype(np.int32)))
+        absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(is_absent).astype(np.int32)))
     plan = Plan(
         position=position,
-        n_kept=int(np.count_nonzero(~left_out)),
+        n_kept=int(np.count_nonzero(~is_absent)),
         outages=_sorted_outages([*record.outages, *absent], position),
         rules=rules,
         window_us=(window.start_us, window.end_us),
@@ -182,7 +184,7 @@ def build_events(
     )
     survey = Survey(record, plan)
     report_survey(report, record, plan, survey, absence)
-    _warn_of_idle_in_doubt(record, plan, absent, survey, use, report)
+    _warn_of_idle_in_doubt(record, plan, absent, survey, node_uses, report)
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
         _warn_of_gap(record, window, report, survey)
     note_rules_without_effect(record, plan, report)
@@ -199,9 +201,9 @@ def build_events(
         skipped=skipped_counts(report),
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
-    kept = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
+    inventory_names = sorted(name for name, is_out in zip(names, is_absent, strict=True) if not is_out)
     source = OccupancySource(record, plan, survey.start)
-    events = NodeEvents(kept, source, window.start_us, window.end_us, metadata, tuple(sources))
+    events = NodeEvents(inventory_names, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, report, window, source)
 
 
@@ -216,7 +218,7 @@ def _warn_of_idle_in_doubt(
     plan: Plan,
     absent: Sequence[Outage],
     survey: Survey,
-    use: inventory.NodeUse,
+    node_uses: inventory.NodeUse,
     report: ImportReport,
 ) -> None:
     """Warn of idle time outside the log, on nodes that may be none, and in reservations, each by a pass without it."""
@@ -229,21 +231,21 @@ def _warn_of_idle_in_doubt(
     (start_us, end_us), first_us, log_end_us = plan.window_us, first_time_us(record), _log_end_us(record, plan.rules)
     if not isinstance(plan.rules.window, str) and not first_us <= start_us < end_us <= log_end_us:
         inside_us = max(start_us, first_us), min(end_us, log_end_us)
-        shown = f"{iso_utc(first_us)} to {iso_utc(log_end_us)}"
-        report.warn(BEYOND, value=shown, node_hours=idle_hours(window_us=inside_us))
-    for sentence, nodes in inventory.rare_names(record, use).items() if not record.inventory_known else ():
+        period_text = f"{iso_utc(first_us)} to {iso_utc(log_end_us)}"
+        report.warn(BEYOND, value=period_text, node_hours=idle_hours(window_us=inside_us))
+    for sentence, nodes in inventory.rare_names(record, node_uses).items() if not record.inventory_known else ():
         if nodes:
-            out = Outage(NodeState.UNKNOWN, min(start_us, first_us) - 1, OPEN_END, np.array(nodes, np.int32))
-            each_hours = idle_hours([out]) / len(nodes)
+            unknown_outage = Outage(NodeState.UNKNOWN, min(start_us, first_us) - 1, OPEN_END, np.array(nodes, np.int32))
+            each_hours = idle_hours([unknown_outage]) / len(nodes)
             for node in nodes:
                 report.warn(sentence, value=record.nodes[node], node_hours=each_hours)
-    reserved = [
+    reservation_outages = [
         reservation
         for reservation in record.reservations
         if reservation.start_us < end_us and reservation.end_us > start_us
     ]
-    if reserved and (hours := idle_hours(reserved)) > 0:
-        report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", count=len(reserved), node_hours=hours)
+    if reservation_outages and (hours := idle_hours(reservation_outages)) > 0:
+        report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", count=len(reservation_outages), node_hours=hours)
 
 
 def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:
@@ -302,12 +304,12 @@ def _is_recorded_outage(outage: Outage) -> bool:
 
 def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
     everything = np.arange(len(position), dtype=np.int32)
-    ordered = sorted(outages, key=lambda outage: outage.start_us)
-    nodes = [everything if outage.nodes is None else position[outage.nodes] for outage in ordered]
+    by_start = sorted(outages, key=lambda outage: outage.start_us)
+    nodes = [everything if outage.nodes is None else position[outage.nodes] for outage in by_start]
     return Outages(
-        np.array([outage.start_us for outage in ordered], dtype=np.int64),
-        np.array([outage.end_us for outage in ordered], dtype=np.int64),
-        np.array([int(outage.state) for outage in ordered], dtype=np.int8),
+        np.array([outage.start_us for outage in by_start], dtype=np.int64),
+        np.array([outage.end_us for outage in by_start], dtype=np.int64),
+        np.array([int(outage.state) for outage in by_start], dtype=np.int8),
         np.concatenate([np.zeros(1, np.int64), np.cumsum([len(node) for node in nodes], dtype=np.int64)]),
         np.concatenate([np.empty(0, np.int32), *nodes]),
     )
@@ -327,15 +329,15 @@ class Spread:
     idle_interval_length_s: Mapping[str, float | None]
 
 
-def measure(built: BuiltLog) -> Spread:
+def measure(built_log: BuiltLog) -> Spread:
     """Measure the log built under a rule."""
     from bfreplay.datasets.idleness import characterise
     from bfreplay.datasets.idleness.quantiles import by_percentile
 
-    figures = characterise(built.events)
+    figures = characterise(built_log.events)
     length_s = by_percentile(figures.idle_interval_length_s)
     return Spread(
-        built.events.metadata.assignment,
+        built_log.events.metadata.assignment,
         figures.mean_idle_nodes,
         figures.transitions,
         figures.idle_intervals,

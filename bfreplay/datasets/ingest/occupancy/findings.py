@@ -137,8 +137,8 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
         for rule, terms in enumerate(rules):
             demands[rule] = _with_room(demands[rule], len(jobs))
             idle_us[rule] += _advance(until_us, jobs.start_us, end_us, jobs.count, terms, demands[rule])
-    chosen = OVERSUBSCRIPTION.index(plan.rules.oversubscription)
-    short_hours = idle_us[chosen] / HOUR_US - idle_hours
+    rule_index = OVERSUBSCRIPTION.index(plan.rules.oversubscription)
+    short_hours = idle_us[rule_index] / HOUR_US - idle_hours
     return {
         name: max(time_us / HOUR_US - short_hours, 0.0) for name, time_us in zip(OVERSUBSCRIPTION, idle_us, strict=True)
     }
@@ -147,14 +147,14 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
 def _with_room(demand: Demand, n_jobs: int) -> Demand:
     """Return a machine with room for ``n_jobs`` more running or delayed jobs."""
     state = demand.state
-    delayed = np.asarray(demand.queue)[state.queue_first : state.queue_end]
-    state.queue_first, state.queue_end = 0, len(delayed)
-    n_most = n_jobs + len(delayed)
+    waiting_jobs = np.asarray(demand.queue)[state.queue_first : state.queue_end]
+    state.queue_first, state.queue_end = 0, len(waiting_jobs)
+    n_most = n_jobs + len(waiting_jobs)
     return Demand(
         state,
         longer(demand.end_us[: state.n_active], state.n_active + n_most),
         longer(demand.end_count[: state.n_active], state.n_active + n_most),
-        longer(delayed, n_most),
+        longer(waiting_jobs, n_most),
     )
 
 
@@ -212,9 +212,12 @@ def report_survey(
         _report_empty(report, plan, survey)
     if absence is not None:
         idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
-        both = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
+        hours_text = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
         report.warn(
-            ABSENT_WARNING, value=f"{absence.examples}: {both}", count=absence.nodes, node_hours=absence.node_hours
+            ABSENT_WARNING,
+            value=f"{absence.examples}: {hours_text}",
+            count=absence.nodes,
+            node_hours=absence.node_hours,
         )
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
@@ -261,25 +264,25 @@ def report_survey(
 def note_rules_without_effect(record: ScheduleRecord, plan: Plan, report: ImportReport) -> None:
     """Note each rule other than the default that this log has no use for."""
     rules, default = plan.rules, OccupancyRules()
-    named = "" if record.n_counted else "the log names the nodes of every job"
-    unused = {
-        "assignment": named,
-        "oversubscription": named,
-        "seed": named or ("" if rules.assignment == "random" else "only --assignment random draws by it"),
+    names_text = "" if record.n_counted else "the log names the nodes of every job"
+    reason_of_rule = {
+        "assignment": names_text,
+        "oversubscription": names_text,
+        "seed": names_text or ("" if rules.assignment == "random" else "only --assignment random draws by it"),
         "empty_machine": "the log has samples of node states" if record.states_seen else "",
         "empty_after_s": "" if plan.empty_is_down else "an empty machine counts as idle",
         "release_delay_s": "" if record.jobs.n_rows else "the log has no jobs",
         "absent_after_s": "" if record.machine_size is None else "the size of the machine is known",
     }
-    for name, reason in unused.items():
+    for name, reason in reason_of_rule.items():
         if reason and getattr(rules, name) != getattr(default, name):
             report.facts[f"--{name.removesuffix('_s').replace('_', '-')}"] = f"has no effect: {reason}"
 
 
-def _warning_hours(report: ImportReport, sentence: str, node_us: float, count: int, what: str = "node-hours") -> None:
+def _warning_hours(report: ImportReport, sentence: str, node_us: float, count: int, unit: str = "node-hours") -> None:
     """Warn of ``count`` cases (0: none) with the node-microseconds that may be wrongly idle or busy."""
     hours = float(node_us) / HOUR_US
-    report.warn(sentence, value=f"{hours:,.1f} {what}", count=count, node_hours=hours)
+    report.warn(sentence, value=f"{hours:,.1f} {unit}", count=count, node_hours=hours)
 
 
 def _report_empty(report: ImportReport, plan: Plan, survey: Survey) -> None:

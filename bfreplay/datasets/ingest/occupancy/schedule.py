@@ -126,7 +126,7 @@ class ScheduleRecord:
             An invalid name (empty, unprintable, spaces around it).
         """
         index = self.spellings
-        found: dict[int, None] = {}
+        node_set: dict[int, None] = {}
         for node_name in node_names:
             position = index.get(node_name)
             if position is None:
@@ -134,8 +134,8 @@ class ScheduleRecord:
                 position = index[node_name] = self._index.setdefault(
                     one_name(node_name, self.node_names), len(self._index)
                 )
-            found[position] = None
-        return np.fromiter(found, dtype=np.int32, count=len(found))
+            node_set[position] = None
+        return np.fromiter(node_set, dtype=np.int32, count=len(node_set))
 
     def add_inventory(self, node_names: Iterable[str]) -> None:
         """Add the known nodes, used or not: the list of nodes is then complete."""
@@ -202,22 +202,22 @@ class ScheduleRecord:
         is_cut
             True if it is known that the list of nodes is cut, so that the number is right.
         """
-        listed = 0 if nodes is None else len(nodes)
-        held = listed if node_count is None else max(node_count, listed)
-        if nodes is not None and listed and node_count is not None and node_count != listed:
+        n_names = 0 if nodes is None else len(nodes)
+        n_nodes = n_names if node_count is None else max(node_count, n_names)
+        if nodes is not None and n_names and node_count is not None and node_count != n_names:
             sentence, aside = (CUT, WHICH_NODES) if is_cut else (MISMATCH, "")
-            self.report.warn(sentence, file, line, f"{node_count} nodes, {listed} listed", aside=aside)
+            self.report.warn(sentence, file, line, f"{node_count} nodes, {n_names} listed", aside=aside)
         if not self._is_interval("job", start_us, end_us, file, line):
             return
-        if not 0 < held <= MOST_NODES:
+        if not 0 < n_nodes <= MOST_NODES:
             return self.report.skip(
-                "a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes"
+                "a job without nodes" if n_nodes <= 0 else TOO_WIDE, file, line, f"{job}: {n_nodes} nodes"
             )
         end = OPEN_END if end_us is None else end_us
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
         key = job_key(job)
-        self.jobs.add(start_us, end, limit, key, held, nodes)
+        self.jobs.add(start_us, end, limit, key, n_nodes, nodes)
         if self.job_names is not None:
             self.job_names.add(key, str(job).replace(f"{file} line ", f"{Path(file).name} line "))  # one without an id
         self._note_start(start_us, start_us)
@@ -225,16 +225,16 @@ class ScheduleRecord:
             self.n_open += 1
         else:
             self._note_end(end_us, end_us, end_us - start_us)
-            self.held_us += held * (end_us - start_us)
-            self.unlisted_us += (held - listed) * (end_us - start_us)
-        self.n_counted += held > listed
+            self.held_us += n_nodes * (end_us - start_us)
+            self.unlisted_us += (n_nodes - n_names) * (end_us - start_us)
+        self.n_counted += n_nodes > n_names
         self.report.keep("job intervals")
         if nodes is not None and self.n_given and not self.is_restricted:
             strange = nodes[nodes >= self.n_given][:5].tolist()
             if strange:
                 names = self.nodes
                 self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[index] for index in strange)}")
-        self.report.hold(held, start_us, end_us)
+        self.report.hold(n_nodes, start_us, end_us)
 
     def add_counted_jobs(
         self,
@@ -298,8 +298,8 @@ class ScheduleRecord:
         ]
 
     def _known_nodes(self, node_names: Iterable[str]) -> NDArray[np.int32]:
-        known = (self._index.get(one_name(node_name, self.node_names)) for node_name in node_names)
-        return np.array([node for node in known if node is not None], np.int32)
+        indices = (self._index.get(one_name(node_name, self.node_names)) for node_name in node_names)
+        return np.array([node for node in indices if node is not None], np.int32)
 
     @property
     def mean_node_hours(self) -> float | None:
@@ -317,12 +317,12 @@ class ScheduleRecord:
         """Note that the log was still being written at this time; the latest is its end."""
         self.last_stamp_us = max(self.last_stamp_us, time_us)
 
-    def covers(self, start_us: int, end_us: int, why: str) -> None:
+    def covers(self, start_us: int, end_us: int, reason: str) -> None:
         """Note the time for which the log claims to be complete."""
-        known = self.coverage
-        if known is not None:
-            start_us, end_us = min(start_us, known.start_us), max(end_us, known.end_us)
-        self.coverage = Window(start_us, end_us, why)
+        previous = self.coverage
+        if previous is not None:
+            start_us, end_us = min(start_us, previous.start_us), max(end_us, previous.end_us)
+        self.coverage = Window(start_us, end_us, reason)
 
     def add_format(self, name: str) -> None:
         """Add a kind of input to ``source_format``."""
@@ -331,31 +331,31 @@ class ScheduleRecord:
             self.source_format = " + ".join([*names, name])
 
     def _is_interval(
-        self, what: str, start_us: int, end_us: int | None, file_name: str, line_number: int | None
+        self, kind: str, start_us: int, end_us: int | None, file_name: str, line_number: int | None
     ) -> bool:
         if not FIRST_TIME_US < start_us < LAST_TIME_US or (end_us is not None and not end_us < LAST_TIME_US):
             self.report.skip(
-                f"{what}: a time outside the calendar", file_name, line_number, f"{start_us} to {end_us} us"
+                f"{kind}: a time outside the calendar", file_name, line_number, f"{start_us} to {end_us} us"
             )
             return False
         if end_us is None or end_us > start_us:
             return True
-        reason = f"{what} of no length" if end_us == start_us else f"{what} that ends before it starts"
+        reason = f"{kind} of no length" if end_us == start_us else f"{kind} that ends before it starts"
         self.report.skip(reason, file_name, line_number, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
     def _note_jobs(self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64]) -> float:
         """Note jobs of a batch, and return the node-microseconds of those that ended."""
-        is_known = end_us != OPEN_END
-        known = end_us[is_known]
-        held_us = float((known - start_us[is_known]).astype(np.float64) @ count[is_known])
-        self.held_us += held_us
-        self.n_open += len(end_us) - len(known)
+        has_end = end_us != OPEN_END
+        ends_us = end_us[has_end]
+        node_time_us = float((ends_us - start_us[has_end]).astype(np.float64) @ count[has_end])
+        self.held_us += node_time_us
+        self.n_open += len(end_us) - len(ends_us)
         self._note_start(int(start_us.min()), int(start_us.max()))
-        if len(known):
-            self._note_end(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
+        if len(ends_us):
+            self._note_end(int(ends_us.min()), int(ends_us.max()), int((ends_us - start_us[has_end]).max()))
         self.report.keep("job intervals", len(start_us))
-        return held_us
+        return node_time_us
 
     def _note_start(self, first_us: int, last_us: int) -> None:
         self.first_start_us = min(self.first_start_us, first_us)
@@ -377,18 +377,18 @@ class NodeLists:
         self._known: dict[str, NDArray[np.int32]] = {}
         self._size = 0
 
-    def ids(self, listed: str, node_names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
+    def ids(self, list_text: str, node_names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
         """Return the node indices of a list; ``node_names`` parses one that is not cached, and may refuse it."""
-        found = self._known.get(listed)
-        if found is None:
-            found = self._record.node_ids(node_names())
-            size = len(listed) + len(found)
+        node_ids = self._known.get(list_text)
+        if node_ids is None:
+            node_ids = self._record.node_ids(node_names())
+            size = len(list_text) + len(node_ids)
             if self._size + size > MOST_REMEMBERED:
                 self._known.clear()
                 self._size = 0
-            self._known[listed] = found
+            self._known[list_text] = node_ids
             self._size += size
-        return found
+        return node_ids
 
 
 def job_key(job: str | int) -> int:

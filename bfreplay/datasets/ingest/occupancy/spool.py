@@ -66,9 +66,9 @@ class JobIntervals:
 
     def part(self, begin: int, end: int) -> JobIntervals:
         """Return the rows from ``begin`` up to ``end``."""
-        first, after = int(self.first_node[begin]), int(self.first_node[end])
+        first, after_last = int(self.first_node[begin]), int(self.first_node[end])
         columns = (column[begin:end] for column in self.columns)
-        return _intervals(columns, self.first_node[begin : end + 1] - first, self.nodes[first:after])
+        return _intervals(columns, self.first_node[begin : end + 1] - first, self.nodes[first:after_last])
 
 
 class JobSpool:
@@ -102,11 +102,11 @@ class JobSpool:
         self, start_us: int, end_us: int, limit_end_us: int, job_key: int, count: int, nodes: NDArray[np.int32] | None
     ) -> None:
         """Add one interval; ``nodes`` are the listed ones, no more than ``count``."""
-        listed = 0 if nodes is None else len(nodes)
-        self._rows.extend((start_us, end_us, limit_end_us, job_key, count, listed))
-        if nodes is not None and listed:
+        n_names = 0 if nodes is None else len(nodes)
+        self._rows.extend((start_us, end_us, limit_end_us, job_key, count, n_names))
+        if nodes is not None and n_names:
             self._listed.append(nodes)
-            self._n_listed += listed
+            self._n_listed += n_names
         self.n_rows += 1
         if len(self._rows) >= self._run_rows * _WIDTH or self._n_listed >= self._run_nodes:
             self._end_run()
@@ -181,18 +181,20 @@ class JobSpool:
         if not same.any():
             return rows
         group = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)])
-        known = rows.end_us != OPEN_END
-        best = np.lexsort((rows.end_us, known, group))  # last of each group: the latest known end, if any
+        has_end = rows.end_us != OPEN_END
+        best = np.lexsort((rows.end_us, has_end, group))  # last of each group: the latest known end, if any
         is_best = np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])
-        kept = best[is_best]
-        self.n_repeated += len(rows) - len(kept)
-        for index in best[~is_best].tolist():
-            job_index = int(kept[group[index]])
-            is_other = rows.count[index] != rows.count[job_index] or set(_nodes_of(rows, index)) != set(
-                _nodes_of(rows, job_index)
+        best_of_group = best[is_best]
+        self.n_repeated += len(rows) - len(best_of_group)
+        for row_index in best[~is_best].tolist():
+            kept_row = int(best_of_group[group[row_index]])
+            is_other = rows.count[row_index] != rows.count[kept_row] or set(_nodes_of(rows, row_index)) != set(
+                _nodes_of(rows, kept_row)
             )
-            self.n_contradicting += bool(is_other or (known[index] and rows.end_us[index] != rows.end_us[job_index]))
-        return rows.take(kept)
+            self.n_contradicting += bool(
+                is_other or (has_end[row_index] and rows.end_us[row_index] != rows.end_us[kept_row])
+            )
+        return rows.take(best_of_group)
 
     def _sorted_run(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
@@ -219,11 +221,11 @@ class _Run:
     def write(cls, run: JobIntervals, stem: Path) -> _Run:
         rows = np.column_stack([*run.columns, run.first_node[:-1]])
         end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
-        here = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
-        for table, file in ((np.concatenate([rows, end]), here.rows_file), (run.nodes, here.nodes_file)):
+        stored = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
+        for table, file in ((np.concatenate([rows, end]), stored.rows_file), (run.nodes, stored.nodes_file)):
             with naming(file):
                 file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile ignores a full disk
-        return here
+        return stored
 
 
 class _BlockReader:
@@ -240,8 +242,8 @@ class _BlockReader:
         """Nothing is left to load."""
 
     def take_before(self, boundary_us: int) -> JobIntervals:
-        cut = len(self.block) if boundary_us == OPEN_END else int(np.searchsorted(self.block.start_us, boundary_us))
-        part, self.block = self.block.part(0, cut), self.block.part(cut, len(self.block))
+        n_rows = len(self.block) if boundary_us == OPEN_END else int(np.searchsorted(self.block.start_us, boundary_us))
+        part, self.block = self.block.part(0, n_rows), self.block.part(n_rows, len(self.block))
         return part
 
 
@@ -286,11 +288,11 @@ def _join(parts: list[JobIntervals]) -> JobIntervals:
     parts = [part for part in parts if len(part)] or [no_jobs()]
     if len(parts) == 1:
         return parts[0]
-    first, at = [np.zeros(1, np.int64)], 0
+    first, n_nodes = [np.zeros(1, np.int64)], 0
     for part in parts:
-        first.append(part.first_node[1:] + at)
-        at += len(part.nodes)
-    columns = (np.concatenate(each) for each in zip(*(part.columns for part in parts), strict=True))
+        first.append(part.first_node[1:] + n_nodes)
+        n_nodes += len(part.nodes)
+    columns = (np.concatenate(column_parts) for column_parts in zip(*(part.columns for part in parts), strict=True))
     return _intervals(columns, np.concatenate(first), np.concatenate([part.nodes for part in parts]))
 
 

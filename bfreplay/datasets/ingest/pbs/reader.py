@@ -79,25 +79,25 @@ class PbsReader:
         firsts = [_first_stamp(log_file) for log_file in files]
         order = sorted(range(len(files)), key=lambda index: (firsts[index], files[index].name))
         report = record.report
-        kept = report.kept.get("job intervals", 0)
+        n_before = report.kept.get("job intervals", 0)
         clock = StampClock(options, report)
         runs = Runs(record, clock)
-        reserved = Reservations(record, clock, options.reservations == "reserved")
+        reservations = Reservations(record, clock, options.reservations == "reserved")
         last_us: int | None = None
         days = records.FileDays()
         for index in order:
-            last_us = _read_file(files[index], report, runs, reserved, last_us)
+            last_us = _read_file(files[index], report, runs, reservations, last_us)
             days.add(firsts[index], firsts[index] if last_us is None else last_us)
         clock.finish()
         runs.finish()
-        reserved.finish()
+        reservations.finish()
         report.read(0)
         days.finish(report, len(record.nodes))
         if last_us is not None:
             moment, latest = clock.moment(last_us), clock.latest_us
             if moment is not None and latest is not None and moment < latest + _QUIET_US:
                 record.stamp(moment)  # time of the last record, if a time near it confirms it
-        if report.kept.get("job intervals", 0) == kept:
+        if report.kept.get("job intervals", 0) == n_before:
             raise report.no_runs(
                 "",
                 file=files[order[0]].name,
@@ -111,7 +111,7 @@ class PbsReader:
 
 
 def _read_file(
-    log_file: LogFile, report: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
+    log_file: LogFile, report: ImportReport, runs: Runs, reservations: Reservations, last_us: int | None
 ) -> int | None:
     """Read a file; return the last text stamp, on the server's clock."""
     for number, line_text, is_whole in log_file.lines_with_ends(records.RECORD_START):
@@ -125,9 +125,11 @@ def _read_file(
             report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, log_file.name, number, line_text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
-            report.warn(ORDER_WARNING, log_file.name, number, line_text[:19], why="which runs it moves is not known")
+            report.warn(
+                ORDER_WARNING, log_file.name, number, line_text[:19], why_no_amount="which runs it moves is not known"
+            )
         last_us = line.stamp_us
-        _take(line, report, runs, reserved)
+        _take(line, report, runs, reservations)
     return last_us
 
 
@@ -145,13 +147,13 @@ def _complete(line_text: str) -> str:
     return head + attributes[:end]
 
 
-def _take(line: Line, report: ImportReport, runs: Runs, reserved: Reservations) -> None:
+def _take(line: Line, report: ImportReport, runs: Runs, reservations: Reservations) -> None:
     kind = line.kind
     without_run = _WITHOUT_RUN.get(kind)
     if without_run is not None:
         report.skip(without_run, line.file, line.number, line.job)
     elif kind in RESERVATION_KINDS:
-        reserved.take(line)
+        reservations.take(line)
     elif kind not in "SERADCTcsue":
         report.skip("other record type", line.file, line.number, f"{kind};{line.job}")
     elif not records.is_job(line.job):
@@ -233,11 +235,11 @@ class Reservations:
     def _begin(self, line: Line) -> None:
         report = self._record.report
         try:
-            found = records.attributes(line.text)
-            start_time, end_time = records.epoch_us(found, "start"), records.epoch_us(found, "end")
+            values = records.attributes(line.text)
+            start_time, end_time = records.epoch_us(values, "start"), records.epoch_us(values, "end")
             if start_time is None or end_time is None or abs(start_time - line.stamp_us) > FARTHEST_US:
                 raise ValueError("no start and end")
-            names = records.vnode_hosts(found.get("nodes", "").strip("\"'"))
+            names = records.vnode_hosts(values.get("nodes", "").strip("\"'"))
         except ValueError as error:
             if not self._are_kept:
                 return report.skip(_REASON, line.file, line.number, line.job)
@@ -247,19 +249,21 @@ class Reservations:
                 line.number,
                 f"{line.job}: {error}",
                 warning=_UNREADABLE_WARNING,
-                why="when it was, or of which nodes, cannot be read",
+                why_no_amount="when it was, or of which nodes, cannot be read",
             )
-        known = self._open.get(line.job)
-        if known is not None and known.start_us == start_time:
-            report.skip(_REASON, known.line.file, known.line.number, line.job)
-        elif known is not None:
-            self._add(known, known.end_us)
+        open_reservation = self._open.get(line.job)
+        if open_reservation is not None and open_reservation.start_us == start_time:
+            report.skip(_REASON, open_reservation.line.file, open_reservation.line.number, line.job)
+        elif open_reservation is not None:
+            self._add(open_reservation, open_reservation.end_us)
         self._open[line.job] = _Reservation(start_time, end_time, names, line)
 
-    def _add(self, one: _Reservation, end_us: int) -> None:
-        end_us = min(end_us, one.end_us)
+    def _add(self, reservation: _Reservation, end_us: int) -> None:
+        end_us = min(end_us, reservation.end_us)
         if not self._are_kept:
-            self._record.report.skip(_REASON, one.line.file, one.line.number, one.line.job)
-            return self._record.add_reservation(one.start_us, end_us, one.names)
-        node_ids = self._record.node_ids(one.names)
-        self._record.add_outage(NodeState.RESERVED, one.start_us, end_us, node_ids, one.line.file, one.line.number)
+            self._record.report.skip(_REASON, reservation.line.file, reservation.line.number, reservation.line.job)
+            return self._record.add_reservation(reservation.start_us, end_us, reservation.names)
+        node_ids = self._record.node_ids(reservation.names)
+        self._record.add_outage(
+            NodeState.RESERVED, reservation.start_us, end_us, node_ids, reservation.line.file, reservation.line.number
+        )

@@ -82,15 +82,15 @@ def attributes(line_text: str) -> Mapping[str, str]:
         An attribute for nodes or times has two values.
     """
     pairs = _ATTRIBUTE.findall(line_text)
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         for key in _USED:
             if len({value for name, value in pairs if name == key}) > 1:
                 raise ValueError(f"{key} occurs twice in the record")
-    return found
+    return values
 
 
-def epoch_us(found: Mapping[str, str], key: str) -> int | None:
+def epoch_us(values: Mapping[str, str], key: str) -> int | None:
     """Return the microseconds of an attribute in epoch seconds; ``None`` if missing or 0 (not yet).
 
     Raises
@@ -98,7 +98,7 @@ def epoch_us(found: Mapping[str, str], key: str) -> int | None:
     ValueError
         Not a whole number of seconds.
     """
-    text = found.get(key)
+    text = values.get(key)
     if text is None:
         return None
     if not _EPOCH.fullmatch(text):
@@ -106,18 +106,18 @@ def epoch_us(found: Mapping[str, str], key: str) -> int | None:
     return int(text) * US or None
 
 
-def count_of(found: Mapping[str, str]) -> int | None:
+def count_of(values: Mapping[str, str]) -> int | None:
     """Return TORQUE's number of allocated nodes; ``None`` without one.
 
     PBS Pro's ``Resource_List.nodect`` counts chunks, several of which may share a node.
     """
-    text = found.get("unique_node_count", "")
+    text = values.get("unique_node_count", "")
     return int(text) if _EPOCH.fullmatch(text) else None
 
 
-def walltime_us(found: Mapping[str, str]) -> int | None:
+def walltime_us(values: Mapping[str, str]) -> int | None:
     """Return the microseconds of the time limit, ``[[D:]H:]MM:SS`` or seconds; ``None`` if absent or unreadable."""
-    match = _SPAN.fullmatch(found.get("Resource_List.walltime", "").strip("\"'"))
+    match = _SPAN.fullmatch(values.get("Resource_List.walltime", "").strip("\"'"))
     if match is None:
         return None
     if match[5]:
@@ -126,7 +126,7 @@ def walltime_us(found: Mapping[str, str]) -> int | None:
     return days * DAY_US + (hours * 3600 + int(match[3]) * 60 + int(match[4])) * US
 
 
-def is_followed(line_text: str, found: Mapping[str, str]) -> bool:
+def is_followed(line_text: str, values: Mapping[str, str]) -> bool:
     """Return whether attributes follow the node list in a record: otherwise it may have been cut.
 
     Raises
@@ -134,15 +134,15 @@ def is_followed(line_text: str, found: Mapping[str, str]) -> bool:
     ValueError
         The following text is not an attribute: a blank broke the list.
     """
-    key = "exec_host" if found.get("exec_host") else "exec_vnode"
-    value = f"{key}={found.get(key, '')}"
+    key = "exec_host" if values.get("exec_host") else "exec_vnode"
+    value = f"{key}={values.get(key, '')}"
     rest = line_text[line_text.find(value) + len(value) :].lstrip()
     if rest and not _ATTRIBUTE.match(rest):
         raise ValueError(f"{rest[:40]!r} follows the list of nodes")
     return bool(rest)
 
 
-def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
+def node_names(values: Mapping[str, str]) -> tuple[str, ...]:
     """Return the distinct nodes of ``exec_host``, else of ``exec_vnode``; empty without names.
 
     Raises
@@ -150,10 +150,10 @@ def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
     ValueError
         The list is invalid or cut.
     """
-    hosts = found.get("exec_host", "").strip("\"'")
+    hosts = values.get("exec_host", "").strip("\"'")
     if hosts.lower() not in NO_NODES:
         return _hosts(hosts)
-    vnodes = found.get("exec_vnode", "").strip("\"'")
+    vnodes = values.get("exec_vnode", "").strip("\"'")
     return () if vnodes.lower() in NO_NODES else vnode_hosts(vnodes)
 
 
@@ -211,11 +211,13 @@ class FileDays:
         if self._n_files < _LEAST_FILES or 2 * self._n_daily <= self._n_files:
             return
         days = sorted(self._covered)
-        gaps = [(before + 1, after) for before, after in pairwise(days) if after - before > 1]
-        n_missing = sum(after - first for first, after in gaps)
-        shown = ", ".join(_words(first, after - 1) for first, after in gaps[:_MOST_SHOWN])
+        gaps = [(day + 1, next_day) for day, next_day in pairwise(days) if next_day - day > 1]
+        n_missing = sum(next_day - first for first, next_day in gaps)
+        gaps_text = ", ".join(_words(first, next_day - 1) for first, next_day in gaps[:_MOST_SHOWN])
         more = ", ..." if len(gaps) > _MOST_SHOWN else ""
-        report.warn(MISSING_DAYS_WARNING, value=shown + more, count=n_missing, node_hours=24.0 * n_missing * n_nodes)
+        report.warn(
+            MISSING_DAYS_WARNING, value=gaps_text + more, count=n_missing, node_hours=24.0 * n_missing * n_nodes
+        )
 
 
 def _words(first: int, last: int) -> str:
@@ -301,51 +303,57 @@ class StampClock(Clock):
         """Resolve the remaining stamps, and report the offsets."""
         self._settle(None, None)
         if self._disagreed > self._agreed:
-            self._report.warn(_OTHER_ZONE_WARNING, value=f"{self.zone}; {self._offsets_text()}", why=TIMES_MOVE)
+            self._report.warn(
+                _OTHER_ZONE_WARNING, value=f"{self.zone}; {self._offsets_text()}", why_no_amount=TIMES_MOVE
+            )
         self._report.facts["time zone"] = self._sentence()
 
     def moment(self, stamp_us: int) -> int | None:
         """Return the UTC time of a stamp if it is clear without its neighbours."""
         if self._local is not None:
-            found = self._local.utc_us(stamp_us)
-            return found[0] if len(found) == 1 else None
+            moments = self._local.utc_us(stamp_us)
+            return moments[0] if len(moments) == 1 else None
         return None if self._offset_us is None else stamp_us - self._offset_us
 
     def _settle(self, offset_us: int | None, after_us: int | None) -> None:
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            moment = self._settled_moment(one, offset_us, after_us)
+        for waiting_stamp in waiting:
+            moment = self._settled_moment(waiting_stamp, offset_us, after_us)
             if moment is None:
                 self._report.skip_with_warning(
-                    _IMPOSSIBLE, one.line.file, one.line.number, one.line.job, warning=_IMPOSSIBLE_WARNING
+                    _IMPOSSIBLE,
+                    waiting_stamp.line.file,
+                    waiting_stamp.line.number,
+                    waiting_stamp.line.job,
+                    warning=_IMPOSSIBLE_WARNING,
                 )
             else:
                 self.counts["settled"] += 1
-                one.then(moment)
+                waiting_stamp.then(moment)
 
-    def _settled_moment(self, one: _Waiting, offset_us: int | None, after_us: int | None) -> int | None:
-        stamp = one.line.stamp_us
+    def _settled_moment(self, waiting_stamp: _Waiting, offset_us: int | None, after_us: int | None) -> int | None:
+        stamp = waiting_stamp.line.stamp_us
         if self._local is not None:
             moments = self._local.utc_us(stamp)
         else:
-            offsets = {offset for offset in (one.offset_us, offset_us) if offset is not None}
+            offsets = {offset for offset in (waiting_stamp.offset_us, offset_us) if offset is not None}
             if not offsets:
-                raise _no_zone(one.line)
+                raise _no_zone(waiting_stamp.line)
             moments = tuple(sorted(stamp - offset for offset in offsets))
-        moments = tuple(moment for moment in moments if moment >= one.floor_us)
-        after = one.before_us is None or after_us is None or one.before_us <= after_us
-        ordered = [
+        moments = tuple(moment for moment in moments if moment >= waiting_stamp.floor_us)
+        is_forward = waiting_stamp.before_us is None or after_us is None or waiting_stamp.before_us <= after_us
+        in_order = [
             moment
             for moment in moments
-            if (one.before_us is None or not after or moment >= one.before_us - _SLACK_US)
-            and (after_us is None or not after or moment <= after_us + _SLACK_US)
+            if (waiting_stamp.before_us is None or not is_forward or moment >= waiting_stamp.before_us - _SLACK_US)
+            and (after_us is None or not is_forward or moment <= after_us + _SLACK_US)
         ]
-        fits = ordered or list(moments)
+        fits = in_order or list(moments)
         if len(fits) < 2:
             return fits[0] if fits else None
         if self._fold == "reject":
-            raise _ambiguous(one.line, fits, self.zone)
-        return self.by_fold(fits, (one.line.file, one.line.number, one.line.job))
+            raise _ambiguous(waiting_stamp.line, fits, self.zone)
+        return self.by_fold(fits, (waiting_stamp.line.file, waiting_stamp.line.number, waiting_stamp.line.job))
 
     def _sentence(self) -> str:
         parts = ["start and end are epoch seconds: no zone needed"]

@@ -109,13 +109,13 @@ class NodeEvents:
         if self._where is None or record.first_start_us == OPEN_END:
             return
         if self._n_known and self._nodes and min(self._nodes) >= self._n_known:
-            shown = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
-            record.report.warn(OTHER_NODES, self._where, None, shown, node_hours=self._held_us / HOUR_US)
+            examples = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
+            record.report.warn(OTHER_NODES, self._where, None, examples, node_hours=self._held_us / HOUR_US)
         recent_us = record.last_stamp_us - 2 * DAY_US
         if record.last_stamp_us - record.first_start_us <= 7 * DAY_US or self._earliest_end_us <= recent_us:
             return
         if self._earliest_start_us > recent_us:
-            record.report.warn(RECENT_ONLY, self._where, why=EARLIER)
+            record.report.warn(RECENT_ONLY, self._where, why_no_amount=EARLIER)
         elif self._earliest_end_us != OPEN_END:
             # open events are shown without All_Time too: weak evidence, but a complete export may have no more
             record.report.facts["node events"] = OPEN_ONLY
@@ -192,22 +192,22 @@ class NodeEvents:
         except ValueError:
             names = ()
         if not names:
-            return report.skip_with_warning("unreadable names of nodes", *row_place, why=UNKNOWN_NODES)
+            return report.skip_with_warning("unreadable names of nodes", *row_place, why_no_amount=UNKNOWN_NODES)
         try:
             start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
         except ValueError as error:
             reason = str(error) if isinstance(error, TimeFormatError) else "unreadable time"
-            return report.skip_with_warning(reason, *row_place, why=UNKNOWN_TIMES)
+            return report.skip_with_warning(reason, *row_place, why_no_amount=UNKNOWN_TIMES)
         if start_time is None:
-            return report.skip_with_warning("an outage without a start", *row_place, why=UNKNOWN_TIMES)
+            return report.skip_with_warning("an outage without a start", *row_place, why_no_amount=UNKNOWN_TIMES)
         if end_time is None and cells[layout.index(*_ENDS)].lower() != "unknown":
             report.warn(BLANK_END, *row_place)
         duration = layout.index("duration")
         length_us = duration_us(cells[duration]) if duration >= 0 else None
-        settled = clock.settle(start_time, end_time, length_us, row_place)
-        if settled is None:
+        times_us = clock.settle(start_time, end_time, length_us, row_place)
+        if times_us is None:
             return report.skip(SKIPPED, *row_place)
-        start_us, end_us = settled
+        start_us, end_us = times_us
         if not is_reservation_header(layout):
             self._note(start_us, end_us, row_place[0])
         node_ids = record.node_ids(names)
@@ -234,8 +234,8 @@ def share_of_samples(log_file: LogFile) -> float:
     """Return the share of the first lines that are samples."""
     lines = [line for line in log_file.head_lines()[:_MOST_HEAD_LINES] if line.strip()]
     matches = [_LINE.fullmatch(line) for line in lines]
-    found = sum(match is not None and node_state(match[4]) is not None for match in matches)
-    return found / len(lines) if lines else 0.0
+    n_samples = sum(match is not None and node_state(match[4]) is not None for match in matches)
+    return n_samples / len(lines) if lines else 0.0
 
 
 def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool) -> None:
@@ -259,7 +259,7 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
 def _median_period_us(log_files: Sequence[LogFile]) -> int:
     """Return the median time from one sample to the next (the lower of two), 0 for a single sample."""
     periods: list[int] = []
-    before: int | None = None
+    previous_us: int | None = None
     for log_file in log_files:
         # a first reading, not counted in the progress bar
         for _, text in LogFile(log_file.path, log_file.name).lines():
@@ -267,9 +267,9 @@ def _median_period_us(log_files: Sequence[LogFile]) -> int:
             if match is None or node_state(match[4]) is None:
                 continue
             time_us = _time_us(match)
-            if before is not None and time_us > before:
-                periods.append(time_us - before)
-            before = time_us
+            if previous_us is not None and time_us > previous_us:
+                periods.append(time_us - previous_us)
+            previous_us = time_us
     return median_low(periods) if periods else 0
 
 
@@ -305,8 +305,8 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
     the sample before it goes on; otherwise the row that runs backwards is wrong.
     """
     report = record.report
-    before: _Sample | None = None
-    instant_us: _Sample | None = None
+    previous: _Sample | None = None
+    current: _Sample | None = None
     for log_file in log_files:
         for number, text in text_lines(log_file, report):
             report.read()
@@ -321,21 +321,21 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
                 report.hold(1, 0, period_us)
                 continue
             time_us = _time_us(match)
-            if instant_us is not None and time_us < instant_us.time_us:
-                is_single = instant_us.n_rows == 1 and (before is None or time_us >= before.time_us)
-                wrong, line = (instant_us.file, instant_us.line) if is_single else (log_file, number)
+            if current is not None and time_us < current.time_us:
+                is_single = current.n_rows == 1 and (previous is None or time_us >= previous.time_us)
+                wrong, line = (current.file, current.line) if is_single else (log_file, number)
                 report.skip_with_warning("a sample out of the order of time", wrong.name, line, text, warning=BACKWARDS)
                 report.hold(1, 0, period_us)
                 if not is_single:
                     continue
-                instant_us, before = before, None
-            if instant_us is None or time_us > instant_us.time_us:
-                if before is not None:
-                    report.keep(KEPT, before.n_rows)
-                    yield before
-                before, instant_us = instant_us, _Sample(time_us, log_file, number)
-            instant_us.add(names, state)
-    for sample in (before, instant_us):
+                current, previous = previous, None
+            if current is None or time_us > current.time_us:
+                if previous is not None:
+                    report.keep(KEPT, previous.n_rows)
+                    yield previous
+                previous, current = current, _Sample(time_us, log_file, number)
+            current.add(names, state)
+    for sample in (previous, current):
         if sample is not None:
             report.keep(KEPT, sample.n_rows)
             yield sample
@@ -361,17 +361,17 @@ class _SampledStates:
         if self._first_us is None:
             self._first_us = self._last_us = time_us
         if time_us - self._last_us > self._longest_us:
-            known_to_us = self._last_us + self._period_us
-            self._end_all(known_to_us)
-            record.add_outage(NodeState.UNKNOWN, known_to_us, time_us, None, file.name, line)
-            gap = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
-            hours = len(self._ids) * (time_us - known_to_us) / HOUR_US
-            record.report.warn(GAPS, file.name, line, gap, node_hours=hours)
+            last_known_us = self._last_us + self._period_us
+            self._end_all(last_known_us)
+            record.add_outage(NodeState.UNKNOWN, last_known_us, time_us, None, file.name, line)
+            gap_text = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
+            hours = len(self._ids) * (time_us - last_known_us) / HOUR_US
+            record.report.warn(GAPS, file.name, line, gap_text, node_hours=hours)
             self._since_us = dict.fromkeys(self._state, time_us)
-        new = [name for name in states if name not in self._ids]
-        if new:
-            record.add_inventory(new)
-            for name in new:
+        new_names = [name for name in states if name not in self._ids]
+        if new_names:
+            record.add_inventory(new_names)
+            for name in new_names:
                 self._ids[name] = record.node_ids([name])
                 if time_us > self._first_us:
                     self._state[name], self._since_us[name] = NodeState.UNKNOWN, self._first_us
@@ -396,10 +396,10 @@ class _SampledStates:
             self._record.covers(self._first_us, self._last_us, "from the first to the last sample of sinfo")
 
     def _turn(self, name: str, state: NodeState, time_us: int) -> None:
-        old = self._state.get(name)
-        if old != state:
-            if old is not None:
-                self._end(name, old, time_us)
+        previous = self._state.get(name)
+        if previous != state:
+            if previous is not None:
+                self._end(name, previous, time_us)
             self._state[name], self._since_us[name] = state, time_us
 
     def _end_all(self, time_us: int) -> None:

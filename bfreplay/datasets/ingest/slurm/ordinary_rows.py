@@ -85,8 +85,8 @@ class TextRows:
     def wall_clock_us(self, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return microseconds as ``local_times.wall_clock_us``, and which cells are ``YYYY-MM-DDTHH:MM:SS``."""
         length = self.cell_first[:, column + 1] - 1 - self.cell_first[:, column]
-        row = np.flatnonzero(self.is_whole & (length == len(_STAMP)))
-        digits = self.bytes[self.cell_first[row, column][:, None] + np.arange(len(_STAMP))] - _STAMP
+        rows = np.flatnonzero(self.is_whole & (length == len(_STAMP)))
+        digits = self.bytes[self.cell_first[rows, column][:, None] + np.arange(len(_STAMP))] - _STAMP
         year, month, day, hour, minute, second = (digits.astype(np.int64) @ _PARTS).T
         is_stamp = (digits <= np.where(_STAMP == _ZERO, 9, 0)).all(axis=1)
         is_stamp &= (year >= _FIRST_YEAR) & (year <= _LAST_YEAR) & (month >= 1) & (month <= 12)
@@ -94,35 +94,37 @@ class TextRows:
         months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
         days = months.astype("datetime64[D]") + (day - 1)
         is_stamp &= days.astype("datetime64[M]") == months
-        found, is_one = np.zeros(len(self), np.int64), np.zeros(len(self), np.bool_)
-        found[row] = days.astype(np.int64) * DAY_US + ((hour * 60 + minute) * 60 + second) * US
-        is_one[row] = is_stamp
-        return np.where(is_one, found, 0), is_one
+        wall_us, is_one = np.zeros(len(self), np.int64), np.zeros(len(self), np.bool_)
+        wall_us[rows] = days.astype(np.int64) * DAY_US + ((hour * 60 + minute) * 60 + second) * US
+        is_one[rows] = is_stamp
+        return np.where(is_one, wall_us, 0), is_one
 
     def matches(self, column: int, pattern: re.Pattern[bytes]) -> NDArray[np.bool_]:
         """Return which cells are as ``pattern``."""
-        first, after = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
-        found = (pattern.fullmatch(self.block, *place) is not None for place in zip(first, after, strict=True))
-        return self.is_whole & np.fromiter(found, np.bool_, len(self))
+        first, after_last = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
+        is_match = (pattern.fullmatch(self.block, *place) is not None for place in zip(first, after_last, strict=True))
+        return self.is_whole & np.fromiter(is_match, np.bool_, len(self))
 
-    def values(self, column: int, read: Callable[[str], Any], known: dict[bytes, Any], otherwise: Any) -> list[Any]:
+    def values(
+        self, column: int, read: Callable[[str], Any], value_of_text: dict[bytes, Any], otherwise: Any
+    ) -> list[Any]:
         """Return ``read(text)`` of each cell of a column with few different texts, ``otherwise`` for no cell.
 
-        ``known`` remembers earlier ones.
+        ``value_of_text`` remembers earlier ones.
         """
-        if len(known) > _MOST_KNOWN:
-            known.clear()
-        first, after = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
-        block, found = self.block, []
-        for begin, end, is_whole in zip(first, after, self.is_whole.tolist(), strict=True):
+        if len(value_of_text) > _MOST_KNOWN:
+            value_of_text.clear()
+        first, after_last = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
+        block, column_values = self.block, []
+        for begin, end, is_whole in zip(first, after_last, self.is_whole.tolist(), strict=True):
             if not is_whole:
-                found.append(otherwise)
+                column_values.append(otherwise)
                 continue
             cell = block[begin:end]
-            if cell not in known:
-                known[cell] = read(cell.decode("utf-8", "surrogateescape"))
-            found.append(known[cell])
-        return found
+            if cell not in value_of_text:
+                value_of_text[cell] = read(cell.decode("utf-8", "surrogateescape"))
+            column_values.append(value_of_text[cell])
+        return column_values
 
 
 @compiled
@@ -156,7 +158,7 @@ def _split(
 def _numbers(
     text: NDArray[np.uint8], cell_first: NDArray[np.int64], column: int, is_whole: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    found, is_one = np.zeros(len(is_whole), np.int64), np.zeros(len(is_whole), np.bool_)
+    numbers, is_one = np.zeros(len(is_whole), np.int64), np.zeros(len(is_whole), np.bool_)
     for row in range(len(is_whole)):
         begin, end = cell_first[row, column], cell_first[row, column + 1] - 1
         if is_whole[row] and 0 < end - begin <= _MOST_DIGITS and (text[begin] != _ZERO or end == begin + 1):
@@ -164,8 +166,8 @@ def _numbers(
             for place in range(begin, end):
                 digit = int(text[place]) - _ZERO
                 is_one[row] &= 0 <= digit <= 9
-                found[row] = 10 * found[row] + digit
-    return found, is_one
+                numbers[row] = 10 * numbers[row] + digit
+    return numbers, is_one
 
 
 _NONE, _UNREADABLE = -1, -2
@@ -223,10 +225,10 @@ class OrdinaryRows:
     def _ordinary_jobs(self, block: bytes, layout: Layout | None) -> tuple[TextRows, OrdinaryJobs | None, int]:
         """Return the rows of a block, the ordinary jobs of the first ones, and the number of these."""
         if layout is None or len(layout.delimiter) != 1 or not layout.delimiter.isascii():
-            text = TextRows(block, "|", 0)
-            return text, None, len(text)
-        text = TextRows(block, layout.delimiter, len(layout.names) + layout.is_trailing)
-        return text, *self._jobs(text, layout)
+            text_rows = TextRows(block, "|", 0)
+            return text_rows, None, len(text_rows)
+        text_rows = TextRows(block, layout.delimiter, len(layout.names) + layout.is_trailing)
+        return text_rows, *self._jobs(text_rows, layout)
 
     def _add(self, jobs: OrdinaryJobs | None, begin: int, end: int) -> None:
         if jobs is not None and begin < end:

@@ -116,8 +116,8 @@ def _state(value: Any) -> str:
         raise _UnreadableError("unreadable state")
     states = [job_state(word) for word in words]
     running = [state for state in states if state in RUNNING_STATES]
-    known = [state for state in states if is_known_state(state)]
-    return (running or known or states)[0]
+    valid_states = [state for state in states if is_known_state(state)]
+    return (running or valid_states or states)[0]
 
 
 def _number(value: Any) -> int | None:
@@ -195,7 +195,7 @@ class SlurmReader:
         InputError
             A file is not Slurm's, or cut; local times without a zone; or no usable row.
         """
-        kept_before, read_before = sum(record.report.kept.values()), record.report.rows_read
+        n_kept_before, read_before = sum(record.report.kept.values()), record.report.rows_read
         kinds: dict[str, list[LogFile]] = {"sacct": [], "json": [], "events": [], "sinfo": []}
         for log_file in files:
             kinds[_kind_or_error(log_file, options)].append(log_file)
@@ -219,8 +219,8 @@ class SlurmReader:
             record.report.facts["--tz"] = "has no effect: no time is local"
         if kinds["sinfo"]:
             node_states.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
-        is_sized = record.machine_size is not None or record.inventory_known or record.nodes
-        if NO_LISTS in record.report.warnings and record.n_counted and not is_sized:
+        has_size = record.machine_size is not None or record.inventory_known or record.nodes
+        if NO_LISTS in record.report.warnings and record.n_counted and not has_size:
             raise job_files[0].error(
                 "the column NodeList is missing",
                 expected="the names of each job's nodes",
@@ -230,7 +230,7 @@ class SlurmReader:
             record.report.facts["time zone"] = sentence
             record.timezone = evidence.zone or "UTC"
         is_without_jobs = not job_files and not kinds["sinfo"]
-        if files and (is_without_jobs or sum(record.report.kept.values()) == kept_before):
+        if files and (is_without_jobs or sum(record.report.kept.values()) == n_kept_before):
             raise _nothing_usable(files[0], record, record.report.rows_read - read_before, kinds)
 
 
@@ -242,21 +242,21 @@ def _kind_of(log_file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
     if (layout := find_header(log_file, options.delimiter, sacct.is_header)) is not None:
         return "sacct", f"a header line of sacct: {_columns_text(layout.names)}"
     if (layout := find_header(log_file, options.delimiter, node_states.is_header)) is not None:
-        what = "reservation" if node_states.is_reservation_header(layout) else "event"
-        return "events", f"a header line of sacctmgr show {what}: {_columns_text(layout.names)}"
+        table_kind = "reservation" if node_states.is_reservation_header(layout) else "event"
+        return "events", f"a header line of sacctmgr show {table_kind}: {_columns_text(layout.names)}"
     if node_states.share_of_samples(log_file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
-    if (known := sacct.known_rows(log_file)) is not None:
-        return "sacct", f"rows with the {len(known[1].columns)} columns of {known[1].command}"
+    if (row_layout := sacct.known_rows(log_file)) is not None:
+        return "sacct", f"rows with the {len(row_layout[1].columns)} columns of {row_layout[1].command}"
     return None
 
 
 def _json_kind(head: str) -> tuple[str, str] | None:
     if '"jobs"' not in head or any(member in head for member in _QUEUE_MEMBERS):
         return None
-    found = [member for member in _JSON_MEMBERS if member in head]
-    if '"job_id"' in found and '"time"' in found and len(found) >= 5:
-        return "json", f"JSON with jobs that have {', '.join(found)}"
+    members = [member for member in _JSON_MEMBERS if member in head]
+    if '"job_id"' in members and '"time"' in members and len(members) >= 5:
+        return "json", f"JSON with jobs that have {', '.join(members)}"
     return None
 
 
@@ -319,9 +319,9 @@ def _nothing_usable(
         return log_file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
     largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
     example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
-    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
+    reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
     return InputError(
-        f"no row of this log can be used ({found})",
+        f"no row of this log can be used ({reasons})",
         file=example.file if example is not None and example.file else log_file.name,
         row=example.row if example else None,
         value="" if example is None else short(example.value),
@@ -331,5 +331,5 @@ def _nothing_usable(
 
 
 def _columns_text(column_names: Sequence[str]) -> str:
-    shown = ", ".join(column_names[:12])
-    return shown if len(column_names) <= 12 else f"{shown}, ... ({len(column_names)} columns)"
+    first_names = ", ".join(column_names[:12])
+    return first_names if len(column_names) <= 12 else f"{first_names}, ... ({len(column_names)} columns)"

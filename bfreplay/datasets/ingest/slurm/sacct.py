@@ -62,7 +62,7 @@ _T = TypeVar("_T")
 
 def missing_columns(column_names: Sequence[str]) -> list[str]:
     """Return the needed columns of ``sacct`` that are not among these (lower case); of alternatives the best."""
-    return [shown for shown, any_of in _NEEDED if not any(name in column_names for name in any_of)]
+    return [label for label, any_of in _NEEDED if not any(name in column_names for name in any_of)]
 
 
 def is_header(layout: Layout) -> bool:
@@ -72,8 +72,8 @@ def is_header(layout: Layout) -> bool:
 
 def is_part_of_header(column_names: Sequence[str]) -> bool:
     """Return whether most of these columns (lower case) are of ``sacct``; needed ones may be missing."""
-    known = sum(name in _OF_SACCT for name in column_names)
-    return known >= _LEAST_OF_SACCT and 2 * known >= len(column_names)
+    n_matches = sum(name in _OF_SACCT for name in column_names)
+    return n_matches >= _LEAST_OF_SACCT and 2 * n_matches >= len(column_names)
 
 
 def refuse_missing(missing: Sequence[str], column_names: Sequence[str], log_file: LogFile) -> InputError:
@@ -126,26 +126,26 @@ _KNOWN = (
 def known_rows(log_file: LogFile) -> tuple[Layout, KnownRows] | None:
     """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
     lines = [line for line in log_file.head_lines()[:_HEAD_ROWS] if line.strip()]
-    for known in _KNOWN:
+    for candidate in _KNOWN:
         for is_trailing in (True, False):  # else a last column of free text would take the separator
-            layout = Layout.from_names(known.columns, "|", is_trailing)
+            layout = Layout.from_names(candidate.columns, "|", is_trailing)
             fitting = sum(_fits(layout.cells(line), layout) for line in lines)
             if 2 * fitting > len(lines):
-                return layout, known
+                return layout, candidate
     return None
 
 
 def _fits(cells: list[str] | None, layout: Layout) -> bool:
     if cells is None:
         return False
-    found = dict(zip(layout.names, cells, strict=True))
+    cells_by_name = dict(zip(layout.names, cells, strict=True))
     try:
-        fields.job_identity(found["jobidraw"], found.get("jobid"))
+        fields.job_identity(cells_by_name["jobidraw"], cells_by_name.get("jobid"))
     except fields.JobStepError:
         pass
     except ValueError:
         return False
-    values = [check(found[name]) for name, check in _CHECKS.items() if name in found]
+    values = [check(cells_by_name[name]) for name, check in _CHECKS.items() if name in cells_by_name]
     return all(value is not None and value is not False for value in values)
 
 
@@ -197,7 +197,7 @@ def _named_layout(
     if delimiter is None:
         delimiter = max(
             COMMAND_DELIMITERS,
-            key=lambda each: (min(line.count(each) + 1, len(columns)), -COMMAND_DELIMITERS.index(each)),
+            key=lambda candidate: (min(line.count(candidate) + 1, len(columns)), -COMMAND_DELIMITERS.index(candidate)),
         )
     is_trailing = line.endswith(delimiter) and line.count(delimiter) >= len(columns)
     layout = Layout.from_names(columns, delimiter, is_trailing)
@@ -239,11 +239,11 @@ def read_sacct(
     clock = SlurmClock(log_file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
     ordinary = OrdinaryRows(record, rows, clock) if IS_COMPILED else None
-    for line, text, cells, found in rows_below_headers(
+    for line, text, cells, columns in rows_below_headers(
         log_file, record.report, options.delimiter, is_header, _USED, layout, ordinary
     ):
         # backwards: of two columns of one name the first counts
-        by_name = dict(zip(reversed(found.names), reversed(cells), strict=True))
+        by_name = dict(zip(reversed(columns.names), reversed(cells), strict=True))
         job_row = _row(by_name, (log_file.name, line, text), clock, record.report)
         if job_row is not None:
             rows.add(job_row, clock)
@@ -315,7 +315,7 @@ def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | Non
     return read(cells[name]) if name in cells else None
 
 
-def _span_us(cells: Mapping[str, str], raw: str, unit_us: int, other: str) -> int | None:
-    """Return the microseconds of the cell ``raw`` if a whole number (not UNLIMITED), else of the cell ``other``."""
-    number = _of_cell(cells, raw, fields.whole)
-    return _of_cell(cells, other, fields.duration_us) if number is None else number * unit_us
+def _span_us(cells: Mapping[str, str], raw_column: str, unit_us: int, text_column: str) -> int | None:
+    """Return the microseconds of ``raw_column`` if a whole number (not UNLIMITED), else of ``text_column``."""
+    number = _of_cell(cells, raw_column, fields.whole)
+    return _of_cell(cells, text_column, fields.duration_us) if number is None else number * unit_us

@@ -43,21 +43,21 @@ class Edge:
         self._others: set[object] = set()
         self.count = 0
 
-    def add(self, time_us: int, other: object) -> None:
+    def add(self, time_us: int, shared_value: object) -> None:
         """Add a row's time, and a value that related rows would share (``None``: not known)."""
         if self._time_us is None or (time_us - self._time_us) * self._direction > 0:
             self._time_us, self.count, self._others = time_us, 0, set()
         if time_us == self._time_us:
             self.count += 1
             if len(self._others) < LEAST_AT_EDGE:
-                self._others.add(object() if other is None else other)
+                self._others.add(object() if shared_value is None else shared_value)
 
-    def add_all(self, times_us: NDArray[np.int64], other: Callable[[int], object]) -> None:
-        """Add rows; ``other`` returns the value of the row at a position of ``times_us``."""
+    def add_all(self, times_us: NDArray[np.int64], shared_value: Callable[[int], object]) -> None:
+        """Add rows; ``shared_value`` returns the value of the row at a position of ``times_us``."""
         edge_us = int(times_us.max() if self._direction > 0 else times_us.min())
         if self._time_us is None or (edge_us - self._time_us) * self._direction >= 0:
             for position in np.flatnonzero(times_us == edge_us).tolist():
-                self.add(edge_us, other(position))
+                self.add(edge_us, shared_value(position))
 
     @property
     def is_cut(self) -> bool:
@@ -159,8 +159,8 @@ class OrdinaryJobs:
 
     def part(self, begin: int, end: int) -> OrdinaryJobs:
         """Return the jobs from position ``begin`` up to ``end``."""
-        intervals, is_completed = self.intervals.part(begin, end), self.is_completed[begin:end]
-        return replace(self, row=self.row[begin:end], intervals=intervals, is_completed=is_completed)
+        intervals, completion = self.intervals.part(begin, end), self.is_completed[begin:end]
+        return replace(self, row=self.row[begin:end], intervals=intervals, is_completed=completion)
 
 
 class JobRows:
@@ -224,22 +224,22 @@ class JobRows:
             else:
                 report.skip_with_warning("ran, but without nodes", *job_row.at, warning=NO_NODES)
             return
-        is_end_told = False
+        end_from_elapsed = False
         if job_row.end is None and job_row.state not in RUNNING_STATES:
             if is_waiting and (job_row.has_end or not job_row.elapsed_us):
                 return report.skip("pending", *job_row.at)
             # a running time of 0 without a known end has no meaning
-            is_end_told = bool(job_row.elapsed_us) or (job_row.elapsed_us == 0 and not job_row.has_end)
-            if not is_end_told:
+            end_from_elapsed = bool(job_row.elapsed_us) or (job_row.elapsed_us == 0 and not job_row.has_end)
+            if not end_from_elapsed:
                 return report.skip_with_warning("finished, but no end", *job_row.at, warning=NO_END)
         nodes = self._listed_nodes(job_row)
         if nodes is None and job_row.count is None:
             return report.skip_with_warning("neither a list nor a number of nodes", *job_row.at)
         span_us = None if job_row.elapsed_us is None else job_row.elapsed_us + (job_row.suspended_us or 0)
-        settled = clock.settle(job_row.start, job_row.end, span_us, job_row.at)
-        if settled is None:
+        times_us = clock.settle(job_row.start, job_row.end, span_us, job_row.at)
+        if times_us is None:
             return report.skip(SKIPPED, *job_row.at)
-        start_us, end_us = settled
+        start_us, end_us = times_us
         if nodes is None:
             sentence = NO_LISTS if job_row.nodes is None else LIST_UNREADABLE if job_row.nodes else LIST_MISSING
             report.warn(
@@ -250,7 +250,7 @@ class JobRows:
         if not is_known_state(job_row.state):
             report.warn(UNKNOWN_STATE, *job_row.at[:2], job_row.state)
         self._note_run(job_row)
-        if is_end_told and span_us is not None:
+        if end_from_elapsed and span_us is not None:
             end_us = start_us + span_us
             self._n_computed_ends += not job_row.has_end
             report.warn(END_TOLD, *job_row.at, count=job_row.has_end)
@@ -294,13 +294,13 @@ class JobRows:
         if self._last.is_cut:
             report.warn(CUT_ENDS, log_file.name, None, self._last.time_text, self._last.count, aside=OUTSIDE)
         if self._n_completed >= _MANY_COMPLETED and not self._n_others:
-            report.warn(ALL_COMPLETED, log_file.name, None, f"{self._n_completed:,} rows", why=OTHERS_MISSING)
+            report.warn(ALL_COMPLETED, log_file.name, None, f"{self._n_completed:,} rows", why_no_amount=OTHERS_MISSING)
         if self._n_computed_ends:
             report.facts["ends"] = f"{COMPUTED_ENDS}: {self._n_computed_ends:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
         if self._restarted and not is_complete and len(self._interrupted) < _MOST_IDS:
-            job, (_, where) = next(iter(self._restarted.items()))
-            report.warn(RUNS_MISSING, *where, job, len(self._restarted))
+            job, (_, first_place) = next(iter(self._restarted.items()))
+            report.warn(RUNS_MISSING, *first_place, job, len(self._restarted))
         if len(self._clusters) == 1:
             self._record.cluster = next(iter(self._clusters))
 
@@ -314,8 +314,8 @@ class JobRows:
         self._record.stamp(middle)
         is_off = np.abs(times - middle) > _DUMP_TAKES_US
         hours = float((count * np.maximum(middle - start_us, 0))[is_off].sum(dtype=float)) / HOUR_US
-        off, shown = int(is_off.sum()), f"most of them: {iso_utc(middle)}"
-        self._report.warn(DUMP_TIMES, log_file.name, None, shown, off, node_hours=hours)
+        n_off, middle_text = int(is_off.sum()), f"most of them: {iso_utc(middle)}"
+        self._report.warn(DUMP_TIMES, log_file.name, None, middle_text, n_off, node_hours=hours)
         self._dump_times = array("q")
 
     def _listed_nodes(self, job_row: JobRow) -> NDArray[np.int32] | None:
@@ -325,10 +325,10 @@ class JobRows:
 
         def names() -> tuple[str, ...]:
             # no node name, but a count or a time from shifted cells
-            found = () if text.isdigit() else expand_nodes(text)
-            if job_row.count and len(found) > _MOST_TIMES_LISTED * job_row.count:
+            node_names = () if text.isdigit() else expand_nodes(text)
+            if job_row.count and len(node_names) > _MOST_TIMES_LISTED * job_row.count:
                 raise ValueError("a wrong digit in a range must not add a thousand nodes to the machine")
-            return found
+            return node_names
 
         try:
             nodes = self._lists.ids(text, names)
@@ -357,9 +357,9 @@ class JobRows:
     def _note_run(self, job_row: JobRow) -> None:
         """Remember restarted jobs, and jobs whose first run may precede a restart."""
         if job_row.restarts:
-            known = self._restarted.get(job_row.job)
-            if known is not None:
-                self._has_earlier_runs |= known[0] != job_row.restarts
+            previous = self._restarted.get(job_row.job)
+            if previous is not None:
+                self._has_earlier_runs |= previous[0] != job_row.restarts
             elif len(self._restarted) < _MOST_IDS:
                 self._restarted[job_row.job] = (job_row.restarts, job_row.at[:2])
         elif job_row.restarts == 0 and job_row.state not in _NEVER_REQUEUED and len(self._interrupted) < _MOST_IDS:

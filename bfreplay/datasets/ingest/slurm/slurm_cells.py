@@ -135,9 +135,9 @@ _STATE_OF_SUFFIX = {
 _STRENGTH = {state: i for i, state in enumerate(_WORDS)}
 
 
-def stronger(one: NodeState, other: NodeState) -> NodeState:
+def stronger(state: NodeState, other_state: NodeState) -> NodeState:
     """Return the stronger of two states of a node: down, off, drain, reserved, unknown, busy, idle."""
-    return one if _STRENGTH[one] >= _STRENGTH[other] else other
+    return state if _STRENGTH[state] >= _STRENGTH[other_state] else other_state
 
 
 def has_strange_word(cell_text: str) -> bool:
@@ -152,7 +152,7 @@ def node_state(cell_text: str) -> NodeState | None:
     responding, ``^`` being rebooted, ``@`` to be rebooted, ``~ # % !`` powered off, up, down or about to be, ``$`` in
     maintenance; of an allocated node that is being powered up (``alloc#``) the job counts.
     """
-    found: NodeState | None = None
+    strongest: NodeState | None = None
     for part in cell_text.lower().split("+"):
         word = part.rstrip("*^~#%!@$-")
         state = _STATE_OF_WORD.get(word)
@@ -162,5 +162,5 @@ def node_state(cell_text: str) -> NodeState | None:
             if suffix == "#" and state == NodeState.BUSY:
                 continue
             state = stronger(state, _STATE_OF_SUFFIX[suffix])
-        found = state if found is None else stronger(found, state)
-    return found
+        strongest = state if strongest is None else stronger(strongest, state)
+    return strongest

@@ -69,9 +69,9 @@ class ZoneEvidence:
         ):
             if self.counts[key]:
                 parts.append(text)
-        for key, how in (("settled", "resolved by their running time"), ("folded", "resolved by --dst-fold")):
+        for key, resolution in (("settled", "resolved by their running time"), ("folded", "resolved by --dst-fold")):
             if count := self.counts[key]:
-                parts.append(f"{count} {'row' if count == 1 else 'rows'} around the end of summer time {how}")
+                parts.append(f"{count} {'row' if count == 1 else 'rows'} around the end of summer time {resolution}")
         return "; ".join(parts) or None
 
 
@@ -124,10 +124,10 @@ class SlurmClock(IntervalClock):
                 raise no_timezone(self._file, self._export)
             self.note_local()
             return self._local.utc_us(wall_us)
-        zoned = _ZONED.fullmatch(cell_text)
-        wall_us = None if zoned is None else wall_clock_us(zoned[1])
-        if zoned is not None and wall_us is not None:
-            time_us = wall_us - offset_us(zoned[2])
+        zone_match = _ZONED.fullmatch(cell_text)
+        wall_us = None if zone_match is None else wall_clock_us(zone_match[1])
+        if zone_match is not None and wall_us is not None:
+            time_us = wall_us - offset_us(zone_match[2])
             self.counts["zoned"] += 1
             return (time_us,)
         if _RELATIVE.fullmatch(cell_text):
@@ -151,14 +151,14 @@ class SlurmClock(IntervalClock):
 
     def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for a time that occurs twice."""
-        file, line, shown = row_place
-        n_settled = self.counts["settled"]
+        file, line, value_text = row_place
+        n_resolved = self.counts["settled"]
         return InputError(
             "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing resolves it"
-            + (f"; {n_settled} before it were resolved by their running time" if n_settled else ""),
+            + (f"; {n_resolved} before it were resolved by their running time" if n_resolved else ""),
             file=file,
             row=None if line is None else f"line {line}",
-            value=short(shown),
+            value=short(value_text),
             expected="times in UTC, or a running time that resolves it",
             fix=f"pass --dst-fold earlier or --dst-fold later, or --tz {self.zone} is wrong; "
             f"better, export in UTC: {HOW}",

@@ -94,10 +94,10 @@ class SwfLog:
             block = Block(data, line)
             first_job = min((int(rows.line[0]) for rows in (block.standard, block.extended) if len(rows)), default=None)
             for at, text in block.comments:
-                after = self.start_us is not None or (first_job is not None and at > first_job)
-                if after and self.start_us is None:
+                after_jobs = self.start_us is not None or (first_job is not None and at > first_job)
+                if after_jobs and self.start_us is None:
                     self._begin(alone, block)
-                self.header.add(at, text, after)
+                self.header.add(at, text, after_jobs)
             if first_job is not None and self.start_us is None:
                 self._begin(alone, block)
             self._add_unreadable(block)
@@ -110,7 +110,9 @@ class SwfLog:
         record = self.record
         start = self.header.number(START)
         submit_us = [rows.submit_us[rows.submit_us >= 0] for rows in (block.standard, block.extended)]
-        is_epoch = min((int(each.min()) for each in submit_us if len(each)), default=0) >= EPOCHS_FROM_S * US
+        is_epoch = (
+            min((int(times_us.min()) for times_us in submit_us if len(times_us)), default=0) >= EPOCHS_FROM_S * US
+        )
         is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
         if is_relative and not alone:
             raise self.file.error(
@@ -166,7 +168,7 @@ class SwfLog:
         start_us = rows.submit_us + wait_us + (self.start_us or 0)
         end_us = start_us + rows.run_us
         is_piece = np.isin(rows.status, _PIECES)
-        left, doubts = np.ones(len(rows), np.bool_), []
+        is_usable, doubts = np.ones(len(rows), np.bool_), []
         for reason, is_out, warning in (
             ("a piece of a job that was stopped and continued", is_piece, IN_PIECES),
             ("run time is missing", rows.run_us < 0, None),
@@ -177,56 +179,60 @@ class SwfLog:
             (NO_WAIT, wait_us < 0, NO_START),
             (_OUTSIDE, (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
         ):
-            self._count(self.report.skip, block, rows.line[left & is_out], reason)
+            self._count(self.report.skip, block, rows.line[is_usable & is_out], reason)
             if warning is not None:
-                doubts.append((warning, left & is_out))
-            left &= ~is_out
-        kept = np.flatnonzero(left)
+                doubts.append((warning, is_usable & is_out))
+            is_usable &= ~is_out
+        usable_rows = np.flatnonzero(is_usable)
         if not self.header.submit_is_start:
-            doubts.append((WAIT_IS_ZERO, left & is_without_wait))
-        machine = None if rows.node_lists or not (len(kept) or self._is_sized) else self._known_machine()
-        held_us = None
+            doubts.append((WAIT_IS_ZERO, is_usable & is_without_wait))
+        machine = None if rows.node_lists or not (len(usable_rows) or self._is_sized) else self._known_machine()
+        node_time_us = None
         if machine is not None or rows.node_lists:
-            held = processors if machine is None else machine.nodes_of(np.clip(processors, 0, MOST_PROCESSORS))
-            held_us = held.astype(np.float64) * np.maximum(rows.run_us, 0)
+            n_used_nodes = processors if machine is None else machine.nodes_of(np.clip(processors, 0, MOST_PROCESSORS))
+            node_time_us = n_used_nodes.astype(np.float64) * np.maximum(rows.run_us, 0)
         for warning, is_one in doubts:
-            part_us = None if held_us is None else held_us[is_one]
+            part_us = None if node_time_us is None else node_time_us[is_one]
             self._count(self.report.warn, block, rows.line[is_one], warning, part_us)
-        if not len(kept):
+        if not len(usable_rows):
             return
         self.n_requested += (
-            int((left & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
+            int((is_usable & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
         )
-        self.n_kept += len(kept)
-        key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
+        self.n_kept += len(usable_rows)
+        job_key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
         if self.record.job_names is not None:
-            for index in kept[key[kept] != rows.job[kept]].tolist():
+            for index in usable_rows[job_key[usable_rows] != rows.job[usable_rows]].tolist():
                 place = f"{Path(self.file.name).name} line {rows.line[index]}"
-                self.record.job_names.add(int(key[index]), place if rows.job[index] < 0 else str(rows.job[index]))
+                self.record.job_names.add(int(job_key[index]), place if rows.job[index] < 0 else str(rows.job[index]))
         if rows.node_lists:
-            self._add_listed(rows, kept, key[kept], start_us[kept], end_us[kept])
+            self._add_listed(rows, usable_rows, job_key[usable_rows], start_us[usable_rows], end_us[usable_rows])
             self.record.add_format("swf with node lists")
             n_nodes = self.header.number(NODES) if self.options.n_nodes is None else self.options.n_nodes
             if n_nodes:
                 self._set_machine_size(n_nodes)
             return
         assert machine is not None
-        assert held_us is not None
+        assert node_time_us is not None
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        surplus_us = held_us - machine.shares_of(processors) * rows.run_us
-        is_partial = left & machine.has_partial_node(processors)
+        surplus_us = node_time_us - machine.shares_of(processors) * rows.run_us
+        is_partial = is_usable & machine.has_partial_node(processors)
         self._count(self.report.warn, block, rows.line[is_partial], sentence, surplus_us[is_partial])
-        self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
+        self.record.add_counted_jobs(
+            job_key[usable_rows], start_us[usable_rows], end_us[usable_rows], machine.nodes_of(processors[usable_rows])
+        )
         self.record.add_format("swf")
 
-    def _add_listed(self, rows: Rows, kept: _Ints, key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
-        """Add the rows ``kept`` (indices) with these keys and times, on the nodes that they list."""
-        record, listed, file = self.record, list_lengths(rows), self.file.name
-        for index, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
+    def _add_listed(self, rows: Rows, usable_rows: _Ints, job_key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
+        """Add the rows ``usable_rows`` (indices) with these keys and times, on the nodes that they list."""
+        record, list_sizes, file = self.record, list_lengths(rows), self.file.name
+        for index, job, start, end in zip(
+            usable_rows.tolist(), job_key.tolist(), start_us.tolist(), end_us.tolist(), strict=True
+        ):
             line, processors = int(rows.line[index]), int(rows.processors[index])
             record.report.read(0)
-            if processors != listed[index]:
-                record.report.warn(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[index]} listed")
+            if processors != list_sizes[index]:
+                record.report.warn(ANOTHER_NUMBER, file, line, f"{processors} processors, {list_sizes[index]} listed")
             node_ids = record.node_ids(nodes_of_list(rows.node_lists[index]))
             record.add_job(job, start, end, node_ids, file=file, line=line)
 
@@ -238,13 +244,13 @@ class SwfLog:
         return np.where(is_guess, rows.requested, rows.processors)
 
     def _count(
-        self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, held_us: _Floats | None = None
+        self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, node_time_us: _Floats | None = None
     ) -> None:
         """Count these lines, and of warnings the node-microseconds of each, if they are known."""
         for index, line in enumerate(lines[:MOST_EXAMPLES].tolist()):
-            amount = {} if held_us is None else {"node_hours": float(held_us[index]) / HOUR_US}
+            amount = {} if node_time_us is None else {"node_hours": float(node_time_us[index]) / HOUR_US}
             count(reason, self.file.name, line, block.text(line), **amount)
-        amount = {} if held_us is None else {"node_hours": float(held_us[MOST_EXAMPLES:].sum()) / HOUR_US}
+        amount = {} if node_time_us is None else {"node_hours": float(node_time_us[MOST_EXAMPLES:].sum()) / HOUR_US}
         count(reason, n=len(lines[MOST_EXAMPLES:]), **amount)
 
     @property
@@ -271,11 +277,11 @@ class SwfLog:
                 expected=f"1 to {MOST_NODES:,} nodes",
                 fix="give the machine: --nodes N",
             )
-        known = self.record.machine_size
-        if self.index and known is not None and known != n_nodes:
+        machine_size = self.record.machine_size
+        if self.index and machine_size is not None and machine_size != n_nodes:
             raise self.file.error(
                 "the files are logs of machines of different size",
-                value=f"{n_nodes:,} nodes here, {known:,} before",
+                value=f"{n_nodes:,} nodes here, {machine_size:,} before",
                 expected="logs of one machine",
                 fix="import each machine on its own, or give its size: --nodes N --procs-per-node P",
             )
@@ -289,12 +295,14 @@ class SwfLog:
             rows = block.standard
             line += block.n_lines
             processors, wait_us = self._processors(rows), np.maximum(rows.wait_us, 0)
-            ran = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
-            ran &= (rows.submit_us >= 0) & ~np.isin(rows.status, _PIECES)
-            start_us = (rows.submit_us + wait_us)[ran]
-            jobs.add_counts(start_us, start_us + rows.run_us[ran], start_us, rows.line[ran], processors[ran])
-        most = most_at_once(jobs)
-        return most, idle_share(jobs, most)
+            has_run = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
+            has_run &= (rows.submit_us >= 0) & ~np.isin(rows.status, _PIECES)
+            start_us = (rows.submit_us + wait_us)[has_run]
+            jobs.add_counts(
+                start_us, start_us + rows.run_us[has_run], start_us, rows.line[has_run], processors[has_run]
+            )
+        most_used = most_at_once(jobs)
+        return most_used, idle_share(jobs, most_used)
 
 
 def not_swf(swf_log: SwfLog) -> InputError:

@@ -65,8 +65,8 @@ class SwfReader:
             if rows == _LINES_TO_RECOGNISE:
                 break
         if len(keys) >= 2:
-            shown = ", ".join(sorted(keys)[:3])
-            return f"comment lines that begin with ';' have the standard's keys ({shown})"
+            first_keys = ", ".join(sorted(keys)[:3])
+            return f"comment lines that begin with ';' have the standard's keys ({first_keys})"
         return f"its first {rows} rows have 18 numbers each" if rows >= 2 else None
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
@@ -96,12 +96,15 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
     """Add facts and warnings about whole files; raise errors for unusable logs."""
     report = record.report
     statuses = sum((swf_log.statuses for swf_log in logs), Counter[int]())
-    removed = sum(swf_log.header.removed_jobs for swf_log in logs)
+    n_removals = sum(swf_log.header.removed_jobs for swf_log in logs)
     for swf_log in logs:
         if swf_log.header.submit_is_start:
             report.facts[SUBMIT_IS_START] = swf_log.header.submit_is_start
             report.warn(
-                WAIT_BESIDE_NOTE, swf_log.file.name, count=swf_log.n_waited, why="which of the two holds is not known"
+                WAIT_BESIDE_NOTE,
+                swf_log.file.name,
+                count=swf_log.n_waited,
+                why_no_amount="which of the two holds is not known",
             )
     if logs[0].options.missing_wait_is_zero:
         if all(swf_log.header.submit_is_start for swf_log in logs):
@@ -134,30 +137,39 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
         )
     if len(logs) == 1 or not report.facts.get("log"):
         header = logs[0].header.values
-        if shown := {key: header[key] for key in SHOWN if key in header}:
-            report.facts["log"] = shown
+        if header_facts := {key: header[key] for key in SHOWN if key in header}:
+            report.facts["log"] = header_facts
         record.cluster = record.cluster or header.get("Computer") or header.get("Installation")
     report.facts["jobs by status (not used to tell who ran)"] = {str(code): statuses[code] for code in sorted(statuses)}
-    requested = sum(swf_log.n_requested for swf_log in logs)
-    if requested:
-        report.facts["jobs whose processors are those requested, as those in use are unknown"] = requested
+    n_requests = sum(swf_log.n_requested for swf_log in logs)
+    if n_requests:
+        report.facts["jobs whose processors are those requested, as those in use are unknown"] = n_requests
     report.read(0)
-    if removed or any(swf_log.header.is_cleaned for swf_log in logs):
-        removed_hours, why, text = None, "the log does not tell how many", f"{removed:,} jobs"
-        if removed and record.jobs.n_rows:
-            removed_hours, why = removed * _median_node_hours(record), ""
-            at_mean = removed * (record.mean_node_hours or 0.0)
-            text += f": {amount(removed_hours)} node-hours at the median of the others, {amount(at_mean)} at their mean"
+    if n_removals or any(swf_log.header.is_cleaned for swf_log in logs):
+        hours_of_removals, why_no_amount, text = None, "the log does not tell how many", f"{n_removals:,} jobs"
+        if n_removals and record.jobs.n_rows:
+            hours_of_removals, why_no_amount = n_removals * _median_node_hours(record), ""
+            at_mean = n_removals * (record.mean_node_hours or 0.0)
+            text += (
+                f": {amount(hours_of_removals)} node-hours at the median of the others, {amount(at_mean)} at their mean"
+            )
         report.warn(
-            CLEANED, logs[0].file.name, None, text, max(1, removed), removed_hours, why, is_estimate=bool(removed_hours)
+            CLEANED,
+            logs[0].file.name,
+            None,
+            text,
+            max(1, n_removals),
+            hours_of_removals,
+            why_no_amount,
+            is_estimate=bool(hours_of_removals),
         )
 
 
 def _median_node_hours(record: ScheduleRecord) -> float:
     """Return the median node-hours of the jobs that stayed, of at most a million of them."""
     step = 1 + record.jobs.n_rows // _MOST_IN_MEDIAN
-    held = [(jobs.count * (jobs.end_us - jobs.start_us))[::step] for jobs, _ in record.jobs.slices()]
-    return float(np.median(np.concatenate(held))) / HOUR_US
+    node_times_us = [(jobs.count * (jobs.end_us - jobs.start_us))[::step] for jobs, _ in record.jobs.slices()]
+    return float(np.median(np.concatenate(node_times_us))) / HOUR_US
 
 
 def _is_numeric(line: bytes) -> bool:

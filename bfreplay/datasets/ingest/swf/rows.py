@@ -121,7 +121,7 @@ class Block:
     def _sort_out(self, plain: NDArray[np.int64], values: NDArray[np.int64], slow: NDArray[np.int64]) -> None:
         """Read the lines ``slow`` one by one, and put all rows in order."""
         singles: list[list[int]] = []
-        listed: list[list[int]] = []
+        lists_of_rows: list[list[int]] = []
         node_lists: list[str] = []
         self.unreadable: list[tuple[int, str]] = []
         for index in slow.tolist():
@@ -131,18 +131,18 @@ class Block:
             elif row[1] is None:
                 singles.append([index, *row[0]])
             else:
-                listed.append([index, *row[0]])
+                lists_of_rows.append([index, *row[0]])
                 node_lists.append(row[1])
-        more = _columns(singles)
-        every = np.concatenate([np.vstack([plain[None, :], values]), more], axis=1)
-        every = every[:, np.argsort(every[0], kind="stable")] if more.size else every
+        more_columns = _columns(singles)
+        every = np.concatenate([np.vstack([plain[None, :], values]), more_columns], axis=1)
+        every = every[:, np.argsort(every[0], kind="stable")] if more_columns.size else every
         self.standard = self._rows(every)
-        self.extended = self._rows(_columns(listed), tuple(node_lists))
+        self.extended = self._rows(_columns(lists_of_rows), tuple(node_lists))
 
     def _rows(self, columns: NDArray[np.int64], node_lists: tuple[str, ...] = ()) -> Rows:
-        job, submit_us, wait_us, run_us, processors, requested, status = columns[1:]
+        job, submit_us, wait_us, run_us, processors, n_requested, status = columns[1:]
         line = columns[0] + self._first_line
-        return Rows(line, job, submit_us, wait_us, run_us, processors, requested, status, node_lists)
+        return Rows(line, job, submit_us, wait_us, run_us, processors, n_requested, status, node_lists)
 
     def _line(self, index: int | np.integer) -> bytes:
         return self._data[self._begin[index] : self._end[index]]
@@ -190,14 +190,14 @@ def _plain_rows(
     is_plain = np.ones(len(first_token), np.bool_)
     for position, column in enumerate(_USED):
         token = first_token + column
-        at, is_negative = begin[token], text[begin[token]] == _MINUS
-        at = at + is_negative
-        length = end[token] - at
+        digit_place, is_negative = begin[token], text[begin[token]] == _MINUS
+        digit_place = digit_place + is_negative
+        length = end[token] - digit_place
         is_plain &= (length > 0) & (length <= _LONGEST)
         value = np.zeros(len(token), np.int64)
         for index in range(min(_LONGEST, int(length.max(initial=0)))):
             inside = index < length
-            digit = text[np.minimum(at + index, len(text) - 1)] - np.uint8(
+            digit = text[np.minimum(digit_place + index, len(text) - 1)] - np.uint8(
                 _ZERO
             )  # characters below "0" wrap round above 9
             is_plain &= ~inside | (digit <= 9)

@@ -150,7 +150,7 @@ class Columns:
         self.by_role: dict[str, str] = {}
         self.ambiguous: dict[str, list[str]] = {}
         self.absent: dict[str, str] = {}
-        known = by_plain_name(column_names)
+        by_plain = by_plain_name(column_names)
         for role, name in mapping.items():
             if role == "outage_state" or (is_outages and role not in _ROLES_OF_OUTAGES):
                 continue
@@ -165,20 +165,24 @@ class Columns:
         for role, candidates in self._candidates().items():
             if role in self.by_role or role in self.absent:
                 continue
-            found = [known[name] for name in candidates if name in known and known[name] not in self.by_role.values()]
-            if "nodes" in known:
-                is_count = looks_like_count(known["nodes"])
+            candidates_in_table = [
+                by_plain[name]
+                for name in candidates
+                if name in by_plain and by_plain[name] not in self.by_role.values()
+            ]
+            if "nodes" in by_plain:
+                is_count = looks_like_count(by_plain["nodes"])
                 if (role == "nodes" and is_count) or (role == "node_count" and not is_count):
-                    found = [name for name in found if name != known["nodes"]]
-            if role in _TIMES and len(found) > 1:
-                self.ambiguous[role] = found
-            elif found:
-                self.by_role[role] = found[0]
+                    candidates_in_table = [name for name in candidates_in_table if name != by_plain["nodes"]]
+            if role in _TIMES and len(candidates_in_table) > 1:
+                self.ambiguous[role] = candidates_in_table
+            elif candidates_in_table:
+                self.by_role[role] = candidates_in_table[0]
         if is_outages and "nodes" not in self.by_role:
             self.is_whole_machine = mapping.get("nodes") == WHOLE_MACHINE
         # only requested nodes, irrelevant beside a list of nodes held
-        is_requested = plain(self.by_role.get("node_count", "")) in _REQUESTED
-        if "nodes" in self.by_role and "node_count" not in mapping and is_requested:
+        is_request = plain(self.by_role.get("node_count", "")) in _REQUESTED
+        if "nodes" in self.by_role and "node_count" not in mapping and is_request:
             del self.by_role["node_count"]
         self.unread_processors = None
         if "node_count" in self.by_role and "processors" not in mapping:
@@ -210,9 +214,9 @@ class Columns:
         """Raise ``InputError`` if a needed role has no column, or several; the fix is an option."""
         for role, name in self.absent.items():
             raise self._error(f"there is no column {name!r}, which was given as {role}", file_name, [role], name)
-        repeated = [role for role, name in self.by_role.items() if self.names.count(name) > 1]
-        if repeated:
-            name = self.by_role[repeated[0]]
+        duplicates = [role for role, name in self.by_role.items() if self.names.count(name) > 1]
+        if duplicates:
+            name = self.by_role[duplicates[0]]
             raise InputError(
                 f"two columns are called {name!r}",
                 file=file_name,
@@ -230,37 +234,37 @@ class Columns:
             raise self._error(f"no column is known to be the {' or the '.join(missing)}", file_name, missing, None)
 
     def _error(self, problem: str, file_name: str, roles: list[str], value: str | None) -> InputError:
-        wanted: list[str] = []
-        taken = set(self.by_role.values())
+        mappings: list[str] = []
+        used_names = set(self.by_role.values())
         for role in roles:
-            column = self.ambiguous[role][0] if role in self.ambiguous else self._closest(role, value, taken)
-            taken.add(column)
-            wanted.append(f"--map {role}={column}")
-        listed = ", ".join(self.names[:60]) + (", ..." if len(self.names) > 60 else "")
-        fix = "name the columns: " + " ".join(wanted)
+            column = self.ambiguous[role][0] if role in self.ambiguous else self._closest(role, value, used_names)
+            used_names.add(column)
+            mappings.append(f"--map {role}={column}")
+        names_text = ", ".join(self.names[:60]) + (", ..." if len(self.names) > 60 else "")
+        fix = "name the columns: " + " ".join(mappings)
         if self.is_outages and "nodes" in roles:
             fix += f"; if the whole machine was out each time: --map nodes={WHOLE_MACHINE}"
         return InputError(
             problem,
             file=file_name,
             row="line 1",
-            value=listed,
+            value=names_text,
             expected="columns for start, end and nodes (names of nodes, a list of them, or ALL) of outages"
             if self.is_outages
             else "columns for start, end (or elapsed) and nodes (or node_count, or processors) of jobs",
             fix=fix,
         )
 
-    def _closest(self, role: str, value: str | None, taken: set[str]) -> str:
+    def _closest(self, role: str, value: str | None, used_names: set[str]) -> str:
         """Return the column with a name close to ``value``, or to names of that role; ``COLUMN`` if none is."""
-        wanted = [plain(value)] if value is not None else [role, *self._candidates().get(role, ())]
-        rated = [
-            (difflib.SequenceMatcher(None, known, plain(column_name)).ratio(), column_name)
+        targets = [plain(value)] if value is not None else [role, *self._candidates().get(role, ())]
+        scores = [
+            (difflib.SequenceMatcher(None, target, plain(column_name)).ratio(), column_name)
             for column_name in self.names
-            if column_name not in taken
-            for known in wanted
+            if column_name not in used_names
+            for target in targets
         ]
-        best = max(rated, key=lambda pair: pair[0], default=(0.0, ""))
+        best = max(scores, key=lambda pair: pair[0], default=(0.0, ""))
         return best[1] if best[0] >= _CLOSE else "COLUMN"
 
 
@@ -326,15 +330,15 @@ class ParquetTable:
         from bfreplay.datasets.arrow_columns import refuse_swollen_texts
 
         number = 0
-        wanted = list(dict.fromkeys(column_names))
-        batches = self._parquet.iter_batches(batch_size=BATCH_ROWS, columns=wanted, use_threads=False)
+        distinct_names = list(dict.fromkeys(column_names))
+        batches = self._parquet.iter_batches(batch_size=BATCH_ROWS, columns=distinct_names, use_threads=False)
         while True:
             try:
                 batch = next(batches, None)
                 if batch is None:
                     return
                 refuse_swollen_texts(batch, self.file.name)
-                columns = [_values(batch.column(wanted.index(column_name))) for column_name in column_names]
+                columns = [_values(batch.column(distinct_names.index(column_name))) for column_name in column_names]
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is not UTF-8, too
                 raise self._damage_error(error) from error
             for cells in zip(*columns, strict=True):
@@ -355,10 +359,10 @@ def _values(column: Any) -> list[Any]:
 
     arrow_type = column.type
     if kinds.is_timestamp(arrow_type):
-        made = Wall if arrow_type.tz is None else Instant
+        time_class = Wall if arrow_type.tz is None else Instant
         # safe=False: parts of a microsecond are cut off
         numbers = column.cast(pa.timestamp("us", arrow_type.tz), safe=False).cast(pa.int64()).to_pylist()
-        return [None if number is None else made(number) for number in numbers]
+        return [None if number is None else time_class(number) for number in numbers]
     if kinds.is_duration(arrow_type):
         column = column.cast(pa.duration("us"), safe=False)
     if kinds.is_decimal(arrow_type):

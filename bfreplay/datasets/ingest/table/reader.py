@@ -77,7 +77,7 @@ class TableReader:
         """Return the columns by which this is a table of jobs, or of outages."""
         try:
             if open_tables.is_parquet(file):
-                where = "the Parquet file has"
+                origin = "the Parquet file has"
             else:
                 if b"\x00" in file.head():
                     return None
@@ -85,18 +85,18 @@ class TableReader:
                 delimiter = delimiter_of(header)
                 if delimiter == "|" or len(names_in(header, delimiter)) < 3:
                     return None
-                where = "the first line has"
+                origin = "the first line has"
             table = open_tables.open_table(file)
             state = table_outages.outage_column(table, None)
             mapping = {} if state is None else {"outage_state": state}
             columns = Columns(table.names, mapping, open_tables.looks_like_count(table), is_outages=state is not None)
         except InputError:
             return None
-        found = {plain(name) for name in columns.names}
-        if columns.missing or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
+        name_set = {plain(name) for name in columns.names}
+        if columns.missing or columns.ambiguous or any(format_names <= name_set for format_names in _OWN_FORMATS):
             return None
-        shown = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
-        return f"{where} the columns of a table of {'jobs' if state is None else 'outages'}: {shown}"
+        columns_text = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
+        return f"{origin} the columns of a table of {'jobs' if state is None else 'outages'}: {columns_text}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read tables of jobs and of outages; see the class."""
@@ -156,17 +156,17 @@ class TableReader:
         file, are_counts = table.file, open_tables.looks_like_count(table)
         columns = Columns(table.names, mapping, are_counts)
         _check_join(columns, file)
-        given = mapping.get("outage_state")
+        state_option = mapping.get("outage_state")
         word: str | None = None
-        if given is not None and given not in table.names and "job" not in columns.by_role:
-            word = given
-        found = given if given in table.names else None
-        if found is None and word is None:
-            found = table_outages.outage_column(table, mapping.get("state"))
-        is_outages = found is not None or word is not None
+        if state_option is not None and state_option not in table.names and "job" not in columns.by_role:
+            word = state_option
+        state_column = state_option if state_option in table.names else None
+        if state_column is None and word is None:
+            state_column = table_outages.outage_column(table, mapping.get("state"))
+        is_outages = state_column is not None or word is not None
         if is_outages:
-            named = {**mapping, "outage_state": found or word or ""}
-            columns = Columns(table.names, named, are_counts, is_outages=True)
+            roles_mapping = {**mapping, "outage_state": state_column or word or ""}
+            columns = Columns(table.names, roles_mapping, are_counts, is_outages=True)
         columns.check(file.name)
         roles = [role for role in columns.by_role if is_outages or role != "outage_state"]
         kind = "parquet" if isinstance(table, open_tables.ParquetTable) else "csv"
@@ -175,7 +175,7 @@ class TableReader:
         rows: JobRows | table_outages.OutageRows
         if is_outages:
             clock.use_format(open_tables.first_cells(table, columns.by_role["start"]))
-            is_named = given is not None
+            is_named = state_option is not None
             rows = table_outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
         else:
             clock.use_format()
@@ -202,8 +202,8 @@ def _check_outage_state(word: str | None, names: set[str], log_file: LogFile) ->
 
 
 def _check_join(columns: Columns, log_file: LogFile) -> None:
-    found = {plain(name) for name in columns.names}
-    if {"allocation_id", "node_name"} <= found and "start" not in columns.by_role:
+    name_set = {plain(name) for name in columns.names}
+    if {"allocation_id", "node_name"} <= name_set and "start" not in columns.by_role:
         raise log_file.wrong_start(
             "this table has the nodes of allocations but not their times: it must be joined with the other one first",
             value=", ".join(columns.names[:60]),
@@ -215,17 +215,17 @@ def _check_join(columns: Columns, log_file: LogFile) -> None:
 def _note_columns(
     record: ScheduleRecord, log_file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
 ) -> None:
-    taken: dict[str, Json] = {
+    column_facts: dict[str, Json] = {
         role: columns.by_role[role] + (f" ({units[role]})" if role in units else "") for role in roles
     }
     limit = columns.limit_of_unknown_unit
     if limit is not None:
-        taken["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
+        column_facts["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
     if columns.is_whole_machine:
-        taken["nodes"] = "the whole machine, as given"
-    known = record.report.facts.setdefault("columns", taken)
-    if known != taken:
-        record.report.facts[f"columns of {log_file.name.rsplit('/', 1)[-1]}"] = taken
+        column_facts["nodes"] = "the whole machine, as given"
+    all_facts = record.report.facts.setdefault("columns", column_facts)
+    if all_facts != column_facts:
+        record.report.facts[f"columns of {log_file.name.rsplit('/', 1)[-1]}"] = column_facts
 
 
 def _nothing(

@@ -39,8 +39,8 @@ _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 def unit_in_name(column_name: str) -> str | None:
     """Return the unit in a column's name (``dur_min``, ``runtimeHours``, ``Elapsed [ms]``), ``None`` without one."""
-    found = [_UNIT_OF_WORD[part.lower()] for part in _PARTS.findall(column_name) if part.lower() in _UNIT_OF_WORD]
-    return found[-1] if found else None
+    units = [_UNIT_OF_WORD[part.lower()] for part in _PARTS.findall(column_name) if part.lower() in _UNIT_OF_WORD]
+    return units[-1] if units else None
 
 
 MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unknown", "-", "\\n"})

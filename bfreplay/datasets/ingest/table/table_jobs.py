@@ -246,9 +246,9 @@ class JobRows:
         """Warn of running jobs whose start plus running time differs from the most frequent one."""
         times = sorted(time for time, *_ in self._written)
         middle = times[len(times) // 2] if times else 0
-        off = [row for time, *row in self._written if abs(time - middle) > _WRITING_TAKES_US]
-        if 2 * len(off) < len(times):
-            for line, start_us, n_nodes in off:
+        late_rows = [row for time, *row in self._written if abs(time - middle) > _WRITING_TAKES_US]
+        if 2 * len(late_rows) < len(times):
+            for line, start_us, n_nodes in late_rows:
                 hours = n_nodes * max(middle - start_us, 0) / HOUR_US
                 self._report.warn(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}", node_hours=hours)
 
@@ -308,7 +308,7 @@ class JobRows:
 
 def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
     """Return units other than seconds by role, guessed from names, where the user gave none."""
-    found = {}
+    units_by_role = {}
     for role in ("elapsed", "limit"):
         if role not in columns or role in units:
             continue
@@ -316,8 +316,8 @@ def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit
         if unit is None and role == "elapsed" and "end" not in columns and time_unit != "s":
             unit = time_unit  # a start in it, and no end to check it
         if unit not in (None, "s"):
-            found[role] = str(unit)
-    return found
+            units_by_role[role] = str(unit)
+    return units_by_role
 
 
 def _us(time: int | Wall) -> int:
@@ -343,23 +343,23 @@ class Identities:
 
     def of(self, job: str, start_us: int, nodes: str, file_name: str, line_number: int) -> str:
         """Return the identity of an interval; ``nodes`` is the raw list, empty without one."""
-        key = (job, start_us)
+        run_key = (job, start_us)
         if nodes:
-            first = self._listed.get(key)
+            first = self._listed.get(run_key)
             if first is None:
                 _make_room(self._listed)
-                self._listed[key] = first = nodes
+                self._listed[run_key] = first = nodes
             return job if first == nodes else f"{job} on {nodes}"
-        earlier = self._counted.get(key, 0)
+        earlier = self._counted.get(run_key, 0)
         if not earlier:
             _make_room(self._counted)
-        self._counted[key] = earlier + 1
+        self._counted[run_key] = earlier + 1
         if not earlier:
             return job
         self._report.warn(SEVERAL_TASKS, file_name, line_number, job)
         return f"{job} task {earlier + 1}"
 
 
-def _make_room(known: dict[tuple[str, int], _T]) -> None:
-    if len(known) >= MOST_REMEMBERED:
-        del known[next(iter(known))]
+def _make_room(memory: dict[tuple[str, int], _T]) -> None:
+    if len(memory) >= MOST_REMEMBERED:
+        del memory[next(iter(memory))]

@@ -73,7 +73,7 @@ class OutageRows:
     ----------
     file_name
         Name of the file, for the report.
-    has
+    roles
         Roles with a column; without ``nodes``, every outage is of the whole machine.
     constant
         State of all rows, without a column of states.
@@ -88,13 +88,13 @@ class OutageRows:
         record: ScheduleRecord,
         clock: TableClock,
         file_name: str,
-        has: set[str],
+        roles: set[str],
         constant: str | None,
         *,
         is_named: bool = True,
         units: Mapping[str, str] | None = None,
     ) -> None:
-        self._record, self._report, self._clock, self._file, self._has = record, record.report, clock, file_name, has
+        self._record, self._report, self._clock, self._file, self._has = record, record.report, clock, file_name, roles
         self._lists = NodeLists(record)
         self._constant, self._is_named = constant, is_named
         self._units = {} if units is None else units
@@ -139,14 +139,16 @@ class OutageRows:
             if not text:  # the whole machine would be "all"
                 return self._skip("an outage without nodes", row_place, cells["nodes"], is_warning=True)
         if interval[1] is not None and interval[1] < interval[0]:
-            self._report.warn(OUTAGES_BACKWARDS, *row_place, cell_texts(cells, "start", "end"), why=OUTAGE_UNKNOWN)
+            self._report.warn(
+                OUTAGES_BACKWARDS, *row_place, cell_texts(cells, "start", "end"), why_no_amount=OUTAGE_UNKNOWN
+            )
         self._clock.count(start_time, is_number(cells["start"]))
         self._record.add_outage(state, *interval, nodes, *row_place)
 
     def _skip(self, reason: str, row_place: Place, value: object, *, is_warning: bool) -> None:
         self._report.skip(reason, *row_place, value)
         if is_warning:
-            self._report.warn(OUTAGES_UNREADABLE, *row_place, value, why=OUTAGE_UNKNOWN)
+            self._report.warn(OUTAGES_UNREADABLE, *row_place, value, why_no_amount=OUTAGE_UNKNOWN)
 
     def _warn(self, sentence: str, row_place: Place, value: object, cells: Mapping[str, Cell]) -> None:
         """Warn of a row that is skipped, with its nodes and times if they can be read."""
@@ -156,7 +158,7 @@ class OutageRows:
         except (ValueError, OverflowError):
             start, end, n_nodes = None, None, 0
         start_us, end_us = (time.us if isinstance(time, Wall) else time for time in (start, end))
-        self._report.warn(sentence, *row_place, value, why=OUTAGE_UNKNOWN if start_us is None else "")
+        self._report.warn(sentence, *row_place, value, why_no_amount=OUTAGE_UNKNOWN if start_us is None else "")
         if start_us is not None:
             self._report.hold(n_nodes, start_us, end_us)
 
@@ -173,10 +175,10 @@ def outage_column(table: Table, mapped: str | None) -> str | None:
     A column ``outage_state``; or a column of states or events (or ``mapped``, the state given by the user) whose first
     cells are all words that no scheduler uses for jobs: down, drain, maintenance, ...
     """
-    known = by_plain_name(table.names)
-    if "outage_state" in known:
-        return known["outage_state"]
-    for column in (mapped, *(known.get(column_name) for column_name in STATE_COLUMNS)):
+    by_name = by_plain_name(table.names)
+    if "outage_state" in by_name:
+        return by_name["outage_state"]
+    for column in (mapped, *(by_name.get(column_name) for column_name in STATE_COLUMNS)):
         if column is None or column not in table.names:
             continue
         words = [_word(cell) for cell in first_cells(table, column)]
@@ -252,9 +254,9 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
         Another table, or no usable row.
     """
     table = open_table(log_file)
-    known = by_plain_name(table.names)
-    state = next((known[name] for name in ("outage_state", *STATE_COLUMNS) if name in known), None)
-    if any(name in known for name in _JOBS) or ("id" in known and state is None):
+    by_name = by_plain_name(table.names)
+    state = next((by_name[name] for name in ("outage_state", *STATE_COLUMNS) if name in by_name), None)
+    if any(name in by_name for name in _JOBS) or ("id" in by_name and state is None):
         raise log_file.wrong_start(
             "this is a table of jobs, not of outages",
             value=", ".join(table.names[:60]),
@@ -270,8 +272,8 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
         raise log_file.error(
             error.problem, row=error.row, value=error.value, expected=error.expected, fix=_example()
         ) from None
-    report, kept, read = record.report, sum(record.report.kept.values()), record.report.rows_read
-    before = {reason: tally.count for reason, tally in report.skipped.items()}
+    report, n_before, read = record.report, sum(record.report.kept.values()), record.report.rows_read
+    skips_before = {reason: tally.count for reason, tally in report.skipped.items()}
     record.add_format("outage table")
     short = log_file.name.rsplit("/", 1)[-1]
     report.facts[f"columns of {short}"] = dict(columns.by_role)
@@ -281,14 +283,14 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
     rows = OutageRows(record, clock, log_file.name, set(roles), "down" if state is None else None, is_named=False)
     for line, cells in rows_by_role(table, columns, roles, report, OUTAGES_UNREADABLE):
         rows.add(cells, line)
-    if report.rows_read > read and sum(report.kept.values()) == kept:
-        raise _nothing(log_file, record, before, clock)
+    if report.rows_read > read and sum(report.kept.values()) == n_before:
+        raise _nothing(log_file, record, skips_before, clock)
     record.outages_known = True
     report.facts[f"time zone of {short}"] = clock.evidence()
 
 
-def _nothing(log_file: LogFile, record: ScheduleRecord, before: dict[str, int], clock: TableClock) -> InputError:
-    counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.report.skipped.items()}
+def _nothing(log_file: LogFile, record: ScheduleRecord, skips_before: dict[str, int], clock: TableClock) -> InputError:
+    counts = {reason: tally.count - skips_before.get(reason, 0) for reason, tally in record.report.skipped.items()}
     reason = max(counts, key=lambda name: (counts[name], name))
     example = next(
         (example for example in record.report.skipped[reason].examples if example.file == log_file.name), None

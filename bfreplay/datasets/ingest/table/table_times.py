@@ -165,25 +165,25 @@ class TableClock(IntervalClock):
         return how_to_read(self.unread) if self.unread else None
 
     def _of_format(self, cell_text: str, form: str) -> int | Wall:
-        found = formatted_us(cell_text, form)
+        wall_time = formatted_us(cell_text, form)
         self.counts["formatted"] += 1
-        if found is None:
+        if wall_time is None:
             self._note_unread(cell_text)
             raise ValueError("no time in the format given")
-        return found[0] if found[1] else Wall(found[0])
+        return wall_time[0] if wall_time[1] else Wall(wall_time[0])
 
-    def _of_number(self, whole: str, fraction: str, unit: str) -> int:
+    def _of_number(self, whole_digits: str, fraction: str, unit: str) -> int:
         digits = UNIT_DIGITS[unit]
         self._units.setdefault(unit)
         if digits < 0:
-            time_us = int(whole) // 1_000
+            time_us = int(whole_digits) // 1_000
         else:
-            time_us = int(whole + "0" * digits) + int(fraction[:digits].ljust(digits, "0") or "0")
+            time_us = int(whole_digits + "0" * digits) + int(fraction[:digits].ljust(digits, "0") or "0")
         if time_us > _YEAR_2200_US and self.likely_unit is None:
-            if _DIGITS_OF_A_DATE.fullmatch(whole):
-                self._note_unread(whole)
+            if _DIGITS_OF_A_DATE.fullmatch(whole_digits):
+                self._note_unread(whole_digits)
                 return time_us
-            fitting = (unit for unit, places in UNIT_DIGITS.items() if int(whole) * 10.0**places < _YEAR_2200_US)
+            fitting = (unit for unit, places in UNIT_DIGITS.items() if int(whole_digits) * 10.0**places < _YEAR_2200_US)
             self.likely_unit = next(fitting, None)
         return time_us
 

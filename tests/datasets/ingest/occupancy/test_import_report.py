@@ -147,7 +147,7 @@ def test_rows_with_a_reason_hide_no_amount_of_others():
     report.warn("unreadable")
     report.hold(4, 0, HOUR_US)
     report.read()
-    report.warn("unreadable", why="its nodes cannot be read")
+    report.warn("unreadable", why_no_amount="its nodes cannot be read")
     report.read()
     report.warn("unreadable")
     assert amounts(report) == {"unreadable": 4.0 + 5.0}
@@ -157,7 +157,7 @@ def test_rows_with_a_reason_hide_no_amount_of_others():
 def test_a_warning_with_a_reason_has_no_amount_and_one_that_is_aside_says_so():
     report = ImportReport()
     report.read()
-    report.warn("no amount", why="nobody knows")
+    report.warn("no amount", why_no_amount="nobody knows")
     report.warn("which", aside=WHICH_NODES)
     report.hold(1, 0, HOUR_US)
     assert amounts(report) == {"no amount": None, "which": 1.0}
