@@ -106,16 +106,16 @@ class Column:
             raise self._wrong_type("timestamp[us, UTC]")
         index = first_true((times < FIRST_TIME_US) | (times > LAST_TIME_US))
         if index is not None:
-            shown_value = (
+            value_text = (
                 f"{self.values.cast(pa.int64())[index].as_py()} {arrow_type.unit}"
                 if pa.types.is_timestamp(arrow_type)
                 else None
             )
-            raise self._time_error(index, OUTSIDE_CALENDAR, shown_value)
+            raise self._time_error(index, OUTSIDE_CALENDAR, value_text)
         return times
 
-    def _time_error(self, index: int, reason: str, shown_value: str | None = None) -> InputError:
-        value = self.values[index].as_py() if shown_value is None else shown_value
+    def _time_error(self, index: int, reason: str, value_text: str | None = None) -> InputError:
+        value = self.values[index].as_py() if value_text is None else value_text
         return time_error(value, reason, file=self.file, row=self.first_row + index, column=self.name)
 
     def _timestamps_us(self, unit: str) -> NDArray[np.int64]:

@@ -71,8 +71,8 @@ class BatchJobs:
         if is_kept.all():
             return self
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.n_nodes[is_kept])])
-        job: Any = self.job
-        names = job.take(as_arrow(np.flatnonzero(is_kept), pa.int64()))
+        job_names: Any = self.job
+        names = job_names.take(as_arrow(np.flatnonzero(is_kept), pa.int64()))
         node = self.node[np.repeat(is_kept, self.n_nodes)]
         return BatchJobs(names, self.start_us[is_kept], self.end_us[is_kept], first, node)
 
@@ -89,10 +89,12 @@ def write_batch_jobs(pieces: Iterable[BatchJobs], header: LogHeader, path: Path,
     """
     refuse_other_ending(path)
     schema = _SCHEMA.with_metadata({VERSION_KEY: VERSION, PARQUET_KEY: header.to_text().encode()})
-    packed = dict.fromkeys(("start", "end", "nodes.list.element"), "DELTA_BINARY_PACKED")
+    encodings = dict.fromkeys(("start", "end", "nodes.list.element"), "DELTA_BINARY_PACKED")
     with (
         written_whole([path], overwrite) as (temporary,),
-        pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=False, column_encoding=packed) as writer,
+        pq.ParquetWriter(
+            temporary, schema, compression="zstd", use_dictionary=False, column_encoding=encodings
+        ) as writer,
     ):
         for table in _row_groups(pieces, schema):
             writer.write_table(table)
@@ -106,19 +108,19 @@ def refuse_other_ending(path: Path) -> None:
 
 
 def _row_groups(pieces: Iterable[BatchJobs], schema: Any) -> Iterator[Any]:
-    held, n_nodes = [], 0
+    group, n_nodes = [], 0
     for piece in pieces:
         lists = pa.ListArray.from_arrays(
             as_arrow(piece.first.astype(np.int32), pa.int32()), as_arrow(piece.node, pa.int32())
         )
         columns = [as_arrow(piece.job, pa.string()), as_arrow(piece.start_us, _TIME), as_arrow(piece.end_us, _TIME)]
-        held.append(pa.Table.from_arrays([*columns, lists], schema=schema))
+        group.append(pa.Table.from_arrays([*columns, lists], schema=schema))
         n_nodes += len(piece.node)
         if n_nodes >= GROUP_NODES:
-            yield pa.concat_tables(held)
-            held, n_nodes = [], 0
-    if held:
-        yield pa.concat_tables(held)
+            yield pa.concat_tables(group)
+            group, n_nodes = [], 0
+    if group:
+        yield pa.concat_tables(group)
 
 
 def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
@@ -153,8 +155,8 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
             piece = _checked(batch, len(log.nodes), file, row, before_us)
             row, before_us = row + len(piece), piece.start_us[-1]
             is_early = piece.start_us < log.window_start_us
-            is_seen = (~is_early | (piece.end_us > log.window_start_us)) & (piece.start_us <= log.window_end_us)
-            pieces.append(piece.take(is_seen))
+            is_inside = (~is_early | (piece.end_us > log.window_start_us)) & (piece.start_us <= log.window_end_us)
+            pieces.append(piece.take(is_inside))
     ends = np.cumsum([0, *(len(piece.node) for piece in pieces)])
     return BatchJobs(
         pa.chunked_array([piece.job for piece in pieces], pa.string()),
@@ -195,12 +197,12 @@ def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
     for column, value in _origin(header.metadata).items():
         if value != expected[column]:
             problem = "the batch jobs are not of this log: it was made of other files, or by other rules"
-            wanted = f"{expected[column]}, as in the log"
-            raise InputError(problem, file=file, column=column, value=value, expected=wanted, fix=_FIX)
+            expectation = f"{expected[column]}, as in the log"
+            raise InputError(problem, file=file, column=column, value=value, expected=expectation, fix=_FIX)
     if header.nodes != node_events.nodes:
-        other = sorted(set(header.nodes).symmetric_difference(node_events.nodes))[0]
+        node_name = sorted(set(header.nodes).symmetric_difference(node_events.nodes))[0]
         problem = "the batch jobs are not of this log: its nodes are others"
-        raise InputError(problem, file=file, column="nodes", value=other, expected="the nodes of the log", fix=_FIX)
+        raise InputError(problem, file=file, column="nodes", value=node_name, expected="the nodes of the log", fix=_FIX)
     if not header.window_start_us <= node_events.window_start_us < node_events.window_end_us <= header.window_end_us:
         raise InputError(
             "the batch jobs do not cover the window of the log",

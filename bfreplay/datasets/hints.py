@@ -28,11 +28,11 @@ def empty_cell(column: str, file: Path | None = None, row_number: int | str | No
 
 def did_you_mean(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
     """Return ``"did you mean 'time' for 'tiem'?"``, each missing name at most once; ``None`` if none is like one."""
-    left, pairs = list(missing), []
+    remaining, pairs = list(missing), []
     for column_name in unknown:
-        near = near_name(column_name, left)
+        near = near_name(column_name, remaining)
         if near is not None:
-            left.remove(near)
+            remaining.remove(near)
             pairs.append(f"{near!r} for {column_name!r}")
     return f"did you mean {', '.join(pairs)}?" if pairs else None
 

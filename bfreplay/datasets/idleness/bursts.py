@@ -82,10 +82,10 @@ class BurstTally:
         self._of_size = np.zeros(n_nodes + 1, np.int64)
         self._large = np.zeros((len(BURST_SHARES), 2), np.int64)  # bursts, and nodes in them
 
-    def add(self, n_changed: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
-        """Count the ``n_changed`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
-        is_burst = n_changed > 0
-        size, n_idle = n_changed[is_burst], idle[is_burst]
+    def add(self, changes: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
+        """Count the ``changes`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
+        is_burst = changes > 0
+        size, n_idle = changes[is_burst], idle[is_burst]
         self._of_size += np.bincount(size, minlength=len(self._of_size))
         for index, (above, below) in enumerate(BURST_SHARES):
             large_sizes = size[size * below >= n_idle * above]

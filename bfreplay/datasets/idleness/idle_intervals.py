@@ -184,10 +184,10 @@ def idle_interval_spectrum(complete_us: Counted, censored_us: Counted) -> IdleIn
     edges = np.append(SPECTRUM_OVER_US, max(longest, _LAST_UP_TO_US))
     totals = zip(complete_us.up_to(edges), censored_us.up_to(edges), strict=True)
     count, node_us = (np.diff(complete + incomplete) for complete, incomplete in totals)
-    filled = np.flatnonzero(count)
-    if not filled.size:
+    with_intervals = np.flatnonzero(count)
+    if not with_intervals.size:
         return IdleIntervalSpectrum((), (), ())
-    part = slice(int(filled[0]), int(filled[-1]) + 1)
+    part = slice(int(with_intervals[0]), int(with_intervals[-1]) + 1)
     return IdleIntervalSpectrum(
         edges_us=tuple(edges[part.start : part.stop + 1].tolist()),
         count=tuple(count[part].tolist()),

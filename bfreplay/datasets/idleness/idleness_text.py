@@ -133,7 +133,7 @@ def _hour_table(idleness: Idleness) -> list[str]:
         return ["idle nodes by hour and weekday: unknown, for the times of the log are relative"]
     head = f"mean idle nodes by hour of the day and weekday ({_zone(idleness.week)})"
     in_window = [[mean is not None for mean in means] for means in (idleness.week.by_weekday, idleness.week.by_hour)]
-    days_in, hours_in = ([index for index, is_covered in enumerate(flags) if is_covered] for flags in in_window)
+    days_in, hours_in = ([index for index, has_time in enumerate(flags) if has_time] for flags in in_window)
     rows = [("", *(WEEKDAYS[weekday] for weekday in days_in), "all days")]
     for hour in hours_in:
         cells = [*(idleness.week.mean[weekday][hour] for weekday in days_in), idleness.week.by_hour[hour]]
@@ -331,9 +331,8 @@ def _when(idleness: Idleness) -> str:
     if by_day and max(by_day) > min(by_day):
         best, worst = by_day.index(max(by_day)), by_day.index(min(by_day))
         names = [_DAY_NAMES[WEEKDAYS[weekday]] for weekday in (best, worst)]
-        text += (
-            f"; over the week, most on {names[0]} ({few(by_day[best])}), fewest on {names[1]} ({few(by_day[worst])})"
-        )
+        text += f"; over the week, most on {names[0]} ({few(by_day[best])}), "
+        text += f"fewest on {names[1]} ({few(by_day[worst])})"
     return text + "."
 
 

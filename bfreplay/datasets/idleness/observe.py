@@ -28,7 +28,7 @@ Cut = Literal["start", "end", "both"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observed:
+class Observation:
     """Result of one pass over a log.
 
     Parameters
@@ -77,7 +77,7 @@ def observe(
     part_events: int | None = PART_EVENTS,
     *,
     counts_lengths: bool = True,
-) -> Observed:
+) -> Observation:
     """Read ``events`` once; memory grows with nodes and distinct lengths. See `check_node_time` for overflow.
 
     Parameters
@@ -105,7 +105,7 @@ def observe(
     part_start_us, n_pending = start_us, 0
     nodes = _Nodes(state, idle_since, ever_idle, longest_us, longest_since)
     for batch in batches:
-        arrays = _Seen.of(len(batch))
+        arrays = _ScanArrays.of(len(batch))
         rows = _Rows(batch.time_us, batch.node, batch.state)
         n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, arrays)
         length, cut_code = arrays.length[:n_intervals], arrays.cut[:n_intervals]
@@ -121,9 +121,9 @@ def observe(
     take_part(PoolSeries.of_changes(part_start_us, end_us, n_idle, *np.concatenate(changes, axis=1)))
     since = idle_since[state == _IDLE]
     from_start = since == start_us
-    last_state_us = np.where(state == _IDLE, end_us - idle_since, 0)
-    is_open = last_state_us > longest_us
-    return Observed(
+    final_us = np.where(state == _IDLE, end_us - idle_since, 0)
+    is_open = final_us > longest_us
+    return Observation(
         window_start_us=start_us,
         state_us=state_us,
         nodes_ever_idle=int(np.count_nonzero(ever_idle)),
@@ -131,7 +131,7 @@ def observe(
         cut_at_start_us=np.concatenate(cut_at_start),
         cut_at_end_us=end_us - since[~from_start],
         cut_at_both_us=end_us - since[from_start],
-        longest_us=np.where(is_open, last_state_us, longest_us),
+        longest_us=np.where(is_open, final_us, longest_us),
         longest_since_us=np.where(is_open, idle_since, longest_since),
         longest_is_open=is_open,
     )
@@ -173,7 +173,7 @@ class _Nodes(NamedTuple):
     longest_since: NDArray[np.int64]
 
 
-class _Seen(NamedTuple):
+class _ScanArrays(NamedTuple):
     """Idle intervals that end, and pool events, in a batch."""
 
     length: NDArray[np.int64]
@@ -183,7 +183,7 @@ class _Seen(NamedTuple):
     reclaimed: NDArray[np.int64]
 
     @classmethod
-    def of(cls, n_rows: int) -> _Seen:
+    def of(cls, n_rows: int) -> _ScanArrays:
         """Room for those of ``n_rows`` rows."""
         return cls(
             np.empty(n_rows, np.int64),
@@ -196,7 +196,7 @@ class _Seen(NamedTuple):
 
 @compiled
 def _scan(
-    rows: _Rows, start_us: int, end_us: int, nodes: _Nodes, state_us: NDArray[np.int64], arrays: _Seen
+    rows: _Rows, start_us: int, end_us: int, nodes: _Nodes, state_us: NDArray[np.int64], arrays: _ScanArrays
 ) -> tuple[int, int]:
     """Advance the tallies over one batch; return how many idle intervals ended and how many pool events there were.
 
@@ -270,7 +270,7 @@ class LongestIdleInterval:
         return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "censored": self.censored}
 
 
-def longest_idle_intervals(nodes: Sequence[str], observed: Observed) -> tuple[LongestIdleInterval, ...]:
+def longest_idle_intervals(nodes: Sequence[str], observed: Observation) -> tuple[LongestIdleInterval, ...]:
     """Return all nodes idle throughout the window, then the `LONGEST` nodes with the longest idle intervals.
 
     Longest first; ties by start, then by the order of ``nodes``.

@@ -220,7 +220,7 @@ def _read_states(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | 
         if since is not None and since[1]:
             record.report.read(0)
             record.report.warn(SWITCHED_OFF, *since[2])
-            record.report.hold(since[1], since[0], None)
+            record.report.set_row_amount(since[1], since[0], None)
         record.report.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
             record.report.warn(

@@ -194,13 +194,13 @@ def readable_by(reader: LogReader, log_files: Sequence[LogFile]) -> list[LogFile
         A file is not a log, for example a spreadsheet, or the output of a command about this moment.
     """
     is_own = {file: reader.recognise(file) is not None for file in log_files}
-    chosen_ones = [file for file in log_files if file.is_named or is_own[file]] or list(log_files)
-    for file in chosen_ones:
+    files_to_read = [file for file in log_files if file.is_named or is_own[file]] or list(log_files)
+    for file in files_to_read:
         if not is_own[file]:
             if reader.name in READERS.built_in and reader.name != "table":  # others read whatever they are given
                 _refuse_command_output(file)
             refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
-    return chosen_ones
+    return files_to_read
 
 
 def refuse_events(log_file: LogFile) -> None:

@@ -354,7 +354,7 @@ def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleR
     if node_ids is None:
         record.report.skip_with_warning("the nodelist of a job cannot be read", *row_place)
         if count is not None:
-            record.report.hold(count, start_time, inactive if inactive is not None else cleanup)
+            record.report.set_row_amount(count, start_time, inactive if inactive is not None else cleanup)
         return True
     if not len(node_ids) and count is None:
         record.report.skip_with_warning("a job that ran has neither nodelist nor nnodes", *row_place)

@@ -39,7 +39,7 @@ class KnownNodes:
         self._n_learned = 0
         self._seen = np.zeros(0, np.int64)
         self._n_lists = 0
-        self._names = _hashed([], [])
+        self._names = _hash_table([], [])
 
     def learn(self) -> None:
         """Learn the names that the record got since the last call."""
@@ -49,7 +49,7 @@ class KnownNodes:
         # a job outside of a given inventory is a warning, for which its row is read alone
         n_inventory = record.n_given if record.n_given and not record.is_restricted else len(record.nodes)
         spelling_nodes = [(name, node) for name, node in spellings.items() if node < n_inventory]
-        self._names = _hashed([name for name, _ in spelling_nodes], [node for _, node in spelling_nodes])
+        self._names = _hash_table([name for name, _ in spelling_nodes], [node for _, node in spelling_nodes])
         self._n_learned = len(spellings)
         self._seen = np.zeros(len(record.nodes), np.int64)
         self._n_lists = 0
@@ -77,7 +77,7 @@ class KnownNodes:
         return list_lengths[:n_read], nodes[:n_nodes].copy()
 
 
-def _hashed(names: list[str], nodes: list[int]) -> _Names:
+def _hash_table(names: list[str], nodes: list[int]) -> _Names:
     name_bytes = [node_name.encode("utf-8", "surrogateescape") for node_name in names]
     lengths = np.array([0, *map(len, name_bytes)], np.int64)
     n_slots = 1 << (2 * len(names) + 2).bit_length()

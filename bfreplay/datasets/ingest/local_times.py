@@ -38,7 +38,7 @@ _CHANGES = (0, 0)
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?", re.ASCII)
 
 
-def named_zone(name: str) -> ZoneInfo:
+def zone_of_name(name: str) -> ZoneInfo:
     """Return the zone of an IANA name.
 
     Raises
@@ -195,7 +195,7 @@ class Clock:
 
     def __init__(self, zone: str | None, fold: str, report: ImportReport) -> None:
         self.zone = zone
-        self._local = None if zone is None else LocalClock(named_zone(zone))
+        self._local = None if zone is None else LocalClock(zone_of_name(zone))
         self._fold = fold
         self._report = report
         self.counts: Counter[str] = Counter()

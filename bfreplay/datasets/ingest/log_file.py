@@ -95,7 +95,7 @@ class LogFile:
 
     def binary(self) -> IO[bytes]:
         """Open the content, decompressed, as a context. A cut or damaged file raises ``InputError`` on reading."""
-        return cast(IO[bytes], _Guarded(self._open(self._progress), self))
+        return cast(IO[bytes], _GuardedStream(self._open(self._progress), self))
 
     def lines(self, record_start: re.Pattern[str] | None = None) -> Iterator[tuple[int, str]]:
         """Yield line number (from 1) and line without its end (LF, CR LF or CR); other bytes than UTF-8 as surrogates.
@@ -217,13 +217,13 @@ class _Counted(FileIO):
         return count
 
 
-class _Guarded:
+class _GuardedStream:
     """Binary stream that raises ``InputError`` for damage, with the methods that stream parsers call."""
 
     def __init__(self, stream: IO[bytes], log_file: LogFile) -> None:
         self._stream, self._file = stream, log_file
 
-    def __enter__(self) -> _Guarded:
+    def __enter__(self) -> _GuardedStream:
         return self
 
     def __exit__(self, *_: object) -> None:

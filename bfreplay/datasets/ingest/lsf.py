@@ -307,13 +307,13 @@ class _Reading:
     def _finish(self, fields: Sequence[str], log_file: LogFile, number: int) -> None:
         job = finish_of(fields)
         if job.start_s == 0:
-            self._report.hold(0, 0, 0)
+            self._report.set_row_amount(0, 0, 0)
             return self._report.skip("never started", log_file.name, number, job.job)
         hosts = tuple(host for host in job.hosts if "@" not in host)
         if len(hosts) < len(job.hosts):
             self._report.warn(_ELSEWHERE_WARNING, log_file.name, number, job.job, aside=_NOT_OURS)
             if not hosts:
-                self._report.hold(len(job.hosts), job.start_s * US, job.end_s * US)
+                self._report.set_row_amount(len(job.hosts), job.start_s * US, job.end_s * US)
                 return self._report.skip("ran in another cluster", log_file.name, number, job.job)
         nodes = self._lists.ids("\0".join(hosts), lambda: each_a_name(hosts, "host"))
         if job.start_s < job.submit_s:

@@ -124,20 +124,20 @@ def read_log(
         record.give_inventory(read_inventory(Path(inventory)), inventory_only)
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
-    with OpenedLog([Path(path) for path in paths], count) as opened_log, ExitStack() as stack:
+    with OpenedLog([Path(path) for path in paths], count) as log_sources, ExitStack() as stack:
         outage_paths = [Path(path) for path in outages]
         outage_files = stack.enter_context(OpenedLog(outage_paths, count)).files if outages else []
-        total = opened_log.n_bytes + sum(file.size for file in outage_files)
-        for file in opened_log.files:
+        total = log_sources.n_bytes + sum(file.size for file in outage_files)
+        for file in log_sources.files:
             refuse_events(file)
         if reader == AUTO:
-            log_reader, files, evidence = recognise_files(opened_log.files)
+            log_reader, files, evidence = recognise_files(log_sources.files)
             record.report.facts["recognised"] = evidence
         else:
             log_reader, evidence = find_reader(reader), []
-            files = readable_by(log_reader, opened_log.files)
+            files = readable_by(log_reader, log_sources.files)
         _refuse_options_without_use(log_reader, options, record.report, has_outages=bool(outages))
-        for file in opened_log.files:
+        for file in log_sources.files:
             if file not in files:
                 record.report.warn(NO_LOG_FILE, file.name, why_no_amount="nothing shows what the file holds")
         log_reader.read(files, record, options)
@@ -153,12 +153,12 @@ def read_log(
             for file in outage_files:
                 read_outages(file, record, options)
             record.report.facts.pop("outages", None)  # set by readers of logs without local times
-        for file in (*opened_log.files, *outage_files):
+        for file in (*log_sources.files, *outage_files):
             if file.has_bare_returns:
                 record.report.warn(BARE_RETURNS, file.name, why_no_amount="it is about all of the file", aside=AS_READ)
             for number in file.joined_at:
                 record.report.warn(JOINED_ROWS, file.name, number, aside=AS_READ)
-        sources = opened_log.sources
+        sources = log_sources.sources
     beside = outage_paths + ([] if inventory is None else [Path(inventory)])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
     return ReadLog(record, log_reader.name, sources, tuple(evidence))
@@ -245,12 +245,12 @@ def ingest(
         job_names=batch_jobs is not None,
         progress=progress,
     )
-    built_log = log.build(rules)
+    import_ = log.build(rules)
     if strict:
-        built_log.report.refuse_warnings()
+        import_.report.refuse_warnings()
     if batch_jobs is not None:
-        built_log.write_batch_jobs(batch_jobs)
-    return built_log.events, built_log.report
+        import_.write_batch_jobs(batch_jobs)
+    return import_.events, import_.report
 
 
 def read_inventory(path: Path) -> tuple[str, ...]:

@@ -220,19 +220,24 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
     if table.curves:
         return named_curves(table, shelf)
-    required = ("curve", "nodes", "value")
-    if set(table.columns) != set(required):
+    needed_columns = ("curve", "nodes", "value")
+    if set(table.columns) != set(needed_columns):
         raise table.error(
             "these are not the columns of a table of curves",
             column=next(
-                (name for name in (*required, *table.columns) if (name in required) != (name in table.columns)), None
+                (
+                    name
+                    for name in (*needed_columns, *table.columns)
+                    if (name in needed_columns) != (name in table.columns)
+                ),
+                None,
             ),
-            expected=", ".join(required) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
-            fix=_fix_of_curve_columns(table.columns, required),
+            expected=", ".join(needed_columns) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
+            fix=_fix_of_curve_columns(table.columns, needed_columns),
         )
     points: dict[str, list[tuple[int | str, float, float]]] = {}
     for row_number, cells in table.rows:
-        missing = [name for name in required if name not in cells]
+        missing = [name for name in needed_columns if name not in cells]
         if missing:
             raise empty_cell(missing[0], file, row_number)
         try:

@@ -191,9 +191,9 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
     _refuse_other_tables(names, file)
     unused = [name for name in names if name not in (*NEUTRAL_COLUMNS, *OPTIONAL_COLUMNS)]
     means_idle = "idle" in names or any(near_name(name, ("state", "idle")) == "idle" for name in unused)
-    required = TWO_STATE_COLUMNS if means_idle and "state" not in names else NEUTRAL_COLUMNS
-    missing = [name for name in required if name not in names]
-    unknown = [name for name in names if name not in (*required, *OPTIONAL_COLUMNS)]
+    needed_columns = TWO_STATE_COLUMNS if means_idle and "state" not in names else NEUTRAL_COLUMNS
+    missing = [name for name in needed_columns if name not in names]
+    unknown = [name for name in names if name not in (*needed_columns, *OPTIONAL_COLUMNS)]
     problem = "; ".join(
         text
         for text in (
@@ -212,7 +212,7 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
         f"or the two-state form {', '.join(TWO_STATE_COLUMNS)}",
         fix=(
             _SCHEDULER_LOG
-            if len(missing) == len(required) and not all(near_name(column, required) for column in unknown)
+            if len(missing) == len(needed_columns) and not all(near_name(column, needed_columns) for column in unknown)
             else None
         )
         or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in names)])
@@ -279,10 +279,10 @@ def table_events(
     )
     if header.window_start_us == header.window_end_us:
         # an error of a row is more useful than an empty window
-        from bfreplay.datasets.log.passes import checked_batches  # numba
+        from bfreplay.datasets.log.passes import check_batches  # numba
 
         window = (header.window_start_us, header.window_end_us)
-        for _ in checked_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
+        for _ in check_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
             pass
     return NodeEvents(
         header.nodes, source, header.window_start_us, header.window_end_us, header.metadata, sources=sources

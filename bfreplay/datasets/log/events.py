@@ -212,9 +212,9 @@ class NodeEvents:
             becomes idle while idle, a row outside the window, or a defect of the file format. Rows after
             ``window_end_us`` are not checked.
         """
-        from bfreplay.datasets.log.passes import checked_batches  # numba: not before a log is read
+        from bfreplay.datasets.log.passes import check_batches  # numba: not before a log is read
 
-        return checked_batches(
+        return check_batches(
             self.nodes,
             self._source,
             (self._log_start_us, self._log_end_us),

@@ -73,7 +73,7 @@ def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row_num
     )
 
 
-def checked_batches(
+def check_batches(
     nodes: Sequence[str], source: EventSource, log_us: tuple[int, int], window_us: tuple[int, int], rows: int
 ) -> Iterator[EventBatch]:
     """Yield the snapshot at the start of the window, then its events; see ``NodeEvents.batches``.
@@ -96,7 +96,7 @@ def checked_batches(
     has_first = False
     for chunk in _whole_times(source, rows, len(nodes), end_us):
         _check_inside(chunk, source, log_us)
-        chunk, order = _sorted_by_node(chunk, len(nodes))
+        chunk, order = _by_node(chunk, len(nodes))
         first = int(np.searchsorted(chunk.time_us, start_us, side="right"))
         last = int(np.searchsorted(chunk.time_us, end_us, side="right"))
         if not has_first:
@@ -153,7 +153,7 @@ def _join(first: RowChunk | None, chunk: RowChunk) -> RowChunk:
     )
 
 
-def _sorted_by_node(chunk: RowChunk, n_nodes: int) -> tuple[RowChunk, NDArray[np.int64] | None]:
+def _by_node(chunk: RowChunk, n_nodes: int) -> tuple[RowChunk, NDArray[np.int64] | None]:
     """Sort the rows of each time stamp by node; return also the original positions, ``None`` if nothing moved."""
     instant = np.zeros(len(chunk.time_us), dtype=np.int64)
     np.cumsum(chunk.time_us[1:] > chunk.time_us[:-1], out=instant[1:])

@@ -125,14 +125,14 @@ def public_log(name: str) -> PublicLog:
     InputError
         No log has this name; the message lists the names and suggests the nearest.
     """
-    known = {entry.name: entry for entry in catalogue()}
-    if name not in known:
+    entries = {entry.name: entry for entry in catalogue()}
+    if name not in entries:
         raise InputError(
             f"unknown public log {name!r}",
-            expected=f"one of {', '.join(known)}",
-            fix=nearest(name, known, "see: bfreplay datasets list"),
+            expected=f"one of {', '.join(entries)}",
+            fix=nearest(name, entries, "see: bfreplay datasets list"),
         )
-    return known[name]
+    return entries[name]
 
 
 @cache
@@ -143,7 +143,7 @@ def read_catalogue(path: Path) -> tuple[PublicLog, ...]:
 
 
 def _log(table: dict[str, Any]) -> PublicLog:
-    log_files = tuple(_file(dict(each)) for each in table.pop("file"))
+    log_files = tuple(_file(dict(file_table)) for file_table in table.pop("file"))
     return PublicLog(**{**table, "traps": tuple(table["traps"]), "files": log_files})
 
 
@@ -173,14 +173,14 @@ class NotSuppliedError(Exception):
         self.reasons = tuple(reasons)
 
 
-def headline(failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> str:
+def headline(failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> str:
     """Return ``"1 of 2 public logs could not be fetched, ..."`` and, indented, the files and reasons."""
-    if asked == 1:
+    if n_logs == 1:
         lines = ["the public log could not be fetched"]
-    elif len(failures) == asked:
-        lines = [f"none of the {count(asked, 'public log')} could be fetched"]
+    elif len(failures) == n_logs:
+        lines = [f"none of the {count(n_logs, 'public log')} could be fetched"]
     else:
-        lines = [f"{len(failures)} of {count(asked, 'public log')} could not be fetched, the others are there"]
+        lines = [f"{len(failures)} of {count(n_logs, 'public log')} could not be fetched, the others are there"]
     for entry, missing in failures:
         lines.append(f"  {entry.name}: {missing.file.name} ({count(missing.file.bytes, 'byte')})")
         lines += [f"    {reason}" for reason in missing.reasons]
@@ -206,8 +206,8 @@ def window(entry: PublicLog) -> str:
 
 def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
     """Lay out one line per log with its state, and the folder below."""
-    head = ("name", "format", "jobs", "nodes", "window", "class", "size", "fetched")
-    cells = [head]
+    header = ("name", "format", "jobs", "nodes", "window", "class", "size", "fetched")
+    cells = [header]
     for entry, state in rows:
         quality = f"{entry.quality} {QUALITIES[entry.quality]}"
         cells.append(
@@ -222,8 +222,8 @@ def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
                 state,
             )
         )
-    left = [index for index, name in enumerate(head) if name not in ("jobs", "nodes", "size")]
-    lines = aligned_lines(cells, left)
+    text_columns = [index for index, name in enumerate(header) if name not in ("jobs", "nodes", "size")]
+    lines = aligned_lines(cells, text_columns)
     return "\n".join([*lines, "", f"Data folder: {folder}"])
 
 

@@ -51,7 +51,7 @@ class Download:
         self._progress = progress
         self._unreachable: set[str] = set()
 
-    def bring(self, file: LogFile, path: Path) -> None:
+    def obtain(self, file: LogFile, path: Path) -> None:
         """Download ``file`` to ``path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
         reasons = []
         for address in file.addresses:
@@ -61,11 +61,11 @@ class Download:
             reasons.append(f"{address}\n      {reason}")
         raise NotSuppliedError(file, reasons or [f"no address serves it as it is: {file.about or 'see its page'}"])
 
-    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
+    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> BfreplayError:
         """Return one error for all failed downloads, with the steps to get the files by hand."""
         names = " ".join(entry.name for entry, _ in failures)
         return DownloadError(
-            f"{headline(failures, asked)}\n"
+            f"{headline(failures, n_logs)}\n"
             "  fix:      get the files yourself, with a browser or on another machine, put them into a folder, then\n"
             f"            bfreplay datasets fetch {names} --from FOLDER"
         )
@@ -91,7 +91,7 @@ class Download:
             answer = error.response
             return f"the server answers {answer.status_code} {answer.reason}" if answer is not None else str(error)
         except requests.exceptions.RequestException as error:
-            if _failed_to_connect(error):
+            if _is_connection_failure(error):
                 self._unreachable.add(host)
                 return f"{host} cannot be reached: {_why(error)}"
             came = _size(path)
@@ -105,7 +105,7 @@ class Download:
                 f"the download is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
                 f" instead of {file.sha256}"
             )
-        bring_into_form(file, path, form)
+        convert_form(file, path, form)
         return None
 
 
@@ -147,7 +147,7 @@ def _root(error: Exception) -> Any:
     return getattr(inner, "reason", None) or inner
 
 
-def _failed_to_connect(error: Exception) -> bool:
+def _is_connection_failure(error: Exception) -> bool:
     from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
 
     return isinstance(_root(error), ConnectTimeoutError | NewConnectionError | ProxyError)
@@ -183,12 +183,12 @@ def find_form(file: LogFile, path: Path) -> Form | None:
             return "as it is"
         if digest == file.content_sha256:
             return "plain"
-    if _is_gzip(path) and _unpacked_sha256(path, file.content_bytes) == file.content_sha256:
+    if _is_gzip(path) and _sha256_of_content(path, file.content_bytes) == file.content_sha256:
         return "gzip"
     return None
 
 
-def could_hold(file: LogFile, path: Path) -> bool:
+def may_contain(file: LogFile, path: Path) -> bool:
     """Return whether the sizes allow it: a quick check before ``find_form`` in folders with many files."""
     size = path.stat().st_size
     if size in (file.bytes, file.content_bytes):
@@ -201,31 +201,35 @@ def could_hold(file: LogFile, path: Path) -> bool:
         return int.from_bytes(stream.read(4), "little") == file.content_bytes % 2**32
 
 
-def in_its_form(file: LogFile, path: Path) -> bool:
+def matches_file(file: LogFile, path: Path) -> bool:
     """Return whether ``path`` is ``file``, compressed as its name says."""
     form = find_form(file, path)
-    return form == "as it is" or (form == "gzip" and _named_gzip(file))
+    return form == "as it is" or (form == "gzip" and _has_gzip_name(file))
 
 
-def bring_into_form(file: LogFile, path: Path, form: Form) -> None:
+def convert_form(file: LogFile, path: Path, form: Form) -> None:
     """Compress or unpack ``path`` in place if its name asks for the other."""
-    if form == "as it is" or (form == "gzip") == _named_gzip(file):
+    if form == "as it is" or (form == "gzip") == _has_gzip_name(file):
         return
-    other = path.with_name(f"{path.name}.form")
+    temporary = path.with_name(f"{path.name}.form")
     try:
         if form == "plain":
             # no name and no time in the header: the same content gives the same bytes
-            with path.open("rb") as source, other.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as target:
+            with (
+                path.open("rb") as source,
+                temporary.open("wb") as raw_stream,
+                gzip.GzipFile("", "wb", 9, raw_stream, mtime=0) as target,
+            ):
                 shutil.copyfileobj(source, target, _COPY_CHUNK)
         else:
-            with gzip.open(path, "rb") as packed, other.open("wb") as plain:
-                shutil.copyfileobj(packed, plain, _COPY_CHUNK)
-        other.replace(path)
+            with gzip.open(path, "rb") as source_stream, temporary.open("wb") as target_stream:
+                shutil.copyfileobj(source_stream, target_stream, _COPY_CHUNK)
+        temporary.replace(path)
     finally:
-        other.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _named_gzip(file: LogFile) -> bool:
+def _has_gzip_name(file: LogFile) -> bool:
     return file.name.endswith(".gz")
 
 
@@ -234,14 +238,14 @@ def _is_gzip(path: Path) -> bool:
         return stream.read(2) == _GZIP_MAGIC
 
 
-def _unpacked_sha256(path: Path, length: int) -> str | None:
+def _sha256_of_content(path: Path, length: int) -> str | None:
     """Return the SHA-256 of the content; ``None`` if damaged or over ``length`` bytes (unpacking stops there)."""
-    digest, left = hashlib.sha256(), length
+    digest, n_remaining = hashlib.sha256(), length
     try:
         with gzip.open(path, "rb") as stream:
             while chunk := stream.read(_COPY_CHUNK):
-                left -= len(chunk)
-                if left < 0:
+                n_remaining -= len(chunk)
+                if n_remaining < 0:
                     return None
                 digest.update(chunk)
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -257,23 +261,23 @@ Progress: TypeAlias = Callable[[LogFile, int], None]
 
 def data_folder() -> Path:
     """Return the folder of fetched logs: ``$BFREPLAY_DATA``, or the user's cache folder of this system."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser()
+    folder_name = os.environ.get(FOLDER_VARIABLE)
+    if folder_name:
+        return Path(folder_name).expanduser()
     import pooch
 
     return Path(pooch.os_cache("bfreplay"))
 
 
-def is_right(file: LogFile, folder: Path) -> bool:
+def is_complete(file: LogFile, folder: Path) -> bool:
     """Return whether ``file`` is in ``folder`` under its name, with the right content."""
     path = folder / file.name
-    return path.is_file() and in_its_form(file, path)
+    return path.is_file() and matches_file(file, path)
 
 
 def fetch_state(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
     """Return the state of ``log`` in ``folder``; hashes are checked."""
-    states = [is_right(file, folder) for file in log.files]
+    states = [is_complete(file, folder) for file in log.files]
     if all(states):
         return "yes"
     if any(not right and (folder / file.name).exists() for file, right in zip(log.files, states, strict=True)):
@@ -348,7 +352,9 @@ def fetch_all(
     }
     target = data_folder() if folder is None else Path(folder)
     supply: Download | LocalFolder = Download(progress) if source is None else LocalFolder(Path(source))
-    missing = {entry.name: [file for file in entry.files if not is_right(file, target)] for entry in entries.values()}
+    missing = {
+        entry.name: [file for file in entry.files if not is_complete(file, target)] for entry in entries.values()
+    }
     if not overwrite:
         _refuse_wrong_files([target / file.name for group in missing.values() for file in group])
     failures = []
@@ -358,7 +364,7 @@ def fetch_all(
         except NotSuppliedError as failure:
             failures.append((entry, failure))
     if failures:
-        raise supply.error(failures, asked=len(entries))
+        raise supply.error(failures, n_logs=len(entries))
     return {entry.name: tuple(target / file.name for file in entry.files) for entry in entries.values()}
 
 
@@ -379,7 +385,7 @@ def _place(files: Sequence[LogFile], target: Path, supply: Download | LocalFolde
     try:
         with written_whole([target / file.name for file in files], overwrite=overwrite) as parts:
             for file, part in zip(files, parts, strict=True):
-                supply.bring(file, part)
+                supply.obtain(file, part)
     except BaseException:  # Ctrl-C too leaves no empty folder behind
         remove_empty(fresh)
         raise
@@ -404,24 +410,24 @@ class LocalFolder:
             raise InputError("the folder to take files from is not there", value=str(folder), expected="a folder")
         self._folder = folder
 
-    def bring(self, file: LogFile, path: Path) -> None:
+    def obtain(self, file: LogFile, path: Path) -> None:
         """Copy ``file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
-        for found in self._candidates(file):
-            form = find_form(file, found)
+        for candidate in self._candidates(file):
+            form = find_form(file, candidate)
             if form is not None:
-                shutil.copyfile(found, path)
-                bring_into_form(file, path, form)
+                shutil.copyfile(candidate, path)
+                convert_form(file, path, form)
                 return
-            others.append(f"{found.name} in it is another file (sha256 {sha256(found)})")
-        wanted = f"neither a file of its name nor one with sha256 {file.sha256} or {file.content_sha256}"
-        where = [f"available at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
-        raise NotSuppliedError(file, [*others, wanted, *where])
+            others.append(f"{candidate.name} in it is another file (sha256 {sha256(candidate)})")
+        missing_text = f"neither a file of its name nor one with sha256 {file.sha256} or {file.content_sha256}"
+        sources = [f"available at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
+        raise NotSuppliedError(file, [*others, missing_text, *sources])
 
-    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> BfreplayError:
+    def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> BfreplayError:
         """Return one error for all files that are not in the folder."""
         return InputError(
-            headline(failures, asked),
+            headline(failures, n_logs),
             file=self._folder,
             fix="put the files into the folder, under their own names or any other",
         )
@@ -429,16 +435,18 @@ class LocalFolder:
     def _candidates(self, file: LogFile) -> Iterator[Path]:
         """Yield files with a matching name, then files with a matching size."""
         present = {
-            each.name: each for each in sorted(self._folder.iterdir()) if each.is_file() and os.access(each, os.R_OK)
+            path.name: path for path in sorted(self._folder.iterdir()) if path.is_file() and os.access(path, os.R_OK)
         }
         for name in _names(file):
             if name in present:
                 yield present.pop(name)
-        yield from (each for each in present.values() if could_hold(file, each))
+        yield from (path for path in present.values() if may_contain(file, path))
 
 
 def _names(file: LogFile) -> list[str]:
     """Return its names here or at its addresses, with and without ``.gz``, each once."""
     names = [file.name, *(PurePosixPath(address).name for address in file.addresses)]
-    both = [other for name in names for other in (name, name.removesuffix(".gz"), f"{name.removesuffix('.gz')}.gz")]
-    return list(dict.fromkeys(both))
+    spellings = [
+        spelling for name in names for spelling in (name, name.removesuffix(".gz"), f"{name.removesuffix('.gz')}.gz")
+    ]
+    return list(dict.fromkeys(spellings))

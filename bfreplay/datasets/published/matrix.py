@@ -44,7 +44,7 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
         Another content, or a pickle that names anything but arrays and DataFrames.
     """
     file = Path(path)
-    frame = _archived_frame(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else pickled_frame(file)
+    frame = _frame_in_archive(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else read_pickled_frame(file)
     times = _row_times(frame, file)
     names = frame.columns.tolist()
     for column_name in names:
@@ -73,7 +73,7 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
     )
 
 
-def pickled_frame(file: Path) -> PickledFrame:
+def read_pickled_frame(file: Path) -> PickledFrame:
     """Read the DataFrame in a ``.pkl`` file."""
     try:
         with file.open("rb") as stream:
@@ -82,7 +82,7 @@ def pickled_frame(file: Path) -> PickledFrame:
         raise InputError(f"the file cannot be read: {error.strerror}", file=file, fix="check the path") from error
 
 
-def _archived_frame(file: Path) -> PickledFrame:
+def _frame_in_archive(file: Path) -> PickledFrame:
     frame_name: str | None = None
     frame: PickledFrame | None = None
     most_bytes = min(MAX_MEMBER_BYTES, unpacked_limit(file))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.jobs.curve_points import CurveShelf
 from bfreplay.datasets.located import first_true, locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.published.matrix import pickled_frame, times_us
+from bfreplay.datasets.published.matrix import read_pickled_frame, times_us
 from bfreplay.datasets.published.pickled_frames import PickledFrame, cell_list
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
@@ -89,7 +89,7 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
 
 
 def _job_table(file: Path, columns: tuple[str, ...], table_name: str) -> PickledFrame:
-    frame = pickled_frame(file)
+    frame = read_pickled_frame(file)
     column_names = [str(column_name) for column_name in frame.columns]
     missing = [column_name for column_name in columns if column_name not in column_names]
     if missing:

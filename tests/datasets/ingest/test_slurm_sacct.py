@@ -334,7 +334,7 @@ def test_without_end_and_running_time_a_finished_job_is_left_out(tmp_path):
 def test_a_finished_job_whose_end_is_not_known_ends_after_its_running_time_with_a_warning(tmp_path):
     record = utc(tmp_path, "7|7|COMPLETED|2024-03-01T12:00:00|Unknown|3600|120|2|n[1-2]")
     assert jobs(record) == [GOOD_JOB]
-    assert warnings(record) == {sentences.END_TOLD: 1}
+    assert warnings(record) == {sentences.END_IS_COMPUTED: 1}
     assert "ends" not in record.report.facts
 
 

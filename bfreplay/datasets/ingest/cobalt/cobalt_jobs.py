@@ -140,10 +140,10 @@ class CobaltJobs:
     def add(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add the interval of a row, or count the reason to skip it."""
         self._add(cells, row_place)
-        if self._report.has_row_in_doubt:
-            self._hold(cells)
+        if self._report.needs_row_amount:
+            self._note_row_amount(cells)
 
-    def _hold(self, cells: Mapping[str, str]) -> None:
+    def _note_row_amount(self, cells: Mapping[str, str]) -> None:
         """Note how much a skipped row concerns, if its nodes and its running time can be read."""
         span_us = _elapsed_us(cells)
         try:
@@ -154,7 +154,7 @@ class CobaltJobs:
         if start_time is not None and end_time is not None:
             span_us = end_time.us - start_time.us
         if node_count is not None and span_us is not None:
-            self._report.hold(node_count, 0, span_us)
+            self._report.set_row_amount(node_count, 0, span_us)
 
     def _add(self, cells: Mapping[str, str], row_place: Place) -> None:
         machine = cells.get("MACHINE_NAME", "").strip().lower()
@@ -219,10 +219,10 @@ class CobaltJobs:
             self._report.skip_with_warning(
                 "more nodes than the machine has", *row_place, f"{n_nodes} nodes", warning=TOO_LARGE
             )
-            return self._report.hold(n_nodes, start_us, end_us)
+            return self._report.set_row_amount(n_nodes, start_us, end_us)
         if is_nowhere:
             self._nowhere.add(Example(*row_place, ""), 1)
-            self._nowhere.hold(n_nodes, start_us, end_us)
+            self._nowhere.add_amount(n_nodes, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job, start_us, location_text if names else "", *row_place)

@@ -122,7 +122,7 @@ class CobaltOutages:
         self._report.skip("a reservation on unknown nodes", *row_place, cells["BLOCKS"])
         if is_repair:
             self._report.warn(PART_UNKNOWN, *row_place, f"{count} nodes: {cells['BLOCKS']}")
-            self._report.hold(count, *times)
+            self._report.set_row_amount(count, *times)
         if times[1] is not None and times[1] > times[0]:
             self.left_out_us += count * (times[1] - times[0])
 

@@ -132,16 +132,16 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
             state.n_ends -= 1
             end_interval(number, machine)
         _begin_outages(outages, machine)
-        _begin_listed(
+        _begin_with_nodes(
             jobs, terms, machine
         )  # first, so that no node listed by a job of this instant is chosen for another
         _serve_lacking(jobs, terms, machine)
-        _begin_delayed(jobs, terms, machine)
-        is_refused = _begin_counted(jobs, terms, machine)
+        _begin_from_queue(jobs, terms, machine)
+        has_refusal = _begin_without_nodes(jobs, terms, machine)
         following_us = until_us
         if state.next_job < len(jobs.start_us):
             following_us = jobs.start_us[state.next_job]
-        _look_whether_empty(is_refused, following_us, terms, machine)
+        _look_whether_empty(has_refusal, following_us, terms, machine)
         n_rows = _write_rows(n_rows, rows, machine)
 
 
@@ -200,7 +200,7 @@ def _begin_outages(outages: Outages, machine: Machine) -> None:
 
 
 @compiled_inline
-def _begin_listed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
+def _begin_with_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     """Begin the jobs of this instant that list nodes, on these; ``next_job`` does not change."""
     instant_us, j = machine.state.now, machine.state.next_job
     while j < len(jobs.start_us) and jobs.start_us[j] == instant_us:
@@ -235,16 +235,16 @@ def _serve_lacking(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     state = machine.state
     while state.first_lacking != NONE and state.n_free > 0:
         number = state.first_lacking
-        n_gained = min(machine.slots[number].n_lacking, state.n_free)
-        _take(number, n_gained, jobs, terms, machine)
-        machine.slots[number].n_lacking -= n_gained
-        state.n_lacking -= n_gained
+        n_new = min(machine.slots[number].n_lacking, state.n_free)
+        _take(number, n_new, jobs, terms, machine)
+        machine.slots[number].n_lacking -= n_new
+        state.n_lacking -= n_new
         if machine.slots[number].n_lacking == 0:
             lack_no_more(number, machine)
 
 
 @compiled_inline
-def _begin_delayed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
+def _begin_from_queue(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     state, tallies = machine.state, machine.tallies
     while state.queue_first < state.queue_end and machine.queue[state.queue_first].count <= state.n_free:
         job = machine.queue[state.queue_first]
@@ -259,9 +259,9 @@ def _begin_delayed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
 
 
 @compiled_inline
-def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
+def _begin_without_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
     """Begin the jobs of this instant without listed nodes, or delay or refuse them; return whether any was refused."""
-    state, is_refused = machine.state, False
+    state, has_refusal = machine.state, False
     while state.next_job < len(jobs.start_us) and jobs.start_us[state.next_job] == state.now:
         j = state.next_job
         state.next_job += 1
@@ -275,27 +275,27 @@ def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
             state.queue_end += 1
             job.start_us, job.end_us, job.count, job.job_key = state.now, end_us, count, jobs.job_key[j]
         elif lacks and terms.oversubscription != CLIP:
-            is_refused = True
+            has_refusal = True
             inside_us = _inside_us(state.now, end_us, terms)
             if inside_us > 0:
                 machine.tallies.left_out += 1
                 machine.tallies.left_out_node_us += float(inside_us) * count
         else:
             number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
-            n_gained = min(count, state.n_free)
-            _take(number, n_gained, jobs, terms, machine)
+            n_new = min(count, state.n_free)
+            _take(number, n_new, jobs, terms, machine)
             if lacks:
-                lack(number, count - n_gained, machine)
-    return is_refused
+                lack(number, count - n_new, machine)
+    return has_refusal
 
 
 @compiled_inline
-def _look_whether_empty(is_refused: bool, following_us: int, terms: Terms, machine: Machine) -> None:
+def _look_whether_empty(has_refusal: bool, following_us: int, terms: Terms, machine: Machine) -> None:
     """Decide the state of a machine on which the next job starts at ``following_us``, and since when it is empty."""
     state, tallies = machine.state, machine.tallies
     was_down = state.use == TAKEN_FOR_DOWN
     is_empty = state.n_active == 0 and state.queue_first == state.queue_end
-    if is_refused or not is_empty:  # a refused job leaves the machine empty: decide anew
+    if has_refusal or not is_empty:  # a refused job leaves the machine empty: decide anew
         state.use = IN_USE
     if is_empty and state.use == IN_USE:
         until_us = max(min(following_us, terms.log_end_us), state.now)

@@ -13,7 +13,7 @@ from bfreplay.datasets.batch_jobs import BatchJobs
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
-from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skip_counts
 from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.machine import NEVER
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
@@ -21,7 +21,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, 
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
-from bfreplay.datasets.ingest.occupancy.window import chosen_window, first_time_us, longest_gap_us
+from bfreplay.datasets.ingest.occupancy.window import choose_window, first_time_us, longest_gap_us
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
@@ -140,7 +140,7 @@ def build_events(
     names = machine_nodes(record)
     _check_machine(record, names, report)
     log_end_us = _log_end_us(record, rules)
-    window = chosen_window(record, rules, log_end_us)
+    window = choose_window(record, rules, log_end_us)
     length_us = window.end_us - window.start_us
     if window.share_inside < MOST:
         value_text, outside = percent(window.share_inside), 1 - window.share_inside
@@ -174,7 +174,7 @@ def build_events(
     plan = Plan(
         position=position,
         n_kept=int(np.count_nonzero(~is_absent)),
-        outages=_sorted_outages([*record.outages, *absent], position),
+        outages=_outages_by_start([*record.outages, *absent], position),
         rules=rules,
         window_us=(window.start_us, window.end_us),
         log_end_us=max(log_end_us, window.end_us),
@@ -184,7 +184,7 @@ def build_events(
     )
     survey = Survey(record, plan)
     report_survey(report, record, plan, survey, absence)
-    _warn_of_idle_in_doubt(record, plan, absent, survey, node_uses, report)
+    _warn_of_uncertain_idle_time(record, plan, absent, survey, node_uses, report)
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
         _warn_of_gap(record, window, report, survey)
     note_rules_without_effect(record, plan, report)
@@ -198,7 +198,7 @@ def build_events(
         time_origin=record.time_origin,
         node_inventory="metadata" if inventory.has_full_inventory(record) else "seen",
         allocator=allocator if record.n_counted else None,
-        skipped=skipped_counts(report),
+        skipped=skip_counts(report),
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
     inventory_names = sorted(name for name, is_out in zip(names, is_absent, strict=True) if not is_out)
@@ -213,7 +213,7 @@ def _log_end_us(record: ScheduleRecord, rules: OccupancyRules) -> int:
     return record.last_stamp_us if record.coverage is None else max(record.last_stamp_us, record.coverage.end_us)
 
 
-def _warn_of_idle_in_doubt(
+def _warn_of_uncertain_idle_time(
     record: ScheduleRecord,
     plan: Plan,
     absent: Sequence[Outage],
@@ -224,7 +224,7 @@ def _warn_of_idle_in_doubt(
     """Warn of idle time outside the log, on nodes that may be none, and in reservations, each by a pass without it."""
 
     def idle_hours(less: Sequence[Outage] = (), window_us: tuple[int, int] = plan.window_us) -> float:
-        outages = _sorted_outages([*record.outages, *absent, *less], plan.position)
+        outages = _outages_by_start([*record.outages, *absent, *less], plan.position)
         without = Survey(record, replace(plan, outages=outages, window_us=window_us))
         return float(survey.node_us[NodeState.IDLE] - without.node_us[NodeState.IDLE]) / HOUR_US
 
@@ -302,7 +302,7 @@ def _is_recorded_outage(outage: Outage) -> bool:
     return outage.state != NodeState.RESERVED  # a list of reservations is no record of outages
 
 
-def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
+def _outages_by_start(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
     everything = np.arange(len(position), dtype=np.int32)
     by_start = sorted(outages, key=lambda outage: outage.start_us)
     nodes = [everything if outage.nodes is None else position[outage.nodes] for outage in by_start]
@@ -329,15 +329,15 @@ class Spread:
     idle_interval_length_s: Mapping[str, float | None]
 
 
-def measure(built_log: BuiltLog) -> Spread:
+def measure(build: BuiltLog) -> Spread:
     """Measure the log built under a rule."""
     from bfreplay.datasets.idleness import characterise
     from bfreplay.datasets.idleness.quantiles import by_percentile
 
-    figures = characterise(built_log.events)
+    figures = characterise(build.events)
     length_s = by_percentile(figures.idle_interval_length_s)
     return Spread(
-        built_log.events.metadata.assignment,
+        build.events.metadata.assignment,
         figures.mean_idle_nodes,
         figures.transitions,
         figures.idle_intervals,

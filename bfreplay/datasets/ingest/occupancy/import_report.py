@@ -73,7 +73,7 @@ class Tally:
         if example is not None and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(example)
 
-    def hold(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
+    def add_amount(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
         """Add the amount of one case: so many nodes from start to end, or to the end of the log (``None``)."""
         self.n_known += 1
         node_time_us = 0 if end_us is None else n_nodes * max(end_us - start_us, 0)
@@ -131,8 +131,8 @@ class ImportReport:
         self.skipped: dict[str, Tally] = {}
         self.warnings: dict[str, Tally] = {}
         self.facts: dict[str, Json] = {}
-        self._of_row: list[Tally] = []
-        self._held: tuple[int, int, int | None] | None = None
+        self._row_tallies: list[Tally] = []
+        self._row_amount: tuple[int, int, int | None] | None = None
 
     def copy(self) -> ImportReport:
         """Return a copy of the report."""
@@ -141,8 +141,8 @@ class ImportReport:
     def read(self, rows: int = 1) -> None:
         """Count rows of the input; the last one is the row of the following warnings, until the next is read."""
         self.rows_read += rows
-        self._of_row.clear()
-        self._held = None
+        self._row_tallies.clear()
+        self._row_amount = None
 
     def keep(self, kind: str, count: int = 1) -> None:
         """Count results of kept rows."""
@@ -167,9 +167,9 @@ class ImportReport:
         """Count a case that may make the result wrong. The sentence is the same for all cases of a kind.
 
         ``node_hours`` is the idle time that may be wrong because of it: every later result shows it as a share of the
-        idle node-hours. Without it, the amount is that of the row that is being read (``hold``), or, where the row has
-        none, that of the mean job; or there is none, for the reason ``why_no_amount``. ``aside`` is the reason that it does not
-        change how many nodes are idle.
+        idle node-hours. Without it, the amount is that of the row being read (``set_row_amount``), or, where the row has
+        none, that of the mean job; or there is none, for the reason ``why_no_amount``. ``aside`` is the reason that it
+        does not change how many nodes are idle.
         """
         tally = _count(self.warnings, sentence, file, line, value, count, node_hours)
         if tally is None:
@@ -179,25 +179,25 @@ class ImportReport:
         tally.aside = aside if tally.count == count or tally.aside == aside else ""
         tally.is_estimate |= is_estimate
         if node_hours is None and not why_no_amount and count == 1:
-            if self._held is None:
-                self._of_row.append(tally)
+            if self._row_amount is None:
+                self._row_tallies.append(tally)
             else:
-                tally.hold(*self._held)
+                tally.add_amount(*self._row_amount)
 
-    def hold(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
+    def set_row_amount(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
         """Note which nodes, and when, the row that is being read concerns: its warnings are about as much.
 
         ``end_us`` is ``None`` for a row that lasts to the end of the log.
         """
-        self._held = n_nodes, start_us, end_us
-        for tally in self._of_row:
-            tally.hold(*self._held)
-        self._of_row.clear()
+        self._row_amount = n_nodes, start_us, end_us
+        for tally in self._row_tallies:
+            tally.add_amount(*self._row_amount)
+        self._row_tallies.clear()
 
     @property
-    def has_row_in_doubt(self) -> bool:
+    def needs_row_amount(self) -> bool:
         """True if the row that is being read has a warning, and its amount is not known yet."""
-        return bool(self._of_row)
+        return bool(self._row_tallies)
 
     def settle(self, log_end_us: int, mean_node_hours: float | None) -> None:
         """Complete the amounts of the warnings; see ``Tally.settle``."""
@@ -295,6 +295,6 @@ def _count(
     return tally
 
 
-def skipped_counts(report: ImportReport) -> Mapping[str, int]:
+def skip_counts(report: ImportReport) -> Mapping[str, int]:
     """Return the rows by reason, as in ``EventsMetadata.skipped``."""
     return {reason: tally.count for reason, tally in report.skipped.items()}

@@ -157,10 +157,10 @@ def warn_of_unused_nodes(
     until_us = np.where(node_uses.is_used, np.minimum(node_uses.first_us, window.end_us), window.end_us)
     behind_us = np.where(node_uses.is_used, np.clip(node_uses.last_us, window.start_us, window.end_us), window.end_us)
     before_us = _without_outages(record, np.full(n_nodes, window.start_us), until_us)
-    behind_us_kept = _without_outages(record, behind_us, np.full(n_nodes, window.end_us))
+    last_us = _without_outages(record, behind_us, np.full(n_nodes, window.end_us))
     never = ~node_uses.is_used & (before_us > min(after_us, length_us // 2))
-    behind_us_kept = np.where(node_uses.is_used, behind_us_kept, 0)
-    unused_us = np.where(before_us > after_us, before_us, 0) + np.where(behind_us_kept > after_us, behind_us_kept, 0)
+    last_us = np.where(node_uses.is_used, last_us, 0)
+    unused_us = np.where(before_us > after_us, before_us, 0) + np.where(last_us > after_us, last_us, 0)
     for sentence, which, idle_us in (
         (NEVER_USED, never & is_due, before_us),
         (LONG_UNUSED, node_uses.is_used & (unused_us > 0) & is_due, unused_us),
@@ -212,9 +212,9 @@ def absences(
     if has_full_inventory(record) or not record.nodes:
         return [], is_absent, None
     after_us = microseconds(rules.absent_after_s)
-    has_left = node_uses.is_used & (node_uses.last_us < window.start_us - after_us)
+    is_gone = node_uses.is_used & (node_uses.last_us < window.start_us - after_us)
     upcoming = node_uses.is_used & (node_uses.first_us > window.end_us + after_us)
-    is_absent[:] = ~node_uses.is_used | has_left | upcoming
+    is_absent[:] = ~node_uses.is_used | is_gone | upcoming
     if is_absent.any():
         such = ", ".join(record.nodes[node] for node in np.flatnonzero(is_absent)[:MOST_EXAMPLES])
         report.facts[SKIPPED_NODES] = (

@@ -196,8 +196,8 @@ def pop_end(size: int, end_us: NDArray[np.int64], ends: NDArray[np.int32]) -> in
     return first
 
 
-def new_machine(n_nodes: int, assignment: int, is_noted: bool = False) -> Machine:
-    """Return a machine with all nodes idle and room for ``FIRST_SLOTS`` intervals; ``is_noted``: with ``taken``."""
+def new_machine(n_nodes: int, assignment: int, has_notes: bool = False) -> Machine:
+    """Return a machine with all nodes idle and room for ``FIRST_SLOTS`` intervals; ``has_notes``: with ``taken``."""
     state = zero_records(State, 1)[0]
     state.unused_since_us = NEVER
     state.first_lacking = state.last_lacking = state.spare_holding = NONE
@@ -219,7 +219,7 @@ def new_machine(n_nodes: int, assignment: int, is_noted: bool = False) -> Machin
         slots=zero_records(Slot, 0),
         holdings=zero_records(Holding, 0),
         queue=zero_records(DelayedJob, 0),
-        taken=zero_records(Taken, int(is_noted)),
+        taken=zero_records(Taken, int(has_notes)),
     )
     # one rule takes the last freed node first: fill the list so that the lowest node is next by either
     for node in reversed(range(n_nodes)) if assignment == MOST_RECENT else range(n_nodes):

@@ -19,9 +19,9 @@ _WIDTH = 110
 _LABEL = 12
 
 
-def render(built_log: BuiltLog, reader: str) -> str:
+def render(build: BuiltLog, reader: str) -> str:
     """Lay out the rows read, kept and skipped, the assumptions, and last the warnings and the verdict."""
-    report, events = built_log.report, built_log.events
+    report, events = build.report, build.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
     results_text = (
@@ -41,7 +41,7 @@ def render(built_log: BuiltLog, reader: str) -> str:
         _line(
             "window",
             f"{iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days), "
-            f"{built_log.window.why}",
+            f"{build.window.why}",
         ),
         _line(
             "nodes",

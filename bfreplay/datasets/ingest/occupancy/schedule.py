@@ -234,7 +234,7 @@ class ScheduleRecord:
             if strange:
                 names = self.nodes
                 self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[index] for index in strange)}")
-        self.report.hold(n_nodes, start_us, end_us)
+        self.report.set_row_amount(n_nodes, start_us, end_us)
 
     def add_counted_jobs(
         self,
@@ -257,7 +257,7 @@ class ScheduleRecord:
 
     def add_listed_jobs(self, jobs: JobIntervals) -> None:
         """Add jobs that list all their nodes; the caller ensures nodes of the given inventory, and ``end > start``."""
-        self.jobs.add_listed(jobs)
+        self.jobs.add_with_nodes(jobs)
         self._note_jobs(jobs.start_us, jobs.end_us, jobs.count)
 
     def add_outage(
@@ -280,7 +280,7 @@ class ScheduleRecord:
         if state == NodeState.BUSY:  # from samples; the end of an outage may be planned
             self.states_seen = True
             self.stamp(start_us if end_us is None else end_us)
-        self.report.hold(self._n_nodes if nodes is None else len(nodes), start_us, end_us)
+        self.report.set_row_amount(self._n_nodes if nodes is None else len(nodes), start_us, end_us)
         self.report.keep("outage intervals")
 
     def add_reservation(self, start_us: int, end_us: int | None, node_names: Sequence[str] | None) -> None:

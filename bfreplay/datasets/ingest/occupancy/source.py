@@ -118,7 +118,7 @@ class ShortIntervals:
 
     Parameters
     ----------
-    shown
+    initial_state
         State of each node before the first row, ``(N,) int8``. An idle interval that is open then is never too short.
     min_gap_us
         Least length of an idle interval.
@@ -126,14 +126,17 @@ class ShortIntervals:
         Only idle intervals that end inside are counted in ``n_closed`` and ``closed_us``.
     """
 
-    def __init__(self, shown: NDArray[np.int8], min_gap_us: int, window_us: tuple[int, int]) -> None:
-        n_nodes = len(shown)
+    def __init__(self, initial_state: NDArray[np.int8], min_gap_us: int, window_us: tuple[int, int]) -> None:
+        n_nodes = len(initial_state)
         self.min_gap_us = min_gap_us
         self._window_us = window_us
         self.n_closed = 0
         self.closed_us = 0
         self._nodes = _Nodes(
-            shown.copy(), np.zeros(n_nodes, np.int8), np.full(n_nodes, NOT_OPEN, np.int64), np.zeros(n_nodes, np.int64)
+            initial_state.copy(),
+            np.zeros(n_nodes, np.int8),
+            np.full(n_nodes, NOT_OPEN, np.int64),
+            np.zeros(n_nodes, np.int64),
         )
         self._first_row = 0
         self._held = _Buffer(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8), np.empty(0, np.bool_))

@@ -128,7 +128,7 @@ class JobSpool:
             if len(self._rows) >= self._run_rows * _WIDTH:
                 self._end_run()
 
-    def add_listed(self, jobs: JobIntervals) -> None:
+    def add_with_nodes(self, jobs: JobIntervals) -> None:
         """Add J intervals that list all their nodes."""
         first_node = jobs.first_node
         rows = np.column_stack([*jobs.columns, np.diff(first_node)])
@@ -154,7 +154,7 @@ class JobSpool:
         self.n_repeated = self.n_contradicting = 0
         readers: list[_BlockReader] = [_RunReader(run, self._run_nodes // BLOCKS) for run in self._runs]
         if self._rows:
-            readers.append(_BlockReader(self._sorted_run()))
+            readers.append(_BlockReader(self._run_by_start()))
         while True:
             for reader in readers:
                 reader.fill()
@@ -187,16 +187,16 @@ class JobSpool:
         best_of_group = best[is_best]
         self.n_repeated += len(rows) - len(best_of_group)
         for row_index in best[~is_best].tolist():
-            kept_row = int(best_of_group[group[row_index]])
-            is_other = rows.count[row_index] != rows.count[kept_row] or set(_nodes_of(rows, row_index)) != set(
-                _nodes_of(rows, kept_row)
+            best_row = int(best_of_group[group[row_index]])
+            is_other = rows.count[row_index] != rows.count[best_row] or set(_nodes_of(rows, row_index)) != set(
+                _nodes_of(rows, best_row)
             )
             self.n_contradicting += bool(
-                is_other or (has_end[row_index] and rows.end_us[row_index] != rows.end_us[kept_row])
+                is_other or (has_end[row_index] and rows.end_us[row_index] != rows.end_us[best_row])
             )
         return rows.take(best_of_group)
 
-    def _sorted_run(self) -> JobIntervals:
+    def _run_by_start(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(table[:, 5])])
         nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
@@ -205,7 +205,7 @@ class JobSpool:
     def _end_run(self) -> None:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("ingest"))
-        self._runs.append(_Run.write(self._sorted_run(), Path(self._folder.name) / f"run-{len(self._runs)}"))
+        self._runs.append(_Run.write(self._run_by_start(), Path(self._folder.name) / f"run-{len(self._runs)}"))
         self._rows, self._listed, self._n_listed = array("q"), [], 0
 
 
@@ -221,11 +221,14 @@ class _Run:
     def write(cls, run: JobIntervals, stem: Path) -> _Run:
         rows = np.column_stack([*run.columns, run.first_node[:-1]])
         end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
-        stored = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
-        for table, file in ((np.concatenate([rows, end]), stored.rows_file), (run.nodes, stored.nodes_file)):
+        files_of_run = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
+        for table, file in (
+            (np.concatenate([rows, end]), files_of_run.rows_file),
+            (run.nodes, files_of_run.nodes_file),
+        ):
             with naming(file):
                 file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile ignores a full disk
-        return stored
+        return files_of_run
 
 
 class _BlockReader:

@@ -117,14 +117,14 @@ class Sweep:
         """Read the remaining job intervals without sweeping, so that the spool counts all of them."""
         for _ in self._slices:
             pass
-        waiting_jobs, (start_us, stop_us) = self._delayed_jobs(), self._plan.window_us
+        waiting_jobs, (start_us, stop_us) = self._jobs_in_queue(), self._plan.window_us
         inside_us = np.maximum(
             np.minimum(waiting_jobs["end_us"], stop_us) - np.maximum(waiting_jobs["start_us"], start_us), 0
         )
         self.never_began = int(np.count_nonzero(inside_us))
         self.never_began_us = float((inside_us.astype(np.float64) * waiting_jobs["count"]).sum())
 
-    def _delayed_jobs(self) -> NDArray[Any]:
+    def _jobs_in_queue(self) -> NDArray[Any]:
         state, queue = self._machine.state, np.asarray(self._machine.queue)
         return queue[state.queue_first : state.queue_end]
 
@@ -211,13 +211,13 @@ class Sweep:
             return np.empty(0)
         n_nodes = len(self._plan.position)
         n_draws = np.minimum(jobs.count - np.diff(jobs.first_node), n_nodes).sum()
-        waiting = self._delayed_jobs()["count"].sum()
+        waiting = self._jobs_in_queue()["count"].sum()
         lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n_nodes).sum()
         return self._rng.random(int(n_draws + waiting + lacking))
 
     def _make_room_in_queue(self, n_more: int) -> None:
         if self._terms.oversubscription == machine.DELAY:
-            waiting_jobs = self._delayed_jobs()
+            waiting_jobs = self._jobs_in_queue()
             self._machine = self._machine._replace(queue=machine.longer(waiting_jobs, len(waiting_jobs) + n_more))
             self._machine.state.queue_first, self._machine.state.queue_end = 0, len(waiting_jobs)
 

@@ -23,7 +23,7 @@ MOST_ROUNDS = 12
 STRAY_SHARE = 0.001
 
 
-def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> Window:
+def choose_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> Window:
     """Return the window that the rules ask for.
 
     Raises
@@ -41,7 +41,7 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
             fix="check that this is the whole log",
         )
     if not isinstance(rules.window, str):
-        return _given_window(rules.window, first_us, log_end_us)
+        return _window_of_option(rules.window, first_us, log_end_us)
     if rules.window == "full":
         return Window(first_us, log_end_us, "the whole log, as requested: from the first start to the last time in it")
     if coverage is not None:
@@ -76,7 +76,7 @@ def first_time_us(record: ScheduleRecord) -> int:
     return min(times)
 
 
-def _given_window(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
+def _window_of_option(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
     start_us, end_us = window
     if start_us >= end_us or end_us <= first_us or start_us >= log_end_us:
         raise InputError(

@@ -120,7 +120,7 @@ def _read_file(
         report.read()
         if not is_whole:
             report.warn(CUT_END_WARNING, log_file.name, number, line_text)
-        line = records.parsed_line(line_text if is_whole else _complete(line_text), log_file.name, number)
+        line = records.parse_line(line_text if is_whole else _complete(line_text), log_file.name, number)
         if line is None or not line.job.strip():
             report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, log_file.name, number, line_text)
             continue
@@ -211,10 +211,10 @@ class _Reservation:
 class Reservations:
     """Converter of begun reservations to ``RESERVED`` outages, if the options ask for it; otherwise skips them."""
 
-    def __init__(self, record: ScheduleRecord, clock: StampClock, are_kept: bool) -> None:
+    def __init__(self, record: ScheduleRecord, clock: StampClock, keeps_them: bool) -> None:
         self._record = record
         self._clock = clock
-        self._are_kept = are_kept
+        self._are_kept = keeps_them
         self._open: dict[str, _Reservation] = {}
 
     def take(self, line: Line) -> None:

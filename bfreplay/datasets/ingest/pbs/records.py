@@ -50,7 +50,7 @@ class Line:
     text: str
 
 
-def parsed_line(line_text: str, file_name: str, number: int) -> Line | None:
+def parse_line(line_text: str, file_name: str, number: int) -> Line | None:
     """Split a line at its first three semicolons; ``None`` if it is not a record."""
     parts = line_text.split(";", 3)
     if len(parts) < 3 or len(parts[1]) != 1 or not parts[1].isascii() or not parts[1].isalpha():
@@ -126,7 +126,7 @@ def walltime_us(values: Mapping[str, str]) -> int | None:
     return days * DAY_US + (hours * 3600 + int(match[3]) * 60 + int(match[4])) * US
 
 
-def is_followed(line_text: str, values: Mapping[str, str]) -> bool:
+def has_following_text(line_text: str, values: Mapping[str, str]) -> bool:
     """Return whether attributes follow the node list in a record: otherwise it may have been cut.
 
     Raises
@@ -318,7 +318,7 @@ class StampClock(Clock):
     def _settle(self, offset_us: int | None, after_us: int | None) -> None:
         waiting, self._waiting = self._waiting, []
         for waiting_stamp in waiting:
-            moment = self._settled_moment(waiting_stamp, offset_us, after_us)
+            moment = self._moment_in_order(waiting_stamp, offset_us, after_us)
             if moment is None:
                 self._report.skip_with_warning(
                     _IMPOSSIBLE,
@@ -331,7 +331,7 @@ class StampClock(Clock):
                 self.counts["settled"] += 1
                 waiting_stamp.then(moment)
 
-    def _settled_moment(self, waiting_stamp: _Waiting, offset_us: int | None, after_us: int | None) -> int | None:
+    def _moment_in_order(self, waiting_stamp: _Waiting, offset_us: int | None, after_us: int | None) -> int | None:
         stamp = waiting_stamp.line.stamp_us
         if self._local is not None:
             moments = self._local.utc_us(stamp)

@@ -50,7 +50,7 @@ Nodes = NDArray[np.int32]
 
 @dataclass(slots=True)
 class _Run:
-    """Run without an end so far; ``listed`` is its raw node list, ``doubts`` are warnings with their lines."""
+    """Run without an end so far; ``listed`` is its raw node list, ``warnings_of_lines``: warnings with lines."""
 
     start_us: int
     nodes: Nodes | None
@@ -59,7 +59,7 @@ class _Run:
     limit_us: int | None
     line: Line
     is_deleted: bool = False
-    doubts: list[tuple[str, Line]] = field(default_factory=list)
+    warnings_of_lines: list[tuple[str, Line]] = field(default_factory=list)
 
 
 class Runs:
@@ -87,12 +87,12 @@ class Runs:
             return self._unreadable(BAD_ATTRIBUTES, line)
         if not self._is_consistent(line, values[0], start, start, earliest_us=line.stamp_us - FARTHEST_US):
             return
-        doubts: list[tuple[str, Line]] = []
-        nodes = self._nodes(line, values[0], doubts, are_needed=True)
+        warnings_of_lines: list[tuple[str, Line]] = []
+        nodes = self._nodes(line, values[0], warnings_of_lines, is_required=True)
         if nodes is _NONE:
             return
         if not self._clock.witness(line.stamp_us, start):
-            doubts.append((_OTHER_START_WARNING, line))
+            warnings_of_lines.append((_OTHER_START_WARNING, line))
         open_run = self._open.get(line.job)
         if open_run is not None:
             if start < open_run.start_us:
@@ -100,7 +100,7 @@ class Runs:
             if start == open_run.start_us:
                 self._report.skip(_TWICE, open_run.line.file, open_run.line.number, line.job)
             else:
-                open_run.doubts.append((_OVERLAP_WARNING, open_run.line))
+                open_run.warnings_of_lines.append((_OVERLAP_WARNING, open_run.line))
                 self._add(line.job, open_run, start)
         limit = records.walltime_us(values[0])
         self._open[line.job] = _Run(
@@ -110,7 +110,7 @@ class Runs:
             records.count_of(values[0]),
             None if limit is None else start + limit,
             line,
-            doubts=doubts,
+            warnings_of_lines=warnings_of_lines,
         )
 
     def end(self, line: Line) -> None:
@@ -127,17 +127,19 @@ class Runs:
             start = open_run.start_us
         if not self._is_consistent(line, values, start, end):
             return
-        doubts: list[tuple[str, Line]] = []
-        nodes = self._nodes(line, values, doubts, are_needed=open_run is None)
+        warnings_of_lines: list[tuple[str, Line]] = []
+        nodes = self._nodes(line, values, warnings_of_lines, is_required=open_run is None)
         if nodes is _NONE:
             return
         if end is not None and not self._clock.witness(line.stamp_us, end):
             if end <= start:  # without length by one of two different times: not a run to skip
                 return self._unreadable(CONTRADICTION, line)
-            doubts.append((_OTHER_END_WARNING, line))
+            warnings_of_lines.append((_OTHER_END_WARNING, line))
         if end is None and line.kind == "E":
-            doubts.append((_NO_END_WARNING, line))
-        run = _Run(start, nodes, _node_lists(values), records.count_of(values), None, line, doubts=doubts)
+            warnings_of_lines.append((_NO_END_WARNING, line))
+        run = _Run(
+            start, nodes, _node_lists(values), records.count_of(values), None, line, warnings_of_lines=warnings_of_lines
+        )
         if open_run is not None:
             self._meet(line, run, open_run, line.stamp_us + FARTHEST_US if end is None else end)
         if end is not None:
@@ -157,7 +159,7 @@ class Runs:
         self._report.skip("update of a running job", line.file, line.number, line.job)
         run = self._open.get(line.job)
         if line.kind in "cs" and run is not None:
-            run.doubts.append((_PHASES_WARNING, line))
+            run.warnings_of_lines.append((_PHASES_WARNING, line))
         elif line.kind in "cs":
             self._report.warn(_PHASES_WARNING, line.file, line.number, line.job)
 
@@ -165,16 +167,16 @@ class Runs:
         """Process C, T: checkpointed and held, restarted from there."""
         self._report.skip("checkpoint record", line.file, line.number, line.job)
         if line.job in self._open:
-            self._open[line.job].doubts.append((_CHECKPOINT_WARNING, line))
+            self._open[line.job].warnings_of_lines.append((_CHECKPOINT_WARNING, line))
 
     def finish(self) -> None:
         """Add the jobs that are running at the end of the log."""
         latest = self._clock.latest_us
         for job, run in self._open.items():
             if run.is_deleted:
-                run.doubts.append((_DELETED_WARNING, run.line))
+                run.warnings_of_lines.append((_DELETED_WARNING, run.line))
             elif run.limit_us is not None and latest is not None and latest > run.limit_us + _GRACE_US:
-                run.doubts.append((_PAST_LIMIT_WARNING, run.line))
+                run.warnings_of_lines.append((_PAST_LIMIT_WARNING, run.line))
             self._add(job, run, None)
         self._open.clear()
         # virtual nodes may have other names than their hosts
@@ -188,32 +190,32 @@ class Runs:
     def _meet(self, line: Line, run: _Run, open_run: _Run, end_us: int) -> None:
         """Combine an end record with the run opened by its job's last start record."""
         if run.start_us > open_run.start_us:
-            open_run.doubts.append((_OVERLAP_WARNING, open_run.line))
+            open_run.warnings_of_lines.append((_OVERLAP_WARNING, open_run.line))
             self._add(line.job, open_run, run.start_us)
         elif end_us < open_run.start_us:
             return  # the end of an earlier run: the open one goes on
         else:
             if run.start_us < open_run.start_us:
-                run.doubts.append((_STARTS_WARNING, line))
+                run.warnings_of_lines.append((_STARTS_WARNING, line))
                 run.start_us = open_run.start_us
             if run.nodes is None:
                 run.nodes, run.count = open_run.nodes, open_run.count
             elif open_run.nodes is not None and run.listed != open_run.listed and not _same(run.nodes, open_run.nodes):
-                run.doubts.append((_HOSTS_WARNING, line))
-            run.doubts[:0] = open_run.doubts
+                run.warnings_of_lines.append((_HOSTS_WARNING, line))
+            run.warnings_of_lines[:0] = open_run.warnings_of_lines
             self._report.skip(_PAIRED, open_run.line.file, open_run.line.number, line.job)
         del self._open[line.job]
 
     def _add(self, job: str, run: _Run, end_us: int | None) -> None:
         line = run.line
         self._report.read(0)  # only what is wrong with this run is about its nodes and times
-        self._tell(run.doubts, job)
+        self._report_warnings(run.warnings_of_lines, job)
         self._record.add_job(
             job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
         )
 
-    def _tell(self, doubts: Sequence[tuple[str, Line]], job: str) -> None:
-        for sentence, line in doubts:
+    def _report_warnings(self, warnings_of_lines: Sequence[tuple[str, Line]], job: str) -> None:
+        for sentence, line in warnings_of_lines:
             self._report.warn(sentence, line.file, line.number, job)
 
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
@@ -241,20 +243,20 @@ class Runs:
         return fine
 
     def _nodes(
-        self, line: Line, values: Mapping[str, str], doubts: list[tuple[str, Line]], *, are_needed: bool
+        self, line: Line, values: Mapping[str, str], warnings_of_lines: list[tuple[str, Line]], *, is_required: bool
     ) -> Nodes | None:
         """Return the indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is skipped."""
         node_list = _node_lists(values)
         try:
-            if are_needed and node_list is None and records.count_of(values) is None:
+            if is_required and node_list is None and records.count_of(values) is None:
                 raise ValueError("neither exec_host nor exec_vnode")
             if node_list is None:
                 return None
-            if not records.is_followed(line.text, values):
-                doubts.append((_CUT_WARNING, line))
+            if not records.has_following_text(line.text, values):
+                warnings_of_lines.append((_CUT_WARNING, line))
             nodes = self._lists.ids(node_list, partial(self._names, line, values))
         except ValueError as error:
-            self._tell(doubts, line.job)
+            self._report_warnings(warnings_of_lines, line.job)
             self._unreadable(BAD_NODES, line, str(error))
             return _NONE
         return nodes if len(nodes) else None

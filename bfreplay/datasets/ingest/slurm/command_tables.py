@@ -127,8 +127,8 @@ class Layout:
         after = last + 1 + n_surplus
         if first == last:
             return [*raw_cells[:first], self.delimiter.join(raw_cells[first:after]), *raw_cells[after:]]
-        n_tried = _MOST_ASSIGNMENTS if n_surplus <= _MOST_SURPLUS else 0
-        assignments = filter(self._count_matches_list, islice(self._assignments(raw_cells, 0, 0, set()), n_tried))
+        n_candidates = _MOST_ASSIGNMENTS if n_surplus <= _MOST_SURPLUS else 0
+        assignments = filter(self._count_matches_list, islice(self._assignments(raw_cells, 0, 0, set()), n_candidates))
         candidates = sorted(assignments, key=self._n_empty_cells)  # by an end, a cell may be empty
         n_empty = [self._n_empty_cells(cells) for cells in candidates]
         if len(candidates) == 1 or (1 < len(candidates) < _MOST_ASSIGNMENTS and n_empty[0] < n_empty[1]):

@@ -181,7 +181,7 @@ class NodeEvents:
         if not start_time:
             return
         end_us = end_time[-1] if end_time else None
-        self._record.report.hold(len(node_names), start_time[0], end_us)
+        self._record.report.set_row_amount(len(node_names), start_time[0], end_us)
         if is_reservation_header(layout):
             self._record.add_reservation(start_time[0], end_us, node_names)
 
@@ -318,14 +318,14 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
                 names = ()
             if match is None or state is None or not names:
                 report.skip_with_warning("unreadable sample", log_file.name, number, text)
-                report.hold(1, 0, period_us)
+                report.set_row_amount(1, 0, period_us)
                 continue
             time_us = _time_us(match)
             if current is not None and time_us < current.time_us:
                 is_single = current.n_rows == 1 and (previous is None or time_us >= previous.time_us)
                 wrong, line = (current.file, current.line) if is_single else (log_file, number)
                 report.skip_with_warning("a sample out of the order of time", wrong.name, line, text, warning=BACKWARDS)
-                report.hold(1, 0, period_us)
+                report.set_row_amount(1, 0, period_us)
                 if not is_single:
                     continue
                 current, previous = previous, None

@@ -208,18 +208,18 @@ class OrdinaryRows:
             ordinary_row = np.empty(0, np.int64) if jobs is None else jobs.row
             is_other = np.ones(n_rows, np.bool_)
             is_other[ordinary_row] = False
-            n_added = 0
+            n_done = 0
             for row in np.flatnonzero(is_other).tolist():
                 n_before = int(np.searchsorted(ordinary_row, row))
-                self._add(jobs, n_added, n_before)
-                n_added = n_before
+                self._add(jobs, n_done, n_before)
+                n_done = n_before
                 yield first_number + row, text.line(row)
                 if self.layout is not layout:
                     self._code_of_text.clear()  # what a text means may depend on the other columns
                     n_rows = row + 1
                     break
             else:
-                self._add(jobs, n_added, len(ordinary_row))
+                self._add(jobs, n_done, len(ordinary_row))
             block, first_number = block[text.line_first[n_rows] :], first_number + n_rows
 
     def _ordinary_jobs(self, block: bytes, layout: Layout | None) -> tuple[TextRows, OrdinaryJobs | None, int]:

@@ -77,15 +77,15 @@ def _row(job: Any, row_place: RowPlace) -> JobRow:
     if nodes is not None and not isinstance(nodes, str):
         raise _UnreadableError("unreadable nodes")
     limit = _optional(times.get("limit"))
-    elapsed, suspended = _optional(times.get("elapsed")), _optional(times.get("suspended"))
+    span, pause = _optional(times.get("elapsed")), _optional(times.get("suspended"))
     cluster = job.get("cluster")
     return JobRow(
         str(identity) if offset is None else f"{identity}+{offset}",
         _state(job.get("state")),
         _time(times, "start"),
         _time(times, "end"),
-        None if elapsed is None else elapsed * US,
-        None if suspended is None else suspended * US,
+        None if span is None else span * US,
+        None if pause is None else pause * US,
         None if limit is None else 60 * limit * US,
         _optional(job.get("allocation_nodes")),
         nodes,
@@ -246,7 +246,7 @@ def _kind_of(log_file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
         return "events", f"a header line of sacctmgr show {table_kind}: {_columns_text(layout.names)}"
     if node_states.share_of_samples(log_file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
-    if (row_layout := sacct.known_rows(log_file)) is not None:
+    if (row_layout := sacct.recognise_rows(log_file)) is not None:
         return "sacct", f"rows with the {len(row_layout[1].columns)} columns of {row_layout[1].command}"
     return None
 

@@ -47,14 +47,14 @@ COMMAND = (
 
 EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End (or ElapsedRaw), and NodeList (or NNodes)"
 
-_NEEDED = (
+_REQUIRED_COLUMNS = (
     ("JobIDRaw (or JobID)", ("jobidraw", "jobid")),
     ("State", ("state",)),
     ("Start", ("start",)),
     ("End", ("end", "elapsedraw", "elapsed")),
     ("NodeList (or NNodes)", ("nodelist", "nnodes", "allocnodes")),
 )
-_USED = tuple(name for _, names in _NEEDED for name in names)
+_USED = tuple(name for _, names in _REQUIRED_COLUMNS for name in names)
 _OF_SACCT = frozenset(name.lower() for name in (*SACCT_COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
 _LEAST_OF_SACCT = 3
 _T = TypeVar("_T")
@@ -62,7 +62,7 @@ _T = TypeVar("_T")
 
 def missing_columns(column_names: Sequence[str]) -> list[str]:
     """Return the needed columns of ``sacct`` that are not among these (lower case); of alternatives the best."""
-    return [label for label, any_of in _NEEDED if not any(name in column_names for name in any_of)]
+    return [label for label, any_of in _REQUIRED_COLUMNS if not any(name in column_names for name in any_of)]
 
 
 def is_header(layout: Layout) -> bool:
@@ -123,7 +123,7 @@ _KNOWN = (
 )
 
 
-def known_rows(log_file: LogFile) -> tuple[Layout, KnownRows] | None:
+def recognise_rows(log_file: LogFile) -> tuple[Layout, KnownRows] | None:
     """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
     lines = [line for line in log_file.head_lines()[:_HEAD_ROWS] if line.strip()]
     for candidate in _KNOWN:
@@ -176,9 +176,9 @@ def layout_of(log_file: LogFile, options: ReadOptions) -> tuple[Layout | None, b
     """
     if find_header(log_file, options.delimiter, is_header) is not None:
         return None, False
-    known = known_rows(log_file)
+    known = recognise_rows(log_file)
     if options.columns is not None:
-        return _named_layout(log_file, options.columns, options.delimiter, known and known[1].columns), False
+        return _layout_of_columns(log_file, options.columns, options.delimiter, known and known[1].columns), False
     if known is not None:
         return known[0], known[1].is_utc
     raise log_file.wrong_start(
@@ -189,7 +189,7 @@ def layout_of(log_file: LogFile, options: ReadOptions) -> tuple[Layout | None, b
     )
 
 
-def _named_layout(
+def _layout_of_columns(
     log_file: LogFile, columns: tuple[str, ...], delimiter: str | None, known: tuple[str, ...] | None
 ) -> Layout:
     lines = [line for line in log_file.head_lines()[:_HEAD_ROWS] if line.strip()]
@@ -266,7 +266,7 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
         return None
     except ValueError:
         report.skip_with_warning("unreadable JobID", *row_place)
-        _hold(cells, report)
+        _note_row_amount(cells, report)
         return None
     times = []
     for name, reason in (("start", "unreadable Start"), ("end", "unreadable End")):
@@ -274,7 +274,7 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
             times.append(_of_cell(cells, name, clock.read))
         except ValueError as error:
             report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else reason, *row_place)
-            _hold(cells, report)
+            _note_row_amount(cells, report)
             return None
     if times[0] is None and fields.is_pending_array(job_id):
         report.skip("pending array", *row_place)
@@ -302,12 +302,12 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
     )
 
 
-def _hold(cells: Mapping[str, str], report: ImportReport) -> None:
+def _note_row_amount(cells: Mapping[str, str], report: ImportReport) -> None:
     """Note how much a row concerns that cannot be read otherwise, if it has a number of nodes and a running time."""
     n_nodes = _of_cell(cells, "nnodes" if "nnodes" in cells else "allocnodes", fields.whole)
     span_us = _span_us(cells, "elapsedraw", US, "elapsed")
     if n_nodes is not None and span_us is not None:
-        report.hold(n_nodes, 0, span_us)
+        report.set_row_amount(n_nodes, 0, span_us)
 
 
 def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | None]) -> _T | None:

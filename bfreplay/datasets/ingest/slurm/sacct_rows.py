@@ -71,7 +71,7 @@ class Edge:
 
 
 NO_END = "finished jobs without an end were skipped: their nodes look idle"
-END_TOLD = "finished jobs have no end: start plus running time is used"
+END_IS_COMPUTED = "finished jobs have no end: start plus running time is used"
 COMPUTED_ENDS = "the log has no End: ends are start plus running time (and the time suspended, where the log has it)"
 ALL_COMPLETED = (
     "all rows have the state COMPLETED: was the export filtered by state (sacct -s)? Nodes of jobs that failed, timed "
@@ -182,10 +182,10 @@ class JobRows:
     def add(self, job_row: JobRow, clock: SlurmClock) -> None:
         """Count ``job_row``, and keep or skip it with its reason."""
         self._add(job_row, clock)
-        if self._report.has_row_in_doubt:
-            self._hold(job_row)
+        if self._report.needs_row_amount:
+            self._note_row_amount(job_row)
 
-    def _hold(self, job_row: JobRow) -> None:
+    def _note_row_amount(self, job_row: JobRow) -> None:
         """Note how much a skipped row concerns, as far as it tells: without an end it may last as long as the log."""
         n_nodes, span_us = job_row.count, job_row.elapsed_us
         if n_nodes is None and job_row.nodes:
@@ -194,9 +194,9 @@ class JobRows:
         if not span_us and job_row.start and job_row.end:
             span_us = max(job_row.end[-1] - job_row.start[0], 0)
         if n_nodes and span_us:
-            self._report.hold(n_nodes, 0, span_us)
+            self._report.set_row_amount(n_nodes, 0, span_us)
         elif n_nodes and job_row.start and not job_row.end:
-            self._report.hold(
+            self._report.set_row_amount(
                 n_nodes, job_row.start[0], job_row.start[0] + job_row.limit_us if job_row.limit_us else None
             )
 
@@ -224,15 +224,15 @@ class JobRows:
             else:
                 report.skip_with_warning("ran, but without nodes", *job_row.at, warning=NO_NODES)
             return
-        end_from_elapsed = False
+        is_computed_end = False
         if job_row.end is None and job_row.state not in RUNNING_STATES:
             if is_waiting and (job_row.has_end or not job_row.elapsed_us):
                 return report.skip("pending", *job_row.at)
             # a running time of 0 without a known end has no meaning
-            end_from_elapsed = bool(job_row.elapsed_us) or (job_row.elapsed_us == 0 and not job_row.has_end)
-            if not end_from_elapsed:
+            is_computed_end = bool(job_row.elapsed_us) or (job_row.elapsed_us == 0 and not job_row.has_end)
+            if not is_computed_end:
                 return report.skip_with_warning("finished, but no end", *job_row.at, warning=NO_END)
-        nodes = self._listed_nodes(job_row)
+        nodes = self._nodes_of_list(job_row)
         if nodes is None and job_row.count is None:
             return report.skip_with_warning("neither a list nor a number of nodes", *job_row.at)
         span_us = None if job_row.elapsed_us is None else job_row.elapsed_us + (job_row.suspended_us or 0)
@@ -250,10 +250,10 @@ class JobRows:
         if not is_known_state(job_row.state):
             report.warn(UNKNOWN_STATE, *job_row.at[:2], job_row.state)
         self._note_run(job_row)
-        if end_from_elapsed and span_us is not None:
+        if is_computed_end and span_us is not None:
             end_us = start_us + span_us
             self._n_computed_ends += not job_row.has_end
-            report.warn(END_TOLD, *job_row.at, count=job_row.has_end)
+            report.warn(END_IS_COMPUTED, *job_row.at, count=job_row.has_end)
         elif end_us is None:
             if span_us is not None and job_row.state != "SUSPENDED" and len(self._dump_times) < 3 * _MOST_DUMP_TIMES:
                 self._dump_times.extend(
@@ -270,9 +270,9 @@ class JobRows:
 
     def add_ordinary(self, jobs: OrdinaryJobs) -> None:
         """Keep rows as ``add`` would, which has nothing to report about them."""
-        n_completed, intervals = int(np.count_nonzero(jobs.is_completed)), jobs.intervals
-        self._n_completed += n_completed
-        self._n_others += len(intervals) - n_completed
+        n_complete, intervals = int(np.count_nonzero(jobs.is_completed)), jobs.intervals
+        self._n_completed += n_complete
+        self._n_others += len(intervals) - n_complete
         if jobs.has_restarts and len(self._interrupted) < _MOST_IDS:
             others = intervals.job_key[~jobs.is_completed].tolist()
             self._interrupted.update(map(str, others[: _MOST_IDS - len(self._interrupted)]))
@@ -318,7 +318,7 @@ class JobRows:
         self._report.warn(DUMP_TIMES, log_file.name, None, middle_text, n_off, node_hours=hours)
         self._dump_times = array("q")
 
-    def _listed_nodes(self, job_row: JobRow) -> NDArray[np.int32] | None:
+    def _nodes_of_list(self, job_row: JobRow) -> NDArray[np.int32] | None:
         text = job_row.nodes
         if not text:
             return None

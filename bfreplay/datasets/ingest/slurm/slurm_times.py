@@ -152,10 +152,10 @@ class SlurmClock(IntervalClock):
     def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for a time that occurs twice."""
         file, line, value_text = row_place
-        n_resolved = self.counts["settled"]
+        n_clear = self.counts["settled"]
         return InputError(
             "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing resolves it"
-            + (f"; {n_resolved} before it were resolved by their running time" if n_resolved else ""),
+            + (f"; {n_clear} before it were resolved by their running time" if n_clear else ""),
             file=file,
             row=None if line is None else f"line {line}",
             value=short(value_text),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
-from bfreplay.datasets.ingest.local_times import named_zone
+from bfreplay.datasets.ingest.local_times import zone_of_name
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
@@ -138,7 +138,7 @@ class SwfLog:
         zone = self.header.values.get(ZONE)
         if zone is not None:
             try:
-                record.timezone = named_zone(zone).key
+                record.timezone = zone_of_name(zone).key
             except InputError:
                 evidence += f"; {ZONE} {zone!r} is not the name of a zone and was not used"
         self.report.facts["time zone"] = evidence
@@ -168,7 +168,7 @@ class SwfLog:
         start_us = rows.submit_us + wait_us + (self.start_us or 0)
         end_us = start_us + rows.run_us
         is_piece = np.isin(rows.status, _PIECES)
-        is_usable, doubts = np.ones(len(rows), np.bool_), []
+        is_usable, row_warnings = np.ones(len(rows), np.bool_), []
         for reason, is_out, warning in (
             ("a piece of a job that was stopped and continued", is_piece, IN_PIECES),
             ("run time is missing", rows.run_us < 0, None),
@@ -181,17 +181,17 @@ class SwfLog:
         ):
             self._count(self.report.skip, block, rows.line[is_usable & is_out], reason)
             if warning is not None:
-                doubts.append((warning, is_usable & is_out))
+                row_warnings.append((warning, is_usable & is_out))
             is_usable &= ~is_out
         usable_rows = np.flatnonzero(is_usable)
         if not self.header.submit_is_start:
-            doubts.append((WAIT_IS_ZERO, is_usable & is_without_wait))
-        machine = None if rows.node_lists or not (len(usable_rows) or self._is_sized) else self._known_machine()
+            row_warnings.append((WAIT_IS_ZERO, is_usable & is_without_wait))
+        machine = None if rows.node_lists or not (len(usable_rows) or self._is_sized) else self._machine_or_error()
         node_time_us = None
         if machine is not None or rows.node_lists:
             n_used_nodes = processors if machine is None else machine.nodes_of(np.clip(processors, 0, MOST_PROCESSORS))
             node_time_us = n_used_nodes.astype(np.float64) * np.maximum(rows.run_us, 0)
-        for warning, is_one in doubts:
+        for warning, is_one in row_warnings:
             part_us = None if node_time_us is None else node_time_us[is_one]
             self._count(self.report.warn, block, rows.line[is_one], warning, part_us)
         if not len(usable_rows):
@@ -261,7 +261,7 @@ class SwfLog:
             options.procs_per_node is not None or PROCESSORS in header
         )
 
-    def _known_machine(self) -> Machine:
+    def _machine_or_error(self) -> Machine:
         if self.machine is None:
             self.machine = machine_of(self.header, self.options, self.file.name, self._use)
             self._set_machine_size(self.machine.n_nodes)
@@ -301,8 +301,8 @@ class SwfLog:
             jobs.add_counts(
                 start_us, start_us + rows.run_us[has_run], start_us, rows.line[has_run], processors[has_run]
             )
-        most_used = most_at_once(jobs)
-        return most_used, idle_share(jobs, most_used)
+        peak = most_at_once(jobs)
+        return peak, idle_share(jobs, peak)
 
 
 def not_swf(swf_log: SwfLog) -> InputError:

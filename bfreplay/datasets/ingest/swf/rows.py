@@ -140,9 +140,9 @@ class Block:
         self.extended = self._rows(_columns(lists_of_rows), tuple(node_lists))
 
     def _rows(self, columns: NDArray[np.int64], node_lists: tuple[str, ...] = ()) -> Rows:
-        job, submit_us, wait_us, run_us, processors, n_requested, status = columns[1:]
+        job, submit_us, wait_us, run_us, processors, request, status = columns[1:]
         line = columns[0] + self._first_line
-        return Rows(line, job, submit_us, wait_us, run_us, processors, n_requested, status, node_lists)
+        return Rows(line, job, submit_us, wait_us, run_us, processors, request, status, node_lists)
 
     def _line(self, index: int | np.integer) -> bytes:
         return self._data[self._begin[index] : self._end[index]]

@@ -235,10 +235,10 @@ class Columns:
 
     def _error(self, problem: str, file_name: str, roles: list[str], value: str | None) -> InputError:
         mappings: list[str] = []
-        used_names = set(self.by_role.values())
+        names_in_use = set(self.by_role.values())
         for role in roles:
-            column = self.ambiguous[role][0] if role in self.ambiguous else self._closest(role, value, used_names)
-            used_names.add(column)
+            column = self.ambiguous[role][0] if role in self.ambiguous else self._closest(role, value, names_in_use)
+            names_in_use.add(column)
             mappings.append(f"--map {role}={column}")
         names_text = ", ".join(self.names[:60]) + (", ..." if len(self.names) > 60 else "")
         fix = "name the columns: " + " ".join(mappings)
@@ -255,13 +255,13 @@ class Columns:
             fix=fix,
         )
 
-    def _closest(self, role: str, value: str | None, used_names: set[str]) -> str:
+    def _closest(self, role: str, value: str | None, names_in_use: set[str]) -> str:
         """Return the column with a name close to ``value``, or to names of that role; ``COLUMN`` if none is."""
         targets = [plain(value)] if value is not None else [role, *self._candidates().get(role, ())]
         scores = [
             (difflib.SequenceMatcher(None, target, plain(column_name)).ratio(), column_name)
             for column_name in self.names
-            if column_name not in used_names
+            if column_name not in names_in_use
             for target in targets
         ]
         best = max(scores, key=lambda pair: pair[0], default=(0.0, ""))

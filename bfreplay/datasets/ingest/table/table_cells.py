@@ -184,7 +184,7 @@ def _nodes_in_text(text: str) -> tuple[str, ...]:
     if text.lower() in _STATES:
         raise ValueError("a state of jobs is not a list of nodes")
     if text[:1] + text[-1:] in ("[]", "{}"):
-        return _printed_list(text[1:-1])
+        return _list_in_print(text[1:-1])
     if "/" in text:
         matches = [_SLOTS.fullmatch(part) for part in text.split("+")]
         names = [match[1] for match in matches if match is not None]
@@ -207,7 +207,7 @@ def _part(cell_text: str) -> tuple[str, ...]:
     return node_names
 
 
-def _printed_list(cell_text: str) -> tuple[str, ...]:
+def _list_in_print(cell_text: str) -> tuple[str, ...]:
     if not cell_text.strip():
         return ()
     parts = cell_text.split(",") if "," in cell_text else cell_text.split()

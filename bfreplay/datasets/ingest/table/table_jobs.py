@@ -93,7 +93,7 @@ class JobRows:
     ) -> None:
         self._record, self._report, self._options, self._clock = record, record.report, options, clock
         self._identities, self._file, self._has, self._columns = identities, file_name, set(columns), columns
-        self._units, self._named_units = units, _named_units(columns, units, options.time_unit)
+        self._units, self._units_in_names = units, _units_in_names(columns, units, options.time_unit)
         self._lists = NodeLists(record)
         self._parent = ""
         self._written: list[tuple[int, int, int, int]] = []  # when, line, start, nodes
@@ -119,10 +119,10 @@ class JobRows:
     def add(self, cells: Mapping[str, Cell], line_number: int) -> None:
         """Add the interval of a row, or count the reason to skip it."""
         self._add(cells, line_number)
-        if self._report.has_row_in_doubt:
-            self._hold(cells)
+        if self._report.needs_row_amount:
+            self._note_row_amount(cells)
 
-    def _hold(self, cells: Mapping[str, Cell]) -> None:
+    def _note_row_amount(self, cells: Mapping[str, Cell]) -> None:
         """Note how much a skipped row concerns, if its nodes and its running time can be read."""
         try:
             n_nodes = self._count(cells) or len(values.nodes_in(cells["nodes"]))
@@ -130,7 +130,7 @@ class JobRows:
         except (KeyError, TypeError, ValueError, OverflowError):
             return  # it counts as the mean job
         if span_us is not None:
-            self._report.hold(n_nodes, 0, span_us)
+            self._report.set_row_amount(n_nodes, 0, span_us)
 
     def _add(self, cells: Mapping[str, Cell], line_number: int) -> None:
         row_place = self._file, line_number
@@ -178,7 +178,7 @@ class JobRows:
         if state and is_node_word(state):
             self._report.warn(NODE_STATES, *row_place, state)
         if end_us is not None and elapsed is not None and end is not None:
-            self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start_time, Wall), row_place)
+            self._check_running_time(cells, end_us - start_us, elapsed, slack, isinstance(start_time, Wall), row_place)
         if not is_interval(start_us, end_us):
             if end_us is not None and end_us < start_us:
                 is_less = isinstance(start_time, Wall) and start_us - end_us < HOUR_US
@@ -218,21 +218,21 @@ class JobRows:
         cells: Mapping[str, Cell],
         state: str,
         interval: tuple[int, int | None],
-        elapsed: int | None,
+        running_us: int | None,
         row_place: Place,
     ) -> int | None:
         """Return the end of a job; without one, start plus running time of a finished job."""
         start_us, end_us = interval
         if end_us is None and state not in RUNNING:
-            if elapsed is not None and (state or "end" not in self._has):
+            if running_us is not None and (state or "end" not in self._has):
                 if "end" in self._has:
                     self._report.warn(ENDS_BY_ELAPSED, *row_place, f"{cell_texts(cells, 'job')} {state}")
-                return start_us + elapsed
+                return start_us + running_us
             if state:
                 self._report.warn(OVER_WITHOUT_END, *row_place, f"{cell_texts(cells, 'job')} {state}")
         return end_us
 
-    def _check_elapsed(
+    def _check_running_time(
         self, cells: Mapping[str, Cell], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, row_place: Place
     ) -> None:
         off_us = span_us - elapsed_us
@@ -279,7 +279,7 @@ class JobRows:
 
     def _check_unit(self, role: str, cell_value: Any, row_place: Place) -> None:
         """Refuse a number without a unit from a column that seems not to be in seconds."""
-        unit = self._named_units.get(role)
+        unit = self._units_in_names.get(role)
         if unit is None or not values.is_plain_number(cell_value):
             return
         column = self._columns[role]
@@ -306,7 +306,7 @@ class JobRows:
         return not match[2].isdigit() or match[1] == self._parent
 
 
-def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
+def _units_in_names(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
     """Return units other than seconds by role, guessed from names, where the user gave none."""
     units_by_role = {}
     for role in ("elapsed", "limit"):

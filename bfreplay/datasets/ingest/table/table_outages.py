@@ -160,7 +160,7 @@ class OutageRows:
         start_us, end_us = (time.us if isinstance(time, Wall) else time for time in (start, end))
         self._report.warn(sentence, *row_place, value, why_no_amount=OUTAGE_UNKNOWN if start_us is None else "")
         if start_us is not None:
-            self._report.hold(n_nodes, start_us, end_us)
+            self._report.set_row_amount(n_nodes, start_us, end_us)
 
 
 def _word(cell_value: Any) -> str:

@@ -155,7 +155,7 @@ class TableClock(IntervalClock):
     def use_format(self, values: Iterable[Any] | None = None) -> None:
         """Read in ``time_format`` from now on, if there is one; with ``values``, only if one of them has it."""
         form = self._options.time_format
-        is_fit = values is None or (form and any(formatted_us(str(value), form) is not None for value in values))
+        is_fit = values is None or (form and any(time_by_format(str(value), form) is not None for value in values))
         self._format = form if is_fit else None
 
     def how_to_read(self) -> str | None:
@@ -165,7 +165,7 @@ class TableClock(IntervalClock):
         return how_to_read(self.unread) if self.unread else None
 
     def _of_format(self, cell_text: str, form: str) -> int | Wall:
-        wall_time = formatted_us(cell_text, form)
+        wall_time = time_by_format(cell_text, form)
         self.counts["formatted"] += 1
         if wall_time is None:
             self._note_unread(cell_text)
@@ -280,7 +280,7 @@ def check_time_format(form: str) -> None:
         )
 
 
-def formatted_us(cell_text: str, form: str) -> tuple[int, bool] | None:
+def time_by_format(cell_text: str, form: str) -> tuple[int, bool] | None:
     """Return microseconds since 1970-01-01 00:00 of a time in ``form``, and whether UTC (``%z``) or of a wall clock.
 
     ``None`` if the text is not in that format.
@@ -298,7 +298,7 @@ def formatted_us(cell_text: str, form: str) -> tuple[int, bool] | None:
 
 def fitting_formats(texts: Sequence[str]) -> list[str]:
     """Return the usual formats in which all of ``texts`` can be read."""
-    return [form for form in _USUAL if texts and all(formatted_us(text, form) is not None for text in texts)]
+    return [form for form in _USUAL if texts and all(time_by_format(text, form) is not None for text in texts)]
 
 
 def how_to_read(texts: Sequence[str]) -> str:
