@@ -118,20 +118,20 @@ class Column:
         value = self.values[index].as_py() if value_text is None else value_text
         return time_error(value, reason, file=self.file, row=self.first_row + index, column=self.name)
 
-    def _timestamps_us(self, unit: str) -> NDArray[np.int64]:
+    def _timestamps_us(self, time_unit: str) -> NDArray[np.int64]:
         ticks: NDArray[np.int64] = as_numpy(self.values.cast(pa.int64()))
-        if unit == "us":
+        if time_unit == "us":
             return ticks
-        if unit == "ns":
+        if time_unit == "ns":
             index = first_true(ticks % 1_000 != 0)
             if index is not None:
                 raise self._time_error(index, "finer than a microsecond", f"{ticks[index]} ns")
             return ticks // 1_000
-        factor = _US_PER_UNIT[unit]
+        factor = _US_PER_UNIT[time_unit]
         limit = (2**63 - 1) // factor
         index = first_true((ticks > limit) | (ticks < -limit))
         if index is not None:
-            raise self._time_error(index, "too far from 1970", f"{ticks[index]} {unit}")
+            raise self._time_error(index, "too far from 1970", f"{ticks[index]} {time_unit}")
         return ticks * factor
 
     def _texts_us(self, texts: Any) -> NDArray[np.int64]:

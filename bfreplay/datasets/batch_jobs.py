@@ -223,9 +223,9 @@ def _origin(metadata: EventsMetadata) -> dict[str, Any]:
     return {"source_files": files, "source_timezone": metadata.source_timezone, **of_rules}
 
 
-def _checked(batch: Any, n_nodes: int, file: Path, row_number: int, before_us: int) -> BatchJobs:
+def _checked(record_batch: Any, n_nodes: int, file: Path, row_number: int, before_us: int) -> BatchJobs:
     """Return the rows of a batch that begins with row ``row_number`` of the file, after a job that began before."""
-    columns = {name: Column(batch.column(name), name, file, row_number) for name in _SCHEMA.names}
+    columns = {name: Column(record_batch.column(name), name, file, row_number) for name in _SCHEMA.names}
     for column in columns.values():
         column.refuse_nulls()
     start_us, end_us = columns["start"].times_us(), columns["end"].times_us()

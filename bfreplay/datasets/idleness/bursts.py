@@ -85,10 +85,10 @@ class BurstTally:
     def add(self, changes: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
         """Count the ``changes`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
         is_burst = changes > 0
-        size, n_idle = changes[is_burst], idle[is_burst]
-        self._of_size += np.bincount(size, minlength=len(self._of_size))
+        burst_size, n_idle = changes[is_burst], idle[is_burst]
+        self._of_size += np.bincount(burst_size, minlength=len(self._of_size))
         for index, (above, below) in enumerate(BURST_SHARES):
-            large_sizes = size[size * below >= n_idle * above]
+            large_sizes = burst_size[burst_size * below >= n_idle * above]
             self._large[index] += len(large_sizes), large_sizes.sum()
 
     @property
@@ -98,10 +98,10 @@ class BurstTally:
 
     def bursts(self, window_us: int) -> Bursts:
         """Return the figures of all bursts so far."""
-        size = np.arange(len(self._of_size))
+        burst_size = np.arange(len(self._of_size))
         count = int(self._of_size.sum())
         at_least = np.cumsum(self._of_size[::-1])[::-1]
-        powers = [1 << index for index in range(int(size[at_least > 0][-1]).bit_length())] if count else []
+        powers = [1 << index for index in range(int(burst_size[at_least > 0][-1]).bit_length())] if count else []
         large = [
             LargeBursts(f"{above}/{below}", above / below, number, n_nodes, window_us)
             for (above, below), (number, n_nodes) in zip(BURST_SHARES, self._large.tolist(), strict=True)
@@ -109,7 +109,7 @@ class BurstTally:
         return Bursts(
             count=count,
             mean_nodes=self.n_nodes / count if count else 0.0,
-            nodes=quantiles(size, self._of_size),
+            nodes=quantiles(burst_size, self._of_size),
             at_least=tuple((number, int(at_least[number])) for number in powers),
             large=tuple(large),
         )

@@ -64,20 +64,20 @@ class PoolTally:
             np.array([self.start_us + length_us * index // n_columns for index in range(n_columns + 1)], np.int64)
         )
 
-    def add(self, pool: PoolSeries) -> None:
+    def add(self, pool_series: PoolSeries) -> None:
         """Add the next part of the window."""
-        self.time_at_us += pool.time_at(len(self.level) - 1)
-        self.events_at += np.bincount(pool.idle[1:], minlength=len(self.level))
-        hour, hours = (pool.stamp_us - self.start_us) // HOUR_US, len(self.events_of_hour)
+        self.time_at_us += pool_series.time_at(len(self.level) - 1)
+        self.events_at += np.bincount(pool_series.idle[1:], minlength=len(self.level))
+        hour, hours = (pool_series.stamp_us - self.start_us) // HOUR_US, len(self.events_of_hour)
         self.events_of_hour += np.bincount(hour[hour < hours], minlength=hours)
-        self.gap_us.add(np.diff(pool.stamp_us if pool.start_us == self.start_us else pool.time_us))
-        self.joins.add(pool.joined, pool.idle[1:])
-        self.reclaims.add(pool.reclaimed, pool.idle[:-1])
+        self.gap_us.add(np.diff(pool_series.stamp_us if pool_series.start_us == self.start_us else pool_series.time_us))
+        self.joins.add(pool_series.joined, pool_series.idle[1:])
+        self.reclaims.add(pool_series.reclaimed, pool_series.idle[:-1])
         for width in self.widths:
-            width.add(pool)
+            width.add(pool_series)
         if self._zone is not None:
-            self.week_cells += week_cells(pool, self._zone)
-        self._columns.add(np.append(pool.time_us, pool.end_us), pool.idle)
+            self.week_cells += week_cells(pool_series, self._zone)
+        self._columns.add(np.append(pool_series.time_us, pool_series.end_us), pool_series.idle)
 
     def timeline(self) -> Timeline:
         """Return the least, the most and the integral of idle nodes over equal parts of the window."""

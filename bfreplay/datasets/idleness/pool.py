@@ -202,16 +202,16 @@ class WidthTally:
         self._length_us = Counted()
         self._censored = 0
 
-    def add(self, pool: PoolSeries) -> None:
+    def add(self, pool_series: PoolSeries) -> None:
         """Add the next part."""
-        is_wide = np.concatenate([[False], pool.idle >= self._nodes, [False]])
+        is_wide = np.concatenate([[False], pool_series.idle >= self._nodes, [False]])
         change = np.flatnonzero(is_wide[1:] != is_wide[:-1])
-        begin = pool.time_us[change[::2]]
+        begin = pool_series.time_us[change[::2]]
         if begin.size and self._since_us is not None:
             begin[0] = self._since_us
         self._since_us = int(begin[-1]) if is_wide[-2] else None
         ends = begin[:-1] if is_wide[-2] else begin
-        self._length_us.add(pool.time_us[change[1::2][: ends.size]] - ends)
+        self._length_us.add(pool_series.time_us[change[1::2][: ends.size]] - ends)
         self._censored += int(np.count_nonzero(ends == self._start_us))
 
     def width(self, end_us: int) -> Width:

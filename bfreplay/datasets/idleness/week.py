@@ -102,16 +102,16 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
     raise unknown_zone(time_zone)
 
 
-def week_cells(pool: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
+def week_cells(pool_series: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
     """Return time covered and integral of idle nodes by hour of the week of ``zone``, ``(2, 7 * 24)``: parts add up."""
     time_us, node_us = cells = np.zeros((2, 7 * 24), np.int64)
-    for start, end, offset in equal_offsets(pool.start_us, pool.end_us, zone):
+    for start, end, offset in equal_offsets(pool_series.start_us, pool_series.end_us, zone):
         first, last = (start + offset) // HOUR_US, (end + offset - 1) // HOUR_US
         hour: NDArray[np.int64] = np.arange(first, last + 1)
         edges = np.clip(np.append(hour, last + 1) * HOUR_US - offset, start, end)
         cell = (hour // 24 + _THURSDAY) % 7 * 24 + hour % 24
         np.add.at(time_us, cell, np.diff(edges))
-        np.add.at(node_us, cell, np.diff(pool.node_us_to(edges)))
+        np.add.at(node_us, cell, np.diff(pool_series.node_us_to(edges)))
     return cells
 
 

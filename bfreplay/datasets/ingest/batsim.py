@@ -138,10 +138,10 @@ def _name(number: int) -> str:
 
 
 def _kind(log_file: LogFile) -> str | None:
-    head = log_file.head().lstrip()
-    if head.startswith(b"{"):
-        is_workload = b'"jobs"' in head and b'"subtime"' in head and b'"profile"' in head
-        return WORKLOAD if is_workload or (b'"nb_res"' in head and b'"profiles"' in head) else None
+    head_bytes = log_file.head().lstrip()
+    if head_bytes.startswith(b"{"):
+        is_workload = b'"jobs"' in head_bytes and b'"subtime"' in head_bytes and b'"profile"' in head_bytes
+        return WORKLOAD if is_workload or (b'"nb_res"' in head_bytes and b'"profiles"' in head_bytes) else None
     lines = log_file.head_lines()
     columns = set(lines[0].removeprefix("\ufeff").split(",")) if lines else set()
     if columns >= _JOB_COLUMNS:

@@ -100,10 +100,10 @@ _JSON: _Forms = (
 
 def command_output(log_file: LogFile) -> CommandOutput | None:
     """Return the command whose output a file begins like, ``None`` if it is none of these."""
-    head = log_file.head().decode("utf-8", "replace").lstrip("\ufeff").replace("\r", "")
-    forms, text, flag = _JSON, head[:_MOST_LOOKED_AT], re.DOTALL
-    if head.lstrip()[:1] not in ("{", "["):
-        lines = [line for line in head.split("\n") if line.strip() and not line.startswith("#")]
+    head_bytes = log_file.head().decode("utf-8", "replace").lstrip("\ufeff").replace("\r", "")
+    forms, text, flag = _JSON, head_bytes[:_MOST_LOOKED_AT], re.DOTALL
+    if head_bytes.lstrip()[:1] not in ("{", "["):
+        lines = [line for line in head_bytes.split("\n") if line.strip() and not line.startswith("#")]
         forms, text, flag = _TEXTS, "\n".join(line[:500] for line in lines[:60]), re.MULTILINE
     return next((CommandOutput(*output) for form, output in forms if re.search(form, text, flag)), None)
 
@@ -253,7 +253,7 @@ def _refuse_command_output(log_file: LogFile) -> None:
         fix += f"{output.scheduler} --how)"
     raise log_file.wrong_start(
         f"this is the output of {output.name}: {output.why}",
-        value=next((line for line in log_file.head_lines() if line.strip()), "")[:120],
+        value=next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")[:120],
         expected="a log of jobs, or of nodes, over time",
         fix=fix,
     )

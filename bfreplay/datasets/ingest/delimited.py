@@ -116,12 +116,12 @@ def first_line(log_file: LogFile) -> str:
 
 def check_text(log_file: LogFile) -> None:
     """Raise ``InputError`` for content other than UTF-8 text."""
-    head = log_file.head()
-    refuse_other_kind(head, log_file.name, "CSV or TSV in UTF-8, or Parquet")
-    if b"\x00" in head:
+    head_bytes = log_file.head()
+    refuse_other_kind(head_bytes, log_file.name, "CSV or TSV in UTF-8, or Parquet")
+    if b"\x00" in head_bytes:
         raise log_file.error(
             "the file is not text",
-            value=head[:20],
+            value=head_bytes[:20],
             expected="CSV or TSV in UTF-8, or Parquet",
             fix="export the table as CSV or Parquet (a spreadsheet: save it as CSV)",
         )
@@ -162,17 +162,17 @@ class CsvTable:
         Afterwards ``is_cut`` is true if the last line, ``last_line``, has no end.
         """
         lines = self._lines()
-        for line, text in lines:
+        for line_text, text in lines:
             if text.strip() and not text.startswith("#"):
-                below = lines if self._has_header else chain([(line, text.removeprefix("\ufeff"))], lines)
+                below = lines if self._has_header else chain([(line_text, text.removeprefix("\ufeff"))], lines)
                 yield from rows_of(below, self.delimiter, len(self.names))
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Yield lines as ``LogFile.lines``, and remember how the last one ends."""
-        for number, text, is_whole in self.file.lines_with_ends():
+        for line_number, text, is_whole in self.file.lines_with_ends():
             if not is_whole:
-                self.is_cut, self.last_line = True, number
-            yield number, text
+                self.is_cut, self.last_line = True, line_number
+            yield line_number, text
 
     def is_header(self, row: Row) -> bool:
         """Return whether the row is the header again, as in joined files."""

@@ -33,10 +33,10 @@ _SIGNS = (b'"timestamp"', b'"name"', b'"context"')
 
 def looks_like_events(log_file: LogFile) -> bool:
     """Return whether the first line is an event: an object with a timestamp, a name and a context."""
-    head = log_file.head().lstrip()
-    if not head.startswith(b"{") or not any(sign in head for sign in _SIGNS):
+    head_bytes = log_file.head().lstrip()
+    if not head_bytes.startswith(b"{") or not any(sign in head_bytes for sign in _SIGNS):
         return False
-    first = next((line for line in log_file.head_lines() if line.strip()), "")
+    first = next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")
     event = _parse_event(first)
     if event is None:
         return False
@@ -51,11 +51,11 @@ def read_events(log_file: LogFile, record: ScheduleRecord) -> None:
     """
     record.add_format("flux resource eventlog")
     state = _Nodes(record, log_file)
-    for number, line_text in log_file.lines():
+    for line_number, line_text in log_file.lines():
         if not line_text.strip():
             continue
         record.report.read()
-        row_place = log_file.name, number, line_text
+        row_place = log_file.name, line_number, line_text
         event = _parse_event(line_text)
         time_us = None if event is None else _event_time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
@@ -67,7 +67,7 @@ def read_events(log_file: LogFile, record: ScheduleRecord) -> None:
             continue
         record.stamp(time_us)
         try:
-            state.take(name, time_us, context, number, line_text)
+            state.take(name, time_us, context, line_number, line_text)
         except _NamelessError:
             record.report.skip_with_warning(
                 "an event of ranks without names", *row_place, warning=NO_NAMES, why_no_amount=WHICH_IS_UNKNOWN
@@ -294,22 +294,27 @@ class FluxReader:
 
 
 def _looks_like_jobs(log_file: LogFile) -> bool:
-    head = log_file.head().lstrip()
-    return head.startswith(b"{") and b'"jobs"' in head and b'"t_submit"' in head and b'"t_depend"' in head
+    head_bytes = log_file.head().lstrip()
+    return (
+        head_bytes.startswith(b"{")
+        and b'"jobs"' in head_bytes
+        and b'"t_submit"' in head_bytes
+        and b'"t_depend"' in head_bytes
+    )
 
 
 def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
     record.add_format("flux jobs")
     n_before = record.jobs.n_rows
     n_jobs = n_inside = n_that_ran = 0
-    for number, job in records(log_file, "jobs", JOBS_COMMAND):
+    for record_number, job in records(log_file, "jobs", JOBS_COMMAND):
         record.report.read()
         n_jobs += 1
         if not isinstance(job, dict):
-            record.report.skip_with_warning("a job is not a JSON object", log_file.name, number, job)
+            record.report.skip_with_warning("a job is not a JSON object", log_file.name, record_number, job)
             continue
         n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
-        n_that_ran += _add(job, number, log_file, record)
+        n_that_ran += _add(job, record_number, log_file, record)
     if n_inside:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
     record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"

@@ -41,16 +41,16 @@ def records(log_file: LogFile, array: str, export: str, *, are_several: bool = F
     number = 0
     has_array = False
     with log_file.binary() as stream:
-        text = _Text(stream.read)
+        json_text = _Text(stream.read)
         try:
-            while text.next_character() is not None:
-                for key, value, in_list in _members(text):
+            while json_text.next_character() is not None:
+                for key, value, in_list in _members(json_text):
                     if key == array and in_list:
                         has_array = True
                         if value is not _NO_ELEMENT:
                             number += 1
                             yield number, value
-                if not are_several and text.next_character() is not None:
+                if not are_several and json_text.next_character() is not None:
                     raise _BrokenJsonError("something follows the document")
         except _BrokenJsonError as error:
             raise _parse_error(log_file, number, str(error), export) from None
@@ -69,9 +69,9 @@ def top_level_number(log_file: LogFile, key: str, export: str) -> int | None:
         Invalid JSON, as for ``records``.
     """
     with log_file.binary() as stream:
-        text = _Text(stream.read)
+        json_text = _Text(stream.read)
         try:
-            for name, value, in_list in _members(text):
+            for name, value, in_list in _members(json_text):
                 if name == key and not in_list and type(value) is int:
                     return value
         except _BrokenJsonError as error:
@@ -86,41 +86,41 @@ class _BrokenJsonError(Exception):
 _NO_ELEMENT = object()
 
 
-def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
+def _members(json_text: _Text) -> Iterator[tuple[str, Any, bool]]:
     """Yield key and value of each member of the outermost object; a list element by element, marked ``True``.
 
     ``_NO_ELEMENT`` comes before the elements, so that empty lists show.
     """
-    if text.next_character() != "{":
-        text.value()
+    if json_text.next_character() != "{":
+        json_text.value()
         return
-    text.skip()
-    if text.next_character() == "}":
-        text.skip()
+    json_text.skip()
+    if json_text.next_character() == "}":
+        json_text.skip()
         return
     while True:
-        key = text.value()
+        key = json_text.value()
         if not isinstance(key, str):
             raise _BrokenJsonError("a key of an object is not a string")
-        text.take(":")
-        if text.next_character() == "[":
+        json_text.take(":")
+        if json_text.next_character() == "[":
             yield key, _NO_ELEMENT, True
-            for element in _elements(text):
+            for element in _elements(json_text):
                 yield key, element, True
         else:
-            yield key, text.value(), False
-        if text.take(",}") == "}":
+            yield key, json_text.value(), False
+        if json_text.take(",}") == "}":
             return
 
 
-def _elements(text: _Text) -> Iterator[Any]:
-    text.skip()
-    if text.next_character() == "]":
-        text.skip()
+def _elements(json_text: _Text) -> Iterator[Any]:
+    json_text.skip()
+    if json_text.next_character() == "]":
+        json_text.skip()
         return
     while True:
-        yield text.value()
-        if text.take(",]") == "]":
+        yield json_text.value()
+        if json_text.take(",]") == "]":
             return
 
 
@@ -179,11 +179,11 @@ class _Text:
             self._more()
 
     def _more(self) -> None:
-        rest = self._buffer[self._at :]
+        remainder = self._buffer[self._at :]
         # read as much again: parsing a partial record costs at most twice its length
-        data = self._read(max(_CHUNK, len(rest)))
+        data = self._read(max(_CHUNK, len(remainder)))
         self._is_whole = not data
-        self._buffer, self._at = rest + self._decoder.decode(data, self._is_whole), 0
+        self._buffer, self._at = remainder + self._decoder.decode(data, self._is_whole), 0
 
 
 def _finite(text: str) -> float:

@@ -55,7 +55,11 @@ class KnownNodes:
         self._n_lists = 0
 
     def read_lists(
-        self, text: NDArray[np.uint8], first: NDArray[np.int64], after_last: NDArray[np.int64], count: NDArray[np.int64]
+        self,
+        text_bytes: NDArray[np.uint8],
+        first: NDArray[np.int64],
+        after_last: NDArray[np.int64],
+        count: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the number of nodes of each list, 0 for a list that is not read, and the nodes one after another.
 
@@ -63,7 +67,7 @@ class KnownNodes:
 
         Parameters
         ----------
-        text, first, after_last
+        text_bytes, first, after_last
             Lists (L) from byte ``first (L,)`` up to ``after_last (L,)``.
         count
             Nodes that each list must have, ``(L,)``; 0: any number.
@@ -71,7 +75,7 @@ class KnownNodes:
         nodes = np.empty(max(LEAST_NODES, len(self._seen)), np.int32)
         list_lengths = np.zeros(len(first), np.int64)
         n_read, n_nodes = _read_lists(
-            text, first, after_last, count, self._names, self._seen, self._n_lists, list_lengths, nodes
+            text_bytes, first, after_last, count, self._names, self._seen, self._n_lists, list_lengths, nodes
         )
         self._n_lists += n_read + 1
         return list_lengths[:n_read], nodes[:n_nodes].copy()
@@ -88,9 +92,9 @@ def _hash_table(names: list[str], nodes: list[int]) -> _Names:
 
 
 @compiled_inline
-def _hash(state: int, text: NDArray[np.uint8], begin: int, end: int) -> int:
-    for place in range(begin, end):
-        state = ((state ^ int(text[place])) * _HASH_FACTOR) & _HASH_MASK
+def _hash(state: int, text_bytes: NDArray[np.uint8], begin: int, end: int) -> int:
+    for position in range(begin, end):
+        state = ((state ^ int(text_bytes[position])) * _HASH_FACTOR) & _HASH_MASK
     return state
 
 
@@ -113,8 +117,8 @@ def _node_of(name: NDArray[np.uint8], length: int, state: int, names: _Names) ->
         i = names.slots[slot]
         if names.first[i + 1] - names.first[i] == length:
             is_same = True
-            for place in range(length):
-                if names.text[names.first[i] + place] != name[place]:
+            for position in range(length):
+                if names.text[names.first[i] + position] != name[position]:
                     is_same = False
                     break
             if is_same:
@@ -135,7 +139,7 @@ def _is_digit(sign: int) -> bool:
 
 @compiled
 def _read_lists(
-    text: NDArray[np.uint8],
+    text_bytes: NDArray[np.uint8],
     first: NDArray[np.int64],
     after_last: NDArray[np.int64],
     count: NDArray[np.int64],
@@ -149,7 +153,9 @@ def _read_lists(
     n_nodes = 0
     for number in range(len(first)):
         n_before, list_number = n_nodes, n_lists + number + 1
-        n_nodes = _read_list(text, first[number], after_last[number], names, list_of_node, list_number, nodes, n_before)
+        n_nodes = _read_list(
+            text_bytes, first[number], after_last[number], names, list_of_node, list_number, nodes, n_before
+        )
         if n_nodes < 0:
             if n_nodes == _FULL:
                 return number, n_before
@@ -165,7 +171,7 @@ _OTHER, _FULL = -1, -2
 
 @compiled
 def _read_list(
-    text: NDArray[np.uint8],
+    text_bytes: NDArray[np.uint8],
     place: int,
     after_last: int,
     names: _Names,
@@ -181,16 +187,16 @@ def _read_list(
     name = np.empty(_NAME_BYTES, np.uint8)
     while True:
         length, state = 0, _HASH_START
-        if place >= after_last or not _is_letter(text[place]):
+        if place >= after_last or not _is_letter(text_bytes[place]):
             return _OTHER
-        while place < after_last and text[place] != _COMMA and text[place] != _OPEN:
+        while place < after_last and text_bytes[place] != _COMMA and text_bytes[place] != _OPEN:
             if length == _LONGEST_PREFIX:
                 return _OTHER
-            name[length] = text[place]
+            name[length] = text_bytes[place]
             length += 1
             place += 1
         state = _hash(state, name, 0, length)
-        if place == after_last or text[place] == _COMMA:
+        if place == after_last or text_bytes[place] == _COMMA:
             n_nodes = _append(_node_of(name, length, state, names), list_of_node, list_number, nodes, n_nodes)
             if n_nodes < 0:
                 return n_nodes
@@ -198,47 +204,47 @@ def _read_list(
             if _is_digit(name[length - 1]):
                 return _OTHER
             width_before, number_before = 0, -1
-            while text[place] != _CLOSE:
+            while text_bytes[place] != _CLOSE:
                 place += 1  # the bracket, or the comma before a range
                 begin, number = place, 0
-                while place < after_last and _is_digit(text[place]):
-                    number = 10 * number + int(text[place]) - _ZERO
+                while place < after_last and _is_digit(text_bytes[place]):
+                    number = 10 * number + int(text_bytes[place]) - _ZERO
                     place += 1
                 width, last = place - begin, number
                 last_width, last_begin = width, begin
-                if place < after_last and text[place] == _DASH:
+                if place < after_last and text_bytes[place] == _DASH:
                     last_begin, last = place + 1, 0
                     place += 1
-                    while place < after_last and _is_digit(text[place]):
-                        last = 10 * last + int(text[place]) - _ZERO
+                    while place < after_last and _is_digit(text_bytes[place]):
+                        last = 10 * last + int(text_bytes[place]) - _ZERO
                         place += 1
                     last_width = place - last_begin
                 if place >= after_last or not 0 < width <= _MOST_DIGITS or not width <= last_width <= _MOST_DIGITS:
                     return _OTHER
-                if text[place] != _COMMA and text[place] != _CLOSE:
+                if text_bytes[place] != _COMMA and text_bytes[place] != _CLOSE:
                     return _OTHER
-                has_zeros = (text[begin] == _ZERO and width > 1) or text[last_begin] == _ZERO
+                has_zeros = (text_bytes[begin] == _ZERO and width > 1) or text_bytes[last_begin] == _ZERO
                 if last < number or (has_zeros and width != last_width):
                     return _OTHER
                 if width < width_before or (width == width_before and number <= number_before):
                     return _OTHER
                 width_before, number_before = last_width, last
                 while number <= last:
-                    rest, digits = number, width
+                    remainder, digits = number, width
                     power = 10**width
                     while number >= power:
                         digits += 1
                         power *= 10
                     for i in range(length + digits - 1, length - 1, -1):
-                        name[i] = _ZERO + rest % 10
-                        rest //= 10
+                        name[i] = _ZERO + remainder % 10
+                        remainder //= 10
                     node = _node_of(name, length + digits, _hash(state, name, length, length + digits), names)
                     n_nodes = _append(node, list_of_node, list_number, nodes, n_nodes)
                     if n_nodes < 0:
                         return n_nodes
                     number += 1
             place += 1
-            if place < after_last and text[place] != _COMMA:
+            if place < after_last and text_bytes[place] != _COMMA:
                 return _OTHER
         if place == after_last:
             return n_nodes

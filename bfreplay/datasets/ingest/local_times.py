@@ -75,7 +75,7 @@ def wall_clock_us(cell_text: str) -> int | None:
     return day + (hour * 3600 + minute * 60 + second) * US + fraction
 
 
-def offset_us(zone: str) -> int:
+def offset_us(time_zone: str) -> int:
     """Return the microseconds that ``Z``, ``UTC``, ``+02``, ``+0200`` or ``+02:00`` is ahead of UTC.
 
     Raises
@@ -83,12 +83,12 @@ def offset_us(zone: str) -> int:
     ValueError
         The offset is too large for any clock.
     """
-    if zone in ("Z", "z", "UTC"):
+    if time_zone in ("Z", "z", "UTC"):
         return 0
-    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+    hours, minutes = int(time_zone[1:3]), int(time_zone[-2:]) if len(time_zone) > 3 else 0
     if hours > 23 or minutes > 59:
         raise ValueError("no offset from UTC")
-    return (1 if zone[0] == "+" else -1) * (hours * 60 + minutes) * 60 * US
+    return (1 if time_zone[0] == "+" else -1) * (hours * 60 + minutes) * 60 * US
 
 
 @lru_cache(maxsize=4_096)
@@ -103,8 +103,8 @@ def _day_us(cell_text: str) -> int | None:
 class LocalClock:
     """Wall clock of a zone, converted to UTC."""
 
-    def __init__(self, zone: ZoneInfo) -> None:
-        self.zone = zone
+    def __init__(self, time_zone: ZoneInfo) -> None:
+        self.zone = time_zone
         self._of_hour: dict[int, tuple[int, ...]] = {}
 
     def utc_us(self, wall_us: int) -> Candidates:
@@ -173,7 +173,7 @@ class Clock:
 
     Parameters
     ----------
-    zone
+    time_zone
         Name of the zone of times without one; ``None``: unknown.
     fold
         Rule for ambiguous times that nothing else resolves: ``"reject"``, ``"earlier"`` or ``"later"``.
@@ -193,9 +193,9 @@ class Clock:
 
     folded_warning: ClassVar[str]
 
-    def __init__(self, zone: str | None, fold: str, report: ImportReport) -> None:
-        self.zone = zone
-        self._local = None if zone is None else LocalClock(zone_of_name(zone))
+    def __init__(self, time_zone: str | None, fold: str, report: ImportReport) -> None:
+        self.zone = time_zone
+        self._local = None if time_zone is None else LocalClock(zone_of_name(time_zone))
         self._fold = fold
         self._report = report
         self.counts: Counter[str] = Counter()

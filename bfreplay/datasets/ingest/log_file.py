@@ -87,9 +87,9 @@ class LogFile:
 
     def head_lines(self) -> list[str]:
         """Return the first lines, as ``lines``; the last one only if it is whole."""
-        head = self.head()
-        lines = _with_line_feeds(head).decode("utf-8", "surrogateescape").split("\n")
-        if lines and (not lines[-1] or (len(head) == HEAD_BYTES and len(lines) > 1)):
+        head_bytes = self.head()
+        lines = _with_line_feeds(head_bytes).decode("utf-8", "surrogateescape").split("\n")
+        if lines and (not lines[-1] or (len(head_bytes) == HEAD_BYTES and len(lines) > 1)):
             lines.pop()
         return lines
 
@@ -105,13 +105,13 @@ class LogFile:
         InputError
             The file is cut or damaged, or a line is longer than 16 MiB.
         """
-        for number, text, _ in self.lines_with_ends(record_start):
-            yield number, text
+        for line_number, text, _ in self.lines_with_ends(record_start):
+            yield line_number, text
 
     def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
         """Yield whole lines of the content with line feeds at their ends, about ``size`` bytes at a time."""
         with self._open(self._progress) as stream:
-            rest = returns = b""
+            remainder = returns = b""
             while True:
                 read = self._guard(stream.read, size)
                 block = returns + read
@@ -124,14 +124,14 @@ class LogFile:
                     block = _with_line_feeds(block)
                 line_end = block.rfind(b"\n") + 1
                 if line_end:
-                    yield rest + block[:line_end]
-                    rest = block[line_end:]
-                elif len(rest) + len(block) > LONGEST_LINE:
-                    raise endless_line(self.name, rest + block[:60])
+                    yield remainder + block[:line_end]
+                    remainder = block[line_end:]
+                elif len(remainder) + len(block) > LONGEST_LINE:
+                    raise endless_line(self.name, remainder + block[:60])
                 else:
-                    rest += block
-            if rest:
-                yield rest
+                    remainder += block
+            if remainder:
+                yield remainder
 
     def lines_with_ends(self, record_start: re.Pattern[str] | None = None) -> Iterator[tuple[int, str, bool]]:
         """Yield lines as ``lines``, and whether each has its end: the last one may have been cut.
@@ -149,12 +149,12 @@ class LogFile:
             return
         number = 0
         for block in self.blocks():
-            *lines, rest = block.decode("utf-8", "surrogateescape").split("\n")
+            *lines, remainder = block.decode("utf-8", "surrogateescape").split("\n")
             for text in lines:
                 number += 1
                 yield number, text, True
-            if rest:
-                yield number + 1, rest, False
+            if remainder:
+                yield number + 1, remainder, False
 
     def error(self, problem: str, **parts: Any) -> InputError:
         """Return an error about this file; ``parts`` as in ``InputError``."""

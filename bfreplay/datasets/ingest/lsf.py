@@ -76,16 +76,16 @@ class HostControl:
 def record_texts(log_file: LogFile) -> Iterator[Text]:
     """Join the lines of records with line ends in strings. Comments and blank lines are skipped."""
     first, parts, open_quotes = 0, [""], False
-    for number, line in log_file.lines(RECORD_START):
-        if open_quotes and (RECORD_START.match(line) or len(parts) >= MOST_LINES):
+    for line_number, line_text in log_file.lines(RECORD_START):
+        if open_quotes and (RECORD_START.match(line_text) or len(parts) >= MOST_LINES):
             yield Text(first, parts[0], False)
             open_quotes = False
         if not open_quotes:
-            if not line.strip() or line.startswith("#"):
+            if not line_text.strip() or line_text.startswith("#"):
                 continue
-            first, parts = number, []
-        parts.append(line)
-        open_quotes ^= line.count('"') % 2 == 1
+            first, parts = line_number, []
+        parts.append(line_text)
+        open_quotes ^= line_text.count('"') % 2 == 1
         if not open_quotes:
             yield Text(first, "\n".join(parts), True)
     if open_quotes:
@@ -219,7 +219,7 @@ class LsfReader:
     def recognise(self, file: LogFile) -> str | None:
         """Return why ``file`` looks like LSF's, ``None`` if it does not."""
         types = _types_in_head(file)
-        lines = (line for line in file.head_lines() if line.strip() and not line.startswith("#"))
+        lines = (line_text for line_text in file.head_lines() if line_text.strip() and not line_text.startswith("#"))
         if not types or not RECORD_START.match(next(lines, "")):
             return None
         return f"its records begin as LSF's do: type, version, event time; the types are {', '.join(types[:3])}"
@@ -238,7 +238,7 @@ class LsfReader:
             if not _types_in_head(log_file):
                 raise log_file.wrong_start(
                     "this is neither LSF's lsb.acct nor its lsb.events",
-                    value=next((line for line in log_file.head_lines() if line.strip()), "")[:120],
+                    value=next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")[:120],
                     expected=_EXPECTED,
                     fix=f"omit this file, or run this on your cluster: {EXPORT}",
                 )

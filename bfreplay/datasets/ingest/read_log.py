@@ -265,8 +265,8 @@ def read_inventory(path: Path) -> tuple[str, ...]:
     """
     check_is_file(path)
     names: dict[str, None] = {}
-    for number, line in LogFile(path).lines():
-        text = line.split("#", 1)[0].strip()
+    for line_number, line_text in LogFile(path).lines():
+        text = line_text.split("#", 1)[0].strip()
         try:
             if text.lower() in _HEADERS:
                 raise ValueError("it is a column header")
@@ -275,7 +275,7 @@ def read_inventory(path: Path) -> tuple[str, ...]:
             raise InputError(
                 f"this is not a node or list of nodes: {error}",
                 file=path,
-                row=f"line {number}",
+                row=f"line {line_number}",
                 value=text,
                 expected="one name or node list a line, such as cn001 or cn[001-128], and nothing else",
                 fix="on the cluster: sinfo -a -N -h -o %N | sort -u > nodes.txt (Slurm); "

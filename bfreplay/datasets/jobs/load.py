@@ -92,18 +92,18 @@ def load_jobs(
         from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
-    table: JobTable = reader_for(
+    job_table: JobTable = reader_for(
         file,
         JOB_TABLE_READERS,
         (".pkl (published)", ".trace (Gavel, Shockwave)"),
         "give the training jobs to replay (docs/files.md#jobs), not the scheduler's jobs",
     )(file)
-    if not table.rows:
+    if not job_table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
-    check_columns(table)
-    shelf = CurveShelf(allow_code=allow_code)
-    curves_by_name = {} if curves_file is None else read_curves_file(curves_file, shelf)
-    for name, curve in named_curves(table, shelf).items():
+    check_columns(job_table)
+    curve_shelf = CurveShelf(allow_code=allow_code)
+    curves_by_name = {} if curves_file is None else read_curves_file(curves_file, curve_shelf)
+    for name, curve in named_curves(job_table, curve_shelf).items():
         if name in curves_by_name:
             raise InputError(
                 f"curve {name!r} is in the jobs file and in the curves file",
@@ -113,7 +113,7 @@ def load_jobs(
                 fix="keep one of them",
             )
         curves_by_name[name] = curve
-    rows = JobRows(table, curves_by_name, shelf)
+    rows = JobRows(job_table, curves_by_name, curve_shelf)
     of_table = rows.jobs()
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
     with locate_errors(file, None):

@@ -51,18 +51,18 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     file = Path(path)
     check_is_file(file)
     readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    table: JobTable = reader_for(file, readers)(file)
-    _check_columns(table)
-    if not table.rows:
+    job_table: JobTable = reader_for(file, readers)(file)
+    _check_columns(job_table)
+    if not job_table.rows:
         raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
     first_row: dict[tuple[str, float, str], int | str] = {}
-    for row_number, cells in table.rows:
+    for row_number, cells in job_table.rows:
         with locate_errors(file, row_number):
-            curve = _curve_name(table, cells)
+            curve = _curve_name(job_table, cells)
             count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
             check_measurement(count, rate)
-        if "repeat" in table.columns:
+        if "repeat" in job_table.columns:
             label = (curve, count, str(cells.get("repeat", "")).strip())
             if label in first_row:
                 raise InputError(
@@ -85,12 +85,12 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     return columns
 
 
-def _check_columns(table: JobTable) -> None:
-    unknown = [name for name in table.columns if name not in _COLUMNS]
-    missing = [name for name in REQUIRED if name not in table.columns]
+def _check_columns(job_table: JobTable) -> None:
+    unknown = [name for name in job_table.columns if name not in _COLUMNS]
+    missing = [name for name in REQUIRED if name not in job_table.columns]
     if not unknown and not missing:
         return
-    kind = kind_of_table(table.columns)
+    kind = kind_of_table(job_table.columns)
     hint = did_you_mean(unknown, missing)
     if hint is None and unknown:
         near = near_name(unknown[0], _COLUMNS)
@@ -104,7 +104,7 @@ def _check_columns(table: JobTable) -> None:
         problem += f", and {' and '.join(repr(name) for name in unknown)} {'are' if len(unknown) > 1 else 'is'} unknown"
         if hint is None or len(missing) > 1:
             hint = _renaming(unknown, missing) or hint
-    raise table.error(
+    raise job_table.error(
         problem,
         column=(missing or unknown)[0],
         expected=f"{', '.join(REQUIRED)}; optional {', '.join(OPTIONAL)}",
@@ -120,8 +120,8 @@ def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
     if len(set(column_of_name.values())) < len(column_of_name):
         return None
     if len(missing) == len(unknown) == len(column_of_name) + 1:  # with two columns, the one left is the other one
-        (rest,) = (name for name in unknown if name not in column_of_name)
-        column_of_name[rest] = next(column for column in missing if column not in column_of_name.values())
+        (remainder,) = (name for name in unknown if name not in column_of_name)
+        column_of_name[remainder] = next(column for column in missing if column not in column_of_name.values())
     pairs = ", ".join(f"{name!r} to {column!r}" for name, column in column_of_name.items())
     return f"rename {pairs}, if that is what they hold" if pairs else None
 
@@ -131,9 +131,9 @@ def _means(column_name: str, column: str) -> bool:
     return near_name(column_name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
 
 
-def _curve_name(table: JobTable, cells: Mapping[str, Cell]) -> str:
-    if "curve" not in table.columns:
-        return table.file.stem
+def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
+    if "curve" not in job_table.columns:
+        return job_table.file.stem
     column_name = str(_cell(cells, "curve")).strip()
     if INLINE_CURVE in column_name or "(" in column_name:
         raise InputError(

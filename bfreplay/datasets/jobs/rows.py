@@ -50,7 +50,7 @@ _FIXES = {
 _JOB_COLUMN_OF = {"throughput": "curve", "objective": "objective_curve"}
 
 
-def check_columns(table: JobTable) -> None:
+def check_columns(job_table: JobTable) -> None:
     """Refuse columns that are unknown, missing, or contradict each other.
 
     Raises
@@ -58,24 +58,24 @@ def check_columns(table: JobTable) -> None:
     InputError
         The message suggests the nearest known name.
     """
-    kind = kind_of_table(table.columns)
+    kind = kind_of_table(job_table.columns)
     if kind not in (None, "a job set"):
-        raise table.error(
+        raise job_table.error(
             f"this looks like {kind}, not like a job set",
             expected=", ".join(REQUIRED_COLUMNS),
             fix="give it as `curves`, and the job set here"
             if kind == "a table of curves"
             else "give the job set here (are the two files swapped?); a log is read by load_events",
         )
-    valid_names = (*COLUMNS, *REPEAT_KEYS) if table.file.suffix.lower() == ".toml" else COLUMNS
-    for column_name in table.columns:
+    valid_names = (*COLUMNS, *REPEAT_KEYS) if job_table.file.suffix.lower() == ".toml" else COLUMNS
+    for column_name in job_table.columns:
         if column_name not in valid_names:
-            raise table.error(
+            raise job_table.error(
                 f"the column {column_name!r} is unknown",
                 row=next(
                     (
                         row_number
-                        for row_number, cells in table.rows
+                        for row_number, cells in job_table.rows
                         if isinstance(row_number, str) and column_name in cells
                     ),
                     None,
@@ -85,17 +85,17 @@ def check_columns(table: JobTable) -> None:
                 expected=", ".join(valid_names),
                 fix=nearest(column_name, valid_names, "rename or drop the column"),
             )
-    missing = [column_name for column_name in REQUIRED_COLUMNS if column_name not in table.columns]
+    missing = [column_name for column_name in REQUIRED_COLUMNS if column_name not in job_table.columns]
     if missing:
         noun, verb = ("column", "is") if len(missing) == 1 else ("columns", "are")
-        raise table.error(
+        raise job_table.error(
             f"the {noun} {', '.join(map(repr, missing))} {verb} missing",
             column=missing[0],
             expected=", ".join(REQUIRED_COLUMNS),
             fix=f"add the {noun}",
         )
-    if {"submit_time", "submit_after_s"} <= set(table.columns):
-        raise table.error(
+    if {"submit_time", "submit_after_s"} <= set(job_table.columns):
+        raise job_table.error(
             "the file has both submit_time and submit_after_s",
             column="submit_after_s",
             expected="submit_time (calendar), or submit_after_s (seconds after the window's start), in the whole file",

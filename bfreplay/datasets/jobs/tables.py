@@ -186,7 +186,7 @@ def read_toml_table(file: Path) -> JobTable:
     return JobTable(file, rows, tuple(columns), curves)
 
 
-def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
+def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curve]:
     """Return the ``[curves.NAME]`` tables of a TOML file as curves.
 
     Raises
@@ -196,20 +196,20 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
         parameters that form no valid curve.
     """
     curves: dict[str, Curve] = {}
-    for name, cells in table.curves.items():
+    for name, cells in job_table.curves.items():
         label = f"[curves.{name}]"
-        with locate_errors(table.file, label, LAW_KEY if is_law(cells) else None):
+        with locate_errors(job_table.file, label, LAW_KEY if is_law(cells) else None):
             checks.name("curve", name, "curves")
             if is_law(cells):
-                curves[name] = shelf.law(law_of(cells, allow_code=shelf.allow_code))
+                curves[name] = curve_shelf.law(law_of(cells, allow_code=curve_shelf.allow_code))
                 continue
             if set(cells) != {"nodes", "values"}:
                 raise _no_curve_keys(name, cells)
-            curves[name] = shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
+            curves[name] = curve_shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
     return curves
 
 
-def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
+def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
 
     Raises
@@ -217,26 +217,26 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     InputError
         Other columns, cells that are not numbers, or points that form no valid curve.
     """
-    table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
-    if table.curves:
-        return named_curves(table, shelf)
+    job_table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
+    if job_table.curves:
+        return named_curves(job_table, curve_shelf)
     needed_columns = ("curve", "nodes", "value")
-    if set(table.columns) != set(needed_columns):
-        raise table.error(
+    if set(job_table.columns) != set(needed_columns):
+        raise job_table.error(
             "these are not the columns of a table of curves",
             column=next(
                 (
                     name
-                    for name in (*needed_columns, *table.columns)
-                    if (name in needed_columns) != (name in table.columns)
+                    for name in (*needed_columns, *job_table.columns)
+                    if (name in needed_columns) != (name in job_table.columns)
                 ),
                 None,
             ),
             expected=", ".join(needed_columns) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
-            fix=_fix_of_curve_columns(table.columns, needed_columns),
+            fix=_fix_of_curve_columns(job_table.columns, needed_columns),
         )
     points: dict[str, list[tuple[int | str, float, float]]] = {}
-    for row_number, cells in table.rows:
+    for row_number, cells in job_table.rows:
         missing = [name for name in needed_columns if name not in cells]
         if missing:
             raise empty_cell(missing[0], file, row_number)
@@ -266,7 +266,7 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
                 fix="rename the curve",
             )
         with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
-            curves[name] = shelf.curve(nodes, values, name)
+            curves[name] = curve_shelf.curve(nodes, values, name)
     return curves
 
 

@@ -100,9 +100,9 @@ def _csv_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
                 include_columns=columns, column_types=types, strings_can_be_null=False, null_values=[]
             ),
         ) as reader:
-            for batch in reader:
-                yield batch
-                rows_before += batch.num_rows
+            for record_batch in reader:
+                yield record_batch
+                rows_before += record_batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise _csv_error(path, error, rows_before) from error
 

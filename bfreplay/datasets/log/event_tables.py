@@ -166,8 +166,8 @@ class TableSource(EventSource):
             yield RowChunk(self._column(batch, "time", first_row).times_us(), node, state.astype(np.int8), first_row)
             first_row += batch.num_rows
 
-    def _column(self, batch: Any, column_name: str, first_row: int) -> Column:
-        return Column(batch.column(column_name), column_name, self.file, first_row)
+    def _column(self, record_batch: Any, column_name: str, first_row: int) -> Column:
+        return Column(record_batch.column(column_name), column_name, self.file, first_row)
 
 
 def read_columns(columns: Sequence[str]) -> list[str]:

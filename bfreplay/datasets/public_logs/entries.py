@@ -99,12 +99,12 @@ class PublicLog:
     @property
     def bytes(self) -> int:
         """Size of all its files in bytes."""
-        return sum(file.bytes for file in self.files)
+        return sum(log_file.bytes for log_file in self.files)
 
     @property
     def downloadable(self) -> bool:
         """True if every file has an address."""
-        return all(file.addresses for file in self.files)
+        return all(log_file.addresses for log_file in self.files)
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values, dates as ISO text."""
@@ -161,15 +161,15 @@ class NotSuppliedError(Exception):
 
     Parameters
     ----------
-    file
+    log_file
         The file.
     reasons
         One line for each attempt.
     """
 
-    def __init__(self, file: LogFile, reasons: Sequence[str]) -> None:
-        super().__init__(file.name)
-        self.file = file
+    def __init__(self, log_file: LogFile, reasons: Sequence[str]) -> None:
+        super().__init__(log_file.name)
+        self.file = log_file
         self.reasons = tuple(reasons)
 
 
@@ -248,13 +248,13 @@ def render_info(entry: PublicLog, state: str, folder: Path) -> str:
     lines = [f"{entry.name}: {entry.title}", ""]
     for name, value in facts:
         lines += _fact(name, value)
-    for file in entry.files:
-        lines += ["", *_fact("file", file.name)]
-        lines += _fact("", file.about) if file.about else []
-        details = [f"{count(file.bytes, 'byte')}, sha256 {file.sha256}"]
-        if file.content_sha256 != file.sha256:
-            details.append(f"content: {count(file.content_bytes, 'byte')}, sha256 {file.content_sha256}")
-        details += file.addresses or ["no address serves it as it is"]
+    for log_file in entry.files:
+        lines += ["", *_fact("file", log_file.name)]
+        lines += _fact("", log_file.about) if log_file.about else []
+        details = [f"{count(log_file.bytes, 'byte')}, sha256 {log_file.sha256}"]
+        if log_file.content_sha256 != log_file.sha256:
+            details.append(f"content: {count(log_file.content_bytes, 'byte')}, sha256 {log_file.content_sha256}")
+        details += log_file.addresses or ["no address serves it as it is"]
         lines += [f"{'':<{_INDENT}}{detail}" for detail in details]  # not wrapped: for copying
     command = ingest_command(entry, folder)
     lines += ["", "Node events from it:", f"  {command}" if command else "  no command: see what it is bad for"]
@@ -265,7 +265,7 @@ def ingest_command(entry: PublicLog, folder: Path) -> str | None:
     """Return the ingest command of the catalogue, with the paths of the files."""
     if entry.ingest is None:
         return None
-    names = {file.name for file in entry.files}
+    names = {log_file.name for log_file in entry.files}
     return shlex.join(str(folder / word) if word in names else word for word in shlex.split(entry.ingest))
 
 

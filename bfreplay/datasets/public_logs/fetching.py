@@ -51,15 +51,17 @@ class Download:
         self._progress = progress
         self._unreachable: set[str] = set()
 
-    def obtain(self, file: LogFile, path: Path) -> None:
-        """Download ``file`` to ``path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
+    def obtain(self, log_file: LogFile, path: Path) -> None:
+        """Download ``log_file`` to ``path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
         reasons = []
-        for address in file.addresses:
-            reason = self._attempt(address, file, path)
+        for address in log_file.addresses:
+            reason = self._attempt(address, log_file, path)
             if reason is None:
                 return
             reasons.append(f"{address}\n      {reason}")
-        raise NotSuppliedError(file, reasons or [f"no address serves it as it is: {file.about or 'see its page'}"])
+        raise NotSuppliedError(
+            log_file, reasons or [f"no address serves it as it is: {log_file.about or 'see its page'}"]
+        )
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> BfreplayError:
         """Return one error for all failed downloads, with the steps to get the files by hand."""
@@ -70,7 +72,7 @@ class Download:
             f"            bfreplay datasets fetch {names} --from FOLDER"
         )
 
-    def _attempt(self, address: str, file: LogFile, path: Path) -> str | None:
+    def _attempt(self, address: str, log_file: LogFile, path: Path) -> str | None:
         """Download from one address; return the reason for a failure, ``None`` for success."""
         import requests
         from pooch import HTTPDownloader
@@ -78,7 +80,7 @@ class Download:
         host = urlsplit(address).netloc
         if host in self._unreachable:
             return f"not tried: {host} could not be reached"
-        watch = _Watch(file, path, self._progress)
+        watch = _Watch(log_file, path, self._progress)
         path.unlink(missing_ok=True)
         try:
             download = HTTPDownloader(
@@ -99,13 +101,13 @@ class Download:
             return f"{reason}: {_why(error)}"
         except ValueError as error:  # the length in the answer is not a number
             return f"invalid answer of the server: {error}"
-        form = find_form(file, path)
+        form = find_form(log_file, path)
         if form is None:
             return (
                 f"the download is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
-                f" instead of {file.sha256}"
+                f" instead of {log_file.sha256}"
             )
-        convert_form(file, path, form)
+        convert_form(log_file, path, form)
         return None
 
 
@@ -116,10 +118,10 @@ class _TooLongError(Exception):
 class _Watch:
     """Progress bar for pooch. It measures the file, as pooch counts whole chunks."""
 
-    def __init__(self, file: LogFile, path: Path, progress: Callable[[LogFile, int], None] | None) -> None:
+    def __init__(self, log_file: LogFile, path: Path, progress: Callable[[LogFile, int], None] | None) -> None:
         self.total = 0
-        self.most = max(file.bytes, file.content_bytes)
-        self._file = file
+        self.most = max(log_file.bytes, log_file.content_bytes)
+        self._file = log_file
         self._path = path
         self._progress = progress
 
@@ -174,42 +176,42 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def find_form(file: LogFile, path: Path) -> Form | None:
-    """Return the form of ``file`` at ``path``: identical, or its content plain or compressed; else ``None``."""
+def find_form(log_file: LogFile, path: Path) -> Form | None:
+    """Return the form of ``log_file`` at ``path``: identical, or its content plain or compressed; else ``None``."""
     size = path.stat().st_size
-    if size in (file.bytes, file.content_bytes):
+    if size in (log_file.bytes, log_file.content_bytes):
         digest = sha256(path)
-        if digest == file.sha256:
+        if digest == log_file.sha256:
             return "as it is"
-        if digest == file.content_sha256:
+        if digest == log_file.content_sha256:
             return "plain"
-    if _is_gzip(path) and _sha256_of_content(path, file.content_bytes) == file.content_sha256:
+    if _is_gzip(path) and _sha256_of_content(path, log_file.content_bytes) == log_file.content_sha256:
         return "gzip"
     return None
 
 
-def may_contain(file: LogFile, path: Path) -> bool:
+def may_contain(log_file: LogFile, path: Path) -> bool:
     """Return whether the sizes allow it: a quick check before ``find_form`` in folders with many files."""
     size = path.stat().st_size
-    if size in (file.bytes, file.content_bytes):
+    if size in (log_file.bytes, log_file.content_bytes):
         return True
     if size < 18 or not _is_gzip(path):
         return False
     with path.open("rb") as stream:
         stream.seek(-4, 2)
         # RFC 1952, section 2.3.1: the last four bytes are the length of the content modulo 2**32
-        return int.from_bytes(stream.read(4), "little") == file.content_bytes % 2**32
+        return int.from_bytes(stream.read(4), "little") == log_file.content_bytes % 2**32
 
 
-def matches_file(file: LogFile, path: Path) -> bool:
-    """Return whether ``path`` is ``file``, compressed as its name says."""
-    form = find_form(file, path)
-    return form == "as it is" or (form == "gzip" and _has_gzip_name(file))
+def matches_file(log_file: LogFile, path: Path) -> bool:
+    """Return whether ``path`` is ``log_file``, compressed as its name says."""
+    form = find_form(log_file, path)
+    return form == "as it is" or (form == "gzip" and _has_gzip_name(log_file))
 
 
-def convert_form(file: LogFile, path: Path, form: Form) -> None:
+def convert_form(log_file: LogFile, path: Path, form: Form) -> None:
     """Compress or unpack ``path`` in place if its name asks for the other."""
-    if form == "as it is" or (form == "gzip") == _has_gzip_name(file):
+    if form == "as it is" or (form == "gzip") == _has_gzip_name(log_file):
         return
     temporary = path.with_name(f"{path.name}.form")
     try:
@@ -229,8 +231,8 @@ def convert_form(file: LogFile, path: Path, form: Form) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _has_gzip_name(file: LogFile) -> bool:
-    return file.name.endswith(".gz")
+def _has_gzip_name(log_file: LogFile) -> bool:
+    return log_file.name.endswith(".gz")
 
 
 def _is_gzip(path: Path) -> bool:
@@ -269,18 +271,18 @@ def data_folder() -> Path:
     return Path(pooch.os_cache("bfreplay"))
 
 
-def is_complete(file: LogFile, folder: Path) -> bool:
-    """Return whether ``file`` is in ``folder`` under its name, with the right content."""
-    path = folder / file.name
-    return path.is_file() and matches_file(file, path)
+def is_complete(log_file: LogFile, folder: Path) -> bool:
+    """Return whether ``log_file`` is in ``folder`` under its name, with the right content."""
+    path = folder / log_file.name
+    return path.is_file() and matches_file(log_file, path)
 
 
 def fetch_state(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
     """Return the state of ``log`` in ``folder``; hashes are checked."""
-    states = [is_complete(file, folder) for file in log.files]
+    states = [is_complete(log_file, folder) for log_file in log.files]
     if all(states):
         return "yes"
-    if any(not right and (folder / file.name).exists() for file, right in zip(log.files, states, strict=True)):
+    if any(not right and (folder / log_file.name).exists() for log_file, right in zip(log.files, states, strict=True)):
         return "wrong file"
     return "in part" if any(states) else "no"
 
@@ -383,9 +385,9 @@ def _place(files: Sequence[LogFile], target: Path, supply: Download | LocalFolde
         return
     fresh = make_folder(target)
     try:
-        with written_whole([target / file.name for file in files], overwrite=overwrite) as parts:
-            for file, part in zip(files, parts, strict=True):
-                supply.obtain(file, part)
+        with written_whole([target / log_file.name for log_file in files], overwrite=overwrite) as parts:
+            for log_file, part in zip(files, parts, strict=True):
+                supply.obtain(log_file, part)
     except BaseException:  # Ctrl-C too leaves no empty folder behind
         remove_empty(fresh)
         raise
@@ -410,19 +412,21 @@ class LocalFolder:
             raise InputError("the folder to take files from is not there", value=str(folder), expected="a folder")
         self._folder = folder
 
-    def obtain(self, file: LogFile, path: Path) -> None:
-        """Copy ``file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
+    def obtain(self, log_file: LogFile, path: Path) -> None:
+        """Copy ``log_file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
-        for candidate in self._candidates(file):
-            form = find_form(file, candidate)
+        for candidate in self._candidates(log_file):
+            form = find_form(log_file, candidate)
             if form is not None:
                 shutil.copyfile(candidate, path)
-                convert_form(file, path, form)
+                convert_form(log_file, path, form)
                 return
             others.append(f"{candidate.name} in it is another file (sha256 {sha256(candidate)})")
-        missing_text = f"neither a file of its name nor one with sha256 {file.sha256} or {file.content_sha256}"
-        sources = [f"available at {address}" for address in file.addresses] or [f"{file.about}" or "see its page"]
-        raise NotSuppliedError(file, [*others, missing_text, *sources])
+        missing_text = f"neither a file of its name nor one with sha256 {log_file.sha256} or {log_file.content_sha256}"
+        sources = [f"available at {address}" for address in log_file.addresses] or [
+            f"{log_file.about}" or "see its page"
+        ]
+        raise NotSuppliedError(log_file, [*others, missing_text, *sources])
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> BfreplayError:
         """Return one error for all files that are not in the folder."""
@@ -432,20 +436,20 @@ class LocalFolder:
             fix="put the files into the folder, under their own names or any other",
         )
 
-    def _candidates(self, file: LogFile) -> Iterator[Path]:
+    def _candidates(self, log_file: LogFile) -> Iterator[Path]:
         """Yield files with a matching name, then files with a matching size."""
         present = {
             path.name: path for path in sorted(self._folder.iterdir()) if path.is_file() and os.access(path, os.R_OK)
         }
-        for name in _names(file):
+        for name in _names(log_file):
             if name in present:
                 yield present.pop(name)
-        yield from (path for path in present.values() if may_contain(file, path))
+        yield from (path for path in present.values() if may_contain(log_file, path))
 
 
-def _names(file: LogFile) -> list[str]:
+def _names(log_file: LogFile) -> list[str]:
     """Return its names here or at its addresses, with and without ``.gz``, each once."""
-    names = [file.name, *(PurePosixPath(address).name for address in file.addresses)]
+    names = [log_file.name, *(PurePosixPath(address).name for address in log_file.addresses)]
     spellings = [
         spelling for name in names for spelling in (name, name.removesuffix(".gz"), f"{name.removesuffix('.gz')}.gz")
     ]

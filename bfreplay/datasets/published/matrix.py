@@ -44,9 +44,11 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
         Another content, or a pickle that names anything but arrays and DataFrames.
     """
     file = Path(path)
-    frame = _frame_in_archive(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else read_pickled_frame(file)
-    times = _row_times(frame, file)
-    names = frame.columns.tolist()
+    data_frame = (
+        _frame_in_archive(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else read_pickled_frame(file)
+    )
+    times = _row_times(data_frame, file)
+    names = data_frame.columns.tolist()
     for column_name in names:
         if not isinstance(column_name, str):
             raise InputError(
@@ -56,7 +58,7 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
                 value=column_name,
                 expected="a node name for each column; job tables are read by load_jobs",
             )
-    row, node, idle, initial = _transitions(frame, names, file)
+    row, node, idle, initial = _transitions(data_frame, names, file)
     order = np.argsort(row, kind="stable")
     row = row[order]
     metadata = EventsMetadata(source_format="node-state matrix", source_files=(SourceFile.of(file),))
@@ -84,7 +86,7 @@ def read_pickled_frame(file: Path) -> PickledFrame:
 
 def _frame_in_archive(file: Path) -> PickledFrame:
     frame_name: str | None = None
-    frame: PickledFrame | None = None
+    data_frame: PickledFrame | None = None
     most_bytes = min(MAX_MEMBER_BYTES, unpacked_limit(file))
     try:
         with tarfile.open(file, "r:gz") as archive:
@@ -104,7 +106,7 @@ def _frame_in_archive(file: Path) -> PickledFrame:
                 frame_name = member.name
                 stream = archive.extractfile(member)
                 if stream is not None:
-                    frame = load_frame(stream, file)
+                    data_frame = load_frame(stream, file)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"the archive cannot be read: {error}",
@@ -112,9 +114,9 @@ def _frame_in_archive(file: Path) -> PickledFrame:
             expected="a gzipped tar archive with one .pkl member",
             fix="check the path, and copy the file again",
         ) from error
-    if frame is None:
+    if data_frame is None:
         raise _not_one_pickle(file, "none")
-    return frame
+    return data_frame
 
 
 def _not_one_pickle(file: Path, content: str) -> InputError:
@@ -127,15 +129,15 @@ def _not_one_pickle(file: Path, content: str) -> InputError:
     )
 
 
-def _row_times(frame: PickledFrame, file: Path) -> NDArray[np.int64]:
-    if frame.index.dtype.kind != "M" or not len(frame.index) or not len(frame.columns):
+def _row_times(data_frame: PickledFrame, file: Path) -> NDArray[np.int64]:
+    if data_frame.index.dtype.kind != "M" or not len(data_frame.index) or not len(data_frame.columns):
         raise InputError(
             "the pickle is not a node-state matrix: its rows have no times, or there are no rows",
             file=file,
-            value=f"{len(frame.index)} rows x {len(frame.columns)} columns, index {frame.index.dtype}",
+            value=f"{len(data_frame.index)} rows x {len(data_frame.columns)} columns, index {data_frame.index.dtype}",
             expected="an index of times (rows) and node names (columns); job tables are read by load_jobs",
         )
-    times = times_us(frame.index, file, "index")
+    times = times_us(data_frame.index, file, "index")
     index = first_true(times[1:] <= times[:-1])
     if index is not None:
         raise InputError(
@@ -174,12 +176,12 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
 
 
 def _transitions(
-    frame: PickledFrame, names: list[str], file: Path
+    data_frame: PickledFrame, names: list[str], file: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return row, node and new state of every change, by node, and the first row; few nodes in memory at a time."""
     initial = np.zeros(len(names), dtype=np.bool_)
     rows, nodes, states = [], [], []
-    for placement, values in frame.blocks:
+    for placement, values in data_frame.blocks:
         if values.dtype.kind not in "biuf":
             raise InputError(
                 "the node-state matrix holds values that are not numbers",

@@ -89,8 +89,8 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
 
 
 def _job_table(file: Path, columns: tuple[str, ...], table_name: str) -> PickledFrame:
-    frame = read_pickled_frame(file)
-    column_names = [str(column_name) for column_name in frame.columns]
+    data_frame = read_pickled_frame(file)
+    column_names = [str(column_name) for column_name in data_frame.columns]
     missing = [column_name for column_name in columns if column_name not in column_names]
     if missing:
         is_other = set(_CURVES_COLUMNS[:3] if columns is _BOUNDS_COLUMNS else _BOUNDS_COLUMNS[:5]) <= set(column_names)
@@ -102,7 +102,7 @@ def _job_table(file: Path, columns: tuple[str, ...], table_name: str) -> Pickled
             expected=", ".join(columns),
             fix="the two files are swapped: give bounds first, then curves" if is_other else f"give {table_name} here",
         )
-    return frame
+    return data_frame
 
 
 def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
@@ -121,8 +121,8 @@ def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
             )
 
 
-def _numbers(frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64]:
-    values = frame.column(column)
+def _numbers(data_frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64]:
+    values = data_frame.column(column)
     if values.dtype.kind not in "iuf":
         raise InputError(
             "a column holds no numbers", file=file, column=column, value=str(values.dtype), expected="numbers"

@@ -81,9 +81,9 @@ class CobaltClock(TableClock):
             self._report.warn(ZONE_UNLIKELY, value="; ".join(readings), why_no_amount=TIMES_MOVE)
         return "; ".join([zone_text, *readings])
 
-    def _hour_of_most(self, zone: str) -> tuple[int, int]:
-        """Return the hour in Chicago in which most maintenance begins if stamps are in ``zone``, and the count."""
-        read, site = LocalClock(ZoneInfo(zone)), ZoneInfo(SITE_ZONE)
+    def _hour_of_most(self, time_zone: str) -> tuple[int, int]:
+        """Return the hour in Chicago in which most maintenance begins if stamps are in ``time_zone``, and the count."""
+        read, site = LocalClock(ZoneInfo(time_zone)), ZoneInfo(SITE_ZONE)
         by_hour: Counter[int] = Counter()
         for quarter, count in self._maintenance.items():
             times = read.utc_us(quarter * (HOUR_US // 4))
@@ -115,7 +115,7 @@ class CobaltJobs:
 
     Parameters
     ----------
-    machine, size
+    machine, machine_size
         Machine to read, in lower case, and its nodes; ``None`` if not known.
     open_outages
         Starts of outages without an end, ascending: the first start of a job after each is kept in ``next_start``.
@@ -127,11 +127,11 @@ class CobaltJobs:
         clock: CobaltClock,
         identities: Identities,
         machine: str | None,
-        size: int | None,
+        machine_size: int | None,
         open_outages: list[int],
     ) -> None:
         self._record, self._report, self._clock, self._identities = record, record.report, clock, identities
-        self._machine, self._size = machine, size
+        self._machine, self._size = machine, machine_size
         self._open = open_outages
         self.next_start: list[int | None] = [None] * len(open_outages)
         self._has_locations = False
@@ -194,7 +194,13 @@ class CobaltJobs:
             self._report.warnings[WHERE_MISSING] = self._nowhere
 
     def _keep(
-        self, cells: Mapping[str, str], job: str, start_us: int, end_us: int | None, count: int | None, row_place: Place
+        self,
+        cells: Mapping[str, str],
+        job_id: str,
+        start_us: int,
+        end_us: int | None,
+        count: int | None,
+        row_place: Place,
     ) -> None:
         location_text = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
         names: tuple[str, ...] = ()
@@ -214,7 +220,7 @@ class CobaltJobs:
             is_nowhere = not names and location.block_size is None
         n_nodes = max(count or 0, len(names))
         if not n_nodes:
-            return self._report.skip("a job without nodes", *row_place, job)
+            return self._report.skip("a job without nodes", *row_place, job_id)
         if self._size is not None and n_nodes > self._size:
             self._report.skip_with_warning(
                 "more nodes than the machine has", *row_place, f"{n_nodes} nodes", warning=TOO_LARGE
@@ -225,7 +231,7 @@ class CobaltJobs:
             self._nowhere.add_amount(n_nodes, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
-        identity = self._identities.of(job, start_us, location_text if names else "", *row_place)
+        identity = self._identities.of(job_id, start_us, location_text if names else "", *row_place)
         node_ids = self._record.node_ids(names) if names else None
         self._record.add_job(identity, start_us, end_us, node_ids, count, limit_end, *row_place, is_cut=is_cut)
         outage_index = bisect_left(self._open, start_us) - 1

@@ -53,10 +53,10 @@ class CobaltOutages:
     """
 
     def __init__(
-        self, record: ScheduleRecord, clock: CobaltClock, machine: str | None, size: int | None, policy: str
+        self, record: ScheduleRecord, clock: CobaltClock, machine: str | None, machine_size: int | None, policy: str
     ) -> None:
         self._record, self._report, self._clock = record, record.report, clock
-        self._machine, self._size, self._policy = machine, size, policy
+        self._machine, self._size, self._policy = machine, machine_size, policy
         self.open_ended: list[tuple[int, Place]] = []
         self.left_out_us = 0
 
@@ -243,15 +243,15 @@ class CobaltReader:
         if options.columns is not None and all(layout_of(log_file) for log_file in files):
             record.report.facts["--columns"] = "has no effect: the files are known by their columns"
         machine = _machine(layouts)
-        size = options.n_nodes or MACHINE_SIZES.get(machine or "")
-        if size is not None:
-            record.set_machine_size(size)
-            size_text = f"{machine} has {size:,} nodes (--nodes for another number)"
-            record.report.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else size_text
+        machine_size = options.n_nodes or MACHINE_SIZES.get(machine or "")
+        if machine_size is not None:
+            record.set_machine_size(machine_size)
+            size_text = f"{machine} has {machine_size:,} nodes (--nodes for another number)"
+            record.report.facts["machine size"] = f"{machine_size:,} nodes, as given" if options.n_nodes else size_text
         record.cluster = machine or record.cluster
         clock = CobaltClock(options, record.report, _HOW)
         record.timezone = options.timezone or "UTC"
-        outages = CobaltOutages(record, clock, machine, size, options.reservations)
+        outages = CobaltOutages(record, clock, machine, machine_size, options.reservations)
         identities = Identities(record.report)
 
         def read_all(kind: Kind, add_row: Add) -> None:
@@ -265,7 +265,7 @@ class CobaltReader:
         read_all(Kind.STATUS, outages.add_status)
         read_all(Kind.RESERVATIONS, outages.add_reservation)
         open_starts = [start_us for start_us, _ in sorted(outages.open_ended)]
-        jobs, n_before = CobaltJobs(record, clock, identities, machine, size, open_starts), record.jobs.n_rows
+        jobs, n_before = CobaltJobs(record, clock, identities, machine, machine_size, open_starts), record.jobs.n_rows
         read_all(Kind.JOBS, jobs.add)
         if record.jobs.n_rows == n_before:
             raise record.report.nothing_usable(
@@ -325,7 +325,10 @@ def _read_one(log_file: LogFile, layout: Layout, add_row: Add, record: ScheduleR
     warning = UNREADABLE if layout.kind is Kind.JOBS else OUTAGES_UNREADABLE
     if layout.kind is Kind.JOBS and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
         report.facts["nodes of jobs"] = NO_LOCATION
-    lines = ((line, text.removeprefix("\ufeff") if line == 1 else text) for line, text in log_file.lines())
+    lines = (
+        (line_number, text.removeprefix("\ufeff") if line_number == 1 else text)
+        for line_number, text in log_file.lines()
+    )
     is_first = layout.has_header
     header = first_line(log_file)
     for row in rows_of(lines, ",", len(layout.names)):

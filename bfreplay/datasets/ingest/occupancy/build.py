@@ -253,9 +253,9 @@ def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, s
     begin_us, end_us = longest_gap_us(record, window)
     length_us = end_us - begin_us
     if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
-        hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
+        node_hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
         value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
-        report.warn(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / HOUR_US))
+        report.warn(GAP, value=value, node_hours=min(node_hours, len(survey.start) * length_us / HOUR_US))
 
 
 def _check_machine(record: ScheduleRecord, node_names: Sequence[str], report: ImportReport) -> None:

@@ -281,8 +281,8 @@ def note_rules_without_effect(record: ScheduleRecord, plan: Plan, report: Import
 
 def _warning_hours(report: ImportReport, sentence: str, node_us: float, count: int, unit: str = "node-hours") -> None:
     """Warn of ``count`` cases (0: none) with the node-microseconds that may be wrongly idle or busy."""
-    hours = float(node_us) / HOUR_US
-    report.warn(sentence, value=f"{hours:,.1f} {unit}", count=count, node_hours=hours)
+    node_hours = float(node_us) / HOUR_US
+    report.warn(sentence, value=f"{node_hours:,.1f} {unit}", count=count, node_hours=node_hours)
 
 
 def _report_empty(report: ImportReport, plan: Plan, survey: Survey) -> None:

@@ -167,7 +167,7 @@ class ImportReport:
         """Count a case that may make the result wrong. The sentence is the same for all cases of a kind.
 
         ``node_hours`` is the idle time that may be wrong because of it: every later result shows it as a share of the
-        idle node-hours. Without it, the amount is that of the row being read (``set_row_amount``), or, where the row has
+        idle node-hours. Without it, the amount is that of the row being read (``set_row_amount``), or, where it has
         none, that of the mean job; or there is none, for the reason ``why_no_amount``. ``aside`` is the reason that it
         does not change how many nodes are idle.
         """

@@ -118,8 +118,8 @@ def warn_of_spellings(
         domains.setdefault(node, {}).setdefault(domain, spelling)
     for node, domain_nodes in domains.items():
         if len(domain_nodes.keys() - {""}) > 1:
-            hours = (len(domain_nodes.keys() - {""}) - 1) * there_us[node] / HOUR_US
-            report.warn(MERGED, value=", ".join(domain_nodes.values()), node_hours=hours)
+            node_hours = (len(domain_nodes.keys() - {""}) - 1) * there_us[node] / HOUR_US
+            report.warn(MERGED, value=", ".join(domain_nodes.values()), node_hours=node_hours)
     if len(record.spellings) > len(node_names):
         report.facts["node names"] = f"{len(record.spellings):,} spellings of {len(node_names):,} ({record.node_names})"
 
@@ -169,8 +169,8 @@ def warn_of_unused_nodes(
         node_names = record.nodes
         for node in nodes_to_warn[:MOST_EXAMPLES].tolist():
             report.warn(sentence, value=node_names[node], node_hours=int(idle_us[node]) / HOUR_US)
-        rest = nodes_to_warn[MOST_EXAMPLES:]
-        report.warn(sentence, count=len(rest), node_hours=idle_us[rest].sum(dtype=float) / HOUR_US)
+        remainder = nodes_to_warn[MOST_EXAMPLES:]
+        report.warn(sentence, count=len(remainder), node_hours=idle_us[remainder].sum(dtype=float) / HOUR_US)
 
 
 def _without_outages(
@@ -242,7 +242,7 @@ def absences(
         absent_nodes = np.flatnonzero(absent_us)
         node_names = record.nodes
         if len(absent_nodes):
-            hours, such_as = (
+            node_hours, such_as = (
                 absent_us.sum(dtype=float) / HOUR_US,
                 [node_names[node] for node in absent_nodes[:MOST_EXAMPLES]],
             )
@@ -250,10 +250,10 @@ def absences(
                 "nodes": len(absent_nodes),
                 "before their first job": int(np.count_nonzero(before_us)),
                 "after their last job": int(np.count_nonzero(behind_us)),
-                "node_hours": hours,
+                "node_hours": node_hours,
                 "such as": such_as,
             }
-            return outages, is_absent, Absence(len(absent_nodes), hours, ", ".join(such_as))
+            return outages, is_absent, Absence(len(absent_nodes), node_hours, ", ".join(such_as))
     return outages, is_absent, None
 
 

@@ -62,8 +62,8 @@ class PbsReader:
 
     def recognise(self, file: LogFile) -> str | None:
         """Return why ``file`` looks like PBS accounting, ``None`` if it does not."""
-        lines = [line for line in file.head_lines() if line.strip()]
-        count = sum(records.RECORD_START.match(line) is not None for line in lines)
+        lines = [line_text for line_text in file.head_lines() if line_text.strip()]
+        count = sum(records.RECORD_START.match(line_text) is not None for line_text in lines)
         if not count or 2 * count < len(lines):
             return None
         return f"{count} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
@@ -114,19 +114,23 @@ def _read_file(
     log_file: LogFile, report: ImportReport, runs: Runs, reservations: Reservations, last_us: int | None
 ) -> int | None:
     """Read a file; return the last text stamp, on the server's clock."""
-    for number, line_text, is_whole in log_file.lines_with_ends(records.RECORD_START):
+    for line_number, line_text, is_whole in log_file.lines_with_ends(records.RECORD_START):
         if not line_text.strip():
             continue
         report.read()
         if not is_whole:
-            report.warn(CUT_END_WARNING, log_file.name, number, line_text)
-        line = records.parse_line(line_text if is_whole else _complete(line_text), log_file.name, number)
+            report.warn(CUT_END_WARNING, log_file.name, line_number, line_text)
+        line = records.parse_line(line_text if is_whole else _complete(line_text), log_file.name, line_number)
         if line is None or not line.job.strip():
-            report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, log_file.name, number, line_text)
+            report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, log_file.name, line_number, line_text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
             report.warn(
-                ORDER_WARNING, log_file.name, number, line_text[:19], why_no_amount="which runs it moves is not known"
+                ORDER_WARNING,
+                log_file.name,
+                line_number,
+                line_text[:19],
+                why_no_amount="which runs it moves is not known",
             )
         last_us = line.stamp_us
         _take(line, report, runs, reservations)
@@ -180,13 +184,13 @@ def _first_stamp(log_file: LogFile) -> int:
     InputError
         Another file, without a record.
     """
-    lines = [line for line in log_file.head_lines() if line.strip()]
-    for line in lines:
-        if records.RECORD_START.match(line):
-            stamp = records.stamp_of(line[:19])
+    lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
+    for line_text in lines:
+        if records.RECORD_START.match(line_text):
+            stamp = records.stamp_of(line_text[:19])
             if stamp is not None:
                 return stamp
-    if any(records.SERVER_LOG_START.match(line) for line in lines):
+    if any(records.SERVER_LOG_START.match(line_text) for line_text in lines):
         raise log_file.error(
             "this is a log of the PBS server, which has no nodes of jobs",
             expected=f"accounting: {_EXPECTED}",

@@ -136,10 +136,10 @@ def has_following_text(line_text: str, values: Mapping[str, str]) -> bool:
     """
     key = "exec_host" if values.get("exec_host") else "exec_vnode"
     value = f"{key}={values.get(key, '')}"
-    rest = line_text[line_text.find(value) + len(value) :].lstrip()
-    if rest and not _ATTRIBUTE.match(rest):
-        raise ValueError(f"{rest[:40]!r} follows the list of nodes")
-    return bool(rest)
+    remainder = line_text[line_text.find(value) + len(value) :].lstrip()
+    if remainder and not _ATTRIBUTE.match(remainder):
+        raise ValueError(f"{remainder[:40]!r} follows the list of nodes")
+    return bool(remainder)
 
 
 def node_names(values: Mapping[str, str]) -> tuple[str, ...]:
@@ -392,12 +392,12 @@ def _no_zone(line: Line) -> InputError:
     )
 
 
-def _ambiguous(line: Line, moments: list[int], zone: str | None) -> InputError:
+def _ambiguous(line: Line, moments: list[int], time_zone: str | None) -> InputError:
     return InputError(
         "a text stamp lies in the hour that the clock shows twice, and nothing in the log resolves it",
         file=line.file,
         row=f"line {line.number}",
         value=f"{line.kind};{line.job}: " + " or ".join(iso_utc(moment) for moment in moments),
         expected="a time that occurred once",
-        fix="choose: --dst-fold earlier or --dst-fold later" + (f"; or --tz {zone} is wrong" if zone else ""),
+        fix="choose: --dst-fold earlier or --dst-fold later" + (f"; or --tz {time_zone} is wrong" if time_zone else ""),
     )

@@ -206,17 +206,17 @@ class Runs:
             self._report.skip(_PAIRED, open_run.line.file, open_run.line.number, line.job)
         del self._open[line.job]
 
-    def _add(self, job: str, run: _Run, end_us: int | None) -> None:
+    def _add(self, job_id: str, run: _Run, end_us: int | None) -> None:
         line = run.line
         self._report.read(0)  # only what is wrong with this run is about its nodes and times
-        self._report_warnings(run.warnings_of_lines, job)
+        self._report_warnings(run.warnings_of_lines, job_id)
         self._record.add_job(
-            job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
+            job_id, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
         )
 
-    def _report_warnings(self, warnings_of_lines: Sequence[tuple[str, Line]], job: str) -> None:
+    def _report_warnings(self, warnings_of_lines: Sequence[tuple[str, Line]], job_id: str) -> None:
         for sentence, line in warnings_of_lines:
-            self._report.warn(sentence, line.file, line.number, job)
+            self._report.warn(sentence, line.file, line.number, job_id)
 
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
         try:

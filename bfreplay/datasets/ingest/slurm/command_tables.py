@@ -106,14 +106,14 @@ class Layout:
         """Return the position of the first of these columns that exists, -1 if none does."""
         return next((self.names.index(name) for name in names if name in self.names), -1)
 
-    def cells(self, line: str) -> list[str] | None:
+    def cells(self, line_text: str) -> list[str] | None:
         """Return the cells of a line, as many as columns; ``None`` if they cannot be assigned.
 
         An extra separator belongs to a column of free text. With several, the other columns tell which: all of them
         must look as Slurm writes them. If they leave it open, the columns from the first to the last of free text
         become unreadable cells, and the others are counted from both ends.
         """
-        raw_cells = _split_line(line, self.delimiter)
+        raw_cells = _split_line(line_text, self.delimiter)
         if raw_cells is None:
             return None
         if (self.is_trailing and (raw_cells.pop() or not raw_cells)) or self._n_rows(raw_cells) > 1:
@@ -183,13 +183,13 @@ class Layout:
         free = ", ".join(self.names[index] for index in self.free_columns)
         return f"{TOO_MANY_CELLS}: a separator inside {free or 'a cell'} (do not export it)"
 
-    def split_joined_rows(self, line: str) -> tuple[int, list[str]]:
+    def split_joined_rows(self, line_text: str) -> tuple[int, list[str]]:
         """Return the number of rows on a line, and these rows, if it is more than one and shows where each ends.
 
         Each but the first begins with a job number or a header. Without a separator at the end of rows nothing tells
         where the last cell ends.
         """
-        raw_cells = _split_line(line, self.delimiter) or []
+        raw_cells = _split_line(line_text, self.delimiter) or []
         n_rows, n_cells = self._n_rows(raw_cells[:-1] if self.is_trailing else raw_cells), len(self.names)
         if n_rows == 1 or not self.is_trailing:
             return n_rows, []
@@ -200,9 +200,9 @@ class Layout:
 
     def _n_rows(self, cells: list[str]) -> int:
         step = len(self.names) - (not self.is_trailing)  # the last cell of a row is joined to the first of the next
-        n_rows, rest = divmod(len(cells) - (not self.is_trailing), step) if step else (1, 0)
-        if rest or n_rows < 2 or self.job_column < 0:
-            return n_rows if n_rows > 1 and not rest and self.delimiter == "|" else 1
+        n_rows, remainder = divmod(len(cells) - (not self.is_trailing), step) if step else (1, 0)
+        if remainder or n_rows < 2 or self.job_column < 0:
+            return n_rows if n_rows > 1 and not remainder and self.delimiter == "|" else 1
         name = self.names[self.job_column]
         starts = [cells[number * step + self.job_column].lower() for number in range(1, n_rows)]
         return n_rows if all(text[-1:].isdigit() or text.endswith(name) for text in starts) else 1
@@ -225,20 +225,20 @@ class Layout:
                 )
 
 
-def _split_line(line: str, delimiter: str) -> list[str] | None:
-    if delimiter == "|" or '"' not in line or len(delimiter) > 1:
-        return line.split(delimiter)
+def _split_line(line_text: str, delimiter: str) -> list[str] | None:
+    if delimiter == "|" or '"' not in line_text or len(delimiter) > 1:
+        return line_text.split(delimiter)
     try:
-        return split(line, delimiter)
+        return split(line_text, delimiter)
     except csv.Error:
         return None
 
 
-def header_of(line: str, delimiter: str | None) -> Layout | None:
+def header_of(line_text: str, delimiter: str | None) -> Layout | None:
     """Return the layout of a header line, by the separator that gives most names; ``None`` without a separator."""
     layouts = []
     for candidate in (delimiter,) if delimiter else COMMAND_DELIMITERS:
-        names = _split_line(line.lstrip("\ufeff"), candidate) or []
+        names = _split_line(line_text.lstrip("\ufeff"), candidate) or []
         if len(names) > 1:
             is_trailing = names[-1] == ""
             layouts.append(Layout.from_names(names[:-1] if is_trailing else names, candidate, is_trailing))
@@ -247,18 +247,18 @@ def header_of(line: str, delimiter: str | None) -> Layout | None:
 
 def find_header(log_file: LogFile, delimiter: str | None, is_header: Callable[[Layout], bool]) -> Layout | None:
     """Return the layout of a header of the wanted kind among the first 20 lines; ``None`` without one."""
-    layouts = (header_of(line, delimiter) for line in log_file.head_lines()[:20])
+    layouts = (header_of(line_text, delimiter) for line_text in log_file.head_lines()[:20])
     return next((layout for layout in layouts if layout is not None and is_header(layout)), None)
 
 
 def text_lines(log_file: LogFile, report: ImportReport) -> Iterator[tuple[int, str]]:
     """Yield number (from 1) and text of each line that is not blank; warn of a last line without its end."""
-    for number, text, is_whole in log_file.lines_with_ends():
+    for line_number, text, is_whole in log_file.lines_with_ends():
         report.read(0)  # no warning of the row before is meant
         if text and not text.isspace():
-            yield number, text
+            yield line_number, text
         if not is_whole:
-            report.warn(CUT_END, log_file.name, number)
+            report.warn(CUT_END, log_file.name, line_number)
 
 
 class BulkReader(Protocol):
@@ -286,9 +286,9 @@ def _lines_for_single_rows(
     number = 1
     for block in log_file.blocks(BLOCK_BYTES):
         end = block.rfind(b"\n") + 1
-        for line, text in bulk_reader.read_block(block[:end], number):
+        for line_number, text in bulk_reader.read_block(block[:end], number):
             if text and not text.isspace():
-                yield line, text
+                yield line_number, text
         number += block.count(b"\n")
         if end < len(block):
             report.read(0)

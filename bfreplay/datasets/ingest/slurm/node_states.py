@@ -92,8 +92,8 @@ class NodeEvents:
         self._record.add_format("slurm reservations" if is_reservations else "slurm node events")
         clock = SlurmClock(log_file.name, self._options, self._evidence, command)
         report, delimiter = self._record.report, self._options.delimiter
-        for line, text, cells, layout in rows_below_headers(log_file, report, delimiter, is_header, _USED):
-            row_place = log_file.name, line, text
+        for line_number, text, cells, layout in rows_below_headers(log_file, report, delimiter, is_header, _USED):
+            row_place = log_file.name, line_number, text
             if is_reservations:
                 state = self._state_of_reservation(layout, cells, row_place)
             else:
@@ -232,8 +232,8 @@ _MOST_HEAD_LINES = 200
 
 def share_of_samples(log_file: LogFile) -> float:
     """Return the share of the first lines that are samples."""
-    lines = [line for line in log_file.head_lines()[:_MOST_HEAD_LINES] if line.strip()]
-    matches = [_LINE.fullmatch(line) for line in lines]
+    lines = [line_text for line_text in log_file.head_lines()[:_MOST_HEAD_LINES] if line_text.strip()]
+    matches = [_LINE.fullmatch(line_text) for line_text in lines]
     n_samples = sum(match is not None and node_state(match[4]) is not None for match in matches)
     return n_samples / len(lines) if lines else 0.0
 
@@ -278,7 +278,7 @@ def _time_us(match: re.Match[str]) -> int:
 
 
 def _first_time_us(log_file: LogFile) -> int:
-    return next((_time_us(match) for line in log_file.head_lines() if (match := _LINE.fullmatch(line))), 0)
+    return next((_time_us(match) for line_text in log_file.head_lines() if (match := _LINE.fullmatch(line_text))), 0)
 
 
 @dataclass(slots=True)
@@ -308,7 +308,7 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
     previous: _Sample | None = None
     current: _Sample | None = None
     for log_file in log_files:
-        for number, text in text_lines(log_file, report):
+        for line_number, text in text_lines(log_file, report):
             report.read()
             match = _LINE.fullmatch(text)
             state = None if match is None else node_state(match[4])
@@ -317,13 +317,13 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
             except ValueError:
                 names = ()
             if match is None or state is None or not names:
-                report.skip_with_warning("unreadable sample", log_file.name, number, text)
+                report.skip_with_warning("unreadable sample", log_file.name, line_number, text)
                 report.set_row_amount(1, 0, period_us)
                 continue
             time_us = _time_us(match)
             if current is not None and time_us < current.time_us:
                 is_single = current.n_rows == 1 and (previous is None or time_us >= previous.time_us)
-                wrong, line = (current.file, current.line) if is_single else (log_file, number)
+                wrong, line = (current.file, current.line) if is_single else (log_file, line_number)
                 report.skip_with_warning("a sample out of the order of time", wrong.name, line, text, warning=BACKWARDS)
                 report.set_row_amount(1, 0, period_us)
                 if not is_single:
@@ -333,7 +333,7 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
                 if previous is not None:
                     report.keep(KEPT, previous.n_rows)
                     yield previous
-                previous, current = current, _Sample(time_us, log_file, number)
+                previous, current = current, _Sample(time_us, log_file, line_number)
             current.add(names, state)
     for sample in (previous, current):
         if sample is not None:
@@ -365,8 +365,8 @@ class _SampledStates:
             self._end_all(last_known_us)
             record.add_outage(NodeState.UNKNOWN, last_known_us, time_us, None, file.name, line)
             gap_text = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
-            hours = len(self._ids) * (time_us - last_known_us) / HOUR_US
-            record.report.warn(GAPS, file.name, line, gap_text, node_hours=hours)
+            node_hours = len(self._ids) * (time_us - last_known_us) / HOUR_US
+            record.report.warn(GAPS, file.name, line, gap_text, node_hours=node_hours)
             self._since_us = dict.fromkeys(self._state, time_us)
         new_names = [name for name in states if name not in self._ids]
         if new_names:
@@ -410,8 +410,8 @@ class _SampledStates:
         since_us = self._since_us[name]
         if name in self._missing:
             self._missing.remove(name)
-            hours = (time_us - since_us) / HOUR_US
-            self._record.report.warn(MISSING, self._file, self._line, name, node_hours=hours)
+            node_hours = (time_us - since_us) / HOUR_US
+            self._record.report.warn(MISSING, self._file, self._line, name, node_hours=node_hours)
         # an idle node is not an outage; a node first seen in this sample had no state before
         if state != NodeState.IDLE and time_us > since_us:
             self._record.add_outage(state, since_us, time_us, self._ids[name], self._file, self._line)

@@ -129,7 +129,7 @@ class TextRows:
 
 @compiled
 def _split(
-    text: NDArray[np.uint8],
+    text_bytes: NDArray[np.uint8],
     delimiter: int,
     line_first: NDArray[np.int64],
     cell_first: NDArray[np.int64],
@@ -137,34 +137,34 @@ def _split(
 ) -> None:
     n_cells = cell_first.shape[1] - 1
     row = cell = 0
-    for place in range(len(text)):
-        if text[place] == delimiter:
+    for position in range(len(text_bytes)):
+        if text_bytes[position] == delimiter:
             cell += 1
             if cell < n_cells:
-                cell_first[row, cell] = place + 1
-        elif text[place] == _NEWLINE:
-            end = place
-            while end > line_first[row] and text[end - 1] == _RETURN:
+                cell_first[row, cell] = position + 1
+        elif text_bytes[position] == _NEWLINE:
+            end = position
+            while end > line_first[row] and text_bytes[end - 1] == _RETURN:
                 end -= 1
             is_whole[row] = cell + 1 == n_cells
             cell_first[row, n_cells] = end + 1
             row, cell = row + 1, 0
-            line_first[row] = place + 1
+            line_first[row] = position + 1
             if row < len(cell_first):
-                cell_first[row, 0] = place + 1
+                cell_first[row, 0] = position + 1
 
 
 @compiled
 def _numbers(
-    text: NDArray[np.uint8], cell_first: NDArray[np.int64], column: int, is_whole: NDArray[np.bool_]
+    text_bytes: NDArray[np.uint8], cell_first: NDArray[np.int64], column: int, is_whole: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     numbers, is_one = np.zeros(len(is_whole), np.int64), np.zeros(len(is_whole), np.bool_)
     for row in range(len(is_whole)):
         begin, end = cell_first[row, column], cell_first[row, column + 1] - 1
-        if is_whole[row] and 0 < end - begin <= _MOST_DIGITS and (text[begin] != _ZERO or end == begin + 1):
+        if is_whole[row] and 0 < end - begin <= _MOST_DIGITS and (text_bytes[begin] != _ZERO or end == begin + 1):
             is_one[row] = True
-            for place in range(begin, end):
-                digit = int(text[place]) - _ZERO
+            for position in range(begin, end):
+                digit = int(text_bytes[position]) - _ZERO
                 is_one[row] &= 0 <= digit <= 9
                 numbers[row] = 10 * numbers[row] + digit
     return numbers, is_one
@@ -236,45 +236,47 @@ class OrdinaryRows:
             self._clock.note_local()
             self._rows.add_ordinary(jobs.part(begin, end))
 
-    def _jobs(self, text: TextRows, layout: Layout) -> tuple[OrdinaryJobs | None, int]:
+    def _jobs(self, text_rows: TextRows, layout: Layout) -> tuple[OrdinaryJobs | None, int]:
         """Return the ordinary jobs of the first rows, and the number of these rows."""
         column_of = {name: layout.index(name) for name in layout.names}
         # separators inside quotes belong to cells, except in tables of sacct's own separator
-        is_quoted = layout.delimiter != "|" and b'"' in text.block
+        is_quoted = layout.delimiter != "|" and b'"' in text_rows.block
         if is_quoted or not {"jobidraw", "end", "nodelist"} <= column_of.keys():
-            return None, len(text)
-        job, is_ordinary = text.numbers(column_of["jobidraw"])
+            return None, len(text_rows)
+        job, is_ordinary = text_rows.numbers(column_of["jobidraw"])
         if layout.is_trailing:
-            is_ordinary &= text.cell_first[:, -1] - text.cell_first[:, -2] == 1
+            is_ordinary &= text_rows.cell_first[:, -1] - text_rows.cell_first[:, -2] == 1
         if "jobid" in column_of:
-            is_ordinary &= text.matches(column_of["jobid"], _JOB_ID)
-        start_us, is_start = self._times(text, column_of["start"])
-        end_us, is_end = self._times(text, column_of["end"])
-        count, is_count = np.zeros(len(text), np.int64), np.ones(len(text), np.bool_)
+            is_ordinary &= text_rows.matches(column_of["jobid"], _JOB_ID)
+        start_us, is_start = self._times(text_rows, column_of["start"])
+        end_us, is_end = self._times(text_rows, column_of["end"])
+        count, is_count = np.zeros(len(text_rows), np.int64), np.ones(len(text_rows), np.bool_)
         if "nnodes" in column_of or "allocnodes" in column_of:
-            count, is_count = text.numbers(column_of["nnodes" if "nnodes" in column_of else "allocnodes"])
+            count, is_count = text_rows.numbers(column_of["nnodes" if "nnodes" in column_of else "allocnodes"])
             is_count &= count > 0
-        elapsed_us = self._elapsed_us(text, column_of)
+        elapsed_us = self._elapsed_us(text_rows, column_of)
         off_us = np.where(elapsed_us == _NONE, 0, end_us - start_us - elapsed_us)
-        limit_us = self._limit_us(text, column_of)
+        limit_us = self._limit_us(text_rows, column_of)
         is_ordinary &= is_start & is_end & (end_us > start_us) & is_count & (limit_us != _UNREADABLE)
         is_ordinary &= (elapsed_us != _UNREADABLE) & (abs(off_us) <= SLACK_US)
-        state = self._column_codes(text, column_of, "state", _run_code)
+        state = self._column_codes(text_rows, column_of, "state", _run_code)
         is_ordinary &= state != _NO_RUN
-        is_ordinary &= self._column_codes(text, column_of, "suspended", lambda cell: fields.duration_us(cell) or 0) <= 0
-        is_ordinary &= self._column_codes(text, column_of, "restarts", lambda cell: int(cell != "0")) <= 0
+        is_ordinary &= (
+            self._column_codes(text_rows, column_of, "suspended", lambda cell: fields.duration_us(cell) or 0) <= 0
+        )
+        is_ordinary &= self._column_codes(text_rows, column_of, "restarts", lambda cell: int(cell != "0")) <= 0
         if "cluster" in column_of:
             ours = ("", self._rows.first_cluster)
-            clusters = text.values(column_of["cluster"], str, self._code_of_text.setdefault("cluster", {}), None)
-            is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text))
+            clusters = text_rows.values(column_of["cluster"], str, self._code_of_text.setdefault("cluster", {}), None)
+            is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text_rows))
         row = np.flatnonzero(is_ordinary)
         self._known_nodes.learn()
         first, after_last = (
-            text.cell_first[row, column_of["nodelist"]],
-            text.cell_first[row, column_of["nodelist"] + 1] - 1,
+            text_rows.cell_first[row, column_of["nodelist"]],
+            text_rows.cell_first[row, column_of["nodelist"] + 1] - 1,
         )
-        n_nodes, nodes = self._known_nodes.read_lists(text.bytes, first, after_last, count[row])
-        n_rows = len(text) if len(n_nodes) == len(row) else int(row[len(n_nodes)])
+        n_nodes, nodes = self._known_nodes.read_lists(text_rows.bytes, first, after_last, count[row])
+        n_rows = len(text_rows) if len(n_nodes) == len(row) else int(row[len(n_nodes)])
         row, n_nodes = row[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
         first_node = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_nodes)])
         limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
@@ -284,49 +286,49 @@ class OrdinaryRows:
             row,
             JobIntervals(*columns, first_node, nodes),
             state[row] == _COMPLETED,
-            lambda row: None if submit is None else text.cell(row, submit),
+            lambda row: None if submit is None else text_rows.cell(row, submit),
             "restarts" in column_of,
         ), n_rows
 
-    def _times(self, text: TextRows, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        wall_us, is_time = text.wall_clock_us(column)
+    def _times(self, text_rows: TextRows, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        wall_us, is_time = text_rows.wall_clock_us(column)
         time_us, is_plain = self._clock.plain_us(wall_us)
         return time_us, is_time & is_plain
 
-    def _elapsed_us(self, text: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
+    def _elapsed_us(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the running times, ``_NONE`` or ``_UNREADABLE``."""
         if "elapsedraw" not in column_of:
-            return self._column_codes(text, column_of, "elapsed", _duration_code)
-        seconds, is_number = text.numbers(column_of["elapsedraw"])
+            return self._column_codes(text_rows, column_of, "elapsed", _duration_code)
+        seconds, is_number = text_rows.numbers(column_of["elapsedraw"])
         return np.where(is_number & (seconds <= _LONGEST_US // US), seconds * US, _UNREADABLE)
 
-    def _limit_us(self, text: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
+    def _limit_us(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the time limits, ``_NONE`` or ``_UNREADABLE``: there are few, and some are words."""
         if "timelimitraw" not in column_of:
-            return self._column_codes(text, column_of, "timelimit", _duration_code)
+            return self._column_codes(text_rows, column_of, "timelimit", _duration_code)
         without = _UNREADABLE if "timelimit" in column_of else _NONE
-        return self._column_codes(text, column_of, "timelimitraw", lambda cell: _minutes_code(cell, without))
+        return self._column_codes(text_rows, column_of, "timelimitraw", lambda cell: _minutes_code(cell, without))
 
     def _column_codes(
-        self, text: TextRows, column_of: Mapping[str, int], name: str, code: Callable[[str], int]
+        self, text_rows: TextRows, column_of: Mapping[str, int], name: str, code: Callable[[str], int]
     ) -> NDArray[np.int64]:
         """Return ``code`` of each cell of a column with few texts; ``_NONE`` for all if there is no such column."""
         if name not in column_of:
-            return np.full(len(text), _NONE)
+            return np.full(len(text_rows), _NONE)
         codes = self._code_of_text.setdefault(name, {})
-        return np.array(text.values(column_of[name], code, codes, _UNREADABLE), np.int64)
+        return np.array(text_rows.values(column_of[name], code, codes, _UNREADABLE), np.int64)
 
 
-def _run_code(cell: str) -> int:
-    state = fields.job_state(cell)
+def _run_code(cell_text: str) -> int:
+    state = fields.job_state(cell_text)
     return _NO_RUN if state not in fields.FINISHED_STATES else _COMPLETED if state == "COMPLETED" else _FINISHED
 
 
-def _duration_code(cell: str) -> int:
-    duration_us = fields.duration_us(cell)
+def _duration_code(cell_text: str) -> int:
+    duration_us = fields.duration_us(cell_text)
     return _NONE if duration_us is None else duration_us if duration_us <= _LONGEST_US else _UNREADABLE
 
 
-def _minutes_code(cell: str, without: int) -> int:
-    minutes = fields.whole(cell)
+def _minutes_code(cell_text: str, without: int) -> int:
+    minutes = fields.whole(cell_text)
     return without if minutes is None else 60 * US * minutes if minutes <= _LONGEST_US // (60 * US) else _UNREADABLE

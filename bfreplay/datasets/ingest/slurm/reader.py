@@ -45,12 +45,12 @@ def read_sacct_json(
     record.add_format("slurm sacct --json")
     report = record.report
     clock = SlurmClock(log_file.name, options, evidence, JSON_COMMAND)
-    for number, job in records(log_file, "jobs", JSON_COMMAND, are_several=True):
+    for record_number, job in records(log_file, "jobs", JSON_COMMAND, are_several=True):
         report.read()
         row_place = (
             log_file.name,
             None,
-            f"jobs[{number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}",
+            f"jobs[{record_number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}",
         )
         try:
             job_row = _row(job, row_place)
@@ -236,9 +236,9 @@ class SlurmReader:
 
 def _kind_of(log_file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
     """Return the kind of a file, and the evidence; ``None`` if not Slurm's."""
-    head = log_file.head()
-    if head.lstrip()[:1] in (b"{", b"["):
-        return _json_kind(head.decode("utf-8", "replace"))
+    head_bytes = log_file.head()
+    if head_bytes.lstrip()[:1] in (b"{", b"["):
+        return _json_kind(head_bytes.decode("utf-8", "replace"))
     if (layout := find_header(log_file, options.delimiter, sacct.is_header)) is not None:
         return "sacct", f"a header line of sacct: {_columns_text(layout.names)}"
     if (layout := find_header(log_file, options.delimiter, node_states.is_header)) is not None:
@@ -264,7 +264,7 @@ def _kind_or_error(log_file: LogFile, options: ReadOptions) -> str:
     kind = _kind_of(log_file, options)
     if kind is not None:
         return kind[0]
-    lines = [line for line in log_file.head_lines() if line.strip()]
+    lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
     if not lines:
         raise log_file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
     first = lines[0]

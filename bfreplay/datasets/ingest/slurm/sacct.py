@@ -125,11 +125,11 @@ _KNOWN = (
 
 def recognise_rows(log_file: LogFile) -> tuple[Layout, KnownRows] | None:
     """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
-    lines = [line for line in log_file.head_lines()[:_HEAD_ROWS] if line.strip()]
+    lines = [line_text for line_text in log_file.head_lines()[:_HEAD_ROWS] if line_text.strip()]
     for candidate in _KNOWN:
         for is_trailing in (True, False):  # else a last column of free text would take the separator
             layout = Layout.from_names(candidate.columns, "|", is_trailing)
-            fitting = sum(_fits(layout.cells(line), layout) for line in lines)
+            fitting = sum(_fits(layout.cells(line_text), layout) for line_text in lines)
             if 2 * fitting > len(lines):
                 return layout, candidate
     return None
@@ -192,22 +192,25 @@ def layout_of(log_file: LogFile, options: ReadOptions) -> tuple[Layout | None, b
 def _layout_of_columns(
     log_file: LogFile, columns: tuple[str, ...], delimiter: str | None, known: tuple[str, ...] | None
 ) -> Layout:
-    lines = [line for line in log_file.head_lines()[:_HEAD_ROWS] if line.strip()]
-    line = next(iter(lines), "")
+    lines = [line_text for line_text in log_file.head_lines()[:_HEAD_ROWS] if line_text.strip()]
+    line_text = next(iter(lines), "")
     if delimiter is None:
         delimiter = max(
             COMMAND_DELIMITERS,
-            key=lambda candidate: (min(line.count(candidate) + 1, len(columns)), -COMMAND_DELIMITERS.index(candidate)),
+            key=lambda candidate: (
+                min(line_text.count(candidate) + 1, len(columns)),
+                -COMMAND_DELIMITERS.index(candidate),
+            ),
         )
-    is_trailing = line.endswith(delimiter) and line.count(delimiter) >= len(columns)
+    is_trailing = line_text.endswith(delimiter) and line_text.count(delimiter) >= len(columns)
     layout = Layout.from_names(columns, delimiter, is_trailing)
-    if lines and all(layout.cells(line) is None for line in lines):
-        n_cells = Counter(line.count(delimiter) + 1 for line in lines).most_common(1)[0][0]
+    if lines and all(layout.cells(line_text) is None for line_text in lines):
+        n_cells = Counter(line_text.count(delimiter) + 1 for line_text in lines).most_common(1)[0][0]
         raise log_file.error(
             f"--columns does not fit the rows: {n_cells} cells, {len(columns)} names",
             row="line 1",
             column="--columns",
-            value=fields.short(line),
+            value=fields.short(line_text),
             expected="a name for each cell",
             fix=f"leave --columns out: by their shape these rows are {','.join(known)}"
             if known
@@ -239,12 +242,12 @@ def read_sacct(
     clock = SlurmClock(log_file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
     ordinary = OrdinaryRows(record, rows, clock) if IS_COMPILED else None
-    for line, text, cells, columns in rows_below_headers(
+    for line_number, text, cells, columns in rows_below_headers(
         log_file, record.report, options.delimiter, is_header, _USED, layout, ordinary
     ):
         # backwards: of two columns of one name the first counts
         by_name = dict(zip(reversed(columns.names), reversed(cells), strict=True))
-        job_row = _row(by_name, (log_file.name, line, text), clock, record.report)
+        job_row = _row(by_name, (log_file.name, line_number, text), clock, record.report)
         if job_row is not None:
             rows.add(job_row, clock)
     rows.finish_file(log_file)

@@ -95,11 +95,11 @@ def is_pending_array(job_id: str | None) -> bool:
 
 def job_state(cell_text: str) -> str:
     """Return the first word of a job's state in upper case; a cut one (``CANCELLE+``) is completed if unique."""
-    word = cell_text.split(" ", 1)[0].upper()
-    if word.endswith("+"):
-        whole_words = [state for state in JOB_STATES if state.startswith(word[:-1])]
-        return whole_words[0] if len(whole_words) == 1 else word[:-1]
-    return word
+    state_word = cell_text.split(" ", 1)[0].upper()
+    if state_word.endswith("+"):
+        whole_words = [state for state in JOB_STATES if state.startswith(state_word[:-1])]
+        return whole_words[0] if len(whole_words) == 1 else state_word[:-1]
+    return state_word
 
 
 def is_known_state(state: str) -> bool:
@@ -154,11 +154,11 @@ def node_state(cell_text: str) -> NodeState | None:
     """
     strongest: NodeState | None = None
     for part in cell_text.lower().split("+"):
-        word = part.rstrip("*^~#%!@$-")
-        state = _STATE_OF_WORD.get(word)
+        state_word = part.rstrip("*^~#%!@$-")
+        state = _STATE_OF_WORD.get(state_word)
         if state is None:
             continue
-        for suffix in part[len(word) :]:
+        for suffix in part[len(state_word) :]:
             if suffix == "#" and state == NodeState.BUSY:
                 continue
             state = stronger(state, _STATE_OF_SUFFIX[suffix])

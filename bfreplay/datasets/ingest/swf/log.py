@@ -225,16 +225,18 @@ class SwfLog:
 
     def _add_listed(self, rows: Rows, usable_rows: _Ints, job_key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
         """Add the rows ``usable_rows`` (indices) with these keys and times, on the nodes that they list."""
-        record, list_sizes, file = self.record, list_lengths(rows), self.file.name
+        record, list_sizes, file_name = self.record, list_lengths(rows), self.file.name
         for index, job, start, end in zip(
             usable_rows.tolist(), job_key.tolist(), start_us.tolist(), end_us.tolist(), strict=True
         ):
             line, processors = int(rows.line[index]), int(rows.processors[index])
             record.report.read(0)
             if processors != list_sizes[index]:
-                record.report.warn(ANOTHER_NUMBER, file, line, f"{processors} processors, {list_sizes[index]} listed")
+                record.report.warn(
+                    ANOTHER_NUMBER, file_name, line, f"{processors} processors, {list_sizes[index]} listed"
+                )
             node_ids = record.node_ids(nodes_of_list(rows.node_lists[index]))
-            record.add_job(job, start, end, node_ids, file=file, line=line)
+            record.add_job(job, start, end, node_ids, file=file_name, line=line)
 
     def _processors(self, rows: Rows) -> _Ints:
         """Return the processors held; the requested ones if the log has none for a job that was not cancelled."""
@@ -247,9 +249,9 @@ class SwfLog:
         self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, node_time_us: _Floats | None = None
     ) -> None:
         """Count these lines, and of warnings the node-microseconds of each, if they are known."""
-        for index, line in enumerate(lines[:MOST_EXAMPLES].tolist()):
+        for index, line_text in enumerate(lines[:MOST_EXAMPLES].tolist()):
             amount = {} if node_time_us is None else {"node_hours": float(node_time_us[index]) / HOUR_US}
-            count(reason, self.file.name, line, block.text(line), **amount)
+            count(reason, self.file.name, line_text, block.text(line_text), **amount)
         amount = {} if node_time_us is None else {"node_hours": float(node_time_us[MOST_EXAMPLES:].sum()) / HOUR_US}
         count(reason, n=len(lines[MOST_EXAMPLES:]), **amount)
 

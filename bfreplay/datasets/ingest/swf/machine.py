@@ -73,8 +73,8 @@ class Machine:
 
     def has_partial_node(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for jobs that do not fill whole nodes, ``(J,)``."""
-        rest: NDArray[np.bool_] = processors * self.nodes % self.processors != 0
-        return rest
+        remainder: NDArray[np.bool_] = processors * self.nodes % self.processors != 0
+        return remainder
 
 
 def machine_of(header: Header, options: ReadOptions, file_name: str, usage: Callable[[], tuple[int, float]]) -> Machine:

@@ -117,7 +117,7 @@ class TableReader:
                 for role, name in mapping.items()
                 if role == "outage_state" or name in table.names or name not in everywhere
             }
-            units_here = {role: unit for role, unit in units.items() if role in mapped}
+            units_here = {role: time_unit for role, time_unit in units.items() if role in mapped}
             self._read_one(table, mapped, units_here, record, options, clock, identities, len(tables) == 1)
         if sum(record.report.kept.values()) == intervals:
             raise _nothing(files, record, clock, is_parquet=has_parquet)

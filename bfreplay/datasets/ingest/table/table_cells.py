@@ -94,8 +94,8 @@ def is_plain_number(cell_value: Any) -> bool:
     return isinstance(cell_value, int | float) and not isinstance(cell_value, bool)
 
 
-def span_us(cell_value: Any, unit: str = "s") -> int:
-    """Return the microseconds of a span of time: a number of ``unit``, or ``[D-]HH:MM:SS``.
+def span_us(cell_value: Any, time_unit: str = "s") -> int:
+    """Return the microseconds of a span of time: a number of ``time_unit``, or ``[D-]HH:MM:SS``.
 
     Raises
     ------
@@ -110,12 +110,14 @@ def span_us(cell_value: Any, unit: str = "s") -> int:
         if not 0 <= cell_value < 1e21:
             raise ValueError("no span of time")
         whole = int(cell_value)
-        return _check_span(whole * UNIT_NS[unit] // 1_000 + round((cell_value - whole) * UNIT_NS[unit] / 1_000))
+        return _check_span(
+            whole * UNIT_NS[time_unit] // 1_000 + round((cell_value - whole) * UNIT_NS[time_unit] / 1_000)
+        )
     text = cell_value if isinstance(cell_value, str) else ""
     match = _NUMBER.fullmatch(text)
     if match is not None:
         digits = match[2] or ""
-        return _check_span(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[unit] // _NS_PARTS_IN_US)
+        return _check_span(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[time_unit] // _NS_PARTS_IN_US)
     match = _CLOCK.fullmatch(text)
     if match is None:
         raise ValueError("no span of time")
@@ -123,13 +125,13 @@ def span_us(cell_value: Any, unit: str = "s") -> int:
     return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * US + int((match[5] or "")[:6].ljust(6, "0"))
 
 
-def span_slack_us(cell_value: Any, unit: str) -> int:
+def span_slack_us(cell_value: Any, time_unit: str) -> int:
     """Return the rounding error of a span: one unit of its last digit, and at least a second."""
-    if UNIT_NS[unit] <= UNIT_NS["s"] or not is_plain_number(cell_value):
+    if UNIT_NS[time_unit] <= UNIT_NS["s"] or not is_plain_number(cell_value):
         return US
     digits = str(cell_value).partition(".")[2]
     n_digits = len(digits) if digits.strip("0") else 0
-    return US + int(UNIT_NS[unit] // (1_000 * 10**n_digits))
+    return US + int(UNIT_NS[time_unit] // (1_000 * 10**n_digits))
 
 
 def _check_span(span: int) -> int:
@@ -138,12 +140,12 @@ def _check_span(span: int) -> int:
     return span
 
 
-def limit_us(cell_value: Any, unit: str = "s") -> int | None:
+def limit_us(cell_value: Any, time_unit: str = "s") -> int | None:
     """Return a time limit in microseconds; ``None`` if absent or unreadable, as it only bounds open ends."""
     if is_missing(cell_value) or (isinstance(cell_value, str) and cell_value.strip().lower() in _NO_LIMIT):
         return None
     try:
-        return span_us(cell_value, unit) or None
+        return span_us(cell_value, time_unit) or None
     except (ValueError, OverflowError):
         return None
 

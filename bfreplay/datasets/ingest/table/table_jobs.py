@@ -279,8 +279,8 @@ class JobRows:
 
     def _check_unit(self, role: str, cell_value: Any, row_place: Place) -> None:
         """Refuse a number without a unit from a column that seems not to be in seconds."""
-        unit = self._units_in_names.get(role)
-        if unit is None or not values.is_plain_number(cell_value):
+        time_unit = self._units_in_names.get(role)
+        if time_unit is None or not values.is_plain_number(cell_value):
             return
         column = self._columns[role]
         raise InputError(
@@ -290,7 +290,7 @@ class JobRows:
             column=column,
             value=cell_value,
             expected=f"the unit of the column: {', '.join(values.SPAN_UNITS)}",
-            fix=f"give it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
+            fix=f"give it: --map {role}={column}:{time_unit} (or --map {role}={column}:s)",
         )
 
     def _job(self, cell_value: Any) -> str:
@@ -298,9 +298,9 @@ class JobRows:
             return ""
         return str(int(cell_value)) if isinstance(cell_value, float) and cell_value.is_integer() else str(cell_value)
 
-    def _is_step(self, job: str) -> bool:
+    def _is_step(self, job_id: str) -> bool:
         """Return whether a row is a job step; ``12.0`` is one only below ``12``, else a number that became a float."""
-        match = _STEP.fullmatch(job)
+        match = _STEP.fullmatch(job_id)
         if match is None:
             return False
         return not match[2].isdigit() or match[1] == self._parent
@@ -341,23 +341,23 @@ class Identities:
         """Begin a new file: count tasks from the first again."""
         self._counted.clear()
 
-    def of(self, job: str, start_us: int, nodes: str, file_name: str, line_number: int) -> str:
+    def of(self, job_id: str, start_us: int, nodes: str, file_name: str, line_number: int) -> str:
         """Return the identity of an interval; ``nodes`` is the raw list, empty without one."""
-        run_key = (job, start_us)
+        run_key = (job_id, start_us)
         if nodes:
             first = self._listed.get(run_key)
             if first is None:
                 _make_room(self._listed)
                 self._listed[run_key] = first = nodes
-            return job if first == nodes else f"{job} on {nodes}"
+            return job_id if first == nodes else f"{job_id} on {nodes}"
         earlier = self._counted.get(run_key, 0)
         if not earlier:
             _make_room(self._counted)
         self._counted[run_key] = earlier + 1
         if not earlier:
-            return job
-        self._report.warn(SEVERAL_TASKS, file_name, line_number, job)
-        return f"{job} task {earlier + 1}"
+            return job_id
+        self._report.warn(SEVERAL_TASKS, file_name, line_number, job_id)
+        return f"{job_id} task {earlier + 1}"
 
 
 def _make_room(memory: dict[tuple[str, int], _T]) -> None:

@@ -102,15 +102,15 @@ class OutageRows:
     def add(self, cells: Mapping[str, Cell], line_number: int) -> None:
         """Add the outage of a row, or count the reason to skip it."""
         row_place = self._file, line_number
-        word = _word(cells.get("outage_state")) if self._constant is None else self._constant
-        state = outage_state(word)
+        state_word = _word(cells.get("outage_state")) if self._constant is None else self._constant
+        state = outage_state(state_word)
         if state is None:
-            self._report.skip("an outage with a state that is not known", *row_place, word)
-            return self._warn(OUTAGES_UNREADABLE, row_place, word, cells)
+            self._report.skip("an outage with a state that is not known", *row_place, state_word)
+            return self._warn(OUTAGES_UNREADABLE, row_place, state_word, cells)
         if state == NodeState.BUSY and not self._is_named:
-            self._warn(IN_USE, row_place, word, cells)
+            self._warn(IN_USE, row_place, state_word, cells)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            return self._skip("a state that is not an outage", row_place, word, is_warning=False)
+            return self._skip("a state that is not an outage", row_place, state_word, is_warning=False)
         try:
             start_time, end_time = (
                 self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end")
@@ -182,36 +182,36 @@ def outage_column(table: Table, mapped: str | None) -> str | None:
         if column is None or column not in table.names:
             continue
         words = [_word(cell) for cell in first_cells(table, column)]
-        if words and all(is_outage_word(word) for word in words):
+        if words and all(is_outage_word(state_word) for state_word in words):
             return column
     return None
 
 
-def is_outage_word(word: str) -> bool:
+def is_outage_word(state_word: str) -> bool:
     """Return whether a word is a state of unusable nodes, and never of jobs: ``failed`` may be either."""
-    return any(part.strip("_").startswith(_OF_NODES_ALONE) for part in word.split("+"))
+    return any(part.strip("_").startswith(_OF_NODES_ALONE) for part in state_word.split("+"))
 
 
-def is_node_word(word: str) -> bool:
+def is_node_word(state_word: str) -> bool:
     """Return whether a word is a state of nodes, and never of a job that ran."""
-    return is_outage_word(word) or word.rstrip(_MARKS) in _OF_NODES_IN_SERVICE
+    return is_outage_word(state_word) or state_word.rstrip(_MARKS) in _OF_NODES_IN_SERVICE
 
 
-def outage_state(word: str) -> NodeState | None:
+def outage_state(state_word: str) -> NodeState | None:
     """Return the state of a word, of this project or as usual elsewhere; ``None`` if unknown.
 
     Of several (``IDLE+DRAIN``) the most restrictive one.
     """
-    states = [_one_state(part) for part in "_".join(word.lower().split()).split("+")]
+    states = [_one_state(part) for part in "_".join(state_word.lower().split()).split("+")]
     worst = next((state for state in _WORST_FIRST if state in states), None)
     return states[0] if worst is None else worst
 
 
-def _one_state(word: str) -> NodeState | None:
-    word = word.strip("_").rstrip(_MARKS)
-    if word in _IN_SERVICE:
+def _one_state(state_word: str) -> NodeState | None:
+    state_word = state_word.strip("_").rstrip(_MARKS)
+    if state_word in _IN_SERVICE:
         return NodeState.IDLE
-    return next((name for name, starts in _OUTAGE_WORDS if word.startswith(starts)), None)
+    return next((name for name, starts in _OUTAGE_WORDS if state_word.startswith(starts)), None)
 
 
 _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (

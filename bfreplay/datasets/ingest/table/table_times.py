@@ -112,10 +112,10 @@ class TableClock(IntervalClock):
         self.unread: list[str] = []
         self._units: dict[str, None] = {}
 
-    def read(self, value: Any, unit: str | None = None) -> int | Wall | None:
+    def read(self, value: Any, time_unit: str | None = None) -> int | Wall | None:
         """Return UTC microseconds, or a time on a clock of unknown zone; ``None`` for a missing value.
 
-        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``unit``, by default the unit of the options.
+        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``time_unit``, by default that of the options.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class TableClock(IntervalClock):
             return self._of_format(value, self._format)
         match = _NUMBER.fullmatch(value)
         if match is not None:
-            return self._of_number(match[1], match[2] or "", unit or self._unit)
+            return self._of_number(match[1], match[2] or "", time_unit or self._unit)
         match = _TEXT.fullmatch(value)
         if match is None:
             self._note_unread(value)
