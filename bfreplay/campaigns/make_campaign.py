@@ -16,8 +16,7 @@ from bfreplay.campaigns.campaign import AT_ONCE, EVERY, HPO, NAS, PATTERNS, POIS
 from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.checks import length_of_time, near_name, nearest, whole
-from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, points_of
-from bfreplay.datasets.jobs.law_cells import law_cells
+from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, law_cells, points_of
 from bfreplay.datasets.jobs.tables import read_curves_file
 from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml

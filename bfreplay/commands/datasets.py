@@ -45,7 +45,7 @@ def list_logs(as_json: bool) -> None:
       bfreplay datasets list
     """
     from bfreplay.datasets.public_logs import catalogue, data_folder, fetch_state
-    from bfreplay.datasets.public_logs.catalogue_text import render_list
+    from bfreplay.datasets.public_logs.entries import render_list
 
     folder = data_folder()
     rows = [(log, fetch_state(log, folder)) for log in catalogue()]
@@ -67,7 +67,7 @@ def info(name: str, as_json: bool) -> None:
       bfreplay datasets info kth-sp2-1996
     """
     from bfreplay.datasets.public_logs import data_folder, fetch_state, public_log
-    from bfreplay.datasets.public_logs.catalogue_text import ingest_command, render_info
+    from bfreplay.datasets.public_logs.entries import ingest_command, render_info
 
     log, folder = public_log(name), data_folder()
     state = fetch_state(log, folder)

@@ -44,9 +44,9 @@ class Column:
         if self.values.null_count:
             raise self.missing_value(self.values.is_null().to_pylist().index(True))
 
-    def missing_value(self, i: int) -> InputError:
-        """Return the error for a missing value at index ``i``."""
-        return empty_cell(self.name, self.file, self.first_row + i)
+    def missing_value(self, index: int) -> InputError:
+        """Return the error for a missing value at index ``index``."""
+        return empty_cell(self.name, self.file, self.first_row + index)
 
     def codes(self, code_of: Mapping[str, int], expected: str, fix: str, fold_case: bool = False) -> NDArray[np.int32]:
         """Return the code of each text, shape ``(R,)``.
@@ -57,28 +57,28 @@ class Column:
             A missing value, or a text that has no code.
         """
         self.refuse_nulls()
-        encoded = self.values
-        if not pa.types.is_dictionary(encoded.type):
-            if not pa.types.is_string(encoded.type):
-                encoded = self._cast(pa.string(), expected)
-            encoded = encoded.dictionary_encode()
-        words = encoded.dictionary.to_pylist()
+        dictionary = self.values
+        if not pa.types.is_dictionary(dictionary.type):
+            if not pa.types.is_string(dictionary.type):
+                dictionary = self._cast(pa.string(), expected)
+            dictionary = dictionary.dictionary_encode()
+        words = dictionary.dictionary.to_pylist()
         lookup = np.array(
             [code_of.get(word.lower() if fold_case else word, -1) if isinstance(word, str) else -1 for word in words],
             dtype=np.int32,
         )
-        indices = as_numpy(encoded.indices)
+        indices = as_numpy(dictionary.indices)
         codes: NDArray[np.int32] = lookup[indices] if len(words) else np.empty(0, dtype=np.int32)
-        i = first_true(codes < 0)
-        if i is not None:
-            word = words[indices[i]]
+        index = first_true(codes < 0)
+        if index is not None:
+            word = words[indices[index]]
             if word is None or word == "":
-                raise self.missing_value(i)
+                raise self.missing_value(index)
             near = near_name(word, code_of) if len(code_of) <= _FEW_WORDS else None
             raise InputError(
                 "the value of idle is neither true nor false" if self.name == "idle" else f"the {self.name} is unknown",
                 file=self.file,
-                row=self.first_row + i,
+                row=self.first_row + index,
                 column=self.name,
                 value=word,
                 expected=expected,
@@ -95,39 +95,43 @@ class Column:
             A missing or unreadable time, parts of a microsecond, or a time outside the years 1 to 9999.
         """
         self.refuse_nulls()
-        kind = self.values.type
-        if pa.types.is_timestamp(kind):
-            times = self._timestamps_us(kind.unit)
-        elif pa.types.is_dictionary(kind) or pa.types.is_large_string(kind) or _is_number(kind):
+        arrow_type = self.values.type
+        if pa.types.is_timestamp(arrow_type):
+            times = self._timestamps_us(arrow_type.unit)
+        elif pa.types.is_dictionary(arrow_type) or pa.types.is_large_string(arrow_type) or _is_number(arrow_type):
             times = self._texts_us(self._cast(pa.string(), EXPECTED_TIME))
-        elif pa.types.is_string(kind):
+        elif pa.types.is_string(arrow_type):
             times = self._texts_us(self.values)
         else:
             raise self._wrong_type("timestamp[us, UTC]")
-        i = first_true((times < FIRST_TIME_US) | (times > LAST_TIME_US))
-        if i is not None:
-            given = f"{self.values.cast(pa.int64())[i].as_py()} {kind.unit}" if pa.types.is_timestamp(kind) else None
-            raise self._time_error(i, OUTSIDE_CALENDAR, given)
+        index = first_true((times < FIRST_TIME_US) | (times > LAST_TIME_US))
+        if index is not None:
+            value_text = (
+                f"{self.values.cast(pa.int64())[index].as_py()} {arrow_type.unit}"
+                if pa.types.is_timestamp(arrow_type)
+                else None
+            )
+            raise self._time_error(index, OUTSIDE_CALENDAR, value_text)
         return times
 
-    def _time_error(self, i: int, reason: str, given: str | None = None) -> InputError:
-        value = self.values[i].as_py() if given is None else given
-        return time_error(value, reason, file=self.file, row=self.first_row + i, column=self.name)
+    def _time_error(self, index: int, reason: str, value_text: str | None = None) -> InputError:
+        value = self.values[index].as_py() if value_text is None else value_text
+        return time_error(value, reason, file=self.file, row=self.first_row + index, column=self.name)
 
-    def _timestamps_us(self, unit: str) -> NDArray[np.int64]:
+    def _timestamps_us(self, time_unit: str) -> NDArray[np.int64]:
         ticks: NDArray[np.int64] = as_numpy(self.values.cast(pa.int64()))
-        if unit == "us":
+        if time_unit == "us":
             return ticks
-        if unit == "ns":
-            i = first_true(ticks % 1_000 != 0)
-            if i is not None:
-                raise self._time_error(i, "finer than a microsecond", f"{ticks[i]} ns")
+        if time_unit == "ns":
+            index = first_true(ticks % 1_000 != 0)
+            if index is not None:
+                raise self._time_error(index, "finer than a microsecond", f"{ticks[index]} ns")
             return ticks // 1_000
-        factor = _US_PER_UNIT[unit]
+        factor = _US_PER_UNIT[time_unit]
         limit = (2**63 - 1) // factor
-        i = first_true((ticks > limit) | (ticks < -limit))
-        if i is not None:
-            raise self._time_error(i, "too far from 1970", f"{ticks[i]} {unit}")
+        index = first_true((ticks > limit) | (ticks < -limit))
+        if index is not None:
+            raise self._time_error(index, "too far from 1970", f"{ticks[index]} {time_unit}")
         return ticks * factor
 
     def _texts_us(self, texts: Any) -> NDArray[np.int64]:
@@ -145,18 +149,18 @@ class Column:
 
     def _texts_us_one_by_one(self, texts: Any) -> NDArray[np.int64]:
         times = np.empty(len(texts), dtype=np.int64)
-        for i, text in enumerate(texts.to_pylist()):
+        for index, text in enumerate(texts.to_pylist()):
             if text == "":
-                raise self.missing_value(i)
+                raise self.missing_value(index)
             try:
-                times[i] = parse_time_us(text)
+                times[index] = parse_time_us(text)
             except ValueError as error:
-                raise self._time_error(i, str(error)) from error
+                raise self._time_error(index, str(error)) from error
         return times
 
-    def _cast(self, kind: Any, expected: str) -> Any:
+    def _cast(self, arrow_type: Any, expected: str) -> Any:
         try:
-            return self.values.cast(kind)
+            return self.values.cast(arrow_type)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self._wrong_type(expected) from error
 
@@ -179,71 +183,77 @@ def as_numpy(integers: Any) -> NDArray[Any]:
     return np.frombuffer(integers.buffers()[1], dtype)[integers.offset :][: len(integers)].copy()
 
 
-def as_arrow(values: Sequence[Any] | NDArray[Any], kind: Any) -> Any:
-    """Return an Arrow array of type ``kind``; ``None`` is null. ``pa.array`` imports pandas, which takes 0.25 s.
+def as_arrow(values: Sequence[Any] | NDArray[Any], arrow_type: Any) -> Any:
+    """Return an Arrow array of type ``arrow_type``; ``None`` is null. ``pa.array`` imports pandas, which takes 0.25 s.
 
     So is nan in an array of numpy, which cannot hold ``None``.
 
     Whole numbers and floats of 8 to 64 bits, times in such whole numbers, truth values, texts, dictionaries of texts,
     and lists of such numbers.
     """
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(arrow_type):
         distinct = dict.fromkeys(values)
         words = [word for word in distinct if word is not None]
         code_of = {None: -1} | {word: code for code, word in enumerate(words)}
         if len(distinct) == 1:  # as most columns are
-            index = np.full(len(values), code_of[values[0]], dtype_of(kind.index_type))
+            index = np.full(len(values), code_of[values[0]], dtype_of(arrow_type.index_type))
         else:
-            index = np.fromiter(map(code_of.__getitem__, values), dtype_of(kind.index_type), len(values))
-        codes = _of_numbers(kind.index_type, np.maximum(index, 0), index >= 0)
-        return pa.DictionaryArray.from_arrays(codes, as_arrow(words, kind.value_type))
+            index = np.fromiter(map(code_of.__getitem__, values), dtype_of(arrow_type.index_type), len(values))
+        codes = _of_numbers(arrow_type.index_type, np.maximum(index, 0), index >= 0)
+        return pa.DictionaryArray.from_arrays(codes, as_arrow(words, arrow_type.value_type))
     if isinstance(values, np.ndarray):
-        return _of_numbers(kind, values, ~np.isnan(values) if values.dtype.kind == "f" else None)
+        return _of_numbers(arrow_type, values, ~np.isnan(values) if values.dtype.kind == "f" else None)
     if len(values) and all(value is None for value in values):
-        return pa.nulls(len(values), kind)
+        return pa.nulls(len(values), arrow_type)
     is_there = None
     # without comparing arrays, of which a list is made
-    if any(value is None for value in values) if pa.types.is_list(kind) else None in values:
+    if any(value is None for value in values) if pa.types.is_list(arrow_type) else None in values:
         is_there = np.packbits([value is not None for value in values], bitorder="little")
-        nothing: Any = "" if pa.types.is_string(kind) else () if pa.types.is_list(kind) else 0
+        nothing: Any = "" if pa.types.is_string(arrow_type) else () if pa.types.is_list(arrow_type) else 0
         values = [nothing if value is None else value for value in values]
-    n = len(values)
-    if pa.types.is_boolean(kind):
-        return _of_buffers(kind, n, is_there, [np.packbits(np.array(values, np.bool_), bitorder="little")])
-    if pa.types.is_list(kind):
-        dtype = dtype_of(kind.value_type)
-        flat = as_arrow(np.concatenate([np.empty(0, dtype), *values], dtype=dtype, casting="unsafe"), kind.value_type)
+    length = len(values)
+    if pa.types.is_boolean(arrow_type):
+        return _of_buffers(arrow_type, length, is_there, [np.packbits(np.array(values, np.bool_), bitorder="little")])
+    if pa.types.is_list(arrow_type):
+        dtype = dtype_of(arrow_type.value_type)
+        flat = as_arrow(
+            np.concatenate([np.empty(0, dtype), *values], dtype=dtype, casting="unsafe"), arrow_type.value_type
+        )
         offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
-        return _of_buffers(kind, n, is_there, [offsets], children=[flat])
-    if pa.types.is_string(kind):
+        return _of_buffers(arrow_type, length, is_there, [offsets], children=[flat])
+    if pa.types.is_string(arrow_type):
         texts = [value.encode() for value in values]
         offsets = np.cumsum([0, *map(len, texts)])
         if offsets[-1] >= 1 << 31:
             raise OverflowError("texts of more than 2 GiB in one piece of a column")
         data = np.frombuffer(b"".join(texts), np.uint8)
-        return _of_buffers(kind, n, is_there, [offsets.astype(np.int32), data])
-    return _of_buffers(kind, n, is_there, [np.array(values, dtype_of(kind))])
+        return _of_buffers(arrow_type, length, is_there, [offsets.astype(np.int32), data])
+    return _of_buffers(arrow_type, length, is_there, [np.array(values, dtype_of(arrow_type))])
 
 
-def dtype_of(kind: Any) -> np.dtype[Any]:
+def dtype_of(arrow_type: Any) -> np.dtype[Any]:
     """Return the type of an array of such numbers or times."""
-    return np.dtype(np.int64 if pa.types.is_timestamp(kind) else str(kind).replace("double", "float64"))
+    return np.dtype(np.int64 if pa.types.is_timestamp(arrow_type) else str(arrow_type).replace("double", "float64"))
 
 
-def _of_numbers(kind: Any, values: NDArray[Any], is_there: NDArray[np.bool_] | None) -> Any:
+def _of_numbers(arrow_type: Any, values: NDArray[Any], is_there: NDArray[np.bool_] | None) -> Any:
     mask = None if is_there is None or is_there.all() else np.packbits(is_there, bitorder="little")
-    return _of_buffers(kind, len(values), mask, [np.ascontiguousarray(values)])
+    return _of_buffers(arrow_type, len(values), mask, [np.ascontiguousarray(values)])
 
 
 def _of_buffers(
-    kind: Any, n: int, is_there: NDArray[np.uint8] | None, arrays: Sequence[NDArray[Any]], children: Any = None
+    arrow_type: Any,
+    length: int,
+    is_there: NDArray[np.uint8] | None,
+    arrays: Sequence[NDArray[Any]],
+    children: Any = None,
 ) -> Any:
-    buffers = [None if each is None else pa.py_buffer(each) for each in (is_there, *arrays)]
-    return pa.Array.from_buffers(kind, n, buffers, children=children)
+    buffers = [None if array is None else pa.py_buffer(array) for array in (is_there, *arrays)]
+    return pa.Array.from_buffers(arrow_type, length, buffers, children=children)
 
 
-def _is_number(kind: Any) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+def _is_number(arrow_type: Any) -> bool:
+    return bool(pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type))
 
 
 def _unscale(decimals: Any) -> NDArray[np.int64]:

@@ -85,8 +85,8 @@ class BatchDelays:
         """Name and delay of the job that is delayed most, the first one of equal ones; ``None`` without one."""
         if not self.n_jobs_delayed:
             return None
-        j = int(self.delay_us.argmax())
-        return str(self.jobs.job[j]), int(self.delay_us[j])
+        job_index = int(self.delay_us.argmax())
+        return str(self.jobs.job[job_index]), int(self.delay_us[job_index])
 
 
 def propagated_delays(
@@ -118,13 +118,13 @@ def propagated_delays(
     """
     if clear_us < 0:
         raise InputError("the time to clear nodes is negative", column="clear_us", value=clear_us, expected="0 or more")
-    held_us, held_on = np.asarray(held_time_us, np.int64), np.asarray(held_node, np.int32)
-    n_nodes = 1 + max(int(jobs.node.max(initial=-1)), int(held_on.max(initial=-1)))
+    holds_us, hold_nodes = np.asarray(held_time_us, np.int64), np.asarray(held_node, np.int32)
+    n_nodes = 1 + max(int(jobs.node.max(initial=-1)), int(hold_nodes.max(initial=-1)))
     by_end = np.argsort(jobs.end_us, kind="stable")
-    n_held, delay_us = np.zeros(len(jobs), np.int64), np.zeros(len(jobs), np.int64)
+    n_holds, delay_us = np.zeros(len(jobs), np.int64), np.zeros(len(jobs), np.int64)
     intervals = jobs.start_us, jobs.end_us, jobs.first, jobs.node
-    n_matched = _propagate(*intervals, by_end, held_us, held_on, int(clear_us), n_nodes, n_held, delay_us)
-    return BatchDelays(jobs, int(clear_us), n_held, delay_us, len(held_us) - int(n_matched))
+    n_matches = _propagate(*intervals, by_end, holds_us, hold_nodes, int(clear_us), n_nodes, n_holds, delay_us)
+    return BatchDelays(jobs, int(clear_us), n_holds, delay_us, len(holds_us) - int(n_matches))
 
 
 @compiled
@@ -134,43 +134,43 @@ def _propagate(
     first: NDArray[np.int64],
     node: NDArray[np.int32],
     by_end: NDArray[np.int64],
-    held_us: NDArray[np.int64],
-    held_on: NDArray[np.int32],
+    hold_us: NDArray[np.int64],
+    hold_node: NDArray[np.int32],
     clear_us: int,
     n_nodes: int,
-    n_held: NDArray[np.int64],
+    n_holds: NDArray[np.int64],
     delay_us: NDArray[np.int64],
 ) -> int:
-    """Fill ``n_held (J,)`` and ``delay_us (J,)``; return the number of held nodes that met a job.
+    """Fill ``n_holds (J,)`` and ``delay_us (J,)``; return the number of held nodes that met a job.
 
     ``by_end (J,)`` are the jobs in order of their recorded ends.
     """
     clear_from_us = np.full(n_nodes, _NEVER_US)  # delayed end of the jobs that have ended on each node
-    held_at_us = np.full(n_nodes, _NEVER_US)  # last time at which a training lost it
-    met_at_us = np.full(n_nodes, _NEVER_US)  # last such time at which a job started on it
-    n_matched, n_ended, n_lost = 0, 0, 0
+    last_hold_us = np.full(n_nodes, _NEVER_US)  # last time at which a training lost it
+    last_start_us = np.full(n_nodes, _NEVER_US)  # last such time at which a job started on it
+    n_matches, n_ends, n_losses = 0, 0, 0
     for j in range(len(start_us)):
-        now = start_us[j]
-        while n_ended < len(by_end) and end_us[by_end[n_ended]] <= now:
-            p = by_end[n_ended]
-            n_ended += 1
+        instant_us = start_us[j]
+        while n_ends < len(by_end) and end_us[by_end[n_ends]] <= instant_us:
+            p = by_end[n_ends]
+            n_ends += 1
             for n in node[first[p] : first[p + 1]]:  # one of no length that is still to come has no delay yet
                 clear_from_us[n] = max(clear_from_us[n], end_us[p] + delay_us[p])
-        while n_lost < len(held_us) and held_us[n_lost] <= now:
-            held_at_us[held_on[n_lost]] = held_us[n_lost]
-            n_lost += 1
-        late_us = now
+        while n_losses < len(hold_us) and hold_us[n_losses] <= instant_us:
+            last_hold_us[hold_node[n_losses]] = hold_us[n_losses]
+            n_losses += 1
+        late_us = instant_us
         for n in node[first[j] : first[j + 1]]:
             late_us = max(late_us, clear_from_us[n])
-            if held_at_us[n] == now:
-                n_held[j] += 1
-                if met_at_us[n] != now:
-                    met_at_us[n] = now
-                    n_matched += 1
-        if n_held[j] > 0:
-            late_us = max(late_us, now + clear_us)
-        delay_us[j] = late_us - now
-        if end_us[j] == now:
+            if last_hold_us[n] == instant_us:
+                n_holds[j] += 1
+                if last_start_us[n] != instant_us:
+                    last_start_us[n] = instant_us
+                    n_matches += 1
+        if n_holds[j] > 0:
+            late_us = max(late_us, instant_us + clear_us)
+        delay_us[j] = late_us - instant_us
+        if end_us[j] == instant_us:
             for n in node[first[j] : first[j + 1]]:
                 clear_from_us[n] = late_us
-    return n_matched
+    return n_matches

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.arrow_columns import MOST_TEXT, Column, as_arrow, as_numpy
 from bfreplay.datasets.located import first_true
+from bfreplay.datasets.log.event_files import open_parquet, read_batches
 from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
-from bfreplay.datasets.log.parquet_events import open_parquet, read_batches
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
@@ -71,8 +71,8 @@ class BatchJobs:
         if is_kept.all():
             return self
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.n_nodes[is_kept])])
-        job: Any = self.job
-        names = job.take(as_arrow(np.flatnonzero(is_kept), pa.int64()))
+        job_names: Any = self.job
+        names = job_names.take(as_arrow(np.flatnonzero(is_kept), pa.int64()))
         node = self.node[np.repeat(is_kept, self.n_nodes)]
         return BatchJobs(names, self.start_us[is_kept], self.end_us[is_kept], first, node)
 
@@ -89,10 +89,12 @@ def write_batch_jobs(pieces: Iterable[BatchJobs], header: LogHeader, path: Path,
     """
     refuse_other_ending(path)
     schema = _SCHEMA.with_metadata({VERSION_KEY: VERSION, PARQUET_KEY: header.to_text().encode()})
-    packed = dict.fromkeys(("start", "end", "nodes.list.element"), "DELTA_BINARY_PACKED")
+    encodings = dict.fromkeys(("start", "end", "nodes.list.element"), "DELTA_BINARY_PACKED")
     with (
         written_whole([path], overwrite) as (temporary,),
-        pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=False, column_encoding=packed) as writer,
+        pq.ParquetWriter(
+            temporary, schema, compression="zstd", use_dictionary=False, column_encoding=encodings
+        ) as writer,
     ):
         for table in _row_groups(pieces, schema):
             writer.write_table(table)
@@ -106,19 +108,19 @@ def refuse_other_ending(path: Path) -> None:
 
 
 def _row_groups(pieces: Iterable[BatchJobs], schema: Any) -> Iterator[Any]:
-    held, n_nodes = [], 0
+    group, n_nodes = [], 0
     for piece in pieces:
         lists = pa.ListArray.from_arrays(
             as_arrow(piece.first.astype(np.int32), pa.int32()), as_arrow(piece.node, pa.int32())
         )
         columns = [as_arrow(piece.job, pa.string()), as_arrow(piece.start_us, _TIME), as_arrow(piece.end_us, _TIME)]
-        held.append(pa.Table.from_arrays([*columns, lists], schema=schema))
+        group.append(pa.Table.from_arrays([*columns, lists], schema=schema))
         n_nodes += len(piece.node)
         if n_nodes >= GROUP_NODES:
-            yield pa.concat_tables(held)
-            held, n_nodes = [], 0
-    if held:
-        yield pa.concat_tables(held)
+            yield pa.concat_tables(group)
+            group, n_nodes = [], 0
+    if group:
+        yield pa.concat_tables(group)
 
 
 def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
@@ -141,7 +143,7 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
     with open_parquet(file) as parquet:
         schema, groups = parquet.schema_arrow, parquet.metadata
     _check_kind(schema, file)
-    texts = [groups.row_group(i).column(_SCHEMA.names.index("job")) for i in range(groups.num_row_groups)]
+    texts = [groups.row_group(index).column(_SCHEMA.names.index("job")) for index in range(groups.num_row_groups)]
     if any(text.has_dictionary_page or text.total_uncompressed_size > MOST_TEXT for text in texts):
         # read as they are, without a dictionary, which would grow to all names
         problem, expected = "the names of jobs are too long or in a dictionary", f"plain texts, {MOST_TEXT:,} bytes"
@@ -153,8 +155,8 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
             piece = _checked(batch, len(log.nodes), file, row, before_us)
             row, before_us = row + len(piece), piece.start_us[-1]
             is_early = piece.start_us < log.window_start_us
-            is_seen = (~is_early | (piece.end_us > log.window_start_us)) & (piece.start_us <= log.window_end_us)
-            pieces.append(piece.take(is_seen))
+            is_inside = (~is_early | (piece.end_us > log.window_start_us)) & (piece.start_us <= log.window_end_us)
+            pieces.append(piece.take(is_inside))
     ends = np.cumsum([0, *(len(piece.node) for piece in pieces)])
     return BatchJobs(
         pa.chunked_array([piece.job for piece in pieces], pa.string()),
@@ -179,9 +181,9 @@ def _check_kind(schema: Any, file: Path) -> None:
             expected=VERSION.decode(),
             fix=_FIX,
         )
-    for i, field in enumerate(_SCHEMA):
+    for index, field in enumerate(_SCHEMA):
         kinds = [each.type for each in schema if each.name == field.name]
-        if kinds != [field.type] or schema.names[i] != field.name:
+        if kinds != [field.type] or schema.names[index] != field.name:
             problem, value = (
                 f"the column {field.name} is missing, twice there, elsewhere, or of another type",
                 [*map(str, kinds)],
@@ -189,25 +191,25 @@ def _check_kind(schema: Any, file: Path) -> None:
             raise InputError(problem, file=file, column=field.name, value=value, expected=str(field.type), fix=_FIX)
 
 
-def _check_log(header: LogHeader, log: NodeEvents, file: Path) -> None:
+def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
     """Refuse batch jobs that are not those by which the log was built."""
-    expected = _origin(log.metadata)
+    expected = _origin(node_events.metadata)
     for column, value in _origin(header.metadata).items():
         if value != expected[column]:
             problem = "the batch jobs are not of this log: it was made of other files, or by other rules"
-            wanted = f"{expected[column]}, as in the log"
-            raise InputError(problem, file=file, column=column, value=value, expected=wanted, fix=_FIX)
-    if header.nodes != log.nodes:
-        other = sorted(set(header.nodes).symmetric_difference(log.nodes))[0]
+            expectation = f"{expected[column]}, as in the log"
+            raise InputError(problem, file=file, column=column, value=value, expected=expectation, fix=_FIX)
+    if header.nodes != node_events.nodes:
+        node_name = sorted(set(header.nodes).symmetric_difference(node_events.nodes))[0]
         problem = "the batch jobs are not of this log: its nodes are others"
-        raise InputError(problem, file=file, column="nodes", value=other, expected="the nodes of the log", fix=_FIX)
-    if not header.window_start_us <= log.window_start_us < log.window_end_us <= header.window_end_us:
+        raise InputError(problem, file=file, column="nodes", value=node_name, expected="the nodes of the log", fix=_FIX)
+    if not header.window_start_us <= node_events.window_start_us < node_events.window_end_us <= header.window_end_us:
         raise InputError(
             "the batch jobs do not cover the window of the log",
             file=file,
             column="window",
             value=f"{iso_utc(header.window_start_us)} to {iso_utc(header.window_end_us)}",
-            expected=f"{iso_utc(log.window_start_us)} to {iso_utc(log.window_end_us)}",
+            expected=f"{iso_utc(node_events.window_start_us)} to {iso_utc(node_events.window_end_us)}",
             fix=_FIX,
         )
 
@@ -221,9 +223,9 @@ def _origin(metadata: EventsMetadata) -> dict[str, Any]:
     return {"source_files": files, "source_timezone": metadata.source_timezone, **of_rules}
 
 
-def _checked(batch: Any, n_nodes: int, file: Path, row: int, before_us: int) -> BatchJobs:
-    """Return the rows of a batch, of which the first is row ``row`` of the file, after a job that began before."""
-    columns = {name: Column(batch.column(name), name, file, row) for name in _SCHEMA.names}
+def _checked(record_batch: Any, n_nodes: int, file: Path, row_number: int, before_us: int) -> BatchJobs:
+    """Return the rows of a batch that begins with row ``row_number`` of the file, after a job that began before."""
+    columns = {name: Column(record_batch.column(name), name, file, row_number) for name in _SCHEMA.names}
     for column in columns.values():
         column.refuse_nulls()
     start_us, end_us = columns["start"].times_us(), columns["end"].times_us()
@@ -233,10 +235,10 @@ def _checked(batch: Any, n_nodes: int, file: Path, row: int, before_us: int) -> 
     owner = np.repeat(np.arange(len(start_us)), np.diff(first))
 
     def refuse(is_bad: NDArray[np.bool_], column: str, problem: str, expected: str, values: Any, of: Any) -> None:
-        i = first_true(is_bad)
-        if i is not None:
-            at = row + int(i if of is None else of[i])
-            value = iso_utc(int(values[i])) if of is None else values[i].item()
+        index = first_true(is_bad)
+        if index is not None:
+            at = row_number + int(index if of is None else of[index])
+            value = iso_utc(int(values[index])) if of is None else values[index].item()
             raise InputError(problem, file=file, row=at, column=column, value=value, expected=expected, fix=_FIX)
 
     if inner.null_count:

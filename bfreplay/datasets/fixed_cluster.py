@@ -42,7 +42,7 @@ class ClusterSpec:
     def __post_init__(self) -> None:
         if not self.types:
             raise InputError("the cluster has no nodes", value="", expected=_FORM, fix="name a type and a number")
-        seen: set[str] = set()
+        type_names: set[str] = set()
         for name, count in self.types:
             if not checks.is_name(name) or any(mark in name for mark in ",;=") or any(map(str.isspace, name)):
                 raise InputError(
@@ -52,7 +52,7 @@ class ClusterSpec:
                     expected="printable text without spaces and without , ; =",
                     fix=f"write {_FORM}",
                 )
-            if name in seen:
+            if name in type_names:
                 raise InputError(
                     f"the node type {name!r} is given twice",
                     column="node type",
@@ -60,7 +60,7 @@ class ClusterSpec:
                     expected=_FORM,
                     fix="add the numbers up",
                 )
-            seen.add(name)
+            type_names.add(name)
             checks.whole(f"number of {name} nodes", count, 1, _MOST_NODES)
         checks.whole("number of nodes", self.n_nodes, 1, _MOST_NODES)
 

@@ -13,12 +13,12 @@ _JOB_SIGNS = ("min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", 
 _TOO_FEW_SIGNS = 2
 
 
-def empty_cell(column: str, file: Path | None = None, row: int | str | None = None) -> InputError:
+def empty_cell(column: str, file: Path | None = None, row_number: int | str | None = None) -> InputError:
     """Return the error for a cell without a value."""
     return InputError(
         f"the column {column!r} is empty here",
         file=file,
-        row=row,
+        row=row_number,
         column=column,
         value=None,
         expected="a value in every row",
@@ -28,18 +28,18 @@ def empty_cell(column: str, file: Path | None = None, row: int | str | None = No
 
 def did_you_mean(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
     """Return ``"did you mean 'time' for 'tiem'?"``, each missing name at most once; ``None`` if none is like one."""
-    left, pairs = list(missing), []
-    for name in unknown:
-        near = near_name(name, left)
+    remaining, pairs = list(missing), []
+    for column_name in unknown:
+        near = near_name(column_name, remaining)
         if near is not None:
-            left.remove(near)
-            pairs.append(f"{near!r} for {name!r}")
+            remaining.remove(near)
+            pairs.append(f"{near!r} for {column_name!r}")
     return f"did you mean {', '.join(pairs)}?" if pairs else None
 
 
 def kind_of_table(columns: Iterable[str]) -> str | None:
     """Name the table that columns look like: a log, a job set or a table of curves; else ``None``."""
-    names = {name.strip().lower() for name in columns}
+    names = {column_name.strip().lower() for column_name in columns}
     if len(names.intersection(_JOB_SIGNS)) > _TOO_FEW_SIGNS:
         return "a job set"
     if {"time", "node"} <= names and names & {"state", "idle"}:

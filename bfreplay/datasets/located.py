@@ -16,7 +16,7 @@ def first_true(marks: Any) -> int | None:
 
 
 def with_location(
-    error: InputError, file: str | Path, row: int | str | None, column: str | None = None, curve: bool = False
+    error: InputError, file: str | Path, row_number: int | str | None, column: str | None = None, curve: bool = False
 ) -> InputError:
     """Return the same error with file and row; the column too if the error names none, or a part of a curve.
 
@@ -24,22 +24,24 @@ def with_location(
     ----------
     error
         The error as it was raised.
-    file, row
+    file, row_number
         Location of the values.
     column
         Column of the file that it is about.
     curve
         The error is about a point: ``column`` then replaces its ``nodes`` or ``values``.
     """
-    return error.with_changes(file=file, row=row, column=column if curve or error.column is None else error.column)
+    return error.with_changes(
+        file=file, row=row_number, column=column if curve or error.column is None else error.column
+    )
 
 
 @contextmanager
 def locate_errors(
-    file: str | Path, row: int | str | None, column: str | None = None, curve: bool = False
+    file: str | Path, row_number: int | str | None, column: str | None = None, curve: bool = False
 ) -> Iterator[None]:
     """Add the location to errors that are raised inside and name no file; see ``with_location``."""
     try:
         yield
     except InputError as error:
-        raise error if error.file else with_location(error, file, row, column, curve) from error
+        raise error if error.file else with_location(error, file, row_number, column, curve) from error

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from bfreplay.datasets.log.events import NodeEvents
 
 
-def resolve_sample(path: Path, what: str) -> Path:
+def resolve_sample(path: Path, kind: str) -> Path:
     """Return the path of the bundled ``"events"`` or ``"jobs"`` for ``sample``, unless a file has that name."""
     if not is_bundled(path):
         return path
     from bfreplay.datasets import bundled
 
-    return bundled.sample_events_path() if what == "events" else bundled.sample_jobs_path()
+    return bundled.sample_events_path() if kind == "events" else bundled.sample_jobs_path()
 
 
 def is_bundled(path: str | PathLike[str]) -> bool:

@@ -19,9 +19,9 @@ from bfreplay.errors import InputError
 from bfreplay.registry import built_in
 
 EVENT_READERS: Mapping[str, str] = {
-    ".parquet": "bfreplay.datasets.log.parquet_events:read_parquet",
-    ".csv": "bfreplay.datasets.log.csv_events:read_csv",
-    ".csv.gz": "bfreplay.datasets.log.csv_events:read_csv",
+    ".parquet": "bfreplay.datasets.log.event_files:read_parquet",
+    ".csv": "bfreplay.datasets.log.event_files:read_csv",
+    ".csv.gz": "bfreplay.datasets.log.event_files:read_csv",
     ".pkl": "bfreplay.datasets.published.matrix:read_published_events",
     ".tar.gz": "bfreplay.datasets.published.matrix:read_published_events",
     ".tgz": "bfreplay.datasets.published.matrix:read_published_events",

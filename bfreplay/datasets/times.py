@@ -77,10 +77,10 @@ def parse_time_us(value: Any) -> int:
         return seconds_to_us(text)
     if match["fraction"] and len(match["whole"]) < _LENGTH_TO_SECONDS:
         raise ValueError("a fraction without seconds")
-    whole = match["whole"]
-    if len(whole) == 10:
-        whole += "T00:00"
-    seconds = microseconds_of(datetime.fromisoformat(whole + (match["zone"] or "Z").upper()))
+    whole_text = match["whole"]
+    if len(whole_text) == 10:
+        whole_text += "T00:00"
+    seconds = microseconds_of(datetime.fromisoformat(whole_text + (match["zone"] or "Z").upper()))
     return seconds + seconds_to_us("0." + (match["fraction"] or ".0")[1:])
 
 
@@ -103,19 +103,19 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
         raise ValueError("a truth value is not a number of seconds")
     text = str(value).strip()
     try:
-        scaled = Decimal(text if text.isascii() and "_" not in text else "").scaleb(6)
+        microseconds = Decimal(text if text.isascii() and "_" not in text else "").scaleb(6)
     except InvalidOperation:
         raise ValueError("not a time") from None
-    if scaled.is_nan():
+    if microseconds.is_nan():
         raise ValueError(_NOT_A_NUMBER)
-    if not scaled.is_finite() or scaled.adjusted() > 18:
+    if not microseconds.is_finite() or microseconds.adjusted() > 18:
         raise ValueError("not a finite time within 292,000 years of 1970")
-    whole = int(scaled.to_integral_value())
-    if exact and whole != scaled:
+    whole_us = int(microseconds.to_integral_value())
+    if exact and whole_us != microseconds:
         raise ValueError("finer than a microsecond")
-    if abs(whole) >= 2**63:
+    if abs(whole_us) >= 2**63:
         raise ValueError("not a finite time within 292,000 years of 1970")
-    return whole
+    return whole_us
 
 
 def time_error(value: Any, reason: str, *, file: Any = None, row: int | str | None = None, column: str) -> InputError:

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bfreplay.datasets import load_jobs, write_jobs
-from bfreplay.datasets.jobs.curve_points import write_curves
-from bfreplay.datasets.jobs.law_cells import law_cells, law_of, law_text
+from bfreplay.datasets.jobs.curve_points import law_cells, law_of, law_text, write_curves
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.scalability import Amdahl, CommunicationWeak, MeasuredLaw, TabulatedCurve, UniversalScalability
 from bfreplay.workload import ElasticJob, JobSet

@@ -64,8 +64,13 @@ class Bursts:
             "nodes": by_percentile(self.nodes),
             "at_least": [{"nodes": nodes, "events": count} for nodes, count in self.at_least],
             "of_idle_nodes": [
-                {"at_least": of.label, "share": of.share, "events": of.count, **pick(of, "per_day", "mean_nodes")}
-                for of in self.large
+                {
+                    "at_least": burst.label,
+                    "share": burst.share,
+                    "events": burst.count,
+                    **pick(burst, "per_day", "mean_nodes"),
+                }
+                for burst in self.large
             ],
         }
 
@@ -77,14 +82,14 @@ class BurstTally:
         self._of_size = np.zeros(n_nodes + 1, np.int64)
         self._large = np.zeros((len(BURST_SHARES), 2), np.int64)  # bursts, and nodes in them
 
-    def add(self, changed: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
-        """Count the ``changed`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
-        is_burst = changed > 0
-        size, of = changed[is_burst], idle[is_burst]
-        self._of_size += np.bincount(size, minlength=len(self._of_size))
-        for k, (above, below) in enumerate(BURST_SHARES):
-            reached = size[size * below >= of * above]
-            self._large[k] += len(reached), reached.sum()
+    def add(self, changes: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
+        """Count the ``changes`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
+        is_burst = changes > 0
+        burst_size, n_idle = changes[is_burst], idle[is_burst]
+        self._of_size += np.bincount(burst_size, minlength=len(self._of_size))
+        for index, (above, below) in enumerate(BURST_SHARES):
+            large_sizes = burst_size[burst_size * below >= n_idle * above]
+            self._large[index] += len(large_sizes), large_sizes.sum()
 
     @property
     def n_nodes(self) -> int:
@@ -93,18 +98,18 @@ class BurstTally:
 
     def bursts(self, window_us: int) -> Bursts:
         """Return the figures of all bursts so far."""
-        size = np.arange(len(self._of_size))
+        burst_size = np.arange(len(self._of_size))
         count = int(self._of_size.sum())
         at_least = np.cumsum(self._of_size[::-1])[::-1]
-        powers = [1 << k for k in range(int(size[at_least > 0][-1]).bit_length())] if count else []
+        powers = [1 << index for index in range(int(burst_size[at_least > 0][-1]).bit_length())] if count else []
         large = [
-            LargeBursts(f"{above}/{below}", above / below, n, n_nodes, window_us)
-            for (above, below), (n, n_nodes) in zip(BURST_SHARES, self._large.tolist(), strict=True)
+            LargeBursts(f"{above}/{below}", above / below, number, n_nodes, window_us)
+            for (above, below), (number, n_nodes) in zip(BURST_SHARES, self._large.tolist(), strict=True)
         ]
         return Bursts(
             count=count,
             mean_nodes=self.n_nodes / count if count else 0.0,
-            nodes=quantiles(size, self._of_size),
-            at_least=tuple((n, int(at_least[n])) for n in powers),
+            nodes=quantiles(burst_size, self._of_size),
+            at_least=tuple((number, int(at_least[number])) for number in powers),
             large=tuple(large),
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import tzinfo
 from os import PathLike
 
 import numpy as np
 
+from bfreplay.datasets.idleness.bursts import BurstTally
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
 from bfreplay.datasets.idleness.idle_intervals import (
     CensoredIdleIntervals,
@@ -15,15 +17,74 @@ from bfreplay.datasets.idleness.idle_intervals import (
     longer_idle_intervals,
 )
 from bfreplay.datasets.idleness.observe import check_node_time, longest_idle_intervals, observe
-from bfreplay.datasets.idleness.pool_tally import PoolTally
+from bfreplay.datasets.idleness.pool import TIMELINE_COLUMNS, PoolSeries, StepColumns, Timeline, WidthTally
 from bfreplay.datasets.idleness.quantiles import Counted, quantiles
-from bfreplay.datasets.idleness.week import choose_zone, week_of
+from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
 from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.named_inputs import restrict
-from bfreplay.datasets.times import US, iso_utc
+from bfreplay.datasets.times import HOUR_US, US, iso_utc
+
+
+class PoolTally:
+    """Sums over the pool events of a log; ``zone`` is the clock of its hours and weekdays, if it has them.
+
+    Attributes
+    ----------
+    start_us, end_us
+        The window.
+    level : (N+1,) int64
+        Numbers of idle nodes: 0 to N.
+    time_at_us, events_at : (N+1,) int64
+        Microseconds with each number, and pool events that led to it.
+    events_of_hour : (H,) int64
+        Pool events in each whole hour since the start of the window.
+    gap_us
+        Microseconds from one pool event to the next.
+    joins, reclaims, widths, week_cells
+        The others, each with the figures that it makes.
+    """
+
+    def __init__(self, node_events: NodeEvents, zone: tzinfo | None) -> None:
+        self.start_us, self.end_us = int(node_events.window_start_us), int(node_events.window_end_us)
+        n_nodes = len(node_events.nodes)
+        self.level = np.arange(n_nodes + 1)
+        self.time_at_us, self.events_at = np.zeros((2, n_nodes + 1), np.int64)
+        self.events_of_hour = np.zeros((self.end_us - self.start_us) // HOUR_US, np.int64)
+        self.gap_us = Counted()
+        self.joins, self.reclaims = BurstTally(n_nodes), BurstTally(n_nodes)
+        self.widths = [WidthTally(1 << index, self.start_us) for index in range(n_nodes.bit_length())]
+        self._zone = zone
+        self.week_cells = np.zeros((2, 7 * 24), np.int64)
+        length_us = self.end_us - self.start_us
+        n_columns = min(TIMELINE_COLUMNS, length_us)
+        self._columns = StepColumns(
+            np.array([self.start_us + length_us * index // n_columns for index in range(n_columns + 1)], np.int64)
+        )
+
+    def add(self, pool_series: PoolSeries) -> None:
+        """Add the next part of the window."""
+        self.time_at_us += pool_series.time_at(len(self.level) - 1)
+        self.events_at += np.bincount(pool_series.idle[1:], minlength=len(self.level))
+        hour, hours = (pool_series.stamp_us - self.start_us) // HOUR_US, len(self.events_of_hour)
+        self.events_of_hour += np.bincount(hour[hour < hours], minlength=hours)
+        self.gap_us.add(np.diff(pool_series.stamp_us if pool_series.start_us == self.start_us else pool_series.time_us))
+        self.joins.add(pool_series.joined, pool_series.idle[1:])
+        self.reclaims.add(pool_series.reclaimed, pool_series.idle[:-1])
+        for width in self.widths:
+            width.add(pool_series)
+        if self._zone is not None:
+            self.week_cells += week_cells(pool_series, self._zone)
+        self._columns.add(np.append(pool_series.time_us, pool_series.end_us), pool_series.idle)
+
+    def timeline(self) -> Timeline:
+        """Return the least, the most and the integral of idle nodes over equal parts of the window."""
+        columns = self._columns
+        return Timeline(
+            *(tuple(values.tolist()) for values in (columns.edge_us, columns.least, columns.most, columns.area_us))
+        )
 
 
 def describe(
@@ -51,8 +112,8 @@ def describe(
     InputError
         The log, the window or the time zone cannot be used.
     """
-    log = events if isinstance(events, NodeEvents) else load_events(events)
-    return characterise(restrict(log, window), tz)
+    node_events = events if isinstance(events, NodeEvents) else load_events(events)
+    return characterise(restrict(node_events, window), tz)
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
@@ -78,16 +139,16 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
     n_nodes = len(events.nodes)
     check_node_time(events.window_start_us, events.window_end_us, n_nodes)
     tally = PoolTally(events, None if clock is None else clock[1])
-    seen = observe(events, tally.add)
+    observed = observe(events, tally.add)
     window_us = tally.end_us - tally.start_us
-    idle_node_us = int(seen.state_us[NodeState.IDLE])
-    censored_us = np.concatenate([seen.cut_at_start_us, seen.cut_at_end_us, seen.cut_at_both_us])
-    complete, censored = seen.complete_us, Counted(censored_us)
+    idle_node_us = int(observed.state_us[NodeState.IDLE])
+    censored_us = np.concatenate([observed.cut_at_start_us, observed.cut_at_end_us, observed.cut_at_both_us])
+    complete, incomplete = observed.complete_us, Counted(censored_us)
     return Idleness(
         window_start_us=tally.start_us,
         window_end_us=tally.end_us,
         n_nodes=n_nodes,
-        nodes_ever_idle=seen.nodes_ever_idle,
+        nodes_ever_idle=observed.nodes_ever_idle,
         idle_node_us=idle_node_us,
         idle_nodes=quantiles(tally.level, tally.time_at_us),
         share_without_idle=int(tally.time_at_us[0]) / window_us,
@@ -101,7 +162,10 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         idle_interval_length_s=complete.quantiles(US),
         idle_interval_bins=idle_interval_bins(complete),
         censored=CensoredIdleIntervals(
-            len(seen.cut_at_start_us), len(seen.cut_at_end_us), len(seen.cut_at_both_us), int(censored_us.sum())
+            len(observed.cut_at_start_us),
+            len(observed.cut_at_end_us),
+            len(observed.cut_at_both_us),
+            int(censored_us.sum()),
         ),
         join_bursts=tally.joins.bursts(window_us),
         reclaim_bursts=tally.reclaims.bursts(window_us),
@@ -113,11 +177,12 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
             idle_hours_by_rule=_idle_hours_by_rule(events),
         ),
         states=tuple(
-            StateTime(*each, n_nodes * window_us) for each in zip(STATE_WORDS, seen.state_us.tolist(), strict=True)
+            StateTime(*state_figures, n_nodes * window_us)
+            for state_figures in zip(STATE_WORDS, observed.state_us.tolist(), strict=True)
         ),
-        longer_idle_intervals=longer_idle_intervals(complete, censored, idle_node_us, window_us),
-        longest_idle_intervals=longest_idle_intervals(events.nodes, seen),
-        idle_interval_spectrum=idle_interval_spectrum(complete, censored),
+        longer_idle_intervals=longer_idle_intervals(complete, incomplete, idle_node_us, window_us),
+        longest_idle_intervals=longest_idle_intervals(events.nodes, observed),
+        idle_interval_spectrum=idle_interval_spectrum(complete, incomplete),
         widths=tuple(width.width(tally.end_us) for width in tally.widths),
         week=None if clock is None else week_of(tally.week_cells, clock[0], clock[2]),
         timeline=tally.timeline(),
@@ -126,10 +191,10 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
 
 def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:
     """Return the figures of the import if they are of this window: a part of the log has others."""
-    imported = events.metadata.notes.get("ingest")
-    if not isinstance(imported, Mapping):
+    import_notes = events.metadata.notes.get("ingest")
+    if not isinstance(import_notes, Mapping):
         return ()
-    window, facts = imported.get("window"), imported.get("facts")
+    window, facts = import_notes.get("window"), import_notes.get("facts")
     if not isinstance(window, Mapping) or not isinstance(facts, Mapping):
         return ()
     by_rule = facts.get(IDLE_BY_RULE)

@@ -156,9 +156,10 @@ class IdleIntervalSpectrum:
 def idle_interval_bins(complete_us: Counted) -> tuple[IdleIntervalBin, ...]:
     """Sort lengths of complete idle intervals into `IDLE_INTERVAL_BINS`."""
     edges = [np.iinfo(np.int64).max if up_to_s is None else up_to_s * US for _, up_to_s in IDLE_INTERVAL_BINS]
-    counts, node_us = (np.diff(each, prepend=0).tolist() for each in complete_us.up_to(np.array(edges, np.int64)))
+    counts, node_us = (np.diff(figures, prepend=0).tolist() for figures in complete_us.up_to(np.array(edges, np.int64)))
     return tuple(
-        IdleIntervalBin(*each) for each in zip(*zip(*IDLE_INTERVAL_BINS, strict=True), counts, node_us, strict=True)
+        IdleIntervalBin(*figures)
+        for figures in zip(*zip(*IDLE_INTERVAL_BINS, strict=True), counts, node_us, strict=True)
     )
 
 
@@ -167,26 +168,26 @@ def longer_idle_intervals(
 ) -> tuple[LongerIdleIntervals, ...]:
     """Return the idle intervals longer than each of `LONGER_THAN`."""
     edges = np.array([*(over_s * US for _, over_s in LONGER_THAN), np.iinfo(np.int64).max], np.int64)
-    complete, cut = (
+    complete, censored = (
         [(of_all[-1] - of_all[:-1]).tolist() for of_all in lengths.up_to(edges)]
         for lengths in (complete_us, censored_us)
     )
     return tuple(
-        LongerIdleIntervals(label, over_s, n + n_cut, node_us + cut_us, n_cut, cut_us, idle_node_us, window_us)
-        for (label, over_s), n, node_us, n_cut, cut_us in zip(LONGER_THAN, *complete, *cut, strict=True)
+        LongerIdleIntervals(label, over_s, count + n_cut, node_us + cut_us, n_cut, cut_us, idle_node_us, window_us)
+        for (label, over_s), count, node_us, n_cut, cut_us in zip(LONGER_THAN, *complete, *censored, strict=True)
     )
 
 
 def idle_interval_spectrum(complete_us: Counted, censored_us: Counted) -> IdleIntervalSpectrum:
     """Sort all idle intervals of positive length into fine bins."""
-    longest = max((int(each.values[-1]) for each in (complete_us, censored_us) if each.total), default=0)
+    longest = max((int(lengths.values[-1]) for lengths in (complete_us, censored_us) if lengths.total), default=0)
     edges = np.append(SPECTRUM_OVER_US, max(longest, _LAST_UP_TO_US))
-    both = zip(complete_us.up_to(edges), censored_us.up_to(edges), strict=True)
-    count, node_us = (np.diff(complete + censored) for complete, censored in both)
-    used = np.flatnonzero(count)
-    if not used.size:
+    totals = zip(complete_us.up_to(edges), censored_us.up_to(edges), strict=True)
+    count, node_us = (np.diff(complete + incomplete) for complete, incomplete in totals)
+    with_intervals = np.flatnonzero(count)
+    if not with_intervals.size:
         return IdleIntervalSpectrum((), (), ())
-    part = slice(int(used[0]), int(used[-1]) + 1)
+    part = slice(int(with_intervals[0]), int(with_intervals[-1]) + 1)
     return IdleIntervalSpectrum(
         edges_us=tuple(edges[part.start : part.stop + 1].tolist()),
         count=tuple(count[part].tolist()),

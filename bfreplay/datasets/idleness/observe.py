@@ -28,7 +28,7 @@ Cut = Literal["start", "end", "both"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observed:
+class Observation:
     """Result of one pass over a log.
 
     Parameters
@@ -77,7 +77,7 @@ def observe(
     part_events: int | None = PART_EVENTS,
     *,
     counts_lengths: bool = True,
-) -> Observed:
+) -> Observation:
     """Read ``events`` once; memory grows with nodes and distinct lengths. See `check_node_time` for overflow.
 
     Parameters
@@ -102,28 +102,28 @@ def observe(
     longest_us, longest_since = np.zeros(n_nodes, np.int64), np.full(n_nodes, start_us, np.int64)
     complete, cut_at_start = Counted(), [np.empty(0, np.int64)]
     changes: list[NDArray[np.int64]] = [np.empty((3, 0), np.int64)]
-    part_start_us, n_held = start_us, 0
+    part_start_us, n_pending = start_us, 0
     nodes = _Nodes(state, idle_since, ever_idle, longest_us, longest_since)
     for batch in batches:
-        seen = _Seen.of(len(batch))
+        arrays = _ScanArrays.of(len(batch))
         rows = _Rows(batch.time_us, batch.node, batch.state)
-        n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, seen)
-        length, cut = seen.length[:n_intervals], seen.cut[:n_intervals]
+        n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, arrays)
+        length, cut_code = arrays.length[:n_intervals], arrays.cut[:n_intervals]
         if counts_lengths:
-            complete.add(length[~cut])
-        cut_at_start.append(length[cut])
-        changes.append(np.stack([each[:n_stamps] for each in (seen.stamp, seen.joined, seen.reclaimed)]))
-        n_held += n_stamps
-        if part_events is not None and n_held >= part_events:
+            complete.add(length[~cut_code])
+        cut_at_start.append(length[cut_code])
+        changes.append(np.stack([array[:n_stamps] for array in (arrays.stamp, arrays.joined, arrays.reclaimed)]))
+        n_pending += n_stamps
+        if part_events is not None and n_pending >= part_events:
             part = PoolSeries.of_changes(part_start_us, None, n_idle, *np.concatenate(changes, axis=1))
             take_part(part)
-            part_start_us, n_idle, n_held, changes = part.end_us, int(part.idle[-1]), 0, changes[:1]
+            part_start_us, n_idle, n_pending, changes = part.end_us, int(part.idle[-1]), 0, changes[:1]
     take_part(PoolSeries.of_changes(part_start_us, end_us, n_idle, *np.concatenate(changes, axis=1)))
     since = idle_since[state == _IDLE]
     from_start = since == start_us
-    seen_us = np.where(state == _IDLE, end_us - idle_since, 0)
-    is_open = seen_us > longest_us
-    return Observed(
+    final_us = np.where(state == _IDLE, end_us - idle_since, 0)
+    is_open = final_us > longest_us
+    return Observation(
         window_start_us=start_us,
         state_us=state_us,
         nodes_ever_idle=int(np.count_nonzero(ever_idle)),
@@ -131,7 +131,7 @@ def observe(
         cut_at_start_us=np.concatenate(cut_at_start),
         cut_at_end_us=end_us - since[~from_start],
         cut_at_both_us=end_us - since[from_start],
-        longest_us=np.where(is_open, seen_us, longest_us),
+        longest_us=np.where(is_open, final_us, longest_us),
         longest_since_us=np.where(is_open, idle_since, longest_since),
         longest_is_open=is_open,
     )
@@ -173,7 +173,7 @@ class _Nodes(NamedTuple):
     longest_since: NDArray[np.int64]
 
 
-class _Seen(NamedTuple):
+class _ScanArrays(NamedTuple):
     """Idle intervals that end, and pool events, in a batch."""
 
     length: NDArray[np.int64]
@@ -183,20 +183,20 @@ class _Seen(NamedTuple):
     reclaimed: NDArray[np.int64]
 
     @classmethod
-    def of(cls, n: int) -> _Seen:
-        """Room for those of ``n`` rows."""
+    def of(cls, n_rows: int) -> _ScanArrays:
+        """Room for those of ``n_rows`` rows."""
         return cls(
-            np.empty(n, np.int64),
-            np.empty(n, np.bool_),
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
+            np.empty(n_rows, np.int64),
+            np.empty(n_rows, np.bool_),
+            np.empty(n_rows, np.int64),
+            np.empty(n_rows, np.int64),
+            np.empty(n_rows, np.int64),
         )
 
 
 @compiled
 def _scan(
-    rows: _Rows, start_us: int, end_us: int, nodes: _Nodes, state_us: NDArray[np.int64], seen: _Seen
+    rows: _Rows, start_us: int, end_us: int, nodes: _Nodes, state_us: NDArray[np.int64], arrays: _ScanArrays
 ) -> tuple[int, int]:
     """Advance the tallies over one batch; return how many idle intervals ended and how many pool events there were.
 
@@ -204,28 +204,28 @@ def _scan(
     ``reclaimed`` for each pool event; keeps the longest idle interval of each node. ``state_us`` counts each node's
     present state to the end of the window, so that a change moves the rest from one state to the other.
     """
-    time_us, node, after = rows
+    time_us, node, states_after = rows
     state, idle_since, ever_idle, longest_us, longest_since = nodes
-    length, cut, stamp, joined, reclaimed = seen
+    length, cut_code, stamp, join_counts, reclaim_counts = arrays
     n_intervals, n_stamps, row, n_rows = 0, 0, 0, len(node)
     while row < n_rows:
         now = time_us[row]
-        left = end_us - now
+        remaining_us = end_us - now
         joins, reclaims = 0, 0
         while row < n_rows and time_us[row] == now:
             n = node[row]
-            was, to = state[n], after[row]
-            if was != to:
-                state[n] = to
-                state_us[was] -= left
-                state_us[to] += left
-                if to == _IDLE:
+            state_before, state_after = state[n], states_after[row]
+            if state_before != state_after:
+                state[n] = state_after
+                state_us[state_before] -= remaining_us
+                state_us[state_after] += remaining_us
+                if state_after == _IDLE:
                     idle_since[n] = now
                     ever_idle[n] = True
                     joins += 1
-                elif was == _IDLE:
+                elif state_before == _IDLE:
                     length[n_intervals] = now - idle_since[n]
-                    cut[n_intervals] = idle_since[n] == start_us
+                    cut_code[n_intervals] = idle_since[n] == start_us
                     if length[n_intervals] > longest_us[n]:
                         longest_us[n] = length[n_intervals]
                         longest_since[n] = idle_since[n]
@@ -234,8 +234,8 @@ def _scan(
             row += 1
         if joins + reclaims > 0:
             stamp[n_stamps] = now
-            joined[n_stamps] = joins
-            reclaimed[n_stamps] = reclaims
+            join_counts[n_stamps] = joins
+            reclaim_counts[n_stamps] = reclaims
             n_stamps += 1
     return n_intervals, n_stamps
 
@@ -270,20 +270,20 @@ class LongestIdleInterval:
         return {"node": self.node, "start": start, "end": end, "length_s": self.length_s, "censored": self.censored}
 
 
-def longest_idle_intervals(nodes: Sequence[str], seen: Observed) -> tuple[LongestIdleInterval, ...]:
+def longest_idle_intervals(nodes: Sequence[str], observed: Observation) -> tuple[LongestIdleInterval, ...]:
     """Return all nodes idle throughout the window, then the `LONGEST` nodes with the longest idle intervals.
 
     Longest first; ties by start, then by the order of ``nodes``.
     """
-    window_start_us = seen.window_start_us
-    throughout = seen.longest_is_open & (seen.longest_since_us == window_start_us)
-    order = np.lexsort((seen.longest_since_us, -seen.longest_us))
-    others = order[(seen.longest_us[order] > 0) & ~throughout[order]][:LONGEST]
-    found = []
+    window_start_us = observed.window_start_us
+    throughout = observed.longest_is_open & (observed.longest_since_us == window_start_us)
+    order = np.lexsort((observed.longest_since_us, -observed.longest_us))
+    others = order[(observed.longest_us[order] > 0) & ~throughout[order]][:LONGEST]
+    intervals = []
     for node in [*np.flatnonzero(throughout).tolist(), *others.tolist()]:
-        start_us, is_open = int(seen.longest_since_us[node]), bool(seen.longest_is_open[node])
-        censored: Cut | None = "end" if is_open else None
+        start_us, is_open = int(observed.longest_since_us[node]), bool(observed.longest_is_open[node])
+        cut_at: Cut | None = "end" if is_open else None
         if start_us == window_start_us:
-            censored = "both" if is_open else "start"
-        found.append(LongestIdleInterval(nodes[node], start_us, start_us + int(seen.longest_us[node]), censored))
-    return tuple(found)
+            cut_at = "both" if is_open else "start"
+        intervals.append(LongestIdleInterval(nodes[node], start_us, start_us + int(observed.longest_us[node]), cut_at))
+    return tuple(intervals)

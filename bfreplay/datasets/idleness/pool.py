@@ -55,24 +55,24 @@ class StepColumns:
 
     def __init__(self, edge_us: NDArray[np.int64]) -> None:
         self.edge_us = edge_us
-        n = len(edge_us) - 1
-        self.least, self.most = np.full(n, np.iinfo(np.int64).max), np.full(n, -1)
-        self.area_us = np.zeros(n, np.int64)
+        n_columns = len(edge_us) - 1
+        self.least, self.most = np.full(n_columns, np.iinfo(np.int64).max), np.full(n_columns, -1)
+        self.area_us = np.zeros(n_columns, np.int64)
 
     def add(self, edge_us: NDArray[np.int64], height: NDArray[np.int64]) -> None:
         """Add a part of the window: ``height (T,)`` between ``edge_us (T+1,)``, ascending."""
         edges = np.clip(self.edge_us, edge_us[0], edge_us[-1])
-        reached = np.flatnonzero(np.diff(edges))
-        first = np.searchsorted(edge_us, edges[reached], side="right") - 1
-        last = np.searchsorted(edge_us, edges[reached + 1], side="left")  # exclusive
+        columns = np.flatnonzero(np.diff(edges))
+        first = np.searchsorted(edge_us, edges[columns], side="right") - 1
+        last = np.searchsorted(edge_us, edges[columns + 1], side="left")  # exclusive
         pairs = np.column_stack([first, last]).ravel()
-        padded = np.append(height, 0)  # reduceat wants every index inside
-        self.least[reached] = np.minimum(self.least[reached], np.minimum.reduceat(padded, pairs)[::2])
-        self.most[reached] = np.maximum(self.most[reached], np.maximum.reduceat(padded, pairs)[::2])
+        heights = np.append(height, 0)  # reduceat wants every index inside
+        self.least[columns] = np.minimum(self.least[columns], np.minimum.reduceat(heights, pairs)[::2])
+        self.most[columns] = np.maximum(self.most[columns], np.maximum.reduceat(heights, pairs)[::2])
         area_to_us = np.append(0, np.cumsum(height * np.diff(edge_us)))
-        ends = area_to_us[last] - height[last - 1] * (edge_us[last] - edges[reached + 1])
-        starts = area_to_us[first] + height[first] * (edges[reached] - edge_us[first])
-        self.area_us[reached] += ends - starts
+        ends = area_to_us[last] - height[last - 1] * (edge_us[last] - edges[columns + 1])
+        starts = area_to_us[first] + height[first] * (edges[columns] - edge_us[first])
+        self.area_us[columns] += ends - starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,14 +107,14 @@ class PoolSeries:
         end_us: int | None,
         n_idle: int,
         stamp: NDArray[np.int64],
-        joined: NDArray[np.int64],
-        reclaimed: NDArray[np.int64],
+        joins: NDArray[np.int64],
+        reclaims: NDArray[np.int64],
     ) -> PoolSeries:
         """Accumulate ``(E,)`` changes after ``n_idle`` nodes at the start; it ends with the last one by default."""
         time_us = np.concatenate([np.array([start_us], np.int64), stamp])
-        idle = n_idle + np.concatenate([np.zeros(1, np.int64), np.cumsum(joined - reclaimed)])
-        reached = np.concatenate([np.zeros(1, np.int64), np.cumsum(idle[:-1] * np.diff(time_us))])
-        return cls(int(time_us[-1]) if end_us is None else end_us, time_us, idle, joined, reclaimed, reached)
+        idle = n_idle + np.concatenate([np.zeros(1, np.int64), np.cumsum(joins - reclaims)])
+        integral_us = np.concatenate([np.zeros(1, np.int64), np.cumsum(idle[:-1] * np.diff(time_us))])
+        return cls(int(time_us[-1]) if end_us is None else end_us, time_us, idle, joins, reclaims, integral_us)
 
     @property
     def start_us(self) -> int:
@@ -134,9 +134,9 @@ class PoolSeries:
 
     def node_us_to(self, time_us: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the integral of idle nodes from the start of the window to each of these times, node-microseconds."""
-        i = np.searchsorted(self.time_us, time_us, side="right") - 1
-        reached: NDArray[np.int64] = self.reached_us[i] + self.idle[i] * (time_us - self.time_us[i])
-        return reached
+        index = np.searchsorted(self.time_us, time_us, side="right") - 1
+        integral_us: NDArray[np.int64] = self.reached_us[index] + self.idle[index] * (time_us - self.time_us[index])
+        return integral_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,17 +202,17 @@ class WidthTally:
         self._length_us = Counted()
         self._censored = 0
 
-    def add(self, pool: PoolSeries) -> None:
+    def add(self, pool_series: PoolSeries) -> None:
         """Add the next part."""
-        is_wide = np.concatenate([[False], pool.idle >= self._nodes, [False]])
+        is_wide = np.concatenate([[False], pool_series.idle >= self._nodes, [False]])
         change = np.flatnonzero(is_wide[1:] != is_wide[:-1])
-        begin = pool.time_us[change[::2]]
+        begin = pool_series.time_us[change[::2]]
         if begin.size and self._since_us is not None:
             begin[0] = self._since_us
         self._since_us = int(begin[-1]) if is_wide[-2] else None
-        ended = begin[:-1] if is_wide[-2] else begin
-        self._length_us.add(pool.time_us[change[1::2][: ended.size]] - ended)
-        self._censored += int(np.count_nonzero(ended == self._start_us))
+        ends = begin[:-1] if is_wide[-2] else begin
+        self._length_us.add(pool_series.time_us[change[1::2][: ends.size]] - ends)
+        self._censored += int(np.count_nonzero(ends == self._start_us))
 
     def width(self, end_us: int) -> Width:
         """Return the figures, with the end of the window."""

@@ -18,14 +18,14 @@ Quantiles = tuple[float, ...]
 that share of the weight does not exceed."""
 
 
-def quantiles(ordered: NDArray[np.int64], weight: NDArray[np.int64] | None = None, unit: int = 1) -> Quantiles:
+def quantiles(values: NDArray[np.int64], weight: NDArray[np.int64] | None = None, unit: int = 1) -> Quantiles:
     """Return quantiles of ascending values with whole-number weights (1 each by default), divided by ``unit``."""
-    reached = np.arange(1, len(ordered) + 1) if weight is None else np.cumsum(weight)
-    total = int(reached[-1]) if len(reached) else 0
+    cumulative = np.arange(1, len(values) + 1) if weight is None else np.cumsum(weight)
+    total = int(cumulative[-1]) if len(cumulative) else 0
     if total == 0:
         return ()
-    needed = [max(1, -(-percent * total // 100)) for percent in PERCENTS]
-    return tuple(float(ordered[np.searchsorted(reached, n)]) / unit for n in needed)
+    ranks = [max(1, -(-percent * total // 100)) for percent in PERCENTS]
+    return tuple(float(values[np.searchsorted(cumulative, rank)]) / unit for rank in ranks)
 
 
 MERGED = 1 << 18
@@ -52,10 +52,10 @@ class Counted:
 
     def merge(self) -> Counted:
         """Return itself with all that was added in ``values``, ascending, and ``counts``."""
-        new, n_of_new = np.unique(np.concatenate([*self._new, self.values[:0]]), return_counts=True)
-        values, place = np.unique(np.concatenate([self.values, new]), return_inverse=True)
+        distinct_values, multiplicity = np.unique(np.concatenate([*self._new, self.values[:0]]), return_counts=True)
+        values, place = np.unique(np.concatenate([self.values, distinct_values]), return_inverse=True)
         counts = np.zeros(len(values), np.int64)
-        np.add.at(counts, place, np.concatenate([self.counts, n_of_new]))
+        np.add.at(counts, place, np.concatenate([self.counts, multiplicity]))
         self.values, self.counts, self._new, self._n_new = values, counts, [], 0
         return self
 
@@ -68,7 +68,7 @@ class Counted:
         """Return the number and the sum of the values up to each edge, ``(E,)`` both."""
         self.merge()
         last = np.searchsorted(self.values, edges, side="right")
-        number, sums = (np.append(0, np.cumsum(each)) for each in (self.counts, self.counts * self.values))
+        number, sums = (np.append(0, np.cumsum(column)) for column in (self.counts, self.counts * self.values))
         return number[last], sums[last]
 
     def quantiles(self, unit: int = 1) -> Quantiles:

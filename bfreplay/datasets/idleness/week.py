@@ -52,14 +52,14 @@ class Week:
     def by_hour(self) -> tuple[float | None, ...]:
         """Mean idle nodes of each of the 24 hours, all weekdays together."""
         node_us, covered = (
-            [sum(day[hour] for day in table) for hour in range(24)] for table in (self.node_us, self.covered_us)
+            [sum(weekday[hour] for weekday in table) for hour in range(24)] for table in (self.node_us, self.covered_us)
         )
         return _means(node_us, covered)
 
     @property
     def by_weekday(self) -> tuple[float | None, ...]:
         """Mean idle nodes of each of the 7 weekdays, all hours together."""
-        return _means([sum(day) for day in self.node_us], [sum(day) for day in self.covered_us])
+        return _means([sum(weekday) for weekday in self.node_us], [sum(weekday) for weekday in self.covered_us])
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values; ``null`` for the mean of cells that are not covered."""
@@ -67,8 +67,8 @@ class Week:
             "time_zone": self.time_zone,
             "unknown_time_zone": self.unknown_zone,
             "weekdays": list(WEEKDAYS),
-            "mean_idle_nodes": [list(day) for day in self.mean],
-            "covered_h": [[us / HOUR_US for us in day] for day in self.covered_us],
+            "mean_idle_nodes": [list(weekday) for weekday in self.mean],
+            "covered_h": [[time_us / HOUR_US for time_us in weekday] for weekday in self.covered_us],
             "by_hour": list(self.by_hour),
             "by_weekday": list(self.by_weekday),
         }
@@ -102,16 +102,16 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
     raise unknown_zone(time_zone)
 
 
-def week_cells(pool: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
+def week_cells(pool_series: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
     """Return time covered and integral of idle nodes by hour of the week of ``zone``, ``(2, 7 * 24)``: parts add up."""
-    covered, node_us = cells = np.zeros((2, 7 * 24), np.int64)
-    for start, end, offset in equal_offsets(pool.start_us, pool.end_us, zone):
+    time_us, node_us = cells = np.zeros((2, 7 * 24), np.int64)
+    for start, end, offset in equal_offsets(pool_series.start_us, pool_series.end_us, zone):
         first, last = (start + offset) // HOUR_US, (end + offset - 1) // HOUR_US
         hour: NDArray[np.int64] = np.arange(first, last + 1)
         edges = np.clip(np.append(hour, last + 1) * HOUR_US - offset, start, end)
         cell = (hour // 24 + _THURSDAY) % 7 * 24 + hour % 24
-        np.add.at(covered, cell, np.diff(edges))
-        np.add.at(node_us, cell, np.diff(pool.node_us_to(edges)))
+        np.add.at(time_us, cell, np.diff(edges))
+        np.add.at(node_us, cell, np.diff(pool_series.node_us_to(edges)))
     return cells
 
 
@@ -134,15 +134,17 @@ def equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[in
 
     A change that is undone within a day would be missed; no zone has one.
     """
-    begin = at = start_us
-    offset = _offset_us(at, zone)
-    while at < end_us:
-        ahead = min(at + DAY_US, end_us)
+    begin = position_us = start_us
+    offset = _offset_us(position_us, zone)
+    while position_us < end_us:
+        ahead = min(position_us + DAY_US, end_us)
         if _offset_us(ahead, zone) != offset:
-            ahead = at + bisect(range(at, ahead), False, key=lambda time_us: _offset_us(time_us, zone) != offset)
+            ahead = position_us + bisect(
+                range(position_us, ahead), False, key=lambda time_us: _offset_us(time_us, zone) != offset
+            )
             yield begin, ahead, offset
             begin, offset = ahead, _offset_us(ahead, zone)
-        at = ahead
+        position_us = ahead
     if begin < end_us:
         yield begin, end_us, offset
 
@@ -156,7 +158,9 @@ def _offset_us(time_us: int, zone: tzinfo) -> int:
 
 
 def _means(node_us: Sequence[int], covered_us: Sequence[int]) -> tuple[float | None, ...]:
-    return tuple(n / us if us else None for n, us in zip(node_us, covered_us, strict=True))
+    return tuple(
+        node_time_us / time_us if time_us else None for node_time_us, time_us in zip(node_us, covered_us, strict=True)
+    )
 
 
 def _table(cells: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:

@@ -1,15 +1,112 @@
-"""Catalogue of readers, and the recognition of files."""
+"""Catalogue of readers, recognition of files, and outputs of scheduler commands that are no log."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from bfreplay.datasets.ingest.command_outputs import BY_TABLE, command_output
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.reader import LogReader
 from bfreplay.documents import refuse_other_kind
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry
+
+GRID_ENGINE, CONDOR = "Grid Engine", "HTCondor"
+BY_TABLE = {
+    GRID_ENGINE: "this version has no reader of Grid Engine: write a table of jobs with all hosts of each (columns "
+    "job, start, end, nodes; times in seconds) from $SGE_ROOT/$SGE_CELL/common/accounting, and run: "
+    "bfreplay ingest table jobs.csv",
+    CONDOR: "bfreplay ingest table FILE --map job=ClusterId --map start=JobStartDate --map end=CompletionDate "
+    "--map elapsed=RemoteWallClockTime --map state=JobStatus --map nodes=LastRemoteHost (FILE: "
+    "condor_history -af:ht ClusterId JobStatus LastRemoteHost JobStartDate CompletionDate RemoteWallClockTime > FILE)",
+}
+"""Schedulers without a reader of their own: how to get a table of jobs from each."""
+
+_NOW = "it shows one moment, not who held which nodes when"
+_PEOPLE = "it is printed for people, with columns that are cut"
+_MASTER = "it names one host of each job"
+_RESERVED = "it has only the reservations that are not over"
+_OTHER = "its columns need names"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOutput:
+    """Output of a command: its name, why it is no log, and the scheduler whose log to export instead.
+
+    ``export`` is the position of the command among ``LogReader.exports``; a scheduler of ``BY_TABLE`` has none.
+    """
+
+    name: str
+    why: str
+    scheduler: str
+    export: int = 0
+
+
+_MOST_LOOKED_AT = 16_384
+_DASHES = r"\b.*\n[- ]*-{3}[- ]*$"  # below the header of a table for people
+_Forms = tuple[tuple[str, tuple[str, str, str, int]], ...]
+_TEXTS: _Forms = (
+    (rf"^.*\bNodeName\b.*\bTimeStart{_DASHES}", ("sacctmgr show event without -P", _PEOPLE, "slurm", 2)),
+    (rf"^.*\bTimeStart{_DASHES}", ("sacctmgr show reservation without -P", _PEOPLE, "slurm", 3)),
+    (rf"^.*\b(JobID(Raw)?|Elapsed|NodeList|NNodes|ExitCode){_DASHES}", ("sacct without -P", _PEOPLE, "slurm", 0)),
+    (r"^NodeName=\S.*\s+CPUAlloc=", ("scontrol show node", _NOW, "slurm", 4)),
+    (r"^ReservationName=\S|^No reservations in the system", ("scontrol show reservation", _RESERVED, "slurm", 3)),
+    (r"^JobId=\d", ("scontrol show job", _NOW, "slurm", 0)),
+    (r"^PartitionName=\S", ("scontrol show partition", _NOW, "slurm", 0)),
+    (r"NODELIST\(REASON\)|^\s*JOBID[ |]+PARTITION[ |]+(NAME|USER|ST|STATE)\b", ("squeue", _NOW, "slurm", 0)),
+    (
+        r"^\s*PARTITION[ |]+AVAIL\b|^\s*NODELIST[ |]+NODES\b|^\s*(NODELIST|HOSTNAMES|NODES)[ |]+STATE\b",
+        ("sinfo", _NOW, "slurm", 4),
+    ),
+    (r"^REASON[ |]+USER[ |]+TIMESTAMP\b", ("sinfo -R", _NOW, "slurm", 2)),
+    (r"^([^:\n]*:){8}\d{9,13}:\d+:\d+:([^:\n]*:){20}", ("Grid Engine's accounting", _MASTER, GRID_ENGINE, 0)),
+    (r"^={20,}\n(qname|hostname)\s|^Total System Usage|^\w*\s+WALLCLOCK\s+UTIME", ("qacct", _MASTER, GRID_ENGINE, 0)),
+    (r"^HOSTNAME\s+ARCH\s+NCPU\b|<qhost\b", ("qhost", _NOW, GRID_ENGINE, 0)),
+    (
+        r"^job-ID\s+prior\b|^queuename\s+qtype\b|^={20,}\njob_number:|<job_info\b",
+        ("qstat of Grid Engine", _NOW, GRID_ENGINE, 0),
+    ),
+    (r"^\S+\n\s+(Mom|ntype|state|np) = |^vnode\s+state\b|^Name=\S+\|Mom=|<Data><Node>", ("pbsnodes", _NOW, "pbs", 0)),
+    (r"^Job (id|ID)\s+(Name|Username)\b|^Job Id: \S|^\s*Req'd\s+Req'd\b", ("qstat of PBS", _NOW, "pbs", 0)),
+    (r"^Summary of time in seconds spent|^Job <\d+[^>]*>, ", ("bhist or bjobs -l", _PEOPLE, "lsf", 0)),
+    (r"^Accounting information about jobs", ("bacct", _PEOPLE, "lsf", 0)),
+    (r"^JOBID\s+USER\s+STAT\b", ("bjobs", _NOW, "lsf", 0)),
+    (r"^HOST_NAME\s+(STATUS|status|type)\b|^QUEUE_NAME\s+PRIO\b", ("bhosts or bqueues", _NOW, "lsf", 0)),
+    (r"^\s*JOBID\s+(QUEUE\s+)?USER\s+NAME\s+ST\b", ("flux jobs without --json", _PEOPLE, "flux", 0)),
+    (
+        r"^\s*STATE\s.*\bNNODES\s.*\bNODELIST\b|^\s*TIME(STAMP)?\s+STATE\s+REASON",
+        ("flux resource list", _NOW, "flux", 1),
+    ),
+    (
+        r"^\s*(ClusterId|GlobalJobId)\b|^.*\bLastRemoteHost\b|^\s*ID\s+OWNER\s.*\bCOMPLETED\b",
+        ("condor_history", _OTHER, CONDOR, 0),
+    ),
+    (r"^\s*ID\s+OWNER\s+SUBMITTED\b|^OWNER\s+BATCH_NAME\b|^Name\s+OpSys\s", ("condor_q or _status", _NOW, CONDOR, 0)),
+)
+_JSON: _Forms = (
+    (r'"pbs_version".*"Jobs"\s*:|"Job_Name"\s*:', ("qstat -F json", _NOW, "pbs", 0)),
+    (r'"pbs_version"|"ntype"\s*:|"Mom"\s*:', ("pbsnodes -F json", _NOW, "pbs", 0)),
+    (r'"COMMAND"\s*:\s*"(bjobs|bhist|bacct)"', ("bjobs -json", _NOW, "lsf", 0)),
+    (r'"COMMAND"\s*:\s*"\w+"', ("bhosts -json", _NOW, "lsf", 0)),
+    (r'"qname"\s*:', ("Grid Engine's accounting", _MASTER, GRID_ENGINE, 0)),
+    (r'"ClusterId"\s*:', ("condor_history -json", _OTHER, CONDOR, 0)),
+    (r'"reservations"\s*:\s*\[', ("scontrol show reservation --json", _RESERVED, "slurm", 3)),
+    (r'"job_state"\s*:|"jobs"\s*:.*"start_time"\s*:', ("squeue --json or scontrol show job --json", _NOW, "slurm", 0)),
+    (r'"sinfo"\s*:\s*\[', ("sinfo --json", _NOW, "slurm", 4)),
+    (r'"nodes"\s*:\s*\[.*"state"\s*:', ("sinfo --json or scontrol show node --json", _NOW, "slurm", 4)),
+)
+
+
+def command_output(log_file: LogFile) -> CommandOutput | None:
+    """Return the command whose output a file begins like, ``None`` if it is none of these."""
+    head_bytes = log_file.head().decode("utf-8", "replace").lstrip("\ufeff").replace("\r", "")
+    forms, text, flag = _JSON, head_bytes[:_MOST_LOOKED_AT], re.DOTALL
+    if head_bytes.lstrip()[:1] not in ("{", "["):
+        lines = [line for line in head_bytes.split("\n") if line.strip() and not line.startswith("#")]
+        forms, text, flag = _TEXTS, "\n".join(line[:500] for line in lines[:60]), re.MULTILINE
+    return next((CommandOutput(*output) for form, output in forms if re.search(form, text, flag)), None)
+
 
 AUTO = "auto"
 _LOG_EXPECTED = "a scheduler's log or a table of jobs, as text in UTF-8 or as Parquet"
@@ -24,9 +121,9 @@ READERS = Registry(
         "pbs": "bfreplay.datasets.ingest.pbs.reader:PbsReader",
         "swf": "bfreplay.datasets.ingest.swf.reader:SwfReader",
         "cobalt": "bfreplay.datasets.ingest.cobalt.reader:CobaltReader",
-        "lsf": "bfreplay.datasets.ingest.lsf.reader:LsfReader",
-        "flux": "bfreplay.datasets.ingest.flux.reader:FluxReader",
-        "batsim": "bfreplay.datasets.ingest.batsim.reader:BatsimReader",
+        "lsf": "bfreplay.datasets.ingest.lsf:LsfReader",
+        "flux": "bfreplay.datasets.ingest.flux:FluxReader",
+        "batsim": "bfreplay.datasets.ingest.batsim:BatsimReader",
         "table": "bfreplay.datasets.ingest.table.reader:TableReader",
     },
 )
@@ -44,8 +141,8 @@ def find_reader(name: str) -> LogReader:
     return reader
 
 
-def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
-    """Return the reader for ``files``, the files that it is to read, and the reasons, each once.
+def recognise_files(log_files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile], list[str]]:
+    """Return the reader for ``log_files``, the files that it is to read, and the reasons, each once.
 
     Readers are asked in order; a file belongs to the first one that recognises it. Unrecognised files in a
     folder or an archive with recognised ones are skipped.
@@ -55,38 +152,38 @@ def recognise_files(files: Sequence[LogFile]) -> tuple[LogReader, list[LogFile],
     InputError
         An unrecognised named file, no recognised file at all, or files of several schedulers.
     """
-    found: LogReader | None = None
-    known: list[LogFile] = []
+    log_reader: LogReader | None = None
+    own_files: list[LogFile] = []
     reasons: dict[str, list[str]] = {}
     unknown: InputError | None = None
-    for file in files:
+    for log_file in log_files:
         try:
-            reader, reason = _reader_of(file)
+            reader, reason = _reader_of(log_file)
         except InputError as error:
-            if file.is_named:
+            if log_file.is_named:
                 raise
             unknown = unknown or error
             continue
-        if found is not None and reader.name != found.name:
-            raise file.error(
-                f"the files are of two schedulers: the first of {found.name}, this one of {reader.name}",
+        if log_reader is not None and reader.name != log_reader.name:
+            raise log_file.error(
+                f"the files are of two schedulers: the first of {log_reader.name}, this one of {reader.name}",
                 value=reason,
                 expected="files of one scheduler",
-                fix=f"import them one by one, or name one reader for all: bfreplay ingest {found.name} ...",
+                fix=f"import them one by one, or name one reader for all: bfreplay ingest {log_reader.name} ...",
             )
-        found = reader
-        known.append(file)
-        reasons.setdefault(reason, []).append(file.name.rsplit("/", 1)[-1])
-    if found is None:
+        log_reader = reader
+        own_files.append(log_file)
+        reasons.setdefault(reason, []).append(log_file.name.rsplit("/", 1)[-1])
+    if log_reader is None:
         raise unknown or InputError("no file to read", expected="at least one file")
-    why = [
-        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {found.name}, because {reason}"
+    sentences = [
+        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {log_reader.name}, because {reason}"
         for reason, names in reasons.items()
     ]
-    return found, known, why
+    return log_reader, own_files, sentences
 
 
-def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
+def readable_by(reader: LogReader, log_files: Sequence[LogFile]) -> list[LogFile]:
     """Return the files that a reader is to read: named ones, and others that it recognises.
 
     All of them, if it recognises none.
@@ -96,17 +193,17 @@ def readable_by(reader: LogReader, files: Sequence[LogFile]) -> list[LogFile]:
     InputError
         A file is not a log, for example a spreadsheet, or the output of a command about this moment.
     """
-    is_known = {file: reader.recognise(file) is not None for file in files}
-    kept = [file for file in files if file.is_named or is_known[file]] or list(files)
-    for file in kept:
-        if not is_known[file]:
+    is_own = {file: reader.recognise(file) is not None for file in log_files}
+    files_to_read = [file for file in log_files if file.is_named or is_own[file]] or list(log_files)
+    for file in files_to_read:
+        if not is_own[file]:
             if reader.name in READERS.built_in and reader.name != "table":  # others read whatever they are given
                 _refuse_command_output(file)
             refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
-    return kept
+    return files_to_read
 
 
-def refuse_events(file: LogFile) -> None:
+def refuse_events(log_file: LogFile) -> None:
     """Refuse a file that is node events already, in one of the forms that ``load_events`` reads.
 
     Raises
@@ -114,15 +211,15 @@ def refuse_events(file: LogFile) -> None:
     InputError
         The message names the commands that read it as it is.
     """
-    start = file.head()
+    start = log_file.head()
     if start.startswith(_PICKLE):
         columns = {"a published node-state matrix"}
         is_events = True
     else:
-        columns = _columns(file)
+        columns = _columns(log_file)
         is_events = {"time", "node"} <= columns and bool({"state", "idle"} & columns)
     if is_events:
-        raise file.error(
+        raise log_file.error(
             "this is a log of node events already: it needs no import",
             value=", ".join(sorted(columns)),
             expected="a scheduler's log of jobs",
@@ -130,49 +227,49 @@ def refuse_events(file: LogFile) -> None:
         )
 
 
-def _columns(file: LogFile) -> set[str]:
+def _columns(log_file: LogFile) -> set[str]:
     """Return the column names of a table, from its first line or its Parquet schema; empty for anything else."""
-    if file.head().startswith(_PARQUET):
+    if log_file.head().startswith(_PARQUET):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            return set(pq.read_schema(file.path).names)
+            return set(pq.read_schema(log_file.path).names)
         except (pa.ArrowException, OSError):
             return set()  # damaged: its reader reports the fault
-    return {name.strip() for name in (file.head_lines() or [""])[0].split(",")}
+    return {name.strip() for name in (log_file.head_lines() or [""])[0].split(",")}
 
 
-def _refuse_command_output(file: LogFile) -> None:
+def _refuse_command_output(log_file: LogFile) -> None:
     """Raise ``InputError`` for the output of a known command."""
-    found = command_output(file)
-    if found is None:
+    output = command_output(log_file)
+    if output is None:
         return
-    if found.scheduler in BY_TABLE:
-        fix = BY_TABLE[found.scheduler]
+    if output.scheduler in BY_TABLE:
+        fix = BY_TABLE[output.scheduler]
     else:
-        export = find_reader(found.scheduler).exports[found.export]
+        export = find_reader(output.scheduler).exports[output.export]
         fix = f"run this on your cluster: {export.command} (it gives {export.gives}; all commands: bfreplay ingest "
-        fix += f"{found.scheduler} --how)"
-    raise file.wrong_start(
-        f"this is the output of {found.name}: {found.why}",
-        value=next((line for line in file.head_lines() if line.strip()), "")[:120],
+        fix += f"{output.scheduler} --how)"
+    raise log_file.wrong_start(
+        f"this is the output of {output.name}: {output.why}",
+        value=next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")[:120],
         expected="a log of jobs, or of nodes, over time",
         fix=fix,
     )
 
 
-def _reader_of(file: LogFile) -> tuple[LogReader, str]:
+def _reader_of(log_file: LogFile) -> tuple[LogReader, str]:
     for name in READERS.names():
         reader = find_reader(name)
-        reason = reader.recognise(file)
+        reason = reader.recognise(log_file)
         if reason is not None:
             return reader, reason
-    refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
-    _refuse_command_output(file)
-    raise file.wrong_start(
+    refuse_other_kind(log_file.head(), log_file.name, _LOG_EXPECTED)
+    _refuse_command_output(log_file)
+    raise log_file.wrong_start(
         "no reader knows this kind of log",
-        value=(file.head_lines() or [""])[0][:120],
+        value=(log_file.head_lines() or [""])[0][:120],
         expected="a log of " + ", ".join(READERS.names()),
         fix="name the reader: bfreplay ingest slurm FILE ...; for any table of jobs: bfreplay ingest table FILE "
         "--map start=COLUMN --map end=COLUMN --map nodes=COLUMN",

@@ -53,26 +53,26 @@ def expand_nodes(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def each_a_name(names: Collection[str], what: str = "node") -> tuple[str, ...]:
-    """Return names that must be single ones; ``ValueError`` for a list or an invalid name of a ``what``."""
-    for name in names:
-        if expand_nodes(name) != (name,):
-            raise ValueError(f"{name!r} is not the name of a {what}")
-    return tuple(names)
+def each_a_name(node_names: Collection[str], kind: str = "node") -> tuple[str, ...]:
+    """Return names that must be single ones; ``ValueError`` for a list or an invalid name of a ``kind``."""
+    for node_name in node_names:
+        if expand_nodes(node_name) != (node_name,):
+            raise ValueError(f"{node_name!r} is not the name of a {kind}")
+    return tuple(node_names)
 
 
 def numbers_in(parts: Iterable[str]) -> list[int]:
     """Return the numbers in parts such as ``7`` and ``0-3``, in order; ``ValueError`` for others, and for too many."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in parts:
         match = _NUMBERS.fullmatch(part)
         if match is None:
             raise ValueError(f"{part!r} is not a number or range")
         first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= MOST_NODES - len(found):
+        if last < first or last - first >= MOST_NODES - len(numbers):
             raise ValueError(f"{part!r} is descending or too long")
-        found.extend(range(first, last + 1))
-    return found
+        numbers.extend(range(first, last + 1))
+    return numbers
 
 
 def _parts(text: str) -> list[str]:
@@ -122,7 +122,7 @@ def _ordinary(part: str) -> list[str] | None:
     match = _ORDINARY.fullmatch(part)
     if match is None:
         return None
-    prefix, before = match[1], (0, -1)
+    prefix, previous = match[1], (0, -1)
     names: list[str] = []
     for field in match[2].split(","):
         first, _, last = field.partition("-")
@@ -130,10 +130,10 @@ def _ordinary(part: str) -> list[str] | None:
         width, numbers = len(first), range(int(first), int(last) + 1)
         # ranges that begin with zeros are as wide at both ends; sorted names come by their length, then by number
         is_one_width = width == len(last) or ((first == "0" or first[0] != "0") and last[0] != "0")
-        if not numbers or not is_one_width or (width, numbers[0]) <= before or len(names) + len(numbers) > MOST_NODES:
+        if not numbers or not is_one_width or (width, numbers[0]) <= previous or len(names) + len(numbers) > MOST_NODES:
             return None
         names += [f"{prefix}{number:0{width}d}" for number in numbers]
-        before = len(last), numbers[-1]
+        previous = len(last), numbers[-1]
     return names
 
 

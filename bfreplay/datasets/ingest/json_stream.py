@@ -20,7 +20,7 @@ _CHUNK = 1 << 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def records(file: LogFile, array: str, export: str, *, are_several: bool = False) -> Iterator[tuple[int, Any]]:
+def records(log_file: LogFile, array: str, export: str, *, are_several: bool = False) -> Iterator[tuple[int, Any]]:
     """Yield the elements of ``{"array": [...]}``, each with its number from 1; other keys are ignored.
 
     Whole numbers are ``int``, others finite ``float``. Bytes that are not UTF-8 become surrogates.
@@ -40,27 +40,27 @@ def records(file: LogFile, array: str, export: str, *, are_several: bool = False
     """
     number = 0
     has_array = False
-    with file.binary() as stream:
-        text = _Text(stream.read)
+    with log_file.binary() as stream:
+        json_text = _Text(stream.read)
         try:
-            while text.next_character() is not None:
-                for key, value, is_listed in _members(text):
-                    if key == array and is_listed:
+            while json_text.next_character() is not None:
+                for key, value, in_list in _members(json_text):
+                    if key == array and in_list:
                         has_array = True
                         if value is not _NO_ELEMENT:
                             number += 1
                             yield number, value
-                if not are_several and text.next_character() is not None:
+                if not are_several and json_text.next_character() is not None:
                     raise _BrokenJsonError("something follows the document")
         except _BrokenJsonError as error:
-            raise _parse_error(file, number, str(error), export) from None
+            raise _parse_error(log_file, number, str(error), export) from None
     if not has_array:
-        raise file.error(
+        raise log_file.error(
             f'there is no list "{array}" in this JSON', expected=f'{{"{array}": [...]}}', fix=f"export again: {export}"
         )
 
 
-def top_level_number(file: LogFile, key: str, export: str) -> int | None:
+def top_level_number(log_file: LogFile, key: str, export: str) -> int | None:
     """Return the whole number under a key of the outermost object, ``None`` if there is none.
 
     Raises
@@ -68,14 +68,14 @@ def top_level_number(file: LogFile, key: str, export: str) -> int | None:
     InputError
         Invalid JSON, as for ``records``.
     """
-    with file.binary() as stream:
-        text = _Text(stream.read)
+    with log_file.binary() as stream:
+        json_text = _Text(stream.read)
         try:
-            for name, value, is_listed in _members(text):
-                if name == key and not is_listed and type(value) is int:
+            for name, value, in_list in _members(json_text):
+                if name == key and not in_list and type(value) is int:
                     return value
         except _BrokenJsonError as error:
-            raise _parse_error(file, 0, str(error), export) from None
+            raise _parse_error(log_file, 0, str(error), export) from None
     return None
 
 
@@ -86,41 +86,41 @@ class _BrokenJsonError(Exception):
 _NO_ELEMENT = object()
 
 
-def _members(text: _Text) -> Iterator[tuple[str, Any, bool]]:
+def _members(json_text: _Text) -> Iterator[tuple[str, Any, bool]]:
     """Yield key and value of each member of the outermost object; a list element by element, marked ``True``.
 
     ``_NO_ELEMENT`` comes before the elements, so that empty lists show.
     """
-    if text.next_character() != "{":
-        text.value()
+    if json_text.next_character() != "{":
+        json_text.value()
         return
-    text.skip()
-    if text.next_character() == "}":
-        text.skip()
+    json_text.skip()
+    if json_text.next_character() == "}":
+        json_text.skip()
         return
     while True:
-        key = text.value()
+        key = json_text.value()
         if not isinstance(key, str):
             raise _BrokenJsonError("a key of an object is not a string")
-        text.take(":")
-        if text.next_character() == "[":
+        json_text.take(":")
+        if json_text.next_character() == "[":
             yield key, _NO_ELEMENT, True
-            for element in _elements(text):
+            for element in _elements(json_text):
                 yield key, element, True
         else:
-            yield key, text.value(), False
-        if text.take(",}") == "}":
+            yield key, json_text.value(), False
+        if json_text.take(",}") == "}":
             return
 
 
-def _elements(text: _Text) -> Iterator[Any]:
-    text.skip()
-    if text.next_character() == "]":
-        text.skip()
+def _elements(json_text: _Text) -> Iterator[Any]:
+    json_text.skip()
+    if json_text.next_character() == "]":
+        json_text.skip()
         return
     while True:
-        yield text.value()
-        if text.take(",]") == "]":
+        yield json_text.value()
+        if json_text.take(",]") == "]":
             return
 
 
@@ -150,11 +150,11 @@ class _Text:
 
     def take(self, expected: str) -> str:
         """Consume the first character that is not a space; it must be one of ``expected``."""
-        found = self.next_character()
-        if found is None or found not in expected:
+        character = self.next_character()
+        if character is None or character not in expected:
             raise _BrokenJsonError(f"{' or '.join(expected)} is missing")
         self._at += 1
-        return found
+        return character
 
     def value(self) -> Any:
         """Consume and return a value of any kind."""
@@ -179,11 +179,11 @@ class _Text:
             self._more()
 
     def _more(self) -> None:
-        rest = self._buffer[self._at :]
+        remainder = self._buffer[self._at :]
         # read as much again: parsing a partial record costs at most twice its length
-        data = self._read(max(_CHUNK, len(rest)))
+        data = self._read(max(_CHUNK, len(remainder)))
         self._is_whole = not data
-        self._buffer, self._at = rest + self._decoder.decode(data, self._is_whole), 0
+        self._buffer, self._at = remainder + self._decoder.decode(data, self._is_whole), 0
 
 
 def _finite(text: str) -> float:
@@ -201,8 +201,8 @@ def _too_deep() -> NoReturn:
     raise _BrokenJsonError(f"nested more than {DEEPEST} deep") from None
 
 
-def _parse_error(file: LogFile, records_read: int, reason: str, export: str) -> InputError:
-    return file.error(
+def _parse_error(log_file: LogFile, records_read: int, reason: str, export: str) -> InputError:
+    return log_file.error(
         f"this JSON is broken or cut: {reason}",
         row=f"after record {records_read}" if records_read else None,
         expected="one whole JSON document",

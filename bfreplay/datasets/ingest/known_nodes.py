@@ -39,7 +39,7 @@ class KnownNodes:
         self._n_learned = 0
         self._seen = np.zeros(0, np.int64)
         self._n_lists = 0
-        self._names = _hashed([], [])
+        self._names = _hash_table([], [])
 
     def learn(self) -> None:
         """Learn the names that the record got since the last call."""
@@ -47,15 +47,19 @@ class KnownNodes:
         if len(spellings) == self._n_learned:
             return
         # a job outside of a given inventory is a warning, for which its row is read alone
-        most = record.n_given if record.n_given and not record.is_restricted else len(record.nodes)
-        known = [(name, node) for name, node in spellings.items() if node < most]
-        self._names = _hashed([name for name, _ in known], [node for _, node in known])
+        n_inventory = record.n_given if record.n_given and not record.is_restricted else len(record.nodes)
+        spelling_nodes = [(name, node) for name, node in spellings.items() if node < n_inventory]
+        self._names = _hash_table([name for name, _ in spelling_nodes], [node for _, node in spelling_nodes])
         self._n_learned = len(spellings)
         self._seen = np.zeros(len(record.nodes), np.int64)
         self._n_lists = 0
 
     def read_lists(
-        self, text: NDArray[np.uint8], first: NDArray[np.int64], after: NDArray[np.int64], count: NDArray[np.int64]
+        self,
+        text_bytes: NDArray[np.uint8],
+        first: NDArray[np.int64],
+        after_last: NDArray[np.int64],
+        count: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the number of nodes of each list, 0 for a list that is not read, and the nodes one after another.
 
@@ -63,32 +67,34 @@ class KnownNodes:
 
         Parameters
         ----------
-        text, first, after
-            Lists (L) from byte ``first (L,)`` up to ``after (L,)``.
+        text_bytes, first, after_last
+            Lists (L) from byte ``first (L,)`` up to ``after_last (L,)``.
         count
             Nodes that each list must have, ``(L,)``; 0: any number.
         """
         nodes = np.empty(max(LEAST_NODES, len(self._seen)), np.int32)
-        n_listed = np.zeros(len(first), np.int64)
-        done, n_nodes = _read_lists(text, first, after, count, self._names, self._seen, self._n_lists, n_listed, nodes)
-        self._n_lists += done + 1
-        return n_listed[:done], nodes[:n_nodes].copy()
+        list_lengths = np.zeros(len(first), np.int64)
+        n_read, n_nodes = _read_lists(
+            text_bytes, first, after_last, count, self._names, self._seen, self._n_lists, list_lengths, nodes
+        )
+        self._n_lists += n_read + 1
+        return list_lengths[:n_read], nodes[:n_nodes].copy()
 
 
-def _hashed(names: list[str], nodes: list[int]) -> _Names:
-    encoded = [name.encode("utf-8", "surrogateescape") for name in names]
-    lengths = np.array([0, *map(len, encoded)], np.int64)
+def _hash_table(names: list[str], nodes: list[int]) -> _Names:
+    name_bytes = [node_name.encode("utf-8", "surrogateescape") for node_name in names]
+    lengths = np.array([0, *map(len, name_bytes)], np.int64)
     n_slots = 1 << (2 * len(names) + 2).bit_length()
-    text = np.frombuffer(b"".join(encoded), np.uint8)
-    found = _Names(text, np.cumsum(lengths), np.array(nodes, np.int32), np.full(n_slots, _NONE, np.int32))
-    _fill_slots(found)
-    return found
+    text = np.frombuffer(b"".join(name_bytes), np.uint8)
+    names_table = _Names(text, np.cumsum(lengths), np.array(nodes, np.int32), np.full(n_slots, _NONE, np.int32))
+    _fill_slots(names_table)
+    return names_table
 
 
 @compiled_inline
-def _hash(state: int, text: NDArray[np.uint8], begin: int, end: int) -> int:
-    for place in range(begin, end):
-        state = ((state ^ int(text[place])) * _HASH_FACTOR) & _HASH_MASK
+def _hash(state: int, text_bytes: NDArray[np.uint8], begin: int, end: int) -> int:
+    for position in range(begin, end):
+        state = ((state ^ int(text_bytes[position])) * _HASH_FACTOR) & _HASH_MASK
     return state
 
 
@@ -111,8 +117,8 @@ def _node_of(name: NDArray[np.uint8], length: int, state: int, names: _Names) ->
         i = names.slots[slot]
         if names.first[i + 1] - names.first[i] == length:
             is_same = True
-            for place in range(length):
-                if names.text[names.first[i] + place] != name[place]:
+            for position in range(length):
+                if names.text[names.first[i] + position] != name[position]:
                     is_same = False
                     break
             if is_same:
@@ -133,28 +139,30 @@ def _is_digit(sign: int) -> bool:
 
 @compiled
 def _read_lists(
-    text: NDArray[np.uint8],
+    text_bytes: NDArray[np.uint8],
     first: NDArray[np.int64],
-    after: NDArray[np.int64],
+    after_last: NDArray[np.int64],
     count: NDArray[np.int64],
     names: _Names,
-    seen: NDArray[np.int64],
+    list_of_node: NDArray[np.int64],
     n_lists: int,
-    n_listed: NDArray[np.int64],
+    list_lengths: NDArray[np.int64],
     nodes: NDArray[np.int32],
 ) -> tuple[int, int]:
-    """Fill ``n_listed`` and ``nodes``; return the lists and the nodes done. ``seen`` has the last list of each node."""
+    """Fill ``list_lengths`` and ``nodes``; return the lists and nodes done. ``list_of_node``: the last list of each."""
     n_nodes = 0
-    for each in range(len(first)):
-        n_before, list_number = n_nodes, n_lists + each + 1
-        n_nodes = _read_list(text, first[each], after[each], names, seen, list_number, nodes, n_before)
+    for number in range(len(first)):
+        n_before, list_number = n_nodes, n_lists + number + 1
+        n_nodes = _read_list(
+            text_bytes, first[number], after_last[number], names, list_of_node, list_number, nodes, n_before
+        )
         if n_nodes < 0:
             if n_nodes == _FULL:
-                return each, n_before
+                return number, n_before
             n_nodes = n_before
-        if count[each] > 0 and n_nodes - n_before != count[each]:
+        if count[number] > 0 and n_nodes - n_before != count[number]:
             n_nodes = n_before
-        n_listed[each] = n_nodes - n_before
+        list_lengths[number] = n_nodes - n_before
     return len(first), n_nodes
 
 
@@ -163,11 +171,11 @@ _OTHER, _FULL = -1, -2
 
 @compiled
 def _read_list(
-    text: NDArray[np.uint8],
+    text_bytes: NDArray[np.uint8],
     place: int,
-    after: int,
+    after_last: int,
     names: _Names,
-    seen: NDArray[np.int64],
+    list_of_node: NDArray[np.int64],
     list_number: int,
     nodes: NDArray[np.int32],
     n_nodes: int,
@@ -179,78 +187,80 @@ def _read_list(
     name = np.empty(_NAME_BYTES, np.uint8)
     while True:
         length, state = 0, _HASH_START
-        if place >= after or not _is_letter(text[place]):
+        if place >= after_last or not _is_letter(text_bytes[place]):
             return _OTHER
-        while place < after and text[place] != _COMMA and text[place] != _OPEN:
+        while place < after_last and text_bytes[place] != _COMMA and text_bytes[place] != _OPEN:
             if length == _LONGEST_PREFIX:
                 return _OTHER
-            name[length] = text[place]
+            name[length] = text_bytes[place]
             length += 1
             place += 1
         state = _hash(state, name, 0, length)
-        if place == after or text[place] == _COMMA:
-            n_nodes = _append(_node_of(name, length, state, names), seen, list_number, nodes, n_nodes)
+        if place == after_last or text_bytes[place] == _COMMA:
+            n_nodes = _append(_node_of(name, length, state, names), list_of_node, list_number, nodes, n_nodes)
             if n_nodes < 0:
                 return n_nodes
         else:
             if _is_digit(name[length - 1]):
                 return _OTHER
             width_before, number_before = 0, -1
-            while text[place] != _CLOSE:
+            while text_bytes[place] != _CLOSE:
                 place += 1  # the bracket, or the comma before a range
                 begin, number = place, 0
-                while place < after and _is_digit(text[place]):
-                    number = 10 * number + int(text[place]) - _ZERO
+                while place < after_last and _is_digit(text_bytes[place]):
+                    number = 10 * number + int(text_bytes[place]) - _ZERO
                     place += 1
                 width, last = place - begin, number
                 last_width, last_begin = width, begin
-                if place < after and text[place] == _DASH:
+                if place < after_last and text_bytes[place] == _DASH:
                     last_begin, last = place + 1, 0
                     place += 1
-                    while place < after and _is_digit(text[place]):
-                        last = 10 * last + int(text[place]) - _ZERO
+                    while place < after_last and _is_digit(text_bytes[place]):
+                        last = 10 * last + int(text_bytes[place]) - _ZERO
                         place += 1
                     last_width = place - last_begin
-                if place >= after or not 0 < width <= _MOST_DIGITS or not width <= last_width <= _MOST_DIGITS:
+                if place >= after_last or not 0 < width <= _MOST_DIGITS or not width <= last_width <= _MOST_DIGITS:
                     return _OTHER
-                if text[place] != _COMMA and text[place] != _CLOSE:
+                if text_bytes[place] != _COMMA and text_bytes[place] != _CLOSE:
                     return _OTHER
-                is_padded = (text[begin] == _ZERO and width > 1) or text[last_begin] == _ZERO
-                if last < number or (is_padded and width != last_width):
+                has_zeros = (text_bytes[begin] == _ZERO and width > 1) or text_bytes[last_begin] == _ZERO
+                if last < number or (has_zeros and width != last_width):
                     return _OTHER
                 if width < width_before or (width == width_before and number <= number_before):
                     return _OTHER
                 width_before, number_before = last_width, last
                 while number <= last:
-                    rest, digits = number, width
-                    least = 10**width
-                    while number >= least:
+                    remainder, digits = number, width
+                    power = 10**width
+                    while number >= power:
                         digits += 1
-                        least *= 10
+                        power *= 10
                     for i in range(length + digits - 1, length - 1, -1):
-                        name[i] = _ZERO + rest % 10
-                        rest //= 10
+                        name[i] = _ZERO + remainder % 10
+                        remainder //= 10
                     node = _node_of(name, length + digits, _hash(state, name, length, length + digits), names)
-                    n_nodes = _append(node, seen, list_number, nodes, n_nodes)
+                    n_nodes = _append(node, list_of_node, list_number, nodes, n_nodes)
                     if n_nodes < 0:
                         return n_nodes
                     number += 1
             place += 1
-            if place < after and text[place] != _COMMA:
+            if place < after_last and text_bytes[place] != _COMMA:
                 return _OTHER
-        if place == after:
+        if place == after_last:
             return n_nodes
         place += 1
 
 
 @compiled_inline
-def _append(node: int, seen: NDArray[np.int64], list_number: int, nodes: NDArray[np.int32], n_nodes: int) -> int:
+def _append(
+    node: int, list_of_node: NDArray[np.int64], list_number: int, nodes: NDArray[np.int32], n_nodes: int
+) -> int:
     if node == _NONE:
         return _OTHER
-    if seen[node] == list_number:
+    if list_of_node[node] == list_number:
         return n_nodes
     if n_nodes == len(nodes):
         return _FULL
-    seen[node] = list_number
+    list_of_node[node] = list_number
     nodes[n_nodes] = node
     return n_nodes + 1

@@ -87,15 +87,15 @@ class LogFile:
 
     def head_lines(self) -> list[str]:
         """Return the first lines, as ``lines``; the last one only if it is whole."""
-        head = self.head()
-        lines = _with_line_feeds(head).decode("utf-8", "surrogateescape").split("\n")
-        if lines and (not lines[-1] or (len(head) == HEAD_BYTES and len(lines) > 1)):
+        head_bytes = self.head()
+        lines = _with_line_feeds(head_bytes).decode("utf-8", "surrogateescape").split("\n")
+        if lines and (not lines[-1] or (len(head_bytes) == HEAD_BYTES and len(lines) > 1)):
             lines.pop()
         return lines
 
     def binary(self) -> IO[bytes]:
         """Open the content, decompressed, as a context. A cut or damaged file raises ``InputError`` on reading."""
-        return cast(IO[bytes], _Guarded(self._open(self._progress), self))
+        return cast(IO[bytes], _GuardedStream(self._open(self._progress), self))
 
     def lines(self, record_start: re.Pattern[str] | None = None) -> Iterator[tuple[int, str]]:
         """Yield line number (from 1) and line without its end (LF, CR LF or CR); other bytes than UTF-8 as surrogates.
@@ -105,13 +105,13 @@ class LogFile:
         InputError
             The file is cut or damaged, or a line is longer than 16 MiB.
         """
-        for number, text, _ in self.lines_with_ends(record_start):
-            yield number, text
+        for line_number, text, _ in self.lines_with_ends(record_start):
+            yield line_number, text
 
     def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
         """Yield whole lines of the content with line feeds at their ends, about ``size`` bytes at a time."""
         with self._open(self._progress) as stream:
-            rest = returns = b""
+            remainder = returns = b""
             while True:
                 read = self._guard(stream.read, size)
                 block = returns + read
@@ -122,16 +122,16 @@ class LogFile:
                 if b"\r" in block:
                     self.has_bare_returns |= _BARE_RETURN.search(block) is not None
                     block = _with_line_feeds(block)
-                cut = block.rfind(b"\n") + 1
-                if cut:
-                    yield rest + block[:cut]
-                    rest = block[cut:]
-                elif len(rest) + len(block) > LONGEST_LINE:
-                    raise endless_line(self.name, rest + block[:60])
+                line_end = block.rfind(b"\n") + 1
+                if line_end:
+                    yield remainder + block[:line_end]
+                    remainder = block[line_end:]
+                elif len(remainder) + len(block) > LONGEST_LINE:
+                    raise endless_line(self.name, remainder + block[:60])
                 else:
-                    rest += block
-            if rest:
-                yield rest
+                    remainder += block
+            if remainder:
+                yield remainder
 
     def lines_with_ends(self, record_start: re.Pattern[str] | None = None) -> Iterator[tuple[int, str, bool]]:
         """Yield lines as ``lines``, and whether each has its end: the last one may have been cut.
@@ -149,12 +149,12 @@ class LogFile:
             return
         number = 0
         for block in self.blocks():
-            *lines, rest = block.decode("utf-8", "surrogateescape").split("\n")
+            *lines, remainder = block.decode("utf-8", "surrogateescape").split("\n")
             for text in lines:
                 number += 1
                 yield number, text, True
-            if rest:
-                yield number + 1, rest, False
+            if remainder:
+                yield number + 1, remainder, False
 
     def error(self, problem: str, **parts: Any) -> InputError:
         """Return an error about this file; ``parts`` as in ``InputError``."""
@@ -217,13 +217,13 @@ class _Counted(FileIO):
         return count
 
 
-class _Guarded:
+class _GuardedStream:
     """Binary stream that raises ``InputError`` for damage, with the methods that stream parsers call."""
 
-    def __init__(self, stream: IO[bytes], file: LogFile) -> None:
-        self._stream, self._file = stream, file
+    def __init__(self, stream: IO[bytes], log_file: LogFile) -> None:
+        self._stream, self._file = stream, log_file
 
-    def __enter__(self) -> _Guarded:
+    def __enter__(self) -> _GuardedStream:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -270,7 +270,7 @@ class OpenedLog(ExitStack):
         self.n_bytes = sum(file.size for file in self.files)
 
     def _members(self, path: Path, is_named: bool) -> list[LogFile]:
-        file = LogFile(path, progress=self._progress, is_named=is_named)
+        log_file = LogFile(path, progress=self._progress, is_named=is_named)
         if path.stat().st_size == 0:
             raise InputError(
                 "the file is empty",
@@ -278,23 +278,23 @@ class OpenedLog(ExitStack):
                 expected="a log",
                 fix="check the command that wrote it (sacct writes nothing if it does not know a column)",
             )
-        kind = other_kind(file.head())
+        kind = other_kind(log_file.head())
         if kind is not None and kind[0] == ZIP:
-            packed = _zip_members(file)
-        elif file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
-            packed = _tar_members(file)
+            archive_members = _zip_members(log_file)
+        elif log_file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
+            archive_members = _tar_members(log_file)
         else:
-            return [file]
+            return [log_file]
         if self._folder is None:
             self._folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))))
         members: list[LogFile] = []
-        most_bytes = bytes_left = unpacked_limit(path)
+        most_bytes = n_remaining = unpacked_limit(path)
         try:
-            for name, size, content in packed:
+            for name, size, content in archive_members:
                 if Path(name).name.startswith("."):
                     continue
-                bytes_left -= size
-                if bytes_left < 0:
+                n_remaining -= size
+                if n_remaining < 0:
                     raise InputError(
                         "the archive claims to unpack to far more than its size",
                         file=path,
@@ -303,30 +303,30 @@ class OpenedLog(ExitStack):
                         fix="do not trust this file; or unpack it yourself, and give the folder",
                     )
                 # our own file names: an archive must not choose paths on this disk
-                unpacked = self._folder / f"{self._n_unpacked}"
+                member_path = self._folder / f"{self._n_unpacked}"
                 self._n_unpacked += 1
-                with naming(unpacked), unpacked.open("wb") as target:
+                with naming(member_path), member_path.open("wb") as target:
                     shutil.copyfileobj(content, target)
-                members.append(LogFile(unpacked, f"{path}:{name}", self._progress, is_named=False))
+                members.append(LogFile(member_path, f"{path}:{name}", self._progress, is_named=False))
         except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
             if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
                 raise
-            raise file._damage_error(error) from error
+            raise log_file._damage_error(error) from error
         return sorted(members, key=lambda member: member.name)
 
 
-def _tar_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+def _tar_members(log_file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, claimed size and content of each non-empty file in a tar archive."""
-    with LogFile(file.path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+    with LogFile(log_file.path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isfile() and member.size else None
             if content is not None:
                 yield member.name, member.size, content
 
 
-def _zip_members(file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
+def _zip_members(log_file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, claimed size and content of each non-empty file in a zip archive."""
-    with zipfile.ZipFile(file.path) as archive:
+    with zipfile.ZipFile(log_file.path) as archive:
         for member in archive.infolist():
             if member.file_size:
                 with archive.open(member) as content:

@@ -108,13 +108,13 @@ def read_log(
     if not paths:
         raise InputError("no file to read", expected="at least one file")
     options = ReadOptions() if options is None else options
-    done, total = 0, 0
+    n_read, total = 0, 0
 
     def count(n_bytes: int) -> None:
-        nonlocal done
-        done += n_bytes
+        nonlocal n_read
+        n_read += n_bytes
         if progress is not None:
-            progress(min(done, total), total)
+            progress(min(n_read, total), total)
 
     if inventory_only and inventory is None:
         raise InputError("--inventory-only needs the names of the nodes to keep", fix="give --inventory FILE")
@@ -124,55 +124,55 @@ def read_log(
         record.give_inventory(read_inventory(Path(inventory)), inventory_only)
     if options.n_nodes is not None:
         record.set_machine_size(options.n_nodes)
-    with OpenedLog([Path(path) for path in paths], count) as opened, ExitStack() as stack:
+    with OpenedLog([Path(path) for path in paths], count) as log_sources, ExitStack() as stack:
         outage_paths = [Path(path) for path in outages]
         outage_files = stack.enter_context(OpenedLog(outage_paths, count)).files if outages else []
-        total = opened.n_bytes + sum(file.size for file in outage_files)
-        for file in opened.files:
+        total = log_sources.n_bytes + sum(file.size for file in outage_files)
+        for file in log_sources.files:
             refuse_events(file)
         if reader == AUTO:
-            chosen, files, why = recognise_files(opened.files)
-            record.report.facts["recognised"] = why
+            log_reader, files, evidence = recognise_files(log_sources.files)
+            record.report.facts["recognised"] = evidence
         else:
-            chosen, why = find_reader(reader), []
-            files = readable_by(chosen, opened.files)
-        _refuse_options_without_use(chosen, options, record.report, has_outages=bool(outages))
-        for file in opened.files:
+            log_reader, evidence = find_reader(reader), []
+            files = readable_by(log_reader, log_sources.files)
+        _refuse_options_without_use(log_reader, options, record.report, has_outages=bool(outages))
+        for file in log_sources.files:
             if file not in files:
-                record.report.warn(NO_LOG_FILE, file.name, why="nothing shows what the file holds")
-        chosen.read(files, record, options)
+                record.report.warn(NO_LOG_FILE, file.name, why_no_amount="nothing shows what the file holds")
+        log_reader.read(files, record, options)
         record.report.read(0)
         if options.dst_fold != "reject" and not any("--dst-fold" in warning for warning in record.report.warnings):
             record.report.facts["--dst-fold"] = "has no effect: no local time was left ambiguous"
-        is_reserved = any(outage.state == NodeState.RESERVED for outage in record.outages)
-        if options.reservations == "reserved" and not is_reserved:
+        has_reservations = any(outage.state == NodeState.RESERVED for outage in record.outages)
+        if options.reservations == "reserved" and not has_reservations:
             record.report.facts["--reservations"] = "has no effect: no reservation was read other than for maintenance"
         if outage_files:
-            from bfreplay.datasets.ingest.table.outages import read_outages  # imports csv or pyarrow if needed
+            from bfreplay.datasets.ingest.table.table_outages import read_outages  # imports csv or pyarrow if needed
 
             for file in outage_files:
                 read_outages(file, record, options)
             record.report.facts.pop("outages", None)  # set by readers of logs without local times
-        for file in (*opened.files, *outage_files):
+        for file in (*log_sources.files, *outage_files):
             if file.has_bare_returns:
-                record.report.warn(BARE_RETURNS, file.name, why="it is about all of the file", aside=AS_READ)
+                record.report.warn(BARE_RETURNS, file.name, why_no_amount="it is about all of the file", aside=AS_READ)
             for number in file.joined_at:
                 record.report.warn(JOINED_ROWS, file.name, number, aside=AS_READ)
-        sources = opened.sources
+        sources = log_sources.sources
     beside = outage_paths + ([] if inventory is None else [Path(inventory)])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
-    return ReadLog(record, chosen.name, sources, tuple(why))
+    return ReadLog(record, log_reader.name, sources, tuple(evidence))
 
 
 def _refuse_options_without_use(
     reader: LogReader, options: ReadOptions, report: ImportReport, *, has_outages: bool
 ) -> None:
     """Raise ``InputError`` for an option that the reader has no use for; note those of clocks that the log lacks."""
-    used = {*getattr(reader, "options", (field.name for field in fields(ReadOptions))), *OF_ALL_LOGS}
+    option_names = {*getattr(reader, "options", (field.name for field in fields(ReadOptions))), *OF_ALL_LOGS}
     if has_outages:
-        used.update(("timezone", "dst_fold", "time_unit", "time_format"))
+        option_names.update(("timezone", "dst_fold", "time_unit", "time_format"))
     default = ReadOptions()
-    for name in (field.name for field in fields(ReadOptions) if field.name not in used):
+    for name in (field.name for field in fields(ReadOptions) if field.name not in option_names):
         value = getattr(options, name)
         if value == getattr(default, name):
             continue
@@ -182,7 +182,9 @@ def _refuse_options_without_use(
         if name == "timezone":
             report.facts[flag] = "has no effect on this log, which has no local times"
             continue
-        of_others = [other for other in READERS.names() if name in getattr(find_reader(other), "options", ())]
+        of_others = [
+            reader_name for reader_name in READERS.names() if name in getattr(find_reader(reader_name), "options", ())
+        ]
         raise InputError(
             f"{flag} does not apply to a log read as {reader.name}",
             column=flag,
@@ -243,12 +245,12 @@ def ingest(
         job_names=batch_jobs is not None,
         progress=progress,
     )
-    built = log.build(rules)
+    import_ = log.build(rules)
     if strict:
-        built.report.refuse_warnings()
+        import_.report.refuse_warnings()
     if batch_jobs is not None:
-        built.write_batch_jobs(batch_jobs)
-    return built.events, built.report
+        import_.write_batch_jobs(batch_jobs)
+    return import_.events, import_.report
 
 
 def read_inventory(path: Path) -> tuple[str, ...]:
@@ -263,8 +265,8 @@ def read_inventory(path: Path) -> tuple[str, ...]:
     """
     check_is_file(path)
     names: dict[str, None] = {}
-    for number, line in LogFile(path).lines():
-        text = line.split("#", 1)[0].strip()
+    for line_number, line_text in LogFile(path).lines():
+        text = line_text.split("#", 1)[0].strip()
         try:
             if text.lower() in _HEADERS:
                 raise ValueError("it is a column header")
@@ -273,7 +275,7 @@ def read_inventory(path: Path) -> tuple[str, ...]:
             raise InputError(
                 f"this is not a node or list of nodes: {error}",
                 file=path,
-                row=f"line {number}",
+                row=f"line {line_number}",
                 value=text,
                 expected="one name or node list a line, such as cn001 or cn[001-128], and nothing else",
                 fix="on the cluster: sinfo -a -N -h -o %N | sort -u > nodes.txt (Slurm); "

@@ -1,4 +1,4 @@
-"""Curves in files: points as text, lists of pairs or two lists; and the writer of curve files."""
+"""Curves in files: points as text, lists of pairs or two lists, or a law, ``amdahl(rate_1=2831.0, serial=0.02)``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,146 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.jobs.law_cells import law_cells, law_text, number_of
+from bfreplay.checks import decimal, nearest
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
-from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve, measured_counts
+from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve, find_law, measured_counts, name_of
+
+LAW_KEY = "law"
+MEASURED_KEY = "measured"
+"""Smallest and largest node count that the law was fitted to: ``[64, 1024]``, or ``64:1024`` in a cell of text."""
+_CALL = re.compile(r"\s*([^\s()=,]+)\s*\((.*)\)\s*", re.DOTALL)
+_EXAMPLE = "a law such as amdahl(rate_1=2831, serial=0.02)"
+
+
+def is_law(cell: Any) -> bool:
+    """Return whether a cell holds a law, as text or as a table, valid or not."""
+    if isinstance(cell, Mapping):
+        return LAW_KEY in cell
+    return isinstance(cell, str) and "(" in cell
+
+
+def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
+    """Return the law in a cell for which ``is_law`` is true.
+
+    Parameters
+    ----------
+    cell
+        ``"amdahl(rate_1=2831, serial=0.02)"`` (commas, spaces or both between the parameters), or
+        ``{"law": "amdahl", "rate_1": 2831, "serial": 0.02}``. Either may have ``measured`` as well.
+    allow_code
+        True if the law may be code to import, ``package.module:Class``.
+
+    Raises
+    ------
+    InputError
+        An unknown law, or one that may not be imported; a parameter that is unknown, missing, repeated, not a number or
+        out of range.
+    """
+    if isinstance(cell, Mapping):
+        name, arguments = cell[LAW_KEY], {str(keyword): value for keyword, value in cell.items() if keyword != LAW_KEY}
+        if not isinstance(name, str):
+            raise InputError("the name of the law is not text", column=LAW_KEY, value=name, expected='law = "amdahl"')
+    else:
+        name, arguments = _parts(cell)
+    law_type = find_law(name, allow_code=allow_code)
+    measured = arguments.pop(MEASURED_KEY, None)
+    meaning_of = {parameter.name: parameter.meaning for parameter in law_type.parameters}
+    parameters = list(meaning_of)
+    for keyword in arguments:
+        if keyword not in parameters:
+            raise InputError(
+                f"the law {name} has no parameter {keyword!r}",
+                column=keyword,
+                value=arguments[keyword],
+                expected=", ".join(parameters),
+                fix=nearest(keyword, parameters, "drop it, or choose another law"),
+            )
+    for keyword in parameters:
+        if keyword not in arguments:
+            raise InputError(
+                f"the law {name} lacks its parameter {keyword!r}",
+                column=keyword,
+                value=cell if isinstance(cell, str) else dict(cell),
+                expected=", ".join(parameters),
+                fix=f"add {keyword}: {meaning_of[keyword]}",
+            )
+    law = law_type(**{keyword: number_of(arguments[keyword], keyword) for keyword in parameters})
+    return law if measured is None else MeasuredLaw(law, _counts(measured))
+
+
+def law_cells(curve: Law | MeasuredLaw) -> dict[str, str | float | list[int]]:
+    """Return a law as a table, from which ``law_of`` makes the same one."""
+    law = curve.law if isinstance(curve, MeasuredLaw) else curve
+    cells: dict[str, str | float | list[int]] = {LAW_KEY: name_of(type(law))}
+    cells |= {parameter.name: value for parameter, value in zip(law.parameters, law.values, strict=True)}
+    return cells | ({MEASURED_KEY: list(curve.measured)} if isinstance(curve, MeasuredLaw) else {})
+
+
+def law_text(curve: Law | MeasuredLaw) -> str:
+    """Return a law as ``"amdahl(rate_1=2831.0, serial=0.02)"``, from which ``law_of`` makes the same one."""
+    cells = law_cells(curve)
+    name = cells.pop(LAW_KEY)
+    if isinstance(curve, MeasuredLaw):
+        cells[MEASURED_KEY] = ":".join(map(str, curve.measured))
+    inside = ", ".join(f"{key}={value}" for key, value in cells.items())
+    return f"{name}({inside})"
+
+
+def _counts(cell: Any) -> tuple[int, int]:
+    counts = cell.split(":") if isinstance(cell, str) else cell
+    if isinstance(counts, list) and len(counts) == 2:
+        numbers = [number_of(count, MEASURED_KEY) for count in counts]
+        if all(number.is_integer() for number in numbers):
+            return int(numbers[0]), int(numbers[1])
+    raise InputError(
+        "the measured node counts are not two whole numbers",
+        column=MEASURED_KEY,
+        value=cell,
+        expected="the smallest and the largest one: 64:1024 in text, [64, 1024] in TOML",
+    )
+
+
+def _parts(text: str) -> tuple[str, dict[str, str]]:
+    match = _CALL.fullmatch(text)
+    if match is None:
+        raise InputError("a law is unreadable", value=text, expected=_EXAMPLE, fix="close the parenthesis after it")
+    name, inside = match.groups()
+    arguments: dict[str, str] = {}
+    for part in re.sub(r"\s*=\s*", "=", inside).replace(",", " ").split():
+        key, equals, value = part.partition("=")
+        if not (key and equals and value):
+            raise InputError(
+                f"a parameter of the law {name} has no name or no value",
+                value=part,
+                expected=_EXAMPLE,
+                fix="write NAME=VALUE for each parameter, with a decimal point in the value",
+            )
+        if key in arguments:
+            raise InputError(
+                f"the parameter {key!r} of the law {name} is given twice", column=key, value=text, fix="drop one"
+            )
+        arguments[key] = value
+    return name, arguments
+
+
+def number_of(value: Any, column: str) -> float:
+    """Return a number given as number or text; InputError for anything else."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ValueError
+        return decimal(value) if isinstance(value, str) else float(value)
+    except (ValueError, OverflowError):
+        raise InputError(
+            "this is not a number", column=column, value=value, expected="a number", fix=_number_fix(value)
+        ) from None
+
+
+def _number_fix(value: Any) -> str:
+    if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
+        return f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
+    return "write it in digits with a decimal point, such as 18.5"
+
 
 INLINE_CURVE = ":"
 _EXPECTED = 'points "0:0 1:7115.3 2:13071.7" (nodes:value), a law, or the name of a curve'
@@ -44,10 +180,10 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
     if not isinstance(pairs, Sequence):
         raise InputError("a curve is unreadable", value=cell, expected=_EXPECTED)
     nodes, values = [], []
-    for given in pairs:
-        pair = list(given.values()) if isinstance(given, dict) else given
+    for point in pairs:
+        pair = list(point.values()) if isinstance(point, dict) else point
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InputError("a point of a curve is not a pair of nodes and value", value=given, expected=_EXPECTED)
+            raise InputError("a point of a curve is not a pair of nodes and value", value=point, expected=_EXPECTED)
         nodes.append(number_of(pair[0], "nodes"))
         values.append(number_of(pair[1], "values"))
     return nodes, values
@@ -85,10 +221,10 @@ class CurveShelf:
 
     def curve(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> TabulatedCurve:
         """Return the curve through these points; InputError if they are invalid."""
-        key = (name, tuple(nodes), tuple(values))
-        if key not in self._curves:
-            self._curves[key] = TabulatedCurve(nodes, values, name)
-        return self._curves[key]
+        shelf_key = (name, tuple(nodes), tuple(values))
+        if shelf_key not in self._curves:
+            self._curves[shelf_key] = TabulatedCurve(nodes, values, name)
+        return self._curves[shelf_key]
 
     def law(self, curve: Law | MeasuredLaw) -> Law | MeasuredLaw:
         """Return the first law like this one."""

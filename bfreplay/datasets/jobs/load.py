@@ -92,19 +92,19 @@ def load_jobs(
         from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
-    table: JobTable = reader_for(
+    job_table: JobTable = reader_for(
         file,
         JOB_TABLE_READERS,
         (".pkl (published)", ".trace (Gavel, Shockwave)"),
         "give the training jobs to replay (docs/files.md#jobs), not the scheduler's jobs",
     )(file)
-    if not table.rows:
+    if not job_table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
-    check_columns(table)
-    shelf = CurveShelf(allow_code=allow_code)
-    known = {} if curves_file is None else read_curves_file(curves_file, shelf)
-    for name, curve in named_curves(table, shelf).items():
-        if name in known:
+    check_columns(job_table)
+    curve_shelf = CurveShelf(allow_code=allow_code)
+    curves_by_name = {} if curves_file is None else read_curves_file(curves_file, curve_shelf)
+    for name, curve in named_curves(job_table, curve_shelf).items():
+        if name in curves_by_name:
             raise InputError(
                 f"curve {name!r} is in the jobs file and in the curves file",
                 file=file,
@@ -112,8 +112,8 @@ def load_jobs(
                 value=name,
                 fix="keep one of them",
             )
-        known[name] = curve
-    rows = JobRows(table, known, shelf)
+        curves_by_name[name] = curve
+    rows = JobRows(job_table, curves_by_name, curve_shelf)
     of_table = rows.jobs()
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
     with locate_errors(file, None):
@@ -143,9 +143,9 @@ def _check_both_published(file: Path, curves_file: Path) -> None:
         )
 
 
-def _throughputs_error(file: Path, curves_file: Path, what: str) -> InputError:
+def _throughputs_error(file: Path, curves_file: Path, problem: str) -> InputError:
     return InputError(
-        f"{what} can be used with a trace or workload of a published system only",
+        f"{problem} can be used with a trace or workload of a published system only",
         file=curves_file,
         value=file.name,
         expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
@@ -180,14 +180,14 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
     if file.suffix.lower() != ".csv":
         raise InputError("jobs are written as CSV", file=file, value=file.name, expected="a name ending in .csv")
     relative = jobs.submit_is_relative
-    unused: tuple[str, ...] = ("submit_time", "deadline") if relative else ("submit_after_s", "deadline_after_s")
+    empty_columns: tuple[str, ...] = ("submit_time", "deadline") if relative else ("submit_after_s", "deadline_after_s")
     rows = [_cells(job, relative) for job in jobs]
     for job in jobs:
-        for what, name in (("job", job.name), ("model", job.model or "")):
-            checks.no_formula(what, name, file)
+        for kind_of_name, name in (("job", job.name), ("model", job.model or "")):
+            checks.no_formula(kind_of_name, name, file)
     # optional columns are written only if a job has them: other programs may read these files
-    unused += tuple(name for name in REQUEST_COLUMNS if not any(row[name] for row in rows))
-    columns = [name for name in COLUMNS if name not in unused]
+    empty_columns += tuple(name for name in REQUEST_COLUMNS if not any(row[name] for row in rows))
+    columns = [name for name in COLUMNS if name not in empty_columns]
     with written_whole([file], overwrite) as (temporary,), temporary.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
         writer.writeheader()

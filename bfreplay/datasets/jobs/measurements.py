@@ -9,8 +9,7 @@ from typing import Any
 
 from bfreplay.checks import near_name
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE
-from bfreplay.datasets.jobs.law_cells import number_of
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, number_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
@@ -52,58 +51,60 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     file = Path(path)
     check_is_file(file)
     readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    table: JobTable = reader_for(file, readers)(file)
-    _check_columns(table)
-    if not table.rows:
+    job_table: JobTable = reader_for(file, readers)(file)
+    _check_columns(job_table)
+    if not job_table.rows:
         raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
     first_row: dict[tuple[str, float, str], int | str] = {}
-    for row, cells in table.rows:
-        with locate_errors(file, row):
-            curve = _curve_name(table, cells)
+    for row_number, cells in job_table.rows:
+        with locate_errors(file, row_number):
+            curve = _curve_name(job_table, cells)
             count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
             check_measurement(count, rate)
-        if "repeat" in table.columns:
+        if "repeat" in job_table.columns:
             label = (curve, count, str(cells.get("repeat", "")).strip())
             if label in first_row:
                 raise InputError(
                     f"two measurements at {amount_of(int(count), 'node')} are the same repeat "
                     f"(the other one: row {first_row[label]})",
                     file=file,
-                    row=row,
+                    row=row_number,
                     column="repeat",
                     value=cells.get("repeat"),
                     expected="a label of its own for each measurement of a count",
                     fix="delete the duplicate row, or number the repeats",
                 )
-            first_row[label] = row
-        by_curve.setdefault(curve, []).append((count, rate, row))
-    measured = {}
+            first_row[label] = row_number
+        by_curve.setdefault(curve, []).append((count, rate, row_number))
+    columns = {}
     for curve, of_curve in by_curve.items():
         counts, rates, rows = map(list, zip(*of_curve, strict=True))
         with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
-            measured[curve] = Measurements(counts, rates, curve, rows)
-    return measured
+            columns[curve] = Measurements(counts, rates, curve, rows)
+    return columns
 
 
-def _check_columns(table: JobTable) -> None:
-    unknown = [name for name in table.columns if name not in _COLUMNS]
-    missing = [name for name in REQUIRED if name not in table.columns]
+def _check_columns(job_table: JobTable) -> None:
+    unknown = [name for name in job_table.columns if name not in _COLUMNS]
+    missing = [name for name in REQUIRED if name not in job_table.columns]
     if not unknown and not missing:
         return
-    kind = kind_of_table(table.columns)
+    kind = kind_of_table(job_table.columns)
     hint = did_you_mean(unknown, missing)
     if hint is None and unknown:
         near = near_name(unknown[0], _COLUMNS)
         hint = f"did you mean {near!r}?" if near else None
     problem = f"the column {unknown[0]!r} is unknown" if unknown else f"the column {missing[0]!r} is missing"
     if unknown and missing:
-        named = " and ".join(repr(name) for name in missing)
-        problem = f"the column{'s' if len(missing) > 1 else ''} {named} {'are' if len(missing) > 1 else 'is'} missing"
+        names_text = " and ".join(repr(name) for name in missing)
+        problem = (
+            f"the column{'s' if len(missing) > 1 else ''} {names_text} {'are' if len(missing) > 1 else 'is'} missing"
+        )
         problem += f", and {' and '.join(repr(name) for name in unknown)} {'are' if len(unknown) > 1 else 'is'} unknown"
         if hint is None or len(missing) > 1:
             hint = _renaming(unknown, missing) or hint
-    raise table.error(
+    raise job_table.error(
         problem,
         column=(missing or unknown)[0],
         expected=f"{', '.join(REQUIRED)}; optional {', '.join(OPTIONAL)}",
@@ -115,34 +116,34 @@ def _check_columns(table: JobTable) -> None:
 
 def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
     """Guess from usual words which unknown columns are the missing ones; ``None`` without a guess."""
-    meant = {name: column for name in unknown for column in missing if _means(name, column)}
-    if len(set(meant.values())) < len(meant):
+    column_of_name = {name: column for name in unknown for column in missing if _means(name, column)}
+    if len(set(column_of_name.values())) < len(column_of_name):
         return None
-    if len(missing) == len(unknown) == len(meant) + 1:  # with two columns, the one left is the other one
-        (rest,) = (name for name in unknown if name not in meant)
-        meant[rest] = next(column for column in missing if column not in meant.values())
-    pairs = ", ".join(f"{name!r} to {column!r}" for name, column in meant.items())
+    if len(missing) == len(unknown) == len(column_of_name) + 1:  # with two columns, the one left is the other one
+        (remainder,) = (name for name in unknown if name not in column_of_name)
+        column_of_name[remainder] = next(column for column in missing if column not in column_of_name.values())
+    pairs = ", ".join(f"{name!r} to {column!r}" for name, column in column_of_name.items())
     return f"rename {pairs}, if that is what they hold" if pairs else None
 
 
-def _means(name: str, column: str) -> bool:
-    words = "".join(letter if letter.isalnum() else " " for letter in name.lower()).split()
-    return near_name(name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
+def _means(column_name: str, column: str) -> bool:
+    words = "".join(letter if letter.isalnum() else " " for letter in column_name.lower()).split()
+    return near_name(column_name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
 
 
-def _curve_name(table: JobTable, cells: Mapping[str, Cell]) -> str:
-    if "curve" not in table.columns:
-        return table.file.stem
-    name = str(_cell(cells, "curve")).strip()
-    if INLINE_CURVE in name or "(" in name:
+def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
+    if "curve" not in job_table.columns:
+        return job_table.file.stem
+    column_name = str(_cell(cells, "curve")).strip()
+    if INLINE_CURVE in column_name or "(" in column_name:
         raise InputError(
             "the name of a curve has a colon or a parenthesis",
             column="curve",
-            value=name,
+            value=column_name,
             expected="a name without them: they mark points and laws",
             fix="rename the curve",
         )
-    return name
+    return column_name
 
 
 def _cell(cells: Mapping[str, Cell], column: str) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 
 from bfreplay.checks import is_name, nearest, time_us
 from bfreplay.datasets.hints import kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
-from bfreplay.datasets.jobs.law_cells import is_law, law_of, number_of
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, is_law, law_of, number_of, points_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, parse_time_us, seconds_to_us, time_error
@@ -51,7 +50,7 @@ _FIXES = {
 _JOB_COLUMN_OF = {"throughput": "curve", "objective": "objective_curve"}
 
 
-def check_columns(table: JobTable) -> None:
+def check_columns(job_table: JobTable) -> None:
     """Refuse columns that are unknown, missing, or contradict each other.
 
     Raises
@@ -59,37 +58,44 @@ def check_columns(table: JobTable) -> None:
     InputError
         The message suggests the nearest known name.
     """
-    kind = kind_of_table(table.columns)
+    kind = kind_of_table(job_table.columns)
     if kind not in (None, "a job set"):
-        raise table.error(
+        raise job_table.error(
             f"this looks like {kind}, not like a job set",
             expected=", ".join(REQUIRED_COLUMNS),
             fix="give it as `curves`, and the job set here"
             if kind == "a table of curves"
             else "give the job set here (are the two files swapped?); a log is read by load_events",
         )
-    known = (*COLUMNS, *REPEAT_KEYS) if table.file.suffix.lower() == ".toml" else COLUMNS
-    for name in table.columns:
-        if name not in known:
-            raise table.error(
-                f"the column {name!r} is unknown",
-                row=next((row for row, cells in table.rows if isinstance(row, str) and name in cells), None),
-                column=name,
-                value=name,
-                expected=", ".join(known),
-                fix=nearest(name, known, "rename or drop the column"),
+    valid_names = (*COLUMNS, *REPEAT_KEYS) if job_table.file.suffix.lower() == ".toml" else COLUMNS
+    for column_name in job_table.columns:
+        if column_name not in valid_names:
+            raise job_table.error(
+                f"the column {column_name!r} is unknown",
+                row=next(
+                    (
+                        row_number
+                        for row_number, cells in job_table.rows
+                        if isinstance(row_number, str) and column_name in cells
+                    ),
+                    None,
+                ),
+                column=column_name,
+                value=column_name,
+                expected=", ".join(valid_names),
+                fix=nearest(column_name, valid_names, "rename or drop the column"),
             )
-    missing = [name for name in REQUIRED_COLUMNS if name not in table.columns]
+    missing = [column_name for column_name in REQUIRED_COLUMNS if column_name not in job_table.columns]
     if missing:
         noun, verb = ("column", "is") if len(missing) == 1 else ("columns", "are")
-        raise table.error(
+        raise job_table.error(
             f"the {noun} {', '.join(map(repr, missing))} {verb} missing",
             column=missing[0],
             expected=", ".join(REQUIRED_COLUMNS),
             fix=f"add the {noun}",
         )
-    if {"submit_time", "submit_after_s"} <= set(table.columns):
-        raise table.error(
+    if {"submit_time", "submit_after_s"} <= set(job_table.columns):
+        raise job_table.error(
             "the file has both submit_time and submit_after_s",
             column="submit_after_s",
             expected="submit_time (calendar), or submit_after_s (seconds after the window's start), in the whole file",
@@ -114,9 +120,9 @@ class JobRows:
         """Return all jobs in the order of the file; InputError for the first bad cell or a duplicate name."""
         jobs: list[ElasticJob] = []
         row_of: dict[str, int | str] = {}
-        for row, cells in self.table.rows:
-            reader = _Row(self, row, cells)
-            with locate_errors(self.table.file, row):
+        for row_number, cells in self.table.rows:
+            reader = _Row(self, row_number, cells)
+            with locate_errors(self.table.file, row_number):
                 for job in reader.repeat(reader.job()):
                     if job.name in row_of:
                         raise InputError(
@@ -126,7 +132,7 @@ class JobRows:
                             expected="unique names",
                             fix="rename one of them",
                         )
-                    row_of[job.name] = row
+                    row_of[job.name] = row_number
                     jobs.append(job)
         return jobs
 
@@ -187,12 +193,12 @@ class _Row:
         every_us = self._seconds_us("submit_every_s") if "submit_every_s" in self.cells else 0
         if every_us < 0:
             raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", "give 0 or more seconds")
-        for i in range(count):
-            later_us = i * every_us
+        for index in range(count):
+            later_us = index * every_us
             time_us("submit_every_s", job.submit_us + later_us)
             yield replace(
                 job,
-                name=f"{job.name}-{i:04d}",
+                name=f"{job.name}-{index:04d}",
                 submit_us=job.submit_us + later_us,
                 deadline_us=None if job.deadline_us is None else job.deadline_us + later_us,
             )
@@ -210,11 +216,11 @@ class _Row:
         return after_us
 
     def _deadline_us(self, submit_us: int) -> int | None:
-        given = [name for name in ("deadline", "deadline_after_s") if name in self.cells]
-        if not given:
+        columns = [name for name in ("deadline", "deadline_after_s") if name in self.cells]
+        if not columns:
             return None
-        column = given[-1]
-        if len(given) == 2:
+        column = columns[-1]
+        if len(columns) == 2:
             raise self._error("the job has two deadlines", column, "deadline or deadline_after_s", "drop one of them")
         if column == "deadline" and self.rows.submit_is_relative:
             raise self._error(
@@ -243,15 +249,15 @@ class _Row:
                 return shelf.law(law_of(cell, allow_code=shelf.allow_code))
             return shelf.curve(*points_of(cell))
 
-    def _named_curve(self, column: str, name: str) -> Curve:
-        curve = self.rows.known.get(name)
+    def _named_curve(self, column: str, column_name: str) -> Curve:
+        curve = self.rows.known.get(column_name)
         if curve is None:
             raise self._error(
-                f"no curve is called {name!r}",
+                f"no curve is called {column_name!r}",
                 column,
                 "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
                 + (", ".join(sorted(self.rows.known)) or "a name in the file of --curves"),
-                nearest(name, self.rows.known, "give the file of curves, or write the points here"),
+                nearest(column_name, self.rows.known, "give the file of curves, or write the points here"),
             )
         return curve
 
@@ -278,17 +284,17 @@ class _Row:
 
     def _min_nodes(self, throughput: Curve) -> int:
         """Return the given bound; without one, the smallest count at which the curve was measured."""
-        measured = measured_counts(throughput)
-        if "min_nodes" in self.cells or measured is None:
+        counts = measured_counts(throughput)
+        if "min_nodes" in self.cells or counts is None:
             return self._whole("min_nodes")
-        if measured[0] > self._whole("max_nodes"):
+        if counts[0] > self._whole("max_nodes"):
             raise self._error(
-                f"max_nodes is below {measured[0]:,}, the smallest node count that the curve was measured at",
+                f"max_nodes is below {counts[0]:,}, the smallest node count that the curve was measured at",
                 "max_nodes",
-                f"{measured[0]:,} or more without min_nodes",
+                f"{counts[0]:,} or more without min_nodes",
                 "raise max_nodes, or give min_nodes",
             )
-        return measured[0]
+        return counts[0]
 
     def _node_types(self) -> tuple[str, ...]:
         cell = self.cells.get("node_types", "")

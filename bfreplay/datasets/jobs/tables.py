@@ -11,8 +11,7 @@ from typing import Any
 
 from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, points_of
-from bfreplay.datasets.jobs.law_cells import LAW_KEY, is_law, law_of
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveShelf, is_law, law_of, points_of
 from bfreplay.datasets.located import locate_errors, with_location
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
@@ -74,21 +73,21 @@ def read_csv_table(file: Path) -> JobTable:
     if any("\0" in name for name in columns):
         raise not_utf8(file)
     refuse_other_separators(columns, file)
-    for i, name in enumerate(columns):
-        if name in columns[:i]:
+    for index, name in enumerate(columns):
+        if name in columns[:index]:
             raise InputError("a column occurs twice", file=file, column=name, value=lines[0], fix="drop one of the two")
     rows = []
-    for row, cells in enumerate(lines[1:], start=1):
+    for row_number, cells in enumerate(lines[1:], start=1):
         if len(cells) != len(columns):
             raise InputError(
                 "a row has another number of cells than the header",
                 file=file,
-                row=row,
+                row=row_number,
                 value=cells,
                 expected=f"{len(columns)} cells: {', '.join(columns)}",
                 fix="correct the row; put cells with commas in double quotes",
             )
-        rows.append((row, {name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()}))
+        rows.append((row_number, {name: cell for name, cell in zip(columns, cells, strict=True) if cell.strip()}))
     return JobTable(file, tuple(rows), tuple(columns))
 
 
@@ -108,17 +107,24 @@ def read_parquet_table(file: Path) -> JobTable:
     try:
         table = pq.read_table(file, read_dictionary=text_columns(pq.read_schema(file)))
         refuse_swollen_texts(table, file)
-        for i, column in enumerate(table.schema):
+        for index, column in enumerate(table.schema):
             if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
                 micro = pa.timestamp("us", tz=column.type.tz)
-                table = table.set_column(i, column.name, table.column(i).cast(micro))
+                table = table.set_column(index, column.name, table.column(index).cast(micro))
         cells = table.to_pylist()
     except (pa.ArrowException, OSError, OverflowError, ValueError) as error:  # the last two: times that Python lacks
         raise _unreadable(file, "Parquet", error) from error
-    columns = [name for name in table.column_names if not name.startswith("__index_level_")]
+    columns = [column_name for column_name in table.column_names if not column_name.startswith("__index_level_")]
     rows = tuple(
-        (row, {name: line[name] for name in columns if line[name] is not None and line[name] != ""})
-        for row, line in enumerate(cells, start=1)
+        (
+            row_number,
+            {
+                column_name: line[column_name]
+                for column_name in columns
+                if line[column_name] is not None and line[column_name] != ""
+            },
+        )
+        for row_number, line in enumerate(cells, start=1)
     )
     return JobTable(file, rows, tuple(columns))
 
@@ -176,11 +182,11 @@ def read_toml_table(file: Path) -> JobTable:
             expected="[curves.NAME] with nodes and values, or with a law",
         )
     columns = dict.fromkeys(key for job in jobs for key in job)
-    rows = tuple((f"[[job]] {i}", job) for i, job in enumerate(jobs, start=1))
+    rows = tuple((f"[[job]] {index}", job) for index, job in enumerate(jobs, start=1))
     return JobTable(file, rows, tuple(columns), curves)
 
 
-def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
+def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curve]:
     """Return the ``[curves.NAME]`` tables of a TOML file as curves.
 
     Raises
@@ -190,20 +196,20 @@ def named_curves(table: JobTable, shelf: CurveShelf) -> dict[str, Curve]:
         parameters that form no valid curve.
     """
     curves: dict[str, Curve] = {}
-    for name, cells in table.curves.items():
+    for name, cells in job_table.curves.items():
         label = f"[curves.{name}]"
-        with locate_errors(table.file, label, LAW_KEY if is_law(cells) else None):
+        with locate_errors(job_table.file, label, LAW_KEY if is_law(cells) else None):
             checks.name("curve", name, "curves")
             if is_law(cells):
-                curves[name] = shelf.law(law_of(cells, allow_code=shelf.allow_code))
+                curves[name] = curve_shelf.law(law_of(cells, allow_code=curve_shelf.allow_code))
                 continue
             if set(cells) != {"nodes", "values"}:
                 raise _no_curve_keys(name, cells)
-            curves[name] = shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
+            curves[name] = curve_shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
     return curves
 
 
-def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
+def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
 
     Raises
@@ -211,31 +217,36 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
     InputError
         Other columns, cells that are not numbers, or points that form no valid curve.
     """
-    table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
-    if table.curves:
-        return named_curves(table, shelf)
-    wanted = ("curve", "nodes", "value")
-    if set(table.columns) != set(wanted):
-        raise table.error(
+    job_table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
+    if job_table.curves:
+        return named_curves(job_table, curve_shelf)
+    needed_columns = ("curve", "nodes", "value")
+    if set(job_table.columns) != set(needed_columns):
+        raise job_table.error(
             "these are not the columns of a table of curves",
             column=next(
-                (name for name in (*wanted, *table.columns) if (name in wanted) != (name in table.columns)), None
+                (
+                    name
+                    for name in (*needed_columns, *job_table.columns)
+                    if (name in needed_columns) != (name in job_table.columns)
+                ),
+                None,
             ),
-            expected=", ".join(wanted) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
-            fix=_fix_of_curve_columns(table.columns, wanted),
+            expected=", ".join(needed_columns) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
+            fix=_fix_of_curve_columns(job_table.columns, needed_columns),
         )
     points: dict[str, list[tuple[int | str, float, float]]] = {}
-    for row, cells in table.rows:
-        missing = [name for name in wanted if name not in cells]
+    for row_number, cells in job_table.rows:
+        missing = [name for name in needed_columns if name not in cells]
         if missing:
-            raise empty_cell(missing[0], file, row)
+            raise empty_cell(missing[0], file, row_number)
         try:
             (node,), (value,) = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
         except InputError as error:
             raise with_location(
-                error, file, row, "value" if error.column == "values" else error.column, curve=True
+                error, file, row_number, "value" if error.column == "values" else error.column, curve=True
             ) from error
-        points.setdefault(str(cells["curve"]), []).append((row, node, value))
+        points.setdefault(str(cells["curve"]), []).append((row_number, node, value))
     if not points:
         raise InputError(
             "the file has no curves", file=file, expected="at least one row", fix="add a row for each point"
@@ -255,26 +266,26 @@ def read_curves_file(file: Path, shelf: CurveShelf) -> dict[str, Curve]:
                 fix="rename the curve",
             )
         with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
-            curves[name] = shelf.curve(nodes, values, name)
+            curves[name] = curve_shelf.curve(nodes, values, name)
     return curves
 
 
-def _no_curve_keys(name: str, cells: Mapping[str, Cell]) -> InputError:
+def _no_curve_keys(column_name: str, cells: Mapping[str, Cell]) -> InputError:
     unknown = [key for key in cells if key not in _CURVE_KEYS]
     return InputError(
-        f"curve {name!r} has neither exactly the keys nodes and values nor a law",
+        f"curve {column_name!r} has neither exactly the keys nodes and values nor a law",
         value=sorted(cells),
         expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
         fix=did_you_mean(unknown, [key for key in _CURVE_KEYS if key not in cells]),
     )
 
 
-def _fix_of_curve_columns(columns: Sequence[str], wanted: Sequence[str]) -> str:
+def _fix_of_curve_columns(columns: Sequence[str], required: Sequence[str]) -> str:
     kind = kind_of_table(columns)
     if kind not in (None, "a table of curves"):
         return f"this looks like {kind}: give the table of curves here"
-    unknown = [name for name in columns if name not in wanted]
-    missing = [name for name in wanted if name not in columns]
+    unknown = [name for name in columns if name not in required]
+    missing = [name for name in required if name not in columns]
     return did_you_mean(unknown, missing) or ("drop the other columns" if not missing else "add the missing columns")
 
 

@@ -146,7 +146,7 @@ class TableSource(EventSource):
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield the rows of the file, in one pass."""
-        index_of = {name: i for i, name in enumerate(self.nodes)}
+        index_of = {name: index for index, name in enumerate(self.nodes)}
         first_row = 1
         for batch in self.record_batches(rows):
             if batch.num_rows == 0:
@@ -166,13 +166,13 @@ class TableSource(EventSource):
             yield RowChunk(self._column(batch, "time", first_row).times_us(), node, state.astype(np.int8), first_row)
             first_row += batch.num_rows
 
-    def _column(self, batch: Any, name: str, first_row: int) -> Column:
-        return Column(batch.column(name), name, self.file, first_row)
+    def _column(self, record_batch: Any, column_name: str, first_row: int) -> Column:
+        return Column(record_batch.column(column_name), column_name, self.file, first_row)
 
 
 def read_columns(columns: Sequence[str]) -> list[str]:
     """Return the columns of a table that are read."""
-    return [name for name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if name in columns]
+    return [column_name for column_name in (*NEUTRAL_COLUMNS, *TWO_STATE_COLUMNS[-1:]) if column_name in columns]
 
 
 def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
@@ -183,35 +183,39 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
     InputError
         Columns are missing, unknown, duplicate, or of both forms.
     """
-    named = [name for name in columns if not name.startswith("__index_level_")]
+    names = [name for name in columns if not name.startswith("__index_level_")]
     for form, is_two_state in ((NEUTRAL_COLUMNS, False), (TWO_STATE_COLUMNS, True)):
-        if set(form) <= set(named) <= {*form, *OPTIONAL_COLUMNS} and len(set(named)) == len(named):
+        if set(form) <= set(names) <= {*form, *OPTIONAL_COLUMNS} and len(set(names)) == len(names):
             return is_two_state
-    refuse_other_separators(named, file)
-    _refuse_other_tables(named, file)
-    unused = [name for name in named if name not in (*NEUTRAL_COLUMNS, *OPTIONAL_COLUMNS)]
-    means_idle = "idle" in named or any(near_name(name, ("state", "idle")) == "idle" for name in unused)
-    wanted = TWO_STATE_COLUMNS if means_idle and "state" not in named else NEUTRAL_COLUMNS
-    missing = [name for name in wanted if name not in named]
-    unknown = [name for name in named if name not in (*wanted, *OPTIONAL_COLUMNS)]
+    refuse_other_separators(names, file)
+    _refuse_other_tables(names, file)
+    unused = [name for name in names if name not in (*NEUTRAL_COLUMNS, *OPTIONAL_COLUMNS)]
+    means_idle = "idle" in names or any(near_name(name, ("state", "idle")) == "idle" for name in unused)
+    needed_columns = TWO_STATE_COLUMNS if means_idle and "state" not in names else NEUTRAL_COLUMNS
+    missing = [name for name in needed_columns if name not in names]
+    unknown = [name for name in names if name not in (*needed_columns, *OPTIONAL_COLUMNS)]
     problem = "; ".join(
         text
         for text in (
             f"missing: {', '.join(missing)}" if missing else "",
             f"unknown: {', '.join(map(repr, unknown))}" if unknown else "",
-            "a column occurs twice" if len(set(named)) < len(named) else "",
+            "a column occurs twice" if len(set(names)) < len(names) else "",
         )
         if text
     )
     raise InputError(
         f"these are not the columns of a log ({problem})",
         file=file,
-        column=(missing or unknown or named)[0],
-        value=named,
+        column=(missing or unknown or names)[0],
+        value=names,
         expected=f"{', '.join(NEUTRAL_COLUMNS)} (and optionally {', '.join(OPTIONAL_COLUMNS)}); "
         f"or the two-state form {', '.join(TWO_STATE_COLUMNS)}",
-        fix=(_SCHEDULER_LOG if len(missing) == len(wanted) and not all(near_name(n, wanted) for n in unknown) else None)
-        or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in named)])
+        fix=(
+            _SCHEDULER_LOG
+            if len(missing) == len(needed_columns) and not all(near_name(column, needed_columns) for column in unknown)
+            else None
+        )
+        or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in names)])
         or ("add the missing columns" if not unknown else "rename or drop columns" if missing else "drop columns"),
     )
 
@@ -275,10 +279,10 @@ def table_events(
     )
     if header.window_start_us == header.window_end_us:
         # an error of a row is more useful than an empty window
-        from bfreplay.datasets.log.passes import checked_batches  # numba
+        from bfreplay.datasets.log.passes import check_batches  # numba
 
         window = (header.window_start_us, header.window_end_us)
-        for _ in checked_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
+        for _ in check_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
             pass
     return NodeEvents(
         header.nodes, source, header.window_start_us, header.window_end_us, header.metadata, sources=sources
@@ -287,7 +291,7 @@ def table_events(
 
 def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
     """Find the nodes and the first and last time, in one pass over two columns."""
-    seen: set[str] = set()
+    node_names: set[str] = set()
     first_us: int | None = None
     last_us = 0
     row = 1
@@ -298,18 +302,22 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
         node = Column(batch.column("node"), "node", file, row)
         times = time.times_us()
         node.refuse_nulls()
-        names = {str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()} - seen
-        seen |= names
+        names = {
+            str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()
+        } - node_names
+        node_names |= names
         if not all(map(is_name, names)):
-            i, name = next(
-                (i, name)
-                for i, name in enumerate(batch.column("node").to_pylist())
+            index, name = next(
+                (index, name)
+                for index, name in enumerate(batch.column("node").to_pylist())
                 if not is_name("" if name is None else str(name))
             )
             is_missing = name in (None, "")
-            raise node.missing_value(i) if is_missing else unusable_name("node", str(name), "node", file, row + i)
-        before = times[:1] if first_us is None else np.array([last_us])
-        backwards = first_true(times < np.concatenate((before, times[:-1])))
+            raise (
+                node.missing_value(index) if is_missing else unusable_name("node", str(name), "node", file, row + index)
+            )
+        previous_us = times[:1] if first_us is None else np.array([last_us])
+        backwards = first_true(times < np.concatenate((previous_us, times[:-1])))
         if backwards is not None:
             before_us = int(times[backwards - 1]) if backwards else last_us
             raise time_runs_backwards(int(times[backwards]), before_us, file, row + backwards)
@@ -319,7 +327,7 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
     if first_us is None:
         raise empty_log(file)
     metadata = EventsMetadata(source_format=form_name, source_files=sources, node_inventory="seen")
-    return LogHeader(tuple(sorted(seen)), first_us, last_us, metadata)
+    return LogHeader(tuple(sorted(node_names)), first_us, last_us, metadata)
 
 
 def empty_log(file: Path) -> InputError:

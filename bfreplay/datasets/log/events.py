@@ -135,9 +135,9 @@ class NodeEvents:
         # writable and contiguous like the batches of files, so that compiled loops meet one type only
         times = np.require(np.asarray(time_us, dtype=np.int64).reshape(-1), requirements=["C", "W"])
         index = _codes("node", node, len(names), times.shape)
-        after = _codes("state", state, len(NodeState), times.shape)
+        new_state = _codes("state", state, len(NodeState), times.shape)
         source = MemorySource(
-            start[order].astype(np.int8), RowChunk(times, position[index], after.astype(np.int8), first_row=1)
+            start[order].astype(np.int8), RowChunk(times, position[index], new_state.astype(np.int8), first_row=1)
         )
         metadata = metadata or EventsMetadata()
         if node_types is not None:
@@ -212,9 +212,9 @@ class NodeEvents:
             becomes idle while idle, a row outside the window, or a defect of the file format. Rows after
             ``window_end_us`` are not checked.
         """
-        from bfreplay.datasets.log.passes import checked_batches  # numba: not before a log is read
+        from bfreplay.datasets.log.passes import check_batches  # numba: not before a log is read
 
-        return checked_batches(
+        return check_batches(
             self.nodes,
             self._source,
             (self._log_start_us, self._log_end_us),
@@ -344,13 +344,13 @@ def _codes(column: str, values: ArrayLike, limit: int, shape: tuple[int, ...]) -
             value=array.shape,
             expected=f"shape {shape}",
         )
-    bad = np.flatnonzero((array < 0) | (array >= limit))
-    if bad.size:
+    invalid = np.flatnonzero((array < 0) | (array >= limit))
+    if invalid.size:
         raise InputError(
             f"{column} is out of range",
-            row=int(bad[0]) + 1,
+            row=int(invalid[0]) + 1,
             column=column,
-            value=int(array[bad[0]]),
+            value=int(array[invalid[0]]),
             expected=f"0 to {limit - 1}",
         )
     return array
@@ -379,7 +379,7 @@ def with_node_types(log: NodeEvents, by_type: Mapping[str, Sequence[str]]) -> No
             expected=", ".join(log.node_types.names),
             fix="omit --node-type",
         )
-    typed = copy.copy(log)
-    typed.metadata = replace(log.metadata, node_types={name: list(nodes) for name, nodes in by_type.items()})
-    typed.node_types = NodeTypes.of(log.nodes, typed.metadata.node_types)
-    return typed
+    copy_with_types = copy.copy(log)
+    copy_with_types.metadata = replace(log.metadata, node_types={name: list(nodes) for name, nodes in by_type.items()})
+    copy_with_types.node_types = NodeTypes.of(log.nodes, copy_with_types.metadata.node_types)
+    return copy_with_types

@@ -90,14 +90,14 @@ def writable_ending(file: Path) -> str:
 
 
 def _write_parquet(events: NodeEvents, file: Path, overwrite: bool) -> None:
-    from bfreplay.datasets.log.parquet_events import write_parquet
+    from bfreplay.datasets.log.event_files import write_parquet
 
     with written_whole([file], overwrite) as (temporary,):
         write_parquet(events, temporary)
 
 
 def _write_csv(events: NodeEvents, file: Path, overwrite: bool) -> None:
-    from bfreplay.datasets.log.csv_events import write_csv, write_sidecar
+    from bfreplay.datasets.log.event_files import write_csv, write_sidecar
     from bfreplay.datasets.log.event_tables import sidecar_path
 
     for name in events.nodes:

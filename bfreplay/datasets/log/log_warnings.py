@@ -64,13 +64,13 @@ class LogWarning:
     why_no_amount: str = ""
 
     def __str__(self) -> str:
-        why = f": {self.why_no_amount}" if self.why_no_amount else ""
+        reason = f": {self.why_no_amount}" if self.why_no_amount else ""
         if self.node_hours is None:
-            extent = f"amount not known{why}"
+            extent = f"amount not known{reason}"
         else:
             share = "" if self.share is None else f", {_share_words(self.share)} the idle ones"
             extent = f"{'about ' if self.is_estimate else ''}{amount(self.node_hours)} node-hours{share}"
-            extent += f"; more of an unknown amount{why}" if why else ""
+            extent += f"; more of an unknown amount{reason}" if reason else ""
         aside = f"; {self.aside}" if self.aside else ""
         return f"{self.count:,} x {self.sentence} ({extent}{aside})"
 
@@ -117,13 +117,16 @@ class LogWarnings:
                 expected="the report of an import as 'bfreplay ingest' writes it",
                 fix="import the log again",
             ) from error
-        warnings.sort(key=lambda each: (-1.0 if each.node_hours is None else each.node_hours, each.count), reverse=True)
+        warnings.sort(
+            key=lambda warning: (-1.0 if warning.node_hours is None else warning.node_hours, warning.count),
+            reverse=True,
+        )
         return cls(tuple(warnings), idle, assignment)
 
     @property
     def most_node_hours(self) -> float:
         """Sum of the known amounts: an upper limit of the node-hours concerned, but for estimates."""
-        return sum(each.node_hours or 0.0 for each in self._of_idle)
+        return sum(warning.node_hours or 0.0 for warning in self._of_idle)
 
     @property
     def _of_idle(self) -> list[LogWarning]:
@@ -140,38 +143,38 @@ class LogWarnings:
         """
         if not self.warnings:
             return None
-        most, idle = self.most_node_hours, self.idle_node_hours
-        largest = max((each.node_hours or 0.0 for each in self._of_idle), default=0.0)
+        most_hours, idle = self.most_node_hours, self.idle_node_hours
+        largest = max((warning.node_hours or 0.0 for warning in self._of_idle), default=0.0)
         if idle is not None and largest:
-            if largest >= NOT_CREDIBLE_SHARE * idle or most >= idle:
+            if largest >= NOT_CREDIBLE_SHARE * idle or most_hours >= idle:
                 return Verdict.NOT_CREDIBLE
-            if most >= SMALL_SHARE * idle:
+            if most_hours >= SMALL_SHARE * idle:
                 return Verdict.UNCERTAIN
         return Verdict.UNKNOWN if idle is None or self._n_unknown else Verdict.SMALL
 
     @property
     def _n_unknown(self) -> int:
-        return sum(each.node_hours is None or bool(each.why_no_amount) for each in self._of_idle)
+        return sum(warning.node_hours is None or bool(warning.why_no_amount) for warning in self._of_idle)
 
     def verdict_sentence(self) -> str:
         """Return the verdict with its reason; empty without warnings."""
-        most, idle = self.most_node_hours, self.idle_node_hours
+        most_hours, idle = self.most_node_hours, self.idle_node_hours
         n_unknown = self._n_unknown
-        known = "" if not n_unknown else " of a known amount"
-        at_most = "about" if any(each.is_estimate for each in self._of_idle) else "at most"
-        extent = f"warnings of its import{known} concern {at_most} {amount(most)} node-hours"
+        amount_text = "" if not n_unknown else " of a known amount"
+        at_most = "about" if any(warning.is_estimate for warning in self._of_idle) else "at most"
+        extent = f"warnings of its import{amount_text} concern {at_most} {amount(most_hours)} node-hours"
         if idle:
-            extent += f", {_share_words(most / idle)} the idle ones of the imported log"
+            extent += f", {_share_words(most_hours / idle)} the idle ones of the imported log"
         if n_unknown:
-            extent = f"{extent}; " if most else ""
-            part = "full " if any(each.node_hours and each.why_no_amount for each in self._of_idle) else ""
+            extent = f"{extent}; " if most_hours else ""
+            part = "full " if any(warning.node_hours and warning.why_no_amount for warning in self._of_idle) else ""
             extent += (
                 f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no {part}amount"
             )
         elif not self._of_idle:
             extent = "no warning of its import changes how many nodes are idle"
         up_to = "about" if at_most == "about" else "up to"
-        limit = "" if n_unknown else f" by {up_to} {percent(most / (idle or 1))}"
+        limit = "" if n_unknown else f" by {up_to} {percent(most_hours / (idle or 1))}"
         return {
             None: "",
             Verdict.NOT_CREDIBLE: f"The idle nodes of this log cannot be believed: {extent}.",
@@ -222,8 +225,10 @@ def _amount(value: Any) -> float:
 def _warning_of(sentence: str, tally: Mapping[str, Any], idle: float | None) -> LogWarning:
     node_hours = None if tally.get("node_hours") is None else _amount(tally["node_hours"])
     share = node_hours / idle if node_hours is not None and idle and not tally.get("aside") else None
-    aside, why = (str(tally.get(name, "")) for name in ("aside", "why_no_amount"))
-    return LogWarning(sentence, _cases(tally["count"]), node_hours, share, tally.get("is_estimate") is True, aside, why)
+    aside, reason = (str(tally.get(name, "")) for name in ("aside", "why_no_amount"))
+    return LogWarning(
+        sentence, _cases(tally["count"]), node_hours, share, tally.get("is_estimate") is True, aside, reason
+    )
 
 
 def assignment_words(allocator: Mapping[str, Json] | None) -> str | None:

@@ -119,8 +119,10 @@ class EventsMetadata:
                 expected=str(SCHEMA_VERSION),
                 fix="read it with the bfreplay that wrote it and write it as CSV, or update bfreplay",
             )
-        known = {item.name for item in fields(cls)}
-        values: dict[str, Any] = {key: value for key, value in document.items() if key in known}  # checked below
+        field_names = {item.name for item in fields(cls)}
+        values: dict[str, Any] = {
+            name: value for name, value in document.items() if name in field_names
+        }  # checked below
         LogWarnings.of_metadata(document, file)  # refuse damage now rather than after a replay
         try:
             values["source_files"] = tuple(

@@ -42,7 +42,7 @@ class NodeTypes:
         """
         if not by_type:
             return cls((ANY_TYPE,), np.zeros(len(nodes), dtype=np.int16))
-        position = {name: k for k, name in enumerate(nodes)}
+        position = {name: index for index, name in enumerate(nodes)}
         of_node = np.full(len(nodes), -1, dtype=np.int16)
         for number, (name, members) in enumerate(by_type.items()):
             checks.name("node type", name, "node_types", file)
@@ -77,5 +77,5 @@ class NodeTypes:
     @property
     def counts(self) -> dict[str, int]:
         """Number of nodes of each type."""
-        found = np.bincount(self.of_node, minlength=len(self.names))
-        return {name: int(n) for name, n in zip(self.names, found, strict=True)}
+        counts = np.bincount(self.of_node, minlength=len(self.names))
+        return {name: int(count) for name, count in zip(self.names, counts, strict=True)}

@@ -50,22 +50,22 @@ def apply_events(
         n = node[i]
         if i > 0 and time_us[i] == time_us[i - 1] and n == node[i - 1]:
             return 1, i
-        before = states[n]
-        after = state[i]
-        if before == 0 and after == 0:
+        state_before = states[n]
+        state_after = state[i]
+        if state_before == 0 and state_after == 0:
             return 2, i
-        if alternating and before > 0 and after != 0:
+        if alternating and state_before > 0 and state_after != 0:
             return 3, i
-        states[n] = after
+        states[n] = state_after
     return 0, -1
 
 
-def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row: int) -> InputError:
+def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row_number: int) -> InputError:
     """Return the error for a row that is earlier than the one before it."""
     return InputError(
         "time runs backwards",
         file=file,
-        row=row,
+        row=row_number,
         column="time",
         value=iso_utc(time_us),
         expected=f"{iso_utc(before_us)} or later, the time of the row before",
@@ -73,7 +73,7 @@ def time_runs_backwards(time_us: int, before_us: int, file: Path | None, row: in
     )
 
 
-def checked_batches(
+def check_batches(
     nodes: Sequence[str], source: EventSource, log_us: tuple[int, int], window_us: tuple[int, int], rows: int
 ) -> Iterator[EventBatch]:
     """Yield the snapshot at the start of the window, then its events; see ``NodeEvents.batches``.
@@ -93,23 +93,23 @@ def checked_batches(
         raise InputError("a batch needs at least one row", value=rows, expected="rows >= 1")
     start_us, end_us = window_us
     states = source.initial_state(len(nodes))
-    is_started = False
+    has_first = False
     for chunk in _whole_times(source, rows, len(nodes), end_us):
         _check_inside(chunk, source, log_us)
-        chunk, order = _sorted_by_node(chunk, len(nodes))
+        chunk, order = _by_node(chunk, len(nodes))
         first = int(np.searchsorted(chunk.time_us, start_us, side="right"))
         last = int(np.searchsorted(chunk.time_us, end_us, side="right"))
-        if not is_started:
+        if not has_first:
             _apply(chunk, order, slice(0, first), states, nodes, source)
             if first == len(chunk.time_us):
                 continue
             yield _snapshot(states, start_us, nodes, source, log_us)
-            is_started = True
+            has_first = True
         if first < last:
             part = slice(first, last)
             _apply(chunk, order, part, states, nodes, source)
             yield EventBatch(chunk.time_us[part], chunk.node[part], chunk.state[part])
-    if not is_started:
+    if not has_first:
         yield _snapshot(states, start_us, nodes, source, log_us)
 
 
@@ -119,15 +119,15 @@ def _whole_times(source: EventSource, rows: int, n_nodes: int, end_us: int) -> I
     for chunk in source.chunks(rows):
         for begin in range(0, len(chunk.time_us), rows):
             held = _join(held, _part(chunk, begin, begin + rows))
-            before = first_true(held.time_us[1:] < held.time_us[:-1])
-            if before is not None:
-                before_us, now_us = held.time_us[before : before + 2].tolist()
-                raise time_runs_backwards(now_us, before_us, source.file, held.first_row + before + 1)
+            backwards_at = first_true(held.time_us[1:] < held.time_us[:-1])
+            if backwards_at is not None:
+                before_us, now_us = held.time_us[backwards_at : backwards_at + 2].tolist()
+                raise time_runs_backwards(now_us, before_us, source.file, held.first_row + backwards_at + 1)
             last_us = held.time_us[-1]
-            cut = int(np.searchsorted(held.time_us, last_us, side="left"))
-            if cut:
-                yield _part(held, 0, cut)
-                held = _part(held, cut, len(held.time_us))
+            boundary = int(np.searchsorted(held.time_us, last_us, side="left"))
+            if boundary:
+                yield _part(held, 0, boundary)
+                held = _part(held, boundary, len(held.time_us))
             if last_us > end_us:
                 yield held
                 return
@@ -142,25 +142,25 @@ def _part(chunk: RowChunk, begin: int, end: int) -> RowChunk:
     return RowChunk(chunk.time_us[part], chunk.node[part], chunk.state[part], chunk.first_row + begin)
 
 
-def _join(held: RowChunk | None, chunk: RowChunk) -> RowChunk:
-    if held is None or not len(held.time_us):
+def _join(first: RowChunk | None, chunk: RowChunk) -> RowChunk:
+    if first is None or not len(first.time_us):
         return chunk
     return RowChunk(
-        np.concatenate((held.time_us, chunk.time_us)),
-        np.concatenate((held.node, chunk.node)),
-        np.concatenate((held.state, chunk.state)),
-        held.first_row,
+        np.concatenate((first.time_us, chunk.time_us)),
+        np.concatenate((first.node, chunk.node)),
+        np.concatenate((first.state, chunk.state)),
+        first.first_row,
     )
 
 
-def _sorted_by_node(chunk: RowChunk, n_nodes: int) -> tuple[RowChunk, NDArray[np.int64] | None]:
+def _by_node(chunk: RowChunk, n_nodes: int) -> tuple[RowChunk, NDArray[np.int64] | None]:
     """Sort the rows of each time stamp by node; return also the original positions, ``None`` if nothing moved."""
     instant = np.zeros(len(chunk.time_us), dtype=np.int64)
     np.cumsum(chunk.time_us[1:] > chunk.time_us[:-1], out=instant[1:])
-    key = instant * n_nodes + chunk.node
-    if bool(np.all(key[1:] >= key[:-1])):
+    sort_key = instant * n_nodes + chunk.node
+    if bool(np.all(sort_key[1:] >= sort_key[:-1])):
         return chunk, None
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(sort_key, kind="stable")
     return RowChunk(chunk.time_us, chunk.node[order], chunk.state[order], chunk.first_row), order
 
 
@@ -172,27 +172,27 @@ def _apply(
     nodes: Sequence[str],
     source: EventSource,
 ) -> None:
-    problem, i = apply_events(chunk.time_us[part], chunk.node[part], chunk.state[part], states, source.alternating)
+    problem, index = apply_events(chunk.time_us[part], chunk.node[part], chunk.state[part], states, source.alternating)
     if problem == VALID:
         return
-    i += part.start
-    node, at = nodes[int(chunk.node[i])], iso_utc(int(chunk.time_us[i]))
-    column, value = "idle" if source.alternating else "state", source.state_text(int(chunk.state[i]))
+    index += part.start
+    node, time_text = nodes[int(chunk.node[index])], iso_utc(int(chunk.time_us[index]))
+    column, value = "idle" if source.alternating else "state", source.state_text(int(chunk.state[index]))
     if problem == TWICE:
         column, value = "node", node
-        sentence = f"node {node!r} has two rows at {at}"
+        sentence = f"node {node!r} has two rows at {time_text}"
         expected = "one row for each node and time: the state after everything that happened then"
         fix = "keep the last of the two rows"
     elif problem == IDLE_ALREADY:
-        sentence = f"node {node!r} becomes idle at {at} but is idle already"
+        sentence = f"node {node!r} becomes idle at {time_text} but is idle already"
         expected = "a row that reclaims the node between two rows that free it"
         fix = "drop the repeated row, or restore the missing one before it"
     else:
-        sentence = f"node {node!r} is reclaimed at {at} but was never idle"
+        sentence = f"node {node!r} is reclaimed at {time_text} but was never idle"
         expected = "nodes busy before their first row, then idle and not idle in turn"
         fix = "add the row in which the node became idle, or drop this one"
-    row = chunk.first_row + (i if order is None else int(order[i]))
-    raise InputError(sentence, file=source.file, row=row, column=column, value=value, expected=expected, fix=fix)
+    row_number = chunk.first_row + (index if order is None else int(order[index]))
+    raise InputError(sentence, file=source.file, row=row_number, column=column, value=value, expected=expected, fix=fix)
 
 
 def _snapshot(
@@ -213,14 +213,14 @@ def _snapshot(
 
 
 def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int]) -> None:
-    i = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
-    if i is not None:
+    index = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
+    if index is not None:
         raise InputError(
             "a row lies outside the window of its log",
             file=source.file,
-            row=chunk.first_row + i,
+            row=chunk.first_row + index,
             column="time",
-            value=iso_utc(int(chunk.time_us[i])),
+            value=iso_utc(int(chunk.time_us[index])),
             expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
             fix="drop the row, or correct the window in the metadata" + source.other_log_hint,
         )

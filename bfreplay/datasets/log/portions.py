@@ -42,7 +42,7 @@ class Portions:
 
     def __init__(self, log: NodeEvents) -> None:
         self._log = log
-        self._number = {name: k for k, name in enumerate(log.nodes)}
+        self._number = {node_name: index for index, node_name in enumerate(log.nodes)}
         self._states: NDArray[np.int8] = log.first_states()
         self._waiting = _NOTHING
         self._is_begun = False
@@ -67,10 +67,10 @@ class Portions:
         InputError
             A row cannot be used; the message says which, and nothing of this portion is taken.
         """
-        new = self._ordered(rows)
+        new_rows = self._ordered(rows)
         last_us = self._log.window_end_us + 1
         if until_us is None:
-            latest = [int(each.time_us[-1]) for each in (new, self._waiting) if len(each)]
+            latest = [int(rows_of_kind.time_us[-1]) for rows_of_kind in (new_rows, self._waiting) if len(rows_of_kind)]
             until_us = max([self.until_us, *latest])
         if until_us < self.until_us:
             raise InputError(
@@ -80,29 +80,29 @@ class Portions:
                 expected=f"{iso_utc(self.until_us)} or later",
             )
         until_us = min(until_us, last_us)
-        merged, n_repeated = self._merged(new)
-        first, behind = (int(np.searchsorted(merged.time_us, until_us, side)) for side in ("left", "right"))
-        ready, before, states = _part(merged, slice(0, first)), self._states, self._states.copy()
+        sorted_rows, n_duplicates = self._merged(new_rows)
+        first, behind = (int(np.searchsorted(sorted_rows.time_us, until_us, side)) for side in ("left", "right"))
+        ready, states_before, states = _part(sorted_rows, slice(0, first)), self._states, self._states.copy()
         self._check(ready, states)
-        self._check(_part(merged, slice(first, behind)), states.copy())  # no row can come before these any more
-        self._idle_until_left_us += _idle_until_left_us(ready, before, self._log.window_start_us)
-        self._states, self._waiting = states, _part(merged, slice(first, None))
-        self.until_us, self.n_repeated = until_us, self.n_repeated + n_repeated
-        return self._with_start(ready, before)
+        self._check(_part(sorted_rows, slice(first, behind)), states.copy())  # no row can come before these any more
+        self._idle_until_left_us += _idle_until_left_us(ready, states_before, self._log.window_start_us)
+        self._states, self._waiting = states, _part(sorted_rows, slice(first, None))
+        self.until_us, self.n_repeated = until_us, self.n_repeated + n_duplicates
+        return self._with_start(ready, states_before)
 
     def idle_node_us(self, end_us: int) -> int:
         """Return the idle node time from the start of the window to ``end_us``, all of which was taken."""
         n_idle = int(np.count_nonzero(self._states == NodeState.IDLE))
         return self._idle_until_left_us + n_idle * (end_us - self._log.window_start_us)
 
-    def _with_start(self, ready: EventBatch, before: NDArray[np.int8]) -> EventBatch:
+    def _with_start(self, ready: EventBatch, states_before: NDArray[np.int8]) -> EventBatch:
         """Return the events; those of the first instant as the state of every node then."""
         start_us = self._log.window_start_us
         if self._is_begun or self.until_us <= start_us:
             return ready
         self._is_begun = True
         n_first = int(np.searchsorted(ready.time_us, start_us, side="right"))
-        states = before.copy()
+        states = states_before.copy()
         states[ready.node[:n_first]] = ready.state[:n_first]
         n_nodes = len(states)
         start = EventBatch(np.full(n_nodes, start_us), np.arange(n_nodes, dtype=np.int32), states)
@@ -119,42 +119,42 @@ class Portions:
                 expected="(time, node, state) for each event, or a data frame with these columns",
             ) from error
         order = np.lexsort((rows.node, rows.time_us))
-        ordered = EventBatch(rows.time_us[order], rows.node[order], rows.state[order])
-        if len(ordered):
-            self._check_times(ordered)
-        return ordered
+        in_order = EventBatch(rows.time_us[order], rows.node[order], rows.state[order])
+        if len(in_order):
+            self._check_times(in_order)
+        return in_order
 
     def _checked(self, rows: EventBatch) -> EventBatch:
         """Return rows that are arrays already."""
         columns = [np.asarray(each) for each in (rows.time_us, rows.node, rows.state)]
         if not all(column.dtype.kind in "iu" and column.shape == (len(rows),) for column in columns):
             raise ValueError("columns are arrays of whole numbers, of equal lengths")
-        for column, name, lowest, most in zip(
+        for column, name, lowest, highest in zip(
             columns,
             ("time_us", "node", "state"),
             (-LAST_US, 0, 0),
             (LAST_US, len(self._number) - 1, len(STATE_WORDS) - 1),
             strict=True,
         ):
-            if column.size and not lowest <= int(column.min()) <= int(column.max()) <= most:
-                raise ValueError(f"{name} is {lowest} to {most}")
+            if column.size and not lowest <= int(column.min()) <= int(column.max()) <= highest:
+                raise ValueError(f"{name} is {lowest} to {highest}")
         return EventBatch(*(each.astype(kind) for each, kind in zip(columns, _KINDS, strict=True)))
 
     def _events(self, rows: Any) -> EventBatch:
         """Return rows that are triples, or a data frame."""
         if hasattr(rows, "columns"):
             rows = zip(rows["time"], rows["node"], rows["state"], strict=True)
-        events = [self._event(k, row) for k, row in enumerate(rows)]
+        events = [self._event(index, row) for index, row in enumerate(rows)]
         columns = zip(*events, strict=True) if events else ((), (), ())
         return EventBatch(*(np.array(each, kind) for each, kind in zip(columns, _KINDS, strict=True)))
 
-    def _event(self, k: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
+    def _event(self, index: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
         try:
             time, node, state = row
             time_us = time_us_of(time)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"row {k} of a portion is no event: {error}",
+                f"row {index} of a portion is no event: {error}",
                 value=row,
                 expected="(time, node, state)",
                 fix="give the time as ISO-8601 text, a datetime, or whole microseconds since 1970 UTC",
@@ -162,7 +162,7 @@ class Portions:
         number = self._number.get(node) if isinstance(node, str) else None
         if number is None:
             raise InputError(
-                f"row {k} of a portion names an unknown node",
+                f"row {index} of a portion names an unknown node",
                 column="node",
                 value=node,
                 expected="a node of the log",
@@ -172,7 +172,7 @@ class Portions:
         code = _STATES.get(state) if is_state else None
         if code is None:
             raise InputError(
-                f"row {k} of a portion has an unknown state",
+                f"row {index} of a portion has an unknown state",
                 column="state",
                 value=state,
                 expected=", ".join(STATE_WORDS),
@@ -183,31 +183,31 @@ class Portions:
         """Raise ``InputError`` for a row of a time that is over, or after the window."""
         early = rows.time_us[0] < self.until_us
         if early or rows.time_us[-1] > self._log.window_end_us:
-            k = 0 if early else -1
+            index = 0 if early else -1
             raise InputError(
-                f"node {self._log.nodes[rows.node[k]]!r} has an event "
+                f"node {self._log.nodes[rows.node[index]]!r} has an event "
                 + ("at a time that is over: it comes too late" if early else "after the end of the window"),
                 column="time",
-                value=iso_utc(int(rows.time_us[k])),
+                value=iso_utc(int(rows.time_us[index])),
                 expected=f"{iso_utc(self.until_us)} to {iso_utc(self._log.window_end_us)}",
                 fix="advance only to a time before which no event can come any more" if early else None,
             )
 
-    def _merged(self, new: EventBatch) -> tuple[EventBatch, int]:
+    def _merged(self, new_rows: EventBatch) -> tuple[EventBatch, int]:
         """Return all waiting rows in order, those that are twice there once, and the number of repetitions."""
-        rows = _joined(self._waiting, new)
+        rows = _joined(self._waiting, new_rows)
         order = np.lexsort((rows.node, rows.time_us))
         time_us, node, state = rows.time_us[order], rows.node[order], rows.state[order]
         is_same = np.zeros(len(order), np.bool_)
         is_same[1:] = (time_us[1:] == time_us[:-1]) & (node[1:] == node[:-1])
         differs = np.flatnonzero(is_same[1:] & (state[1:] != state[:-1]))
         if differs.size:
-            k = int(differs[0])
+            index = int(differs[0])
             raise InputError(
-                f"node {self._log.nodes[node[k]]!r} has two states at {iso_utc(int(time_us[k]))}",
+                f"node {self._log.nodes[node[index]]!r} has two states at {iso_utc(int(time_us[index]))}",
                 column="state",
-                value=STATE_WORDS[state[k + 1]],
-                expected=f"one state, such as {STATE_WORDS[state[k]]}",
+                value=STATE_WORDS[state[index + 1]],
+                expected=f"one state, such as {STATE_WORDS[state[index]]}",
                 fix="keep the last of the two",
             )
         keep = ~is_same
@@ -215,13 +215,13 @@ class Portions:
 
     def _check(self, ready: EventBatch, states: NDArray[np.int8]) -> None:
         """Apply events to the states, and raise ``InputError`` for a node that becomes idle while idle."""
-        problem, k = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
+        problem, index = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
         if problem != VALID:
-            is_it = (self._waiting.time_us == ready.time_us[k]) & (self._waiting.node == ready.node[k])
+            is_it = (self._waiting.time_us == ready.time_us[index]) & (self._waiting.node == ready.node[index])
             self._waiting = _part(self._waiting, ~is_it)  # else no later portion could be taken
+            node_name, time = self._log.nodes[ready.node[index]], iso_utc(int(ready.time_us[index]))
             raise InputError(
-                f"node {self._log.nodes[ready.node[k]]!r} becomes idle at {iso_utc(int(ready.time_us[k]))} but is idle "
-                "already",
+                f"node {node_name!r} becomes idle at {time} but is idle already",
                 column="state",
                 value="idle",
                 expected="an event that reclaims the node between two that free it",
@@ -236,11 +236,11 @@ _STATES: Mapping[Any, int] = {
 }
 
 
-def _idle_until_left_us(rows: EventBatch, before: NDArray[np.int8], start_us: int) -> int:
+def _idle_until_left_us(rows: EventBatch, states_before: NDArray[np.int8], start_us: int) -> int:
     """Return the node time from ``start_us`` to when nodes leave the idle ones, minus that to when they come."""
     order = np.lexsort((rows.time_us, rows.node))
     time_us, node, state = rows.time_us[order] - start_us, rows.node[order], rows.state[order]
-    earlier = before[node]
+    earlier = states_before[node]
     follows = node[1:] == node[:-1]
     earlier[1:][follows] = state[:-1][follows]
     was_idle, is_idle = earlier == NodeState.IDLE, state == NodeState.IDLE

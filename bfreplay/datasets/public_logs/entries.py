@@ -1,7 +1,9 @@
-"""Entries of the catalogue: facts about a log, and the sources of its files."""
+"""Catalogue of public logs: facts about each, the sources of its files, and its text."""
 
 from __future__ import annotations
 
+import shlex
+import textwrap
 import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +16,7 @@ from typing import Any
 from bfreplay.checks import nearest
 from bfreplay.documents import Json
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.wording import count
+from bfreplay.wording import aligned_lines, count
 
 CATALOGUE = Path(str(files("bfreplay.datasets.public_logs") / "catalogue.toml"))
 
@@ -97,12 +99,12 @@ class PublicLog:
     @property
     def bytes(self) -> int:
         """Size of all its files in bytes."""
-        return sum(file.bytes for file in self.files)
+        return sum(log_file.bytes for log_file in self.files)
 
     @property
     def downloadable(self) -> bool:
         """True if every file has an address."""
-        return all(file.addresses for file in self.files)
+        return all(log_file.addresses for log_file in self.files)
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values, dates as ISO text."""
@@ -123,14 +125,14 @@ def public_log(name: str) -> PublicLog:
     InputError
         No log has this name; the message lists the names and suggests the nearest.
     """
-    known = {log.name: log for log in catalogue()}
-    if name not in known:
+    entries = {entry.name: entry for entry in catalogue()}
+    if name not in entries:
         raise InputError(
             f"unknown public log {name!r}",
-            expected=f"one of {', '.join(known)}",
-            fix=nearest(name, known, "see: bfreplay datasets list"),
+            expected=f"one of {', '.join(entries)}",
+            fix=nearest(name, entries, "see: bfreplay datasets list"),
         )
-    return known[name]
+    return entries[name]
 
 
 @cache
@@ -141,7 +143,7 @@ def read_catalogue(path: Path) -> tuple[PublicLog, ...]:
 
 
 def _log(table: dict[str, Any]) -> PublicLog:
-    log_files = tuple(_file(dict(each)) for each in table.pop("file"))
+    log_files = tuple(_file(dict(file_table)) for file_table in table.pop("file"))
     return PublicLog(**{**table, "traps": tuple(table["traps"]), "files": log_files})
 
 
@@ -159,27 +161,122 @@ class NotSuppliedError(Exception):
 
     Parameters
     ----------
-    file
+    log_file
         The file.
     reasons
         One line for each attempt.
     """
 
-    def __init__(self, file: LogFile, reasons: Sequence[str]) -> None:
-        super().__init__(file.name)
-        self.file = file
+    def __init__(self, log_file: LogFile, reasons: Sequence[str]) -> None:
+        super().__init__(log_file.name)
+        self.file = log_file
         self.reasons = tuple(reasons)
 
 
-def headline(failures: Sequence[tuple[PublicLog, NotSuppliedError]], asked: int) -> str:
+def headline(failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> str:
     """Return ``"1 of 2 public logs could not be fetched, ..."`` and, indented, the files and reasons."""
-    if asked == 1:
+    if n_logs == 1:
         lines = ["the public log could not be fetched"]
-    elif len(failures) == asked:
-        lines = [f"none of the {count(asked, 'public log')} could be fetched"]
+    elif len(failures) == n_logs:
+        lines = [f"none of the {count(n_logs, 'public log')} could be fetched"]
     else:
-        lines = [f"{len(failures)} of {count(asked, 'public log')} could not be fetched, the others are there"]
-    for log, missing in failures:
-        lines.append(f"  {log.name}: {missing.file.name} ({count(missing.file.bytes, 'byte')})")
+        lines = [f"{len(failures)} of {count(n_logs, 'public log')} could not be fetched, the others are there"]
+    for entry, missing in failures:
+        lines.append(f"  {entry.name}: {missing.file.name} ({count(missing.file.bytes, 'byte')})")
         lines += [f"    {reason}" for reason in missing.reasons]
     return "\n".join(lines)
+
+
+_WIDTH = 110
+_INDENT = 13
+
+
+def size(n_bytes: int) -> str:
+    """Format a size: ``404 kB``, ``3.6 MB``."""
+    for unit, length in (("MB", 1_000_000), ("kB", 1_000)):
+        if n_bytes >= length:
+            return f"{n_bytes / length:.3g} {unit}"
+    return f"{n_bytes} B"
+
+
+def window(entry: PublicLog) -> str:
+    """Format the days of a log: ``2012-02-03 to 2012-10-17``."""
+    return f"{entry.start} to {entry.end}" if entry.start and entry.end else "relative times"
+
+
+def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
+    """Lay out one line per log with its state, and the folder below."""
+    header = ("name", "format", "jobs", "nodes", "window", "class", "size", "fetched")
+    cells = [header]
+    for entry, state in rows:
+        quality = f"{entry.quality} {QUALITIES[entry.quality]}"
+        cells.append(
+            (
+                entry.name,
+                entry.format,
+                _number(entry.jobs),
+                _number(entry.nodes),
+                window(entry),
+                quality,
+                size(entry.bytes),
+                state,
+            )
+        )
+    text_columns = [index for index, name in enumerate(header) if name not in ("jobs", "nodes", "size")]
+    lines = aligned_lines(cells, text_columns)
+    return "\n".join([*lines, "", f"Data folder: {folder}"])
+
+
+def render_info(entry: PublicLog, state: str, folder: Path) -> str:
+    """Lay out everything about one log."""
+    facts = [
+        ("format", entry.format),
+        ("class", f"{entry.quality}: {QUALITIES[entry.quality]}"),
+        ("jobs", _number(entry.jobs)),
+        ("nodes", _number(entry.nodes)),
+        ("window", window(entry)),
+        ("clock", entry.clock),
+        ("good for", entry.good_for),
+        ("bad for", entry.bad_for),
+        *(("trap" if index == 0 else "", f"- {trap}") for index, trap in enumerate(entry.traps)),
+        ("licence", entry.licence),
+        ("acknowledge", entry.acknowledge),
+        ("cite", entry.citation),
+        ("page", entry.page),
+        ("fetched", f"{state} ({folder})"),
+    ]
+    lines = [f"{entry.name}: {entry.title}", ""]
+    for name, value in facts:
+        lines += _fact(name, value)
+    for log_file in entry.files:
+        lines += ["", *_fact("file", log_file.name)]
+        lines += _fact("", log_file.about) if log_file.about else []
+        details = [f"{count(log_file.bytes, 'byte')}, sha256 {log_file.sha256}"]
+        if log_file.content_sha256 != log_file.sha256:
+            details.append(f"content: {count(log_file.content_bytes, 'byte')}, sha256 {log_file.content_sha256}")
+        details += log_file.addresses or ["no address serves it as it is"]
+        lines += [f"{'':<{_INDENT}}{detail}" for detail in details]  # not wrapped: for copying
+    command = ingest_command(entry, folder)
+    lines += ["", "Node events from it:", f"  {command}" if command else "  no command: see what it is bad for"]
+    return "\n".join(lines)
+
+
+def ingest_command(entry: PublicLog, folder: Path) -> str | None:
+    """Return the ingest command of the catalogue, with the paths of the files."""
+    if entry.ingest is None:
+        return None
+    names = {log_file.name for log_file in entry.files}
+    return shlex.join(str(folder / word) if word in names else word for word in shlex.split(entry.ingest))
+
+
+def _fact(name: str, value: str) -> list[str]:
+    rows = textwrap.wrap(value, _WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False) or [""]
+    hanging = "  " if value.startswith("- ") else ""
+    return [
+        f"{name if index == 0 else '':<{_INDENT}}{hanging if index else ''}{row}".rstrip()
+        for index, row in enumerate(rows)
+    ]
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

@@ -44,19 +44,21 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
         Another content, or a pickle that names anything but arrays and DataFrames.
     """
     file = Path(path)
-    frame = _archived_frame(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else pickled_frame(file)
-    times = _row_times(frame, file)
-    names = frame.columns.tolist()
-    for name in names:
-        if not isinstance(name, str):
+    data_frame = (
+        _frame_in_archive(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else read_pickled_frame(file)
+    )
+    times = _row_times(data_frame, file)
+    names = data_frame.columns.tolist()
+    for column_name in names:
+        if not isinstance(column_name, str):
             raise InputError(
                 "a column of the node-state matrix is not named after a node",
                 file=file,
-                column=str(name),
-                value=name,
+                column=str(column_name),
+                value=column_name,
                 expected="a node name for each column; job tables are read by load_jobs",
             )
-    row, node, idle, initial = _transitions(frame, names, file)
+    row, node, idle, initial = _transitions(data_frame, names, file)
     order = np.argsort(row, kind="stable")
     row = row[order]
     metadata = EventsMetadata(source_format="node-state matrix", source_files=(SourceFile.of(file),))
@@ -73,7 +75,7 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
     )
 
 
-def pickled_frame(file: Path) -> PickledFrame:
+def read_pickled_frame(file: Path) -> PickledFrame:
     """Read the DataFrame in a ``.pkl`` file."""
     try:
         with file.open("rb") as stream:
@@ -82,9 +84,9 @@ def pickled_frame(file: Path) -> PickledFrame:
         raise InputError(f"the file cannot be read: {error.strerror}", file=file, fix="check the path") from error
 
 
-def _archived_frame(file: Path) -> PickledFrame:
-    found: str | None = None
-    frame: PickledFrame | None = None
+def _frame_in_archive(file: Path) -> PickledFrame:
+    frame_name: str | None = None
+    data_frame: PickledFrame | None = None
     most_bytes = min(MAX_MEMBER_BYTES, unpacked_limit(file))
     try:
         with tarfile.open(file, "r:gz") as archive:
@@ -99,12 +101,12 @@ def _archived_frame(file: Path) -> PickledFrame:
                     )
                 if not (member.isfile() and member.name.endswith(".pkl")):
                     continue
-                if found is not None:
-                    raise _not_one_pickle(file, f"{found!r} and {member.name!r}")
-                found = member.name
+                if frame_name is not None:
+                    raise _not_one_pickle(file, f"{frame_name!r} and {member.name!r}")
+                frame_name = member.name
                 stream = archive.extractfile(member)
                 if stream is not None:
-                    frame = load_frame(stream, file)
+                    data_frame = load_frame(stream, file)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"the archive cannot be read: {error}",
@@ -112,39 +114,39 @@ def _archived_frame(file: Path) -> PickledFrame:
             expected="a gzipped tar archive with one .pkl member",
             fix="check the path, and copy the file again",
         ) from error
-    if frame is None:
+    if data_frame is None:
         raise _not_one_pickle(file, "none")
-    return frame
+    return data_frame
 
 
-def _not_one_pickle(file: Path, found: str) -> InputError:
+def _not_one_pickle(file: Path, content: str) -> InputError:
     return InputError(
         "the archive does not have exactly one pickle",
         file=file,
-        value=found,
+        value=content,
         expected="exactly one member whose name ends in .pkl",
         fix="unpack it and give the right .pkl",
     )
 
 
-def _row_times(frame: PickledFrame, file: Path) -> NDArray[np.int64]:
-    if frame.index.dtype.kind != "M" or not len(frame.index) or not len(frame.columns):
+def _row_times(data_frame: PickledFrame, file: Path) -> NDArray[np.int64]:
+    if data_frame.index.dtype.kind != "M" or not len(data_frame.index) or not len(data_frame.columns):
         raise InputError(
             "the pickle is not a node-state matrix: its rows have no times, or there are no rows",
             file=file,
-            value=f"{len(frame.index)} rows x {len(frame.columns)} columns, index {frame.index.dtype}",
+            value=f"{len(data_frame.index)} rows x {len(data_frame.columns)} columns, index {data_frame.index.dtype}",
             expected="an index of times (rows) and node names (columns); job tables are read by load_jobs",
         )
-    times = times_us(frame.index, file, "index")
-    i = first_true(times[1:] <= times[:-1])
-    if i is not None:
+    times = times_us(data_frame.index, file, "index")
+    index = first_true(times[1:] <= times[:-1])
+    if index is not None:
         raise InputError(
             "the times of the rows do not increase",
             file=file,
-            row=i + 2,
+            row=index + 2,
             column="index",
-            value=iso_utc(int(times[i + 1])),
-            expected=f"later than {iso_utc(int(times[i]))}, the row before",
+            value=iso_utc(int(times[index + 1])),
+            expected=f"later than {iso_utc(int(times[index]))}, the row before",
             fix="sort the matrix by time and keep one row for each",
         )
     return times
@@ -158,28 +160,28 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
         )
     ticks = times.astype(times.dtype.newbyteorder("=")).view(np.int64)
     unit = np.datetime_data(times.dtype)[0]
-    i = first_true(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
-    if i is not None:
+    index = first_true(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
+    if index is not None:
         raise InputError(
             "a time is missing or finer than a microsecond",
             file=file,
-            row=i + 1,
+            row=index + 1,
             column=column,
-            value=str(times[i]),
+            value=str(times[index]),
             expected="times that are whole microseconds",
             fix="round the times, or drop the row",
         )
-    converted: NDArray[np.int64] = ticks // 1_000 if unit == "ns" else ticks * _US_PER_UNIT[unit]
-    return converted
+    result_us: NDArray[np.int64] = ticks // 1_000 if unit == "ns" else ticks * _US_PER_UNIT[unit]
+    return result_us
 
 
 def _transitions(
-    frame: PickledFrame, names: list[str], file: Path
+    data_frame: PickledFrame, names: list[str], file: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return row, node and new state of every change, by node, and the first row; few nodes in memory at a time."""
     initial = np.zeros(len(names), dtype=np.bool_)
     rows, nodes, states = [], [], []
-    for placement, values in frame.blocks:
+    for placement, values in data_frame.blocks:
         if values.dtype.kind not in "biuf":
             raise InputError(
                 "the node-state matrix holds values that are not numbers",
@@ -193,19 +195,19 @@ def _transitions(
             idle = piece == 1
             wrong = np.argwhere(~idle & (piece != 0))
             if len(wrong):
-                k, row = wrong[0]
+                index, row = wrong[0]
                 raise InputError(
                     "a state is neither 0 nor 1",
                     file=file,
                     row=int(row) + 1,
-                    column=names[int(placement[begin + k])],
-                    value=piece[k, row].item(),
+                    column=names[int(placement[begin + index])],
+                    value=piece[index, row].item(),
                     expected="0 for busy and 1 for idle",
                 )
-            here = placement[begin : begin + _NODES_AT_ONCE]
-            initial[here] = idle[:, 0]
-            k_of, before = np.nonzero(idle[:, 1:] != idle[:, :-1])
-            rows.append(before + 1)
-            nodes.append(here[k_of])
-            states.append(idle[k_of, before + 1])
+            node_slice = placement[begin : begin + _NODES_AT_ONCE]
+            initial[node_slice] = idle[:, 0]
+            k_of, was_idle = np.nonzero(idle[:, 1:] != idle[:, :-1])
+            rows.append(was_idle + 1)
+            nodes.append(node_slice[k_of])
+            states.append(idle[k_of, was_idle + 1])
     return np.concatenate(rows), np.concatenate(nodes), np.concatenate(states), initial

@@ -49,15 +49,15 @@ class PickledFrame:
     index: NDArray[Any]
     blocks: tuple[tuple[NDArray[np.int64], NDArray[Any]], ...]
 
-    def column(self, name: str) -> NDArray[Any]:
-        """Return the values of the column ``name``, shape ``(R,)``; KeyError for an unknown name."""
-        position = self.columns.tolist().index(name) if name in self.columns.tolist() else -1
+    def column(self, column_name: str) -> NDArray[Any]:
+        """Return the values of the column ``column_name``, shape ``(R,)``; KeyError for an unknown name."""
+        position = self.columns.tolist().index(column_name) if column_name in self.columns.tolist() else -1
         for placement, values in self.blocks:
-            found = np.flatnonzero(placement == position)
-            if found.size:
-                column: NDArray[Any] = values[found[0]]
+            matches = np.flatnonzero(placement == position)
+            if matches.size:
+                column: NDArray[Any] = values[matches[0]]
                 return column
-        raise KeyError(name)
+        raise KeyError(column_name)
 
 
 def load_frame(stream: IO[bytes], file: Path) -> PickledFrame:
@@ -119,8 +119,8 @@ def _frame(tree: Any) -> PickledFrame:
     n_rows = read[0][1].shape[1] if read else 0
     if any(array.shape[1] != n_rows for _, array in read):
         raise _NotAFrameError("its columns differ in length")
-    placed = np.sort(np.concatenate([columns for columns, _ in read])) if read else np.empty(0)
-    if not np.array_equal(placed, np.arange(n_columns)):
+    positions = np.sort(np.concatenate([columns for columns, _ in read])) if read else np.empty(0)
+    if not np.array_equal(positions, np.arange(n_columns)):
         raise _NotAFrameError("a column is missing or occurs twice")
     return PickledFrame(_labels(columns_axis, n_columns), _labels(index_axis, n_rows), tuple(read))
 
@@ -195,8 +195,8 @@ def _fill(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
         if not isinstance(data, list) or len(data) != size:
             raise _NotAFrameError("an array of objects does not fit its shape")
         objects = np.empty(size, dtype=object)
-        for i, value in enumerate(data):
-            objects[i] = value
+        for index, value in enumerate(data):
+            objects[index] = value
         return objects.reshape(shape, order=order)
     data = _bytes(data)
     if len(data) != size * kind.itemsize:
@@ -268,8 +268,8 @@ def _texts(record: pickled.Record) -> NDArray[Any]:
     if len(ends) != length + 1:
         raise _NotAFrameError("an array of text is cut")
     texts = np.empty(length, dtype=object)
-    for i in range(length):
-        texts[i] = text[ends[i] : ends[i + 1]].decode()
+    for index in range(length):
+        texts[index] = text[ends[index] : ends[index + 1]].decode()
     return texts
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.jobs.curve_points import CurveShelf
 from bfreplay.datasets.located import first_true, locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.published.matrix import pickled_frame, times_us
+from bfreplay.datasets.published.matrix import read_pickled_frame, times_us
 from bfreplay.datasets.published.pickled_frames import PickledFrame, cell_list
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
@@ -52,32 +52,32 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
     _check_same_index(names, [str(name) for name in points.index], curves_file)
     submit_us = times_us(table.column("Tsub"), bounds_file, "Tsub")
     other_us = times_us(points.column("Tsub"), curves_file, "Tsub")
-    i = first_true(submit_us != other_us)
-    if i is not None:
+    index = first_true(submit_us != other_us)
+    if index is not None:
         raise InputError(
-            f"job {names[i]!r} has another submit time in the curves than in the bounds",
+            f"job {names[index]!r} has another submit time in the curves than in the bounds",
             file=curves_file,
-            row=i + 1,
+            row=index + 1,
             column="Tsub",
-            value=iso_utc(int(other_us[i])),
-            expected=iso_utc(int(submit_us[i])),
+            value=iso_utc(int(other_us[index])),
+            expected=iso_utc(int(submit_us[index])),
             fix="give the two files of one job set",
         )
     shelf = CurveShelf()
     numbers = {name: _numbers(table, name, bounds_file) for name in _BOUNDS_COLUMNS[:-1]}
     jobs = []
-    for i, name in enumerate(names):
-        throughput = _curve(points, "Ps", i, shelf, curves_file)
-        objective = _curve(points, "Os", i, shelf, curves_file)
-        with locate_errors(bounds_file, i + 1):
+    for index, name in enumerate(names):
+        throughput = _curve(points, "Ps", index, shelf, curves_file)
+        objective = _curve(points, "Os", index, shelf, curves_file)
+        with locate_errors(bounds_file, index + 1):
             job = ElasticJob(
                 name=name,
-                submit_us=int(submit_us[i]),
-                min_nodes=_whole(numbers["Jmin"][i], "Jmin"),
-                max_nodes=_whole(numbers["Jmax"][i], "Jmax"),
-                scale_up_cost_s=float(numbers["Tcup"][i]),
-                scale_down_cost_s=float(numbers["Tcdw"][i]),
-                work_samples=float(numbers["Pmax"][i]),
+                submit_us=int(submit_us[index]),
+                min_nodes=_whole(numbers["Jmin"][index], "Jmin"),
+                max_nodes=_whole(numbers["Jmax"][index], "Jmax"),
+                scale_up_cost_s=float(numbers["Tcup"][index]),
+                scale_down_cost_s=float(numbers["Tcdw"][index]),
+                work_samples=float(numbers["Pmax"][index]),
                 throughput=throughput,
                 objective=None if objective is throughput else objective,
                 model=name.partition("-")[2] or None,
@@ -88,41 +88,41 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
         return JobSet(jobs, sources=[(source.name, source.sha256) for source in sources])
 
 
-def _job_table(file: Path, columns: tuple[str, ...], what: str) -> PickledFrame:
-    frame = pickled_frame(file)
-    found = [str(name) for name in frame.columns]
-    missing = [name for name in columns if name not in found]
+def _job_table(file: Path, columns: tuple[str, ...], table_name: str) -> PickledFrame:
+    data_frame = read_pickled_frame(file)
+    column_names = [str(column_name) for column_name in data_frame.columns]
+    missing = [column_name for column_name in columns if column_name not in column_names]
     if missing:
-        is_other = set(_CURVES_COLUMNS[:3] if columns is _BOUNDS_COLUMNS else _BOUNDS_COLUMNS[:5]) <= set(found)
+        is_other = set(_CURVES_COLUMNS[:3] if columns is _BOUNDS_COLUMNS else _BOUNDS_COLUMNS[:5]) <= set(column_names)
         raise InputError(
             f"a published job table lacks columns: {', '.join(missing)}",
             file=file,
             column=missing[0],
-            value=found,
+            value=column_names,
             expected=", ".join(columns),
-            fix="the two files are swapped: give bounds first, then curves" if is_other else f"give {what} here",
+            fix="the two files are swapped: give bounds first, then curves" if is_other else f"give {table_name} here",
         )
-    return frame
+    return data_frame
 
 
 def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
-    for i, (name, other) in enumerate(zip_longest(bounds, curves)):
-        if name != other:
+    for index, (name, curve_name) in enumerate(zip_longest(bounds, curves)):
+        if name != curve_name:
             raise InputError(
                 f"the curves have {len(curves)} jobs but the bounds {len(bounds)}"
                 if name is None
                 else "the curves do not match the bounds: their job names differ",
                 file=file,
-                row=i + 1,
+                row=index + 1,
                 column="index",
-                value=other,
+                value=curve_name,
                 expected="one row for each job of the bounds" if name is None else f"{name!r}, as in the bounds",
                 fix="give the two files of one job set",
             )
 
 
-def _numbers(frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64]:
-    values = frame.column(column)
+def _numbers(data_frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64]:
+    values = data_frame.column(column)
     if values.dtype.kind not in "iuf":
         raise InputError(
             "a column holds no numbers", file=file, column=column, value=str(values.dtype), expected="numbers"
@@ -136,9 +136,9 @@ def _whole(value: float, column: str) -> int:
     return int(value)
 
 
-def _curve(points: PickledFrame, column: str, i: int, shelf: CurveShelf, file: Path) -> TabulatedCurve:
-    with locate_errors(file, i + 1, column, curve=True):
+def _curve(points: PickledFrame, column: str, index: int, shelf: CurveShelf, file: Path) -> TabulatedCurve:
+    with locate_errors(file, index + 1, column, curve=True):
         try:
-            return shelf.curve(cell_list(points.column("Ns")[i]), cell_list(points.column(column)[i]))
+            return shelf.curve(cell_list(points.column("Ns")[index]), cell_list(points.column(column)[index]))
         except TypeError as error:
             raise InputError(f"a curve is unreadable: {error}", expected="lists of numbers") from error

@@ -1,7 +1,6 @@
 """Seeded synthetic machine and a job set that fits it, without data of any site."""
 
 from bfreplay.datasets.synthetic.elastic_jobs import synthetic_jobs
-from bfreplay.datasets.synthetic.machine import synthetic_machine
-from bfreplay.datasets.synthetic.scheduler import JobStream, MachineModel
+from bfreplay.datasets.synthetic.machine import JobStream, MachineModel, synthetic_machine
 
 __all__ = ["JobStream", "MachineModel", "synthetic_jobs", "synthetic_machine"]

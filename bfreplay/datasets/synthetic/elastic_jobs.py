@@ -108,28 +108,28 @@ def synthetic_jobs(n_jobs: int = 40, seed: int = 0, days: float = 4.0, node_hour
             value={"n_jobs": n_jobs, "days": days, "node_hours": node_hours},
             expected="n_jobs >= 1, days > 0 and node_hours > 0",
         )
-    rng = np.random.Generator(np.random.PCG64(seed))
+    generator = np.random.Generator(np.random.PCG64(seed))
     half_s = int(days * 86_400 / 2)
     at_start = n_jobs // 4
-    submit_s = [0] * at_start + sorted(int(s) for s in rng.integers(0, half_s + 1, n_jobs - at_start))
+    submit_s = [0] * at_start + sorted(int(seconds) for seconds in generator.integers(0, half_s + 1, n_jobs - at_start))
     jobs = []
     for index in range(n_jobs):
         family = FAMILIES[index % len(FAMILIES)]
-        max_nodes = _MAX_NODES[int(rng.integers(len(_MAX_NODES)))]
-        min_nodes = int(rng.choice((1, 1, 2, 4)))
-        pace = float(rng.uniform(0.7, 1.3))  # hyper-parameters change how long a step takes, not how it scales
-        counts = [n for n in _POINTS if n <= max_nodes]
-        rates = [round(pace * rate_samples_per_s(family, n), 1) for n in counts]
-        hours = node_hours * float(rng.uniform(1 / 3, 5 / 3))
-        slack = float(rng.uniform(0.3, 0.5))
+        max_nodes = _MAX_NODES[int(generator.integers(len(_MAX_NODES)))]
+        min_nodes = int(generator.choice((1, 1, 2, 4)))
+        pace = float(generator.uniform(0.7, 1.3))  # hyper-parameters change how long a step takes, not how it scales
+        counts = [count for count in _POINTS if count <= max_nodes]
+        rates = [round(pace * rate_samples_per_s(family, count), 1) for count in counts]
+        hours = node_hours * float(generator.uniform(1 / 3, 5 / 3))
+        slack = float(generator.uniform(0.3, 0.5))
         jobs.append(
             ElasticJob(
                 name=f"{family.name}-{index:02d}",
                 submit_us=submit_s[index] * US,
                 min_nodes=min_nodes,
                 max_nodes=max_nodes,
-                scale_up_cost_s=float(rng.integers(15, 31)),
-                scale_down_cost_s=float(rng.integers(10, 21)),
+                scale_up_cost_s=float(generator.integers(15, 31)),
+                scale_down_cost_s=float(generator.integers(10, 21)),
                 work_samples=float(round(hours * _HOUR_S * rates[0])),
                 throughput=TabulatedCurve([0, *counts], [0.0, *rates]),
                 weight=2.0 if index % 5 == 4 else 1.0,

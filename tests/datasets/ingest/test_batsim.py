@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.datasets.ingest.batsim.reader import OTHER_NODE_TIME, SWITCHED_OFF, BatsimReader, resources
+from bfreplay.datasets.ingest.batsim import OTHER_NODE_TIME, SWITCHED_OFF, BatsimReader, resources
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE, ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord

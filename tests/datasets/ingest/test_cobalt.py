@@ -6,23 +6,22 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bfreplay.datasets.ingest.cobalt.clock import ZONE_UNLIKELY
-from bfreplay.datasets.ingest.cobalt.job_rows import (
+from bfreplay.datasets.ingest.cobalt.cobalt_jobs import (
     BLOCK_DIFFERS,
     LOCATION_UNREADABLE,
     OTHER_MACHINE,
     TOO_LARGE,
     WHERE_MISSING,
+    ZONE_UNLIKELY,
     location_of,
 )
-from bfreplay.datasets.ingest.cobalt.outages import END_UNKNOWN, PART_DOWN, PART_UNKNOWN
-from bfreplay.datasets.ingest.cobalt.reader import RAW_JOB_COLUMNS, CobaltReader
+from bfreplay.datasets.ingest.cobalt.reader import END_UNKNOWN, PART_DOWN, PART_UNKNOWN, RAW_JOB_COLUMNS, CobaltReader
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE, WHICH_NODES
 from bfreplay.datasets.ingest.occupancy.schedule import CUT, MISMATCH
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
-from bfreplay.datasets.ingest.table.job_rows import ELAPSED_DIFFERS, SEVERAL_TASKS
-from bfreplay.datasets.ingest.table.outages import OUTAGES_UNREADABLE
+from bfreplay.datasets.ingest.table.table_jobs import ELAPSED_DIFFERS, SEVERAL_TASKS
+from bfreplay.datasets.ingest.table.table_outages import OUTAGES_UNREADABLE
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError

@@ -5,8 +5,7 @@ import shlex
 
 import pytest
 
-from bfreplay.datasets.ingest.catalogue import READERS, find_reader
-from bfreplay.datasets.ingest.command_outputs import _JSON, _TEXTS, BY_TABLE, command_output
+from bfreplay.datasets.ingest.catalogue import _JSON, _TEXTS, BY_TABLE, READERS, command_output, find_reader
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.read_log import ingest, read_log
 from bfreplay.datasets.ingest.reader import ReadOptions

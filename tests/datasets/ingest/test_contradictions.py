@@ -2,17 +2,15 @@
 
 import pytest
 
-from bfreplay.datasets.ingest.batsim import reader as batsim
-from bfreplay.datasets.ingest.cobalt import job_rows as cobalt
-from bfreplay.datasets.ingest.flux import reader as flux
+from bfreplay.datasets.ingest import batsim, flux, lsf
+from bfreplay.datasets.ingest.cobalt import cobalt_jobs as cobalt
 from bfreplay.datasets.ingest.hostlists import expand_nodes
-from bfreplay.datasets.ingest.lsf import reader as lsf
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.pbs import runs as pbs
 from bfreplay.datasets.ingest.read_log import read_log
-from bfreplay.datasets.ingest.slurm import job_rows as slurm
-from bfreplay.datasets.ingest.slurm import node_events
-from bfreplay.datasets.ingest.table import job_rows as table
+from bfreplay.datasets.ingest.slurm import node_states
+from bfreplay.datasets.ingest.slurm import sacct_rows as slurm
+from bfreplay.datasets.ingest.table import table_jobs as table
 from bfreplay.errors import InputError
 from tests.datasets.ingest.small_logs_of_formats import SMALL_LOGS, US, T
 
@@ -30,9 +28,9 @@ def read(name, folder, old, new):
         ("sacct", "|1|cn3|", "|?|cn3|", slurm.COUNT_UNREADABLE),
         ("sacct", "|1|cn2|0\n", "|1|0|cn2\n", slurm.RESTARTS_UNREADABLE),
         ("sacct", "|300|1|cn2|", "|cn2|1|300|", slurm.LIST_UNREADABLE),
-        ("node-events", "2024-06-01T01:06:40|DOWN*", "(null)|DOWN*", node_events.BLANK_END),
-        ("node-events", "Cluster|NodeName", "NodeName|Cluster", node_events.OTHER_NODES),
-        ("node-events", "2024-06-01T01:06:40|DOWN*", "|DOWN*", node_events.BLANK_END),
+        ("node-events", "2024-06-01T01:06:40|DOWN*", "(null)|DOWN*", node_states.BLANK_END),
+        ("node-events", "Cluster|NodeName", "NodeName|Cluster", node_states.OTHER_NODES),
+        ("node-events", "2024-06-01T01:06:40|DOWN*", "|DOWN*", node_states.BLANK_END),
         ("pbs-pro", "exec_host=cn1/0*4+cn2/0*4", "exec_host=cn1/0*4+cn9/0*4", pbs._VNODES_WARNING),
         ("pbs-pro", f"start={T + 18_000} ", f"start={T + 18_060} ", pbs._OTHER_START_WARNING),
         ("pbs-pro", f"end={T + 12_000} ", f"end={T + 10_000} ", UNREADABLE),

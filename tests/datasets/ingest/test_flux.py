@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.datasets.ingest.flux.reader import LONG_CLEANUP, NO_INACTIVE, PERHAPS_CUT, FluxReader
-from bfreplay.datasets.ingest.flux.resource_events import NO_NAMES
-from bfreplay.datasets.ingest.flux.resource_events import UNREADABLE as UNREADABLE_EVENTS
+from bfreplay.datasets.ingest.flux import (
+    EVENTS_UNREADABLE,
+    LONG_CLEANUP,
+    NO_INACTIVE,
+    NO_NAMES,
+    PERHAPS_CUT,
+    FluxReader,
+)
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
@@ -322,8 +327,8 @@ def test_ranks_that_nobody_named_are_skipped_and_warned_of(tmp_path):
 def test_an_event_that_cannot_be_read_is_skipped_and_warned_of_with_its_line(tmp_path, line):
     lines = [RESTART, line, event("offline", 9, idset="3")]
     record = read(tmp_path, "\n".join(lines))
-    assert record.report.warnings[UNREADABLE_EVENTS].count == 1
-    assert record.report.warnings[UNREADABLE_EVENTS].examples[0].line == 2
+    assert record.report.warnings[EVENTS_UNREADABLE].count == 1
+    assert record.report.warnings[EVENTS_UNREADABLE].examples[0].line == 2
     assert outages_of(record) == [(NodeState.DOWN, 9, None, ["tux03"])]
 
 
@@ -407,7 +412,7 @@ def test_a_damaged_eventlog_is_refused_or_read_as_if_the_unreadable_lines_were_n
         return
     assert record.report.rows_read == sum(1 for line in content.split(b"\n") if line.strip())
     warnings = [
-        tally for sentence, tally in record.report.warnings.items() if sentence in (UNREADABLE_EVENTS, NO_NAMES)
+        tally for sentence, tally in record.report.warnings.items() if sentence in (EVENTS_UNREADABLE, NO_NAMES)
     ]
     if any(tally.count > len(tally.examples) for tally in warnings):
         return

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone, possible_pairs, wall_clock_us
+from bfreplay.datasets.ingest.local_times import LocalClock, possible_pairs, wall_clock_us, zone_of_name
 from bfreplay.errors import InputError
 
 S = 10**6
@@ -19,13 +19,13 @@ def utc_us(text):
 
 
 def test_a_time_in_summer_is_an_hour_earlier_in_utc():
-    paris = LocalClock(named_zone("Europe/Paris"))
+    paris = LocalClock(zone_of_name("Europe/Paris"))
     assert paris.utc_us(wall_clock_us("2024-07-01T12:00:00")) == (utc_us("2024-07-01T10:00:00"),)
     assert paris.utc_us(wall_clock_us("2024-01-01T12:00:00")) == (utc_us("2024-01-01T11:00:00"),)
 
 
 def test_the_repeated_hour_has_two_meanings_and_the_skipped_one_none():
-    paris = LocalClock(named_zone("Europe/Paris"))
+    paris = LocalClock(zone_of_name("Europe/Paris"))
     assert paris.utc_us(wall_clock_us("2024-10-27T02:30:00")) == (
         utc_us("2024-10-27T00:30:00"),
         utc_us("2024-10-27T01:30:00"),
@@ -38,7 +38,7 @@ def test_the_repeated_hour_has_two_meanings_and_the_skipped_one_none():
 @given(st.integers(utc_us("1990-01-01T00:00:00") // S, utc_us("2030-01-01T00:00:00") // S), st.sampled_from(ZONES))
 def test_what_a_clock_showed_is_read_back(time_s, zone):
     shown = datetime.fromtimestamp(time_s, ZoneInfo(zone)).strftime("%Y-%m-%dT%H:%M:%S")
-    assert time_s * S in LocalClock(named_zone(zone)).utc_us(wall_clock_us(shown))
+    assert time_s * S in LocalClock(zone_of_name(zone)).utc_us(wall_clock_us(shown))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_fractions_are_kept_to_the_microsecond():
 
 
 def test_the_running_time_settles_the_repeated_hour():
-    paris = LocalClock(named_zone("Europe/Paris"))
+    paris = LocalClock(zone_of_name("Europe/Paris"))
     start = paris.utc_us(wall_clock_us("2024-10-27T01:30:00"))
     end = paris.utc_us(wall_clock_us("2024-10-27T02:30:00"))
     assert possible_pairs(start, end, 3_600 * S) == [(start[0], end[0])]
@@ -82,12 +82,12 @@ def test_the_running_time_settles_the_repeated_hour():
 def test_an_unknown_zone_is_refused_by_name():
     for name in ("Paris", "CEST", "", "../etc/passwd", "Europe/"):
         with pytest.raises(InputError, match="unknown time zone"):
-            named_zone(name)
+            zone_of_name(name)
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "UTC"])
 def test_times_of_hours_without_a_change_are_converted_at_once(zone):
-    clock = LocalClock(named_zone(zone))
+    clock = LocalClock(zone_of_name(zone))
     wall_us = np.arange(wall_clock_us("2024-03-01T00:10:00"), wall_clock_us("2024-11-05T00:00:00"), 1_800 * S)
     time_us, is_plain = clock.plain_utc_us(wall_us)
     one_by_one = [clock.utc_us(each) for each in wall_us.tolist()]

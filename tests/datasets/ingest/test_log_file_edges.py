@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone, possible_pairs, wall_clock_us
 from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
+from bfreplay.datasets.ingest.local_times import LocalClock, possible_pairs, wall_clock_us, zone_of_name
 from bfreplay.datasets.ingest.log_file import BARE_RETURNS, HEAD_BYTES, LONGEST_LINE, LogFile, OpenedLog
 from bfreplay.datasets.ingest.read_log import NO_LOG_FILE, ingest, read_log
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -73,7 +73,7 @@ def test_running_times_may_differ_by_a_second():
 
 def test_the_earlier_meaning_comes_first_in_every_zone():
     for zone, text in (("America/Chicago", "2024-11-03T01:30:00"), ("Australia/Lord_Howe", "2024-04-07T01:45:00")):
-        early, late = LocalClock(named_zone(zone)).utc_us(wall_clock_us(text))
+        early, late = LocalClock(zone_of_name(zone)).utc_us(wall_clock_us(text))
         assert early < late
 
 

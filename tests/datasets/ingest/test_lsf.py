@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.lsf.reader import LsfReader
+from bfreplay.datasets.ingest.lsf import LsfReader
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions

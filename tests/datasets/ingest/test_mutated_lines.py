@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.pbs import clock
+from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.read_log import read_log
 from bfreplay.errors import InputError
 from tests.datasets.ingest.line_grammars import is_well_formed
@@ -112,7 +112,7 @@ def outcome(
         reason for line, reason in base.skipped if line == number
     }
     if name in ("pbs-pro", "torque"):  # these are said of runs, which start records tell of too
-        is_skipped -= {"job of no length", clock._IMPOSSIBLE}
+        is_skipped -= {"job of no length", records._IMPOSSIBLE}
     if name in HAS_LINES and number is not None and is_skipped:
         if number not in without:
             rest = (*lines[: number - 1], *lines[number:])

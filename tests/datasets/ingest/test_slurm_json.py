@@ -6,7 +6,7 @@ import pytest
 
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.read_log import ingest
-from bfreplay.datasets.ingest.slurm import job_rows as sentences
+from bfreplay.datasets.ingest.slurm import sacct_rows as sentences
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import at, files_of, jobs, read, rows_balance, skipped, warnings

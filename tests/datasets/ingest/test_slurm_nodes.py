@@ -7,10 +7,10 @@ from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm import node_events, sinfo
-from bfreplay.datasets.ingest.slurm.cells import node_state, stronger
-from bfreplay.datasets.ingest.slurm.clock import FOLD_WARNING, OWN_FORMAT, RELATIVE, ZONE_WARNING
+from bfreplay.datasets.ingest.slurm import node_states
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
+from bfreplay.datasets.ingest.slurm.slurm_cells import node_state, stronger
+from bfreplay.datasets.ingest.slurm.slurm_times import FOLD_WARNING, OWN_FORMAT, RELATIVE, ZONE_WARNING
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import at, files_of, jobs, outages, read, rows_balance, sacct, skipped, warnings
@@ -123,7 +123,7 @@ def test_a_reason_may_hold_a_separator(tmp_path):
         ("hill|n2|Unknown|Unknown|DOWN|x|root", "an outage without a start", UNREADABLE),
         ("hill|n[2|2024-03-01T12:00:00|Unknown|DOWN|x|root", "unreadable names of nodes", UNREADABLE),
         ("hill|n2|2024-03-01T12:00:00", "fewer cells than columns", UNREADABLE),
-        ("hill|n2|2024-03-01T12:00:00|Unknown|ASLEEP|x|root", "unknown state of a node", node_events.UNKNOWN_STATE),
+        ("hill|n2|2024-03-01T12:00:00|Unknown|ASLEEP|x|root", "unknown state of a node", node_states.UNKNOWN_STATE),
     ],
 )
 def test_events_that_cannot_be_read_are_skipped_and_warned_of(tmp_path, row, reason, sentence):
@@ -173,7 +173,7 @@ def test_events_of_the_last_two_days_of_a_long_log_say_that_all_time_was_forgott
     event = "|n1|2024-03-{}T08:00:00|2024-03-{}T09:00:00|DOWN|x|root"
     late = "\n".join([EVENTS, event.format(20, 20)]) + "\n"
     early = "\n".join([EVENTS, event.format(10, 11)]) + "\n"
-    assert warnings(read(tmp_path, sacct(*rows), late, timezone="UTC")) == {node_events.RECENT_ONLY: 1}
+    assert warnings(read(tmp_path, sacct(*rows), late, timezone="UTC")) == {node_states.RECENT_ONLY: 1}
     record = read(tmp_path, sacct(*rows), late, early, timezone="UTC")
     assert warnings(record) == {}
     assert record.source_format == "slurm sacct + slurm node events"
@@ -192,14 +192,14 @@ def test_an_open_event_or_the_clusters_own_row_from_before_settles_that_all_even
     late = "hill|n1|2024-03-20T08:00:00|2024-03-20T09:00:00|DOWN|x|root"
     record = read(tmp_path, sacct(*rows), "\n".join([EVENTS, older, late]) + "\n", timezone="UTC")
     assert warnings(record) == {}
-    assert record.report.facts["node events"] == node_events.OPEN_ONLY
+    assert record.report.facts["node events"] == node_states.OPEN_ONLY
 
 
 def test_a_row_of_the_cluster_from_the_last_days_settles_nothing(tmp_path):
     rows = [f"{i}|{i}|COMPLETED|2024-03-{i:02}T12:00:00|2024-03-{i:02}T13:00:00|3600|1|1|n1" for i in range(1, 21)]
     cluster = "hill||2024-03-20T00:00:00|Unknown||Cluster Registered TRES|"
     assert warnings(read(tmp_path, sacct(*rows), f"{EVENTS}\n{cluster}\n", timezone="UTC")) == {
-        node_events.RECENT_ONLY: 1
+        node_states.RECENT_ONLY: 1
     }
 
 
@@ -284,7 +284,7 @@ def test_between_samples_that_are_far_apart_all_nodes_are_unknown(tmp_path):
     rounds = [(60 * i, "down", "idle") for i in range(5)] + [(1000 + 60 * i, "down", "idle") for i in range(3)]
     found, record = sinfo_of(tmp_path, samples(*rounds))
     assert found == [("down", 0, 300, ("a",)), ("unknown", 300, 1000, None), ("down", 1000, 1120, ("a",))]
-    assert warnings(record) == {sinfo.GAPS: 1}
+    assert warnings(record) == {node_states.GAPS: 1}
 
 
 def test_three_periods_are_no_gap_yet(tmp_path):
@@ -298,13 +298,13 @@ def test_a_node_missing_from_samples_is_unknown_until_it_is_back(tmp_path):
     )
     found, record = sinfo_of(tmp_path, text)
     assert found == [("down", 0, 60, ("b",)), ("unknown", 60, 180, ("b",)), ("down", 180, 240, ("b",))]
-    assert warnings(record) == {sinfo.MISSING: 1}
+    assert warnings(record) == {node_states.MISSING: 1}
 
 
 def test_a_node_that_appears_later_is_unknown_before(tmp_path):
     found, record = sinfo_of(tmp_path, samples((0, "idle", None), (60, "idle", "idle"), (120, "idle", "idle")))
     assert found == [("unknown", 0, 60, ("b",))]
-    assert warnings(record) == {sinfo.MISSING: 1}
+    assert warnings(record) == {node_states.MISSING: 1}
 
 
 def test_files_of_samples_are_one_series_in_any_order(tmp_path):
@@ -320,14 +320,14 @@ def test_one_line_with_a_wrong_time_costs_one_sample_of_one_node(tmp_path, wrong
     lines[17] = f"{T + 300 + wrong}|c|down"
     found, record = sinfo_of(tmp_path, "\n".join(lines) + "\n")
     assert found == [("down", 0, 300, ("c",)), ("unknown", 300, 360, ("c",)), ("down", 360, 540, ("c",))]
-    assert warnings(record) == {sinfo.BACKWARDS: 1, sinfo.MISSING: 1}
+    assert warnings(record) == {node_states.BACKWARDS: 1, node_states.MISSING: 1}
 
 
 def test_time_never_goes_back_behind_a_sample_that_was_handed_on(tmp_path):
     text = samples(*[(after, "down") for after in (0, 60, 120, 180, 9999, 90, 240, 300)], nodes=("a",))
     found, record = sinfo_of(tmp_path, text)
     assert found == [("down", 0, 300, ("a",))]
-    assert warnings(record) == {sinfo.BACKWARDS: 2}
+    assert warnings(record) == {node_states.BACKWARDS: 2}
 
 
 def test_a_reason_may_follow_and_fractions_of_seconds_count(tmp_path):
@@ -385,14 +385,14 @@ def test_text_that_is_nothing_of_slurm_is_refused_with_the_command(tmp_path):
 )
 def test_a_word_that_nobody_knows_beside_one_that_counts_has_warning(tmp_path, words, has_warning):
     record = events(tmp_path, f"hill|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|{words}|x|root")
-    assert (node_events.STRANGE_WORD in record.report.warnings) == has_warning
+    assert (node_states.STRANGE_WORD in record.report.warnings) == has_warning
     assert len(outages(record)) == 1
 
 
 def test_an_event_of_a_cluster_with_an_unreadable_name_is_left_out_with_a_warning(tmp_path):
     record = events(tmp_path, "hi\x07ll|n1|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root")
     assert outages(record) == []
-    assert skipped(record) == {node_events.SPOILT_CLUSTER: 1}
+    assert skipped(record) == {node_states.SPOILT_CLUSTER: 1}
     assert UNREADABLE in record.report.warnings
 
 
@@ -400,7 +400,7 @@ def test_an_event_of_a_cluster_with_an_unreadable_name_is_left_out_with_a_warnin
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"), [("IDLE+FROBNICATED", node_events.STRANGE_WORD), ("ASLEEP", node_events.UNKNOWN_STATE)]
+    ("words", "sentence"), [("IDLE+FROBNICATED", node_states.STRANGE_WORD), ("ASLEEP", node_states.UNKNOWN_STATE)]
 )
 def test_a_word_that_nobody_knows_concerns_its_node_for_as_long_as_the_event(tmp_path, words, sentence):
     record = events(tmp_path, f"hill|n[1-3]|2024-03-01T12:00:00|2024-03-01T14:30:00|{words}|x|root")
@@ -410,7 +410,7 @@ def test_a_word_that_nobody_knows_concerns_its_node_for_as_long_as_the_event(tmp
 
 def test_outages_of_no_known_node_say_how_much_they_take(tmp_path):
     record = events(tmp_path, "hill|m[1-2]|2024-03-01T12:00:00|2024-03-01T13:00:00|DOWN|x|root")
-    assert record.report.warnings[node_events.OTHER_NODES].node_hours == 2.0
+    assert record.report.warnings[node_states.OTHER_NODES].node_hours == 2.0
 
 
 @pytest.mark.parametrize(
@@ -467,14 +467,14 @@ def test_samples_that_lack_a_node_concern_it_until_it_is_back(tmp_path):
     lines = [f"{NOON + 60 * k}|n{i}|idle" for k in range(6) for i in (1, 2) if i == 1 or k in (0, 1, 4, 5)]
     record = read(tmp_path, "\n".join([*lines[:4], "nonsense", *lines[4:]]) + "\n")
     found = record.report.warnings
-    assert (found[sinfo.MISSING].count, found[sinfo.MISSING].node_hours) == (1, 2 / 60)
+    assert (found[node_states.MISSING].count, found[node_states.MISSING].node_hours) == (1, 2 / 60)
     assert found[UNREADABLE].node_hours == 1 / 60  # one node for one sample
 
 
 def test_a_time_in_a_form_of_its_own_names_the_variable(tmp_path):
     record = events(tmp_path, "hill|n1|01.03.2024 12:00:00|01.03.2024 13:00:00|DOWN|x|root")
     assert skipped(record) == {OWN_FORMAT: 1}
-    assert record.report.warnings[UNREADABLE].why == node_events.UNKNOWN_TIMES
+    assert record.report.warnings[UNREADABLE].why == node_states.UNKNOWN_TIMES
 
 
 def test_a_reservation_is_of_a_node_however_it_is_spelt(tmp_path):

@@ -1,6 +1,7 @@
 """Rows of ``sacct`` read many at a time: the record and the report are those of rows read one by one."""
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay._compiled import IS_COMPILED
-from bfreplay.datasets.ingest import delimited
+from bfreplay.datasets.ingest.local_times import wall_clock_us
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm import job_rows, sacct
+from bfreplay.datasets.ingest.slurm import command_tables, sacct, sacct_rows
+from bfreplay.datasets.ingest.slurm.ordinary_rows import TextRows
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.errors import InputError
 from tests.datasets.ingest.slurm_logs import files_of
@@ -68,12 +70,12 @@ def state_of(folder, content, block_bytes, inventory=(), **options):
     record = ScheduleRecord()
     if inventory:
         record.give_inventory(inventory)
-    add = job_rows.JobRows.add_ordinary
+    add = sacct_rows.JobRows.add_ordinary
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delimited, "BLOCK_BYTES", block_bytes or 1)
+        patch.setattr(command_tables, "BLOCK_BYTES", block_bytes or 1)
         patch.setattr(sacct, "IS_COMPILED", block_bytes is not None)
         patch.setattr(
-            job_rows.JobRows, "add_ordinary", lambda rows, jobs: (n_taken.append(len(jobs.row)), add(rows, jobs))
+            sacct_rows.JobRows, "add_ordinary", lambda rows, jobs: (n_taken.append(len(jobs.row)), add(rows, jobs))
         )
         try:
             SlurmReader().read(files_of(folder, content), record, ReadOptions(**(OPTIONS | options)))
@@ -232,7 +234,7 @@ def test_many_starts_at_the_first_second_are_counted_with_their_submissions():
     assert check_same(content) >= 20
     with TemporaryDirectory() as folder:
         (report, *_), _ = state_of(Path(folder), content, 300)
-    assert job_rows.CUT_STARTS in report
+    assert sacct_rows.CUT_STARTS in report
 
 
 def test_a_first_run_that_was_interrupted_is_remembered():
@@ -242,7 +244,7 @@ def test_a_first_run_that_was_interrupted_is_remembered():
     assert check_same(first + "\n".join(second) + "\n") >= 15
     with TemporaryDirectory() as folder:
         (report, *_), _ = state_of(Path(folder), first + "\n".join(second) + "\n", 300)
-    assert job_rows.RUNS_MISSING not in report
+    assert sacct_rows.RUNS_MISSING not in report
 
 
 def test_a_block_that_lists_more_nodes_than_fit_is_taken_in_parts(monkeypatch):
@@ -252,3 +254,83 @@ def test_a_block_that_lists_more_nodes_than_fit_is_taken_in_parts(monkeypatch):
 
 def test_local_times_without_a_zone_are_refused_as_one_by_one():
     check_same(log(20), timezone=None)
+
+
+def column_of(*cells):
+    block = "".join(f"x|{cell}|y\n" for cell in cells).encode("utf-8", "surrogateescape")
+    return TextRows(block, "|", 3)
+
+
+def read_column(found):
+    values, is_one = found
+    return [value if is_read else None for value, is_read in zip(values.tolist(), is_one.tolist(), strict=True)]
+
+
+def test_lines_have_their_cells_and_their_text():
+    rows = TextRows(b"a|b|\r\n\n||\nx|y\nx|y|z|w\n\xff|b|c\r\r\n", "|", 3)
+    assert rows.is_whole.tolist() == [True, False, True, False, False, True]
+    whole = [[rows.cell(row, column) for column in range(3)] for row in (0, 2, 5)]
+    assert whole == [["a", "b", ""], ["", "", ""], ["\udcff", "b", "c"]]
+    assert [rows.line(row) for row in range(len(rows))] == ["a|b|", "", "||", "x|y", "x|y|z|w", "\udcff|b|c"]
+
+
+@pytest.mark.parametrize("text", ["0", "7", "123456789012345"])
+def test_whole_numbers_are_read(text):
+    assert read_column(column_of(text, "x").numbers(1)) == [int(text), None]
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", " 1", "1 ", "1e3", "07", "1234567890123456", "١", "1/", "1:"])
+def test_other_spellings_of_numbers_are_left(text):
+    assert read_column(column_of(text, "5").numbers(1)) == [None, 5]
+
+
+@given(st.datetimes(datetime(1970, 1, 1), datetime(2199, 12, 31, 23, 59, 59)))
+def test_times_are_read_as_one_by_one(moment):
+    text = f"{moment:%Y-%m-%dT%H:%M:%S}"
+    assert read_column(column_of(text).wall_clock_us(1)) == [wall_clock_us(text)]
+
+
+def test_every_day_of_four_centuries_around_leap_years_is_read():
+    days = [datetime(year, 2, 27) + timedelta(days=i) for year in (1972, 1999, 2000, 2024, 2100) for i in range(4)]
+    texts = [f"{day:%Y-%m-%dT%H:%M:%S}" for day in days] + ["2000-12-31T23:59:59"]
+    assert read_column(column_of(*texts).wall_clock_us(1)) == [wall_clock_us(text) for text in texts]
+
+
+NUMBER = st.integers(0, 99).map("{:02d}".format)
+
+
+@given(NUMBER, NUMBER, NUMBER, NUMBER, NUMBER, st.sampled_from(["2023", "2024", "1969", "2200", "0001"]))
+def test_times_that_no_clock_shows_are_left(month, day, hour, minute, second, year):
+    text = f"{year}-{month}-{day}T{hour}:{minute}:{second}"
+    (found,) = read_column(column_of(text).wall_clock_us(1))
+    assert found in (None, wall_clock_us(text))
+    if 1970 <= int(year) < 2200 and second != "60":
+        assert found == wall_clock_us(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2024-01-01 00:00:00",
+        "2024-01-01T00:00:00Z",
+        "2024-01-01T00:00:0",
+        "2024/01/01T00:00:00",
+        "2024-01-01T00.00:00",
+        "2o24-01-01T00:00:00",
+        "1704067200",
+        "Unknown",
+        "2024-01-01T0-:00:00",
+    ],
+)
+def test_other_spellings_of_times_are_left(text):
+    assert read_column(column_of(text).wall_clock_us(1)) == [None]
+
+
+def test_texts_are_read_once_each():
+    asked = []
+    known = {}
+    rows = column_of("a", "b", "a", "c|d")
+    assert rows.values(1, lambda text: asked.append(text) or text * 2, known, None) == ["aa", "bb", "aa", None]
+    assert rows.values(1, lambda text: asked.append(text) or text * 2, known, None) == ["aa", "bb", "aa", None]
+    assert asked == ["a", "b"]

@@ -6,16 +6,17 @@ import subprocess
 
 import pytest
 
-from bfreplay.datasets.ingest.delimited import CUT_END, TOO_FEW_CELLS, TOO_MANY_CELLS
+from bfreplay.datasets.ingest.delimited import CUT_END
 from bfreplay.datasets.ingest.log_file import JOINED_ROWS, LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.read_log import ingest
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm import job_rows as sentences
-from bfreplay.datasets.ingest.slurm.clock import OWN_FORMAT
+from bfreplay.datasets.ingest.slurm import sacct_rows as sentences
+from bfreplay.datasets.ingest.slurm.command_tables import TOO_FEW_CELLS, TOO_MANY_CELLS
 from bfreplay.datasets.ingest.slurm.reader import SlurmReader
 from bfreplay.datasets.ingest.slurm.sacct import COMMAND, SACCT_COLUMNS, XDMOD_COLUMNS
+from bfreplay.datasets.ingest.slurm.slurm_times import OWN_FORMAT
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import HEADER, files_of, jobs, read, rows_balance, sacct, skipped, warnings
@@ -333,7 +334,7 @@ def test_without_end_and_running_time_a_finished_job_is_left_out(tmp_path):
 def test_a_finished_job_whose_end_is_not_known_ends_after_its_running_time_with_a_warning(tmp_path):
     record = utc(tmp_path, "7|7|COMPLETED|2024-03-01T12:00:00|Unknown|3600|120|2|n[1-2]")
     assert jobs(record) == [GOOD_JOB]
-    assert warnings(record) == {sentences.END_TOLD: 1}
+    assert warnings(record) == {sentences.END_IS_COMPUTED: 1}
     assert "ends" not in record.report.facts
 
 

@@ -1,12 +1,14 @@
-"""``sacct`` as text: which rows are intervals, jobs that run, parts of jobs, nodes."""
+"""``sacct`` as text: which rows are intervals, jobs that run, parts of jobs, nodes; rows at the edge of a log."""
 
+import numpy as np
 import pytest
 
 from bfreplay.datasets.ingest.occupancy import schedule
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
-from bfreplay.datasets.ingest.slurm import clock
-from bfreplay.datasets.ingest.slurm import job_rows as sentences
+from bfreplay.datasets.ingest.slurm import sacct_rows as sentences
+from bfreplay.datasets.ingest.slurm import slurm_times
+from bfreplay.datasets.ingest.slurm.sacct_rows import Edge
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import jobs, read, sacct, skipped, warnings
@@ -159,7 +161,7 @@ def test_caches_that_are_full_change_nothing(tmp_path, monkeypatch):
     rows = [GOOD.replace("7|7", f"{i}|{i}").replace("n[1-2]", f"n[{i}-{i + 1}]") for i in range(1, 9)]
     expected = jobs(utc(tmp_path, *rows))
     monkeypatch.setattr(schedule, "MOST_REMEMBERED", 20)
-    monkeypatch.setattr(clock, "_MOST_CACHED", 1)
+    monkeypatch.setattr(slurm_times, "_MOST_CACHED", 1)
     assert jobs(utc(tmp_path, *rows)) == expected
 
 
@@ -261,3 +263,17 @@ def test_jobs_of_several_clusters_are_warned_of_and_kept_apart(tmp_path):
     assert len(jobs(record)) == 2
     assert record.cluster is None
     assert warnings(record) == {sentences.CLUSTERS: 1}
+
+
+TIMES_US = [[5, 3, 3, 9, 9], [9, 3], [4, 4, 8], [2, 10], [3, 9]]
+
+
+@pytest.mark.parametrize("direction", [-1, 1])
+def test_rows_added_at_once_count_as_rows_added_one_by_one(direction):
+    one_by_one, at_once = Edge(direction), Edge(direction)
+    for part, times_us in enumerate(TIMES_US):
+        for position, time_us in enumerate(times_us):
+            one_by_one.add(time_us, (part, position))
+        at_once.add_all(np.array(times_us), lambda position, part=part: (part, position))
+        assert (at_once.time_text, at_once.count) == (one_by_one.time_text, one_by_one.count)
+        assert at_once._others == one_by_one._others

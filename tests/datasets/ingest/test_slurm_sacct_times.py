@@ -3,8 +3,8 @@
 import pytest
 
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
-from bfreplay.datasets.ingest.slurm import job_rows as sentences
-from bfreplay.datasets.ingest.slurm.clock import FOLD_WARNING, RELATIVE, ZONE_WARNING
+from bfreplay.datasets.ingest.slurm import sacct_rows as sentences
+from bfreplay.datasets.ingest.slurm.slurm_times import FOLD_WARNING, RELATIVE, ZONE_WARNING
 from bfreplay.errors import InputError
 from tests.datasets.ingest.sacct_rows import GOOD, GOOD_JOB, NOON, utc
 from tests.datasets.ingest.slurm_logs import at, jobs, read, rows_balance, sacct, skipped, warnings

@@ -7,15 +7,15 @@ import pytest
 from bfreplay.datasets.ingest.delimited import rows_of
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
-from bfreplay.datasets.ingest.table.clock import AMBIGUOUS_CHOSEN, ZONE_WRONG
-from bfreplay.datasets.ingest.table.job_rows import (
+from bfreplay.datasets.ingest.table.reader import TableReader
+from bfreplay.datasets.ingest.table.table_jobs import (
     ELAPSED_DIFFERS,
     LISTS_UNREADABLE,
     NO_JOB,
     OVER_WITHOUT_END,
     SEVERAL_TASKS,
 )
-from bfreplay.datasets.ingest.table.reader import TableReader
+from bfreplay.datasets.ingest.table.table_times import AMBIGUOUS_CHOSEN, ZONE_WRONG
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 from tests.datasets.ingest import what_was_read

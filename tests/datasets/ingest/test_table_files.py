@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.table.job_rows import SEVERAL_TASKS
 from bfreplay.datasets.ingest.table.reader import TableReader
+from bfreplay.datasets.ingest.table.table_jobs import SEVERAL_TASKS
 from bfreplay.errors import InputError
 from tests.datasets.ingest import what_was_read
 from tests.datasets.ingest.what_was_read import record_of

@@ -8,16 +8,16 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.job_rows import NODE_STATES
 from bfreplay.datasets.ingest.table.open_tables import CUT_END
-from bfreplay.datasets.ingest.table.outages import (
+from bfreplay.datasets.ingest.table.reader import TableReader
+from bfreplay.datasets.ingest.table.table_jobs import NODE_STATES
+from bfreplay.datasets.ingest.table.table_outages import (
     IN_USE,
     OUTAGE_UNKNOWN,
     OUTAGES_BACKWARDS,
     OUTAGES_UNREADABLE,
     read_outages,
 )
-from bfreplay.datasets.ingest.table.reader import TableReader
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 

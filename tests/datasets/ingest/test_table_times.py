@@ -7,8 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
-from bfreplay.datasets.ingest.table.cells import unit_in_name
-from bfreplay.datasets.ingest.table.job_rows import (
+from bfreplay.datasets.ingest.table.open_tables import CUT_END
+from bfreplay.datasets.ingest.table.reader import EXPORTS, TableReader
+from bfreplay.datasets.ingest.table.table_cells import unit_in_name
+from bfreplay.datasets.ingest.table.table_jobs import (
     BACKWARDS,
     BACKWARDS_BY_LESS_THAN_AN_HOUR,
     ELAPSED_DIFFERS,
@@ -16,8 +18,6 @@ from bfreplay.datasets.ingest.table.job_rows import (
     NO_START,
     WHOLE_HOURS,
 )
-from bfreplay.datasets.ingest.table.open_tables import CUT_END
-from bfreplay.datasets.ingest.table.reader import EXPORTS, TableReader
 from bfreplay.errors import InputError
 from tests.datasets.ingest.what_was_read import record_of
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from bfreplay.datasets.public_logs import DownloadError, download, fetch, fetch_all
+from bfreplay.datasets.public_logs import DownloadError, fetch, fetch_all, fetching
 from bfreplay.errors import OutputExistsError
 from tests.datasets.public_logs.web_server import made_file, made_log, unused_address
 
@@ -107,7 +107,7 @@ def test_a_host_name_that_does_not_exist_is_said_to_be_unknown(tmp_path, monkeyp
 
 def test_a_host_that_does_not_answer_is_given_up_after_the_time_allowed(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(download, "CONNECT_S", 0.05)
+    monkeypatch.setattr(fetching, "CONNECT_S", 0.05)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)

@@ -1,4 +1,4 @@
-"""Logs of Cobalt and of the Argonne Leadership Computing Facility (ALCF), which publishes them."""
+"""Logs of Cobalt and of the Argonne Leadership Computing Facility (ALCF), which publishes them: jobs and outages."""
 
 from __future__ import annotations
 
@@ -9,18 +9,161 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bfreplay.datasets.ingest.clock import wall_clock_us
-from bfreplay.datasets.ingest.cobalt.clock import MACHINE_SIZES, CobaltClock
-from bfreplay.datasets.ingest.cobalt.job_rows import NO_LOCATION, CobaltJobs
-from bfreplay.datasets.ingest.cobalt.outages import CobaltOutages
+from bfreplay.datasets.ingest.cobalt.cobalt_jobs import (
+    MACHINE_SIZES,
+    NO_LOCATION,
+    NOT_OURS,
+    CobaltClock,
+    CobaltJobs,
+    location_of,
+)
 from bfreplay.datasets.ingest.delimited import Place, check_text, first_line, names_in, rows_of, split
+from bfreplay.datasets.ingest.local_times import wall_clock_us
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.ingest.table.job_rows import Identities
-from bfreplay.datasets.ingest.table.outages import OUTAGE_UNKNOWN, OUTAGES_UNREADABLE
+from bfreplay.datasets.ingest.table.table_cells import count_in
+from bfreplay.datasets.ingest.table.table_jobs import Identities
+from bfreplay.datasets.ingest.table.table_outages import OUTAGE_UNKNOWN, OUTAGES_UNREADABLE
+from bfreplay.datasets.ingest.table.table_times import SKIPPED
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
+
+PART_UNKNOWN = "reservations for repairs on blocks of unknown nodes were skipped: those nodes look idle"
+PART_DOWN = "outages of parts of the machine were skipped, because the log does not name them: those nodes look idle"
+OTHER_MACHINE = "outages of another machine are in the log; only one machine is read"
+END_UNKNOWN = "outages of the whole machine without an end end where the next job starts"
+
+_YES = frozenset({"1", "1.0", "true", "t", "yes", "y"})
+_NO = frozenset({"0", "0.0", "false", "f", "no", "n"})
+_USED = frozenset({"complete", "completed", "active", "running"})
+_REPAIR_WORDS = ("hw", "maint", "pm", "repair", "outage")
+
+
+class CobaltOutages:
+    """Converter of machine status, maintenance periods and reservations to outages.
+
+    Attributes
+    ----------
+    open_ended
+        Outages of the whole machine without an end: start in UTC microseconds, file and line.
+    left_out_us
+        Node-microseconds of repairs on unknown nodes.
+    """
+
+    def __init__(
+        self, record: ScheduleRecord, clock: CobaltClock, machine: str | None, machine_size: int | None, policy: str
+    ) -> None:
+        self._record, self._report, self._clock = record, record.report, clock
+        self._machine, self._size, self._policy = machine, machine_size, policy
+        self.open_ended: list[tuple[int, Place]] = []
+        self.left_out_us = 0
+
+    def add_status(self, cells: Mapping[str, str], row_place: Place) -> None:
+        """Add a row of a MACHINESTATUS file."""
+        word = cells["IS_ALL_MACHINE_DOWN"].strip().lower()
+        if self._is_of_another(cells, row_place):
+            return
+        if word not in _YES | _NO:
+            return self._unreadable(f"{word!r} is neither yes nor no", row_place)
+        times = self._times(cells["START_TIMESTAMP"], cells.get("END_TIMESTAMP", ""), row_place)
+        if times is None:
+            return
+        if word in _NO:
+            start = cells["START_TIMESTAMP"]
+            reason = "the log does not tell how many nodes were down"
+            self._report.skip_with_warning(
+                "an outage of a part of the machine", *row_place, start, warning=PART_DOWN, why_no_amount=reason
+            )
+        else:
+            self._add_down(times, row_place)
+
+    def add_maintenance(self, cells: Mapping[str, str], row_place: Place) -> None:
+        """Add a maintenance period of the whole machine."""
+        times = self._times(cells["START"], cells["END"], row_place, is_maintenance=True)
+        if times is not None:
+            self._add_down(times, row_place)
+
+    def _add_down(self, times: tuple[int, int | None], row_place: Place) -> None:
+        """Add an outage of the whole machine; one without an end waits for ``close``."""
+        if times[1] is None:
+            self.open_ended.append((times[0], row_place))
+        else:
+            self._record.add_outage(NodeState.DOWN, *times, None, *row_place)
+
+    def add_reservation(self, cells: Mapping[str, str], row_place: Place) -> None:
+        """Add a reservation. Only one of the whole machine has known nodes."""
+        if self._is_of_another(cells, row_place):
+            return
+        name = cells["RESERVATION"].removeprefix("R.").lower()
+        if cells["STATUS"].lower() not in _USED:
+            return self._report.skip("a reservation that was not used", *row_place, cells["STATUS"])
+        is_repair = name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
+        is_kept_idle = not is_repair and self._policy != "reserved"
+        if is_kept_idle:
+            self._report.skip("a reservation that is not for repairs", *row_place, cells["RESERVATION"])
+        times = self._times(cells["START"], cells["END"], row_place)
+        if times is None:
+            return
+        try:
+            count = count_in(cells["NODES"])
+            blocks = [location_of(block, None).block_size or 0 for block in cells["BLOCKS"].split(",")]
+        except ValueError as error:
+            return self._unreadable(str(error), row_place)
+        if self._size is not None and max(count, *blocks) >= self._size:
+            if is_kept_idle:
+                return self._record.add_reservation(*times, None)
+            state = NodeState.DOWN if is_repair else NodeState.RESERVED
+            self._record.add_outage(state, *times, None, *row_place)
+            return
+        if is_kept_idle:
+            return
+        self._report.skip("a reservation on unknown nodes", *row_place, cells["BLOCKS"])
+        if is_repair:
+            self._report.warn(PART_UNKNOWN, *row_place, f"{count} nodes: {cells['BLOCKS']}")
+            self._report.set_row_amount(count, *times)
+        if times[1] is not None and times[1] > times[0]:
+            self.left_out_us += count * (times[1] - times[0])
+
+    def close(self, next_start: list[int | None]) -> None:
+        """End the outages without an end where the next job starts (``next_start``, in order of their starts)."""
+        for (start_us, at), end_us in zip(sorted(self.open_ended), next_start, strict=True):
+            self._report.read(0)
+            self._report.warn(END_UNKNOWN, *at)
+            self._record.add_outage(NodeState.DOWN, start_us, end_us, None, *at)
+
+    def _times(
+        self, start: str, end: str, row_place: Place, *, is_maintenance: bool = False
+    ) -> tuple[int, int | None] | None:
+        try:
+            first, last = self._clock.read(start), self._clock.read(end)
+            if first is None:
+                raise ValueError("no start")
+        except ValueError:
+            self._unreadable(f"{start} to {end}", row_place)
+            return None
+        interval = self._clock.interval(first, last, None, row_place)
+        if interval is None:
+            self._report.skip(SKIPPED, *row_place, f"{start} to {end}")
+            return None
+        if is_maintenance:
+            self._clock.saw_maintenance(first)
+        return interval
+
+    def _is_of_another(self, cells: Mapping[str, str], row_place: Place) -> bool:
+        machine = cells.get("MACHINE_NAME", "").strip().lower()
+        if self._machine is None or not machine or machine == self._machine:
+            return False
+        self._report.skip("an outage of another machine", *row_place, machine)
+        self._report.warn(OTHER_MACHINE, *row_place, machine, aside=NOT_OURS)
+        return True
+
+    def _unreadable(self, value: str, row_place: Place) -> None:
+        self._report.skip_with_warning(
+            "an outage that cannot be read", *row_place, value, warning=OUTAGES_UNREADABLE, why_no_amount=OUTAGE_UNKNOWN
+        )
+
 
 _ADDRESS = "https://reports.alcf.anl.gov/data/"
 _HOW = f"take ANL-ALCF-DJC-<MACHINE>_<from>_<to>.csv.gz from {_ADDRESS}"
@@ -90,39 +233,39 @@ class CobaltReader:
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read jobs and outages of one machine."""
-        layouts = [(file, _layout(file, options)) for file in files]
+        layouts = [(log_file, _layout(log_file, options)) for log_file in files]
         if not any(layout.kind is Kind.JOBS for _, layout in layouts):
             raise files[0].error(
                 "the files have no jobs: " + ", ".join(layout.kind.value for _, layout in layouts),
                 expected="a table of jobs, beside machine status, maintenance periods and reservations",
                 fix=f"give the jobs of the same machine and time too: {_HOW}",
             )
-        if options.columns is not None and all(layout_of(file) for file in files):
+        if options.columns is not None and all(layout_of(log_file) for log_file in files):
             record.report.facts["--columns"] = "has no effect: the files are known by their columns"
         machine = _machine(layouts)
-        size = options.n_nodes or MACHINE_SIZES.get(machine or "")
-        if size is not None:
-            record.set_machine_size(size)
-            known = f"{machine} has {size:,} nodes (--nodes for another number)"
-            record.report.facts["machine size"] = f"{size:,} nodes, as given" if options.n_nodes else known
+        machine_size = options.n_nodes or MACHINE_SIZES.get(machine or "")
+        if machine_size is not None:
+            record.set_machine_size(machine_size)
+            size_text = f"{machine} has {machine_size:,} nodes (--nodes for another number)"
+            record.report.facts["machine size"] = f"{machine_size:,} nodes, as given" if options.n_nodes else size_text
         record.cluster = machine or record.cluster
         clock = CobaltClock(options, record.report, _HOW)
         record.timezone = options.timezone or "UTC"
-        outages = CobaltOutages(record, clock, machine, size, options.reservations)
+        outages = CobaltOutages(record, clock, machine, machine_size, options.reservations)
         identities = Identities(record.report)
 
-        def read_all(kind: Kind, add: Add) -> None:
-            for file, layout in layouts:
+        def read_all(kind: Kind, add_row: Add) -> None:
+            for log_file, layout in layouts:
                 if layout.kind is kind:
                     identities.next_file()
                     record.add_format(kind.value)
-                    _read_one(file, layout, add, record)
+                    _read_one(log_file, layout, add_row, record)
 
         read_all(Kind.MAINTENANCE, outages.add_maintenance)
         read_all(Kind.STATUS, outages.add_status)
         read_all(Kind.RESERVATIONS, outages.add_reservation)
         open_starts = [start_us for start_us, _ in sorted(outages.open_ended)]
-        jobs, n_before = CobaltJobs(record, clock, identities, machine, size, open_starts), record.jobs.n_rows
+        jobs, n_before = CobaltJobs(record, clock, identities, machine, machine_size, open_starts), record.jobs.n_rows
         read_all(Kind.JOBS, jobs.add)
         if record.jobs.n_rows == n_before:
             raise record.report.nothing_usable(
@@ -140,21 +283,24 @@ class CobaltReader:
         record.report.facts["time zone"] = clock.evidence()
 
 
-def _layout(file: LogFile, options: ReadOptions) -> Layout:
-    check_text(file)
-    layout = layout_of(file) or (options.columns and layout_of(file, options.columns))
+def _layout(log_file: LogFile, options: ReadOptions) -> Layout:
+    check_text(log_file)
+    layout = layout_of(log_file) or (options.columns and layout_of(log_file, options.columns))
     if not layout:
-        raise file.wrong_start(
+        raise log_file.wrong_start(
             "this is not one of ALCF's tables",
-            value=first_line(file)[:160],
+            value=first_line(log_file)[:160],
             expected="columns START_TIMESTAMP, END_TIMESTAMP, NODES_USED (or USED_NODES), MACHINE_NAME; or 27 cells of "
             "a raw Cobalt job, 16 of a reservation, 2 of a maintenance period",
             fix=f"{_HOW}; for rows without a header: --columns START_TIMESTAMP,END_TIMESTAMP,...",
         )
-    repeated = [name for name in ("START_TIMESTAMP", "END_TIMESTAMP", "LOCATION") if layout.names.count(name) > 1]
-    if repeated:
-        raise file.error(
-            f"two columns are called {repeated[0]}", row="line 1", expected="each column once", fix="remove one of them"
+    duplicates = [name for name in ("START_TIMESTAMP", "END_TIMESTAMP", "LOCATION") if layout.names.count(name) > 1]
+    if duplicates:
+        raise log_file.error(
+            f"two columns are called {duplicates[0]}",
+            row="line 1",
+            expected="each column once",
+            fix="remove one of them",
         )
     return layout
 
@@ -162,9 +308,9 @@ def _layout(file: LogFile, options: ReadOptions) -> Layout:
 def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
     """Return the machine that most of the first jobs name, in lower case."""
     names: Counter[str] = Counter()
-    for file, layout in layouts:
+    for log_file, layout in layouts:
         if layout.kind is Kind.JOBS:
-            lines = enumerate(file.head_lines(), 1)
+            lines = enumerate(log_file.head_lines(), 1)
             if layout.has_header:
                 next(lines, None)
             for row in rows_of(lines, ",", len(layout.names)):
@@ -174,14 +320,17 @@ def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
     return max(names, key=lambda name: (names[name], name), default=None)
 
 
-def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -> None:
+def _read_one(log_file: LogFile, layout: Layout, add_row: Add, record: ScheduleRecord) -> None:
     report = record.report
     warning = UNREADABLE if layout.kind is Kind.JOBS else OUTAGES_UNREADABLE
     if layout.kind is Kind.JOBS and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
         report.facts["nodes of jobs"] = NO_LOCATION
-    lines = ((line, text.removeprefix("\ufeff") if line == 1 else text) for line, text in file.lines())
+    lines = (
+        (line_number, text.removeprefix("\ufeff") if line_number == 1 else text)
+        for line_number, text in log_file.lines()
+    )
     is_first = layout.has_header
-    header = first_line(file)
+    header = first_line(log_file)
     for row in rows_of(lines, ",", len(layout.names)):
         if is_first:
             is_first = row.text.startswith("#")
@@ -190,16 +339,16 @@ def _read_one(file: LogFile, layout: Layout, add: Add, record: ScheduleRecord) -
         if row.cells is None:
             report.skip_with_warning(
                 "a row with another number of columns",
-                file.name,
+                log_file.name,
                 row.line,
                 row.text,
                 warning=warning,
-                why=OUTAGE_UNKNOWN if warning == OUTAGES_UNREADABLE else "",
+                why_no_amount=OUTAGE_UNKNOWN if warning == OUTAGES_UNREADABLE else "",
             )
         elif layout.has_header and row.text == header:
-            report.skip("the header again", file.name, row.line, row.text)
+            report.skip("the header again", log_file.name, row.line, row.text)
         else:
-            add(dict(zip(layout.names, row.cells, strict=True)), (file.name, row.line))
+            add_row(dict(zip(layout.names, row.cells, strict=True)), (log_file.name, row.line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,27 +364,31 @@ class Layout:
     has_header: bool
 
 
-def layout_of(file: LogFile, columns: Sequence[str] | None = None) -> Layout | None:
-    """Find the layout of ``file``, ``None`` if not of ALCF; ``columns`` are the names for a file without a header."""
+def layout_of(log_file: LogFile, columns: Sequence[str] | None = None) -> Layout | None:
+    """Find the layout of a file, ``None`` if not of ALCF; ``columns`` are the names for a file without a header."""
     if columns is not None:
         names = tuple(name.strip().upper() for name in columns)
-        named = _by_names(names)
-        return None if named is None else Layout(named[0], f"the given columns have {named[1]}", names, False)
-    if b"\x00" in file.head():
+        kind_and_columns = _by_names(names)
+        return (
+            None
+            if kind_and_columns is None
+            else Layout(kind_and_columns[0], f"the given columns have {kind_and_columns[1]}", names, False)
+        )
+    if b"\x00" in log_file.head():
         return None
-    header = first_line(file)
+    header = first_line(log_file)
     names = tuple(name.upper() for name in names_in(header, ","))
-    named = _by_names(names)
-    if named is not None:
-        return Layout(named[0], f"line 1 has {named[1]}", names, True)
-    if names == MAINTENANCE_COLUMNS and _all_rows(file, 1, _is_maintenance):
+    kind_and_columns = _by_names(names)
+    if kind_and_columns is not None:
+        return Layout(kind_and_columns[0], f"line 1 has {kind_and_columns[1]}", names, True)
+    if names == MAINTENANCE_COLUMNS and _all_rows(log_file, 1, _is_maintenance):
         return Layout(Kind.MAINTENANCE, "every row is a start and an end, nothing else", MAINTENANCE_COLUMNS, True)
     for kind, shape, columns_of in (
         (Kind.JOBS, _is_raw_job, RAW_JOB_COLUMNS),
         (Kind.RESERVATIONS, _is_reservation, RESERVATION_COLUMNS),
         (Kind.MAINTENANCE, _is_maintenance, MAINTENANCE_COLUMNS),
     ):
-        if _all_rows(file, 0, shape):
+        if _all_rows(log_file, 0, shape):
             return Layout(kind, _WHY[kind], columns_of, False)
     return None
 
@@ -248,22 +401,22 @@ _WHY = {
 
 
 def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
-    found = set(names)
-    if {"START_TIMESTAMP", "IS_ALL_MACHINE_DOWN"} <= found:
+    name_set = set(names)
+    if {"START_TIMESTAMP", "IS_ALL_MACHINE_DOWN"} <= name_set:
         return Kind.STATUS, "START_TIMESTAMP and IS_ALL_MACHINE_DOWN"
-    has_count = found & {"NODES_USED", "USED_NODES"}
-    has_more = found & {"COBALT_JOBID", "MACHINE_NAME", "MACHINE_PARTITION", "QUEUED_TIMESTAMP"}
-    if {"START_TIMESTAMP", "END_TIMESTAMP"} <= found and has_count and has_more:
-        shown = ["START_TIMESTAMP", "END_TIMESTAMP", *sorted(has_count), *sorted(has_more)]
-        return Kind.JOBS, " and ".join([", ".join(shown[:-1]), shown[-1]])
-    if set(RESERVATION_COLUMNS) <= found:
+    has_count = name_set & {"NODES_USED", "USED_NODES"}
+    has_more = name_set & {"COBALT_JOBID", "MACHINE_NAME", "MACHINE_PARTITION", "QUEUED_TIMESTAMP"}
+    if {"START_TIMESTAMP", "END_TIMESTAMP"} <= name_set and has_count and has_more:
+        evidence = ["START_TIMESTAMP", "END_TIMESTAMP", *sorted(has_count), *sorted(has_more)]
+        return Kind.JOBS, " and ".join([", ".join(evidence[:-1]), evidence[-1]])
+    if set(RESERVATION_COLUMNS) <= name_set:
         return Kind.RESERVATIONS, "the columns of reservations"
     return None
 
 
-def _all_rows(file: LogFile, skipped: int, has_shape: Callable[[list[str]], bool]) -> bool:
+def _all_rows(log_file: LogFile, n_header_lines: int, has_shape: Callable[[list[str]], bool]) -> bool:
     """Return whether most of the first rows have a shape; spoilt rows do not change the kind of file."""
-    rows = [text for text in file.head_lines() if text.strip()][skipped : skipped + _LOOKED_AT]
+    rows = [text for text in log_file.head_lines() if text.strip()][n_header_lines : n_header_lines + _LOOKED_AT]
     good = 0
     for text in rows:
         try:

@@ -112,36 +112,36 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
     """
     state, n_rows = machine.state, 0
     while True:
-        now = _next_instant(jobs, outages, machine)
-        if now >= until_us:
+        instant_us = _next_instant(jobs, outages, machine)
+        if instant_us >= until_us:
             if until_us == NEVER:
                 _count_lacking(NEVER, terms, machine)
                 _end_unused(terms.log_end_us, terms, machine)
             return DONE, n_rows
         if n_rows + len(machine.shown) > len(rows.node):
             return ROWS_FULL, n_rows
-        full = _full(now, jobs, outages, machine)
+        full = _full(instant_us, jobs, outages, machine)
         if full != DONE:
             return full, n_rows
         if state.unused_since_us != NEVER:
-            state.unused_node_us += float(_inside_us(state.now, now, terms)) * state.n_free
-        _count_lacking(now, terms, machine)
-        state.now = now
-        while state.n_ends > 0 and machine.end_us[0] == now:
+            state.unused_node_us += float(_inside_us(state.now, instant_us, terms)) * state.n_free
+        _count_lacking(instant_us, terms, machine)
+        state.now = instant_us
+        while state.n_ends > 0 and machine.end_us[0] == instant_us:
             number = pop_end(state.n_ends, machine.end_us, machine.end_slot)
             state.n_ends -= 1
             end_interval(number, machine)
         _begin_outages(outages, machine)
-        _begin_listed(
+        _begin_with_nodes(
             jobs, terms, machine
         )  # first, so that no node listed by a job of this instant is chosen for another
         _serve_lacking(jobs, terms, machine)
-        _begin_delayed(jobs, terms, machine)
-        is_refused = _begin_counted(jobs, terms, machine)
+        _begin_from_queue(jobs, terms, machine)
+        has_refusal = _begin_without_nodes(jobs, terms, machine)
         following_us = until_us
         if state.next_job < len(jobs.start_us):
             following_us = jobs.start_us[state.next_job]
-        _look_whether_empty(is_refused, following_us, terms, machine)
+        _look_whether_empty(has_refusal, following_us, terms, machine)
         n_rows = _write_rows(n_rows, rows, machine)
 
 
@@ -153,31 +153,31 @@ def _inside_us(from_us: int, to_us: int, terms: Terms) -> int:
 
 @compiled_inline
 def _next_instant(jobs: Jobs, outages: Outages, machine: Machine) -> int:
-    state, now = machine.state, NEVER
+    state, instant_us = machine.state, NEVER
     if state.n_ends > 0:
-        now = machine.end_us[0]
+        instant_us = machine.end_us[0]
     if state.next_job < len(jobs.start_us):
-        now = min(now, jobs.start_us[state.next_job])
+        instant_us = min(instant_us, jobs.start_us[state.next_job])
     if state.next_outage < len(outages.start_us):
-        now = min(now, outages.start_us[state.next_outage])
-    return now
+        instant_us = min(instant_us, outages.start_us[state.next_outage])
+    return instant_us
 
 
 @compiled_inline
-def _n_starting(first: int, now: int, start_us: NDArray[np.int64]) -> int:
+def _n_starting(first: int, instant_us: int, start_us: NDArray[np.int64]) -> int:
     """Count the intervals from ``first`` on that start now."""
-    after = first
-    while after < len(start_us) and start_us[after] == now:
-        after += 1
-    return after - first
+    after_last = first
+    while after_last < len(start_us) and start_us[after_last] == instant_us:
+        after_last += 1
+    return after_last - first
 
 
 @compiled_inline
-def _full(now: int, jobs: Jobs, outages: Outages, machine: Machine) -> int:
+def _full(instant_us: int, jobs: Jobs, outages: Outages, machine: Machine) -> int:
     """Return ``DONE`` if there is room for all that may begin now, so that no instant is half done, or what is full."""
     state = machine.state
-    n_jobs = _n_starting(state.next_job, now, jobs.start_us)
-    n_outages = _n_starting(state.next_outage, now, outages.start_us)
+    n_jobs = _n_starting(state.next_job, instant_us, jobs.start_us)
+    n_outages = _n_starting(state.next_outage, instant_us, outages.start_us)
     n_slots = state.queue_end - state.queue_first + n_jobs + n_outages
     n_holdings = len(machine.shown)
     n_holdings += jobs.first_node[state.next_job + n_jobs] - jobs.first_node[state.next_job]
@@ -200,23 +200,23 @@ def _begin_outages(outages: Outages, machine: Machine) -> None:
 
 
 @compiled_inline
-def _begin_listed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
+def _begin_with_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     """Begin the jobs of this instant that list nodes, on these; ``next_job`` does not change."""
-    now, j = machine.state.now, machine.state.next_job
-    while j < len(jobs.start_us) and jobs.start_us[j] == now:
-        end_us, n_listed = jobs.end_us[j], jobs.first_node[j + 1] - jobs.first_node[j]
-        if n_listed > 0:
-            is_tallied = now >= terms.window_start_us and _inside_us(now, end_us, terms) > 0
-            held_until = end_us if end_us == NEVER else end_us - terms.release_us
+    instant_us, j = machine.state.now, machine.state.next_job
+    while j < len(jobs.start_us) and jobs.start_us[j] == instant_us:
+        end_us, n_nodes = jobs.end_us[j], jobs.first_node[j + 1] - jobs.first_node[j]
+        if n_nodes > 0:
+            is_in_window = instant_us >= terms.window_start_us and _inside_us(instant_us, end_us, terms) > 0
+            release_us = end_us if end_us == NEVER else end_us - terms.release_us
             number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
             for i in range(jobs.first_node[j], jobs.first_node[j + 1]):
                 node = int(jobs.nodes[i])
-                if is_tallied and machine.n_covering[BUSY, node] > 0 and now < machine.held_until[node]:
+                if is_in_window and machine.n_covering[BUSY, node] > 0 and instant_us < machine.held_until[node]:
                     machine.tallies.overlaps += 1
-                machine.held_until[node] = max(machine.held_until[node], held_until)
+                machine.held_until[node] = max(machine.held_until[node], release_us)
                 put_under(number, node, machine)
-            if jobs.n_nodes[j] > n_listed:
-                lack(number, jobs.n_nodes[j] - n_listed, machine)
+            if jobs.n_nodes[j] > n_nodes:
+                lack(number, jobs.n_nodes[j] - n_nodes, machine)
         j += 1
 
 
@@ -235,16 +235,16 @@ def _serve_lacking(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     state = machine.state
     while state.first_lacking != NONE and state.n_free > 0:
         number = state.first_lacking
-        n_taken = min(machine.slots[number].n_lacking, state.n_free)
-        _take(number, n_taken, jobs, terms, machine)
-        machine.slots[number].n_lacking -= n_taken
-        state.n_lacking -= n_taken
+        n_new = min(machine.slots[number].n_lacking, state.n_free)
+        _take(number, n_new, jobs, terms, machine)
+        machine.slots[number].n_lacking -= n_new
+        state.n_lacking -= n_new
         if machine.slots[number].n_lacking == 0:
             lack_no_more(number, machine)
 
 
 @compiled_inline
-def _begin_delayed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
+def _begin_from_queue(jobs: Jobs, terms: Terms, machine: Machine) -> None:
     state, tallies = machine.state, machine.tallies
     while state.queue_first < state.queue_end and machine.queue[state.queue_first].count <= state.n_free:
         job = machine.queue[state.queue_first]
@@ -259,9 +259,9 @@ def _begin_delayed(jobs: Jobs, terms: Terms, machine: Machine) -> None:
 
 
 @compiled_inline
-def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
+def _begin_without_nodes(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
     """Begin the jobs of this instant without listed nodes, or delay or refuse them; return whether any was refused."""
-    state, is_refused = machine.state, False
+    state, has_refusal = machine.state, False
     while state.next_job < len(jobs.start_us) and jobs.start_us[state.next_job] == state.now:
         j = state.next_job
         state.next_job += 1
@@ -275,27 +275,27 @@ def _begin_counted(jobs: Jobs, terms: Terms, machine: Machine) -> bool:
             state.queue_end += 1
             job.start_us, job.end_us, job.count, job.job_key = state.now, end_us, count, jobs.job_key[j]
         elif lacks and terms.oversubscription != CLIP:
-            is_refused = True
+            has_refusal = True
             inside_us = _inside_us(state.now, end_us, terms)
             if inside_us > 0:
                 machine.tallies.left_out += 1
                 machine.tallies.left_out_node_us += float(inside_us) * count
         else:
             number = begin_interval(BUSY, True, jobs.job_key[j], end_us, machine)
-            n_taken = min(count, state.n_free)
-            _take(number, n_taken, jobs, terms, machine)
+            n_new = min(count, state.n_free)
+            _take(number, n_new, jobs, terms, machine)
             if lacks:
-                lack(number, count - n_taken, machine)
-    return is_refused
+                lack(number, count - n_new, machine)
+    return has_refusal
 
 
 @compiled_inline
-def _look_whether_empty(is_refused: bool, following_us: int, terms: Terms, machine: Machine) -> None:
+def _look_whether_empty(has_refusal: bool, following_us: int, terms: Terms, machine: Machine) -> None:
     """Decide the state of a machine on which the next job starts at ``following_us``, and since when it is empty."""
     state, tallies = machine.state, machine.tallies
     was_down = state.use == TAKEN_FOR_DOWN
     is_empty = state.n_active == 0 and state.queue_first == state.queue_end
-    if is_refused or not is_empty:  # a refused job leaves the machine empty: decide anew
+    if has_refusal or not is_empty:  # a refused job leaves the machine empty: decide anew
         state.use = IN_USE
     if is_empty and state.use == IN_USE:
         until_us = max(min(following_us, terms.log_end_us), state.now)
@@ -316,14 +316,14 @@ def _look_whether_empty(is_refused: bool, following_us: int, terms: Terms, machi
 
 
 @compiled
-def _end_unused(now: int, terms: Terms, machine: Machine) -> None:
+def _end_unused(instant_us: int, terms: Terms, machine: Machine) -> None:
     """Count the time of an empty machine whose nodes were mostly idle up to now, if it was long."""
     state, tallies, since_us = machine.state, machine.tallies, machine.state.unused_since_us
     if since_us == NEVER:
         return
-    inside_us = _inside_us(since_us, now, terms)
-    if now - since_us > terms.empty_after_us and inside_us > 0:
-        rest_us = _inside_us(state.now, now, terms)
+    inside_us = _inside_us(since_us, instant_us, terms)
+    if instant_us - since_us > terms.empty_after_us and inside_us > 0:
+        rest_us = _inside_us(state.now, instant_us, terms)
         tallies.long_empty += 1
         tallies.long_empty_us += inside_us
         tallies.left_idle_node_us += state.unused_node_us + float(rest_us) * state.n_free
@@ -332,13 +332,13 @@ def _end_unused(now: int, terms: Terms, machine: Machine) -> None:
 
 
 @compiled
-def _count_lacking(now: int, terms: Terms, machine: Machine) -> None:
-    """Add up the nodes that jobs lacked from the previous instant to ``now`` in the window; count each job once."""
+def _count_lacking(instant_us: int, terms: Terms, machine: Machine) -> None:
+    """Add up the nodes that jobs lacked since the instant before ``instant_us`` in the window; count each job once."""
     state = machine.state
-    passed_us = _inside_us(state.now, now, terms)
-    if state.n_lacking == 0 or passed_us == 0:
+    span_us = _inside_us(state.now, instant_us, terms)
+    if state.n_lacking == 0 or span_us == 0:
         return
-    machine.tallies.clipped_node_us += float(passed_us) * state.n_lacking
+    machine.tallies.clipped_node_us += float(span_us) * state.n_lacking
     number = state.last_lacking
     while number != NONE and not machine.slots[number].is_counted:  # jobs join at the end: all before one are counted
         machine.tallies.clipped += 1

@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.batch_jobs import BatchJobs
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
-from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skipped_counts
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skip_counts
+from bfreplay.datasets.ingest.occupancy.job_names import JobNames
+from bfreplay.datasets.ingest.occupancy.machine import NEVER
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
-from bfreplay.datasets.ingest.occupancy.state_changes import Plan
-from bfreplay.datasets.ingest.occupancy.window import chosen_window, first_time_us, longest_gap_us
+from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
+from bfreplay.datasets.ingest.occupancy.window import choose_window, first_time_us, longest_gap_us
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned_lines, percent
+
+
+def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[BatchJobs]:
+    """Yield the jobs that overlap the window, piece by piece, sorted by start and job.
+
+    They are whole, from the start to the time at which their nodes are free. A job that never ends has the end of the
+    log. Nodes outside the inventory are left out. A job that gets missing nodes later has a further row for these.
+    """
+    begin_us, stop_us = plan.window_us
+    for holdings in Sweep(record, plan, is_noted=True).taken():
+        if len(holdings) and holdings["start_us"][0] > stop_us:
+            return
+        is_in_window = (
+            (holdings["end_us"] > begin_us) & (holdings["start_us"] <= stop_us) & (holdings["node"] < plan.n_kept)
+        )
+        holdings = holdings[is_in_window]
+        if not len(holdings):
+            continue
+        holdings = holdings[np.lexsort((holdings["node"], holdings["slot"], holdings["job_key"], holdings["start_us"]))]
+        is_first = np.ones(len(holdings), np.bool_)
+        is_first[1:] = (np.diff(holdings["start_us"]) != 0) | (np.diff(holdings["slot"]) != 0)
+        first = np.flatnonzero(is_first)
+        jobs = holdings[first]
+        end_us = np.where(jobs["end_us"] == NEVER, plan.log_end_us, jobs["end_us"])
+        yield BatchJobs(
+            names.of(jobs["job_key"]),
+            np.ascontiguousarray(jobs["start_us"]),
+            end_us,
+            np.append(first, len(holdings)),
+            holdings["node"].astype(np.int32),
+        )
+
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
 FEW_SHARE, MOST = 0.05, 0.5
@@ -69,7 +104,6 @@ class BuiltLog:
             The file exists and ``overwrite`` is false.
         """
         from bfreplay.datasets.batch_jobs import write_batch_jobs  # pyarrow
-        from bfreplay.datasets.ingest.occupancy.batch_jobs import batch_jobs
         from bfreplay.datasets.log.event_tables import LogHeader
 
         record, names = self.source.record, self.source.record.job_names
@@ -106,26 +140,26 @@ def build_events(
     names = machine_nodes(record)
     _check_machine(record, names, report)
     log_end_us = _log_end_us(record, rules)
-    window = chosen_window(record, rules, log_end_us)
+    window = choose_window(record, rules, log_end_us)
     length_us = window.end_us - window.start_us
     if window.share_inside < MOST:
-        shown, outside = percent(window.share_inside), 1 - window.share_inside
+        value_text, outside = percent(window.share_inside), 1 - window.share_inside
         report.warn(
             MOSTLY_CUT_OFF,
-            value=f"{shown} of the jobs' node-hours are inside",
+            value=f"{value_text} of the jobs' node-hours are inside",
             node_hours=outside * record.held_us / HOUR_US,
             aside=CUT_OFF,
         )
     surplus = 0 if record.machine_size is None else len(record.nodes) - record.machine_size
     if surplus > 0:
-        shown = f"{len(record.nodes)} listed, {record.machine_size} given"
-        report.warn(TOO_MANY_NODES, value=shown, node_hours=surplus * length_us / HOUR_US)
-    use = inventory.node_use(record, rules, log_end_us)
-    inventory.check_given_inventory(record, use)
-    inventory.warn_of_unused_nodes(record, use, rules, window, report)
-    absent, left_out, absence = inventory.absences(record, use, len(names), rules, window, report)
-    inventory.warn_of_spellings(record, absent, left_out, window, report)
-    if left_out.all():
+        value_text = f"{len(record.nodes)} listed, {record.machine_size} given"
+        report.warn(TOO_MANY_NODES, value=value_text, node_hours=surplus * length_us / HOUR_US)
+    node_uses = inventory.node_use(record, rules, log_end_us)
+    inventory.check_given_inventory(record, node_uses)
+    inventory.warn_of_unused_nodes(record, node_uses, rules, window, report)
+    absent, is_absent, absence = inventory.absences(record, node_uses, len(names), rules, window, report)
+    inventory.warn_of_spellings(record, absent, is_absent, window, report)
+    if is_absent.all():
         raise InputError(
             "no job used any node within the window, or near it",
             column="--window",
@@ -133,14 +167,14 @@ def build_events(
             expected=f"jobs within {rules.absent_after_s / DAY_S:g} days of the window (--absent-after)",
             fix="choose another window, or give the names of all nodes with --inventory",
         )
-    position = inventory.positions(names, left_out)
-    if left_out.any():  # no job gets such a node
+    position = inventory.positions(names, is_absent)
+    if is_absent.any():  # no job gets such a node
         before_us = min(window.start_us, record.first_start_us) - 1
-        absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(left_out).astype(np.int32)))
+        absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(is_absent).astype(np.int32)))
     plan = Plan(
         position=position,
-        n_kept=int(np.count_nonzero(~left_out)),
-        outages=_sorted_outages([*record.outages, *absent], position),
+        n_kept=int(np.count_nonzero(~is_absent)),
+        outages=_outages_by_start([*record.outages, *absent], position),
         rules=rules,
         window_us=(window.start_us, window.end_us),
         log_end_us=max(log_end_us, window.end_us),
@@ -150,7 +184,7 @@ def build_events(
     )
     survey = Survey(record, plan)
     report_survey(report, record, plan, survey, absence)
-    _warn_of_idle_in_doubt(record, plan, absent, survey, use, report)
+    _warn_of_uncertain_idle_time(record, plan, absent, survey, node_uses, report)
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
         _warn_of_gap(record, window, report, survey)
     note_rules_without_effect(record, plan, report)
@@ -164,12 +198,12 @@ def build_events(
         time_origin=record.time_origin,
         node_inventory="metadata" if inventory.has_full_inventory(record) else "seen",
         allocator=allocator if record.n_counted else None,
-        skipped=skipped_counts(report),
+        skipped=skip_counts(report),
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
-    kept = sorted(name for name, is_out in zip(names, left_out, strict=True) if not is_out)
+    inventory_names = sorted(name for name, is_out in zip(names, is_absent, strict=True) if not is_out)
     source = OccupancySource(record, plan, survey.start)
-    events = NodeEvents(kept, source, window.start_us, window.end_us, metadata, tuple(sources))
+    events = NodeEvents(inventory_names, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, report, window, source)
 
 
@@ -179,39 +213,39 @@ def _log_end_us(record: ScheduleRecord, rules: OccupancyRules) -> int:
     return record.last_stamp_us if record.coverage is None else max(record.last_stamp_us, record.coverage.end_us)
 
 
-def _warn_of_idle_in_doubt(
+def _warn_of_uncertain_idle_time(
     record: ScheduleRecord,
     plan: Plan,
     absent: Sequence[Outage],
     survey: Survey,
-    use: inventory.NodeUse,
+    node_uses: inventory.NodeUse,
     report: ImportReport,
 ) -> None:
     """Warn of idle time outside the log, on nodes that may be none, and in reservations, each by a pass without it."""
 
     def idle_hours(less: Sequence[Outage] = (), window_us: tuple[int, int] = plan.window_us) -> float:
-        outages = _sorted_outages([*record.outages, *absent, *less], plan.position)
+        outages = _outages_by_start([*record.outages, *absent, *less], plan.position)
         without = Survey(record, replace(plan, outages=outages, window_us=window_us))
         return float(survey.node_us[NodeState.IDLE] - without.node_us[NodeState.IDLE]) / HOUR_US
 
     (start_us, end_us), first_us, log_end_us = plan.window_us, first_time_us(record), _log_end_us(record, plan.rules)
     if not isinstance(plan.rules.window, str) and not first_us <= start_us < end_us <= log_end_us:
         inside_us = max(start_us, first_us), min(end_us, log_end_us)
-        shown = f"{iso_utc(first_us)} to {iso_utc(log_end_us)}"
-        report.warn(BEYOND, value=shown, node_hours=idle_hours(window_us=inside_us))
-    for sentence, nodes in inventory.rare_names(record, use).items() if not record.inventory_known else ():
+        period_text = f"{iso_utc(first_us)} to {iso_utc(log_end_us)}"
+        report.warn(BEYOND, value=period_text, node_hours=idle_hours(window_us=inside_us))
+    for sentence, nodes in inventory.rare_names(record, node_uses).items() if not record.inventory_known else ():
         if nodes:
-            out = Outage(NodeState.UNKNOWN, min(start_us, first_us) - 1, OPEN_END, np.array(nodes, np.int32))
-            each_hours = idle_hours([out]) / len(nodes)
+            unknown_outage = Outage(NodeState.UNKNOWN, min(start_us, first_us) - 1, OPEN_END, np.array(nodes, np.int32))
+            each_hours = idle_hours([unknown_outage]) / len(nodes)
             for node in nodes:
                 report.warn(sentence, value=record.nodes[node], node_hours=each_hours)
-    reserved = [
+    reservation_outages = [
         reservation
         for reservation in record.reservations
         if reservation.start_us < end_us and reservation.end_us > start_us
     ]
-    if reserved and (hours := idle_hours(reserved)) > 0:
-        report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", n=len(reserved), node_hours=hours)
+    if reservation_outages and (hours := idle_hours(reservation_outages)) > 0:
+        report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", count=len(reservation_outages), node_hours=hours)
 
 
 def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, survey: Survey) -> None:
@@ -219,12 +253,12 @@ def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, s
     begin_us, end_us = longest_gap_us(record, window)
     length_us = end_us - begin_us
     if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
-        hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
+        node_hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
         value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
-        report.warn(GAP, value=value, node_hours=min(hours, len(survey.start) * length_us / HOUR_US))
+        report.warn(GAP, value=value, node_hours=min(node_hours, len(survey.start) * length_us / HOUR_US))
 
 
-def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportReport) -> None:
+def _check_machine(record: ScheduleRecord, node_names: Sequence[str], report: ImportReport) -> None:
     if not record.jobs.n_rows and not record.states_seen:
         largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:3]
         reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
@@ -242,7 +276,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
         )
     if record.n_counted and record.machine_size is None and not record.inventory_known:
         if record.nodes and record.n_counted <= FEW_SHARE * record.jobs.n_rows:
-            report.warn(AMONG_THE_SEEN, n=record.n_counted, node_hours=record.unlisted_us / HOUR_US)
+            report.warn(AMONG_THE_SEEN, count=record.n_counted, node_hours=record.unlisted_us / HOUR_US)
             return
         raise InputError(
             f"{'the log' if record.n_counted == record.jobs.n_rows else 'the log, for some jobs,'} has only numbers of "
@@ -250,7 +284,7 @@ def _check_machine(record: ScheduleRecord, names: Sequence[str], report: ImportR
             expected="the size of the machine, which determines the idle nodes",
             fix="give --nodes N, or --inventory FILE with the names of all nodes",
         )
-    if not names:
+    if not node_names:
         raise InputError(
             "the log has no nodes", expected="node lists, or the size of the machine", fix="give --nodes N"
         )
@@ -268,14 +302,14 @@ def _is_recorded_outage(outage: Outage) -> bool:
     return outage.state != NodeState.RESERVED  # a list of reservations is no record of outages
 
 
-def _sorted_outages(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
+def _outages_by_start(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
     everything = np.arange(len(position), dtype=np.int32)
-    ordered = sorted(outages, key=lambda outage: outage.start_us)
-    nodes = [everything if outage.nodes is None else position[outage.nodes] for outage in ordered]
+    by_start = sorted(outages, key=lambda outage: outage.start_us)
+    nodes = [everything if outage.nodes is None else position[outage.nodes] for outage in by_start]
     return Outages(
-        np.array([outage.start_us for outage in ordered], dtype=np.int64),
-        np.array([outage.end_us for outage in ordered], dtype=np.int64),
-        np.array([int(outage.state) for outage in ordered], dtype=np.int8),
+        np.array([outage.start_us for outage in by_start], dtype=np.int64),
+        np.array([outage.end_us for outage in by_start], dtype=np.int64),
+        np.array([int(outage.state) for outage in by_start], dtype=np.int8),
         np.concatenate([np.zeros(1, np.int64), np.cumsum([len(node) for node in nodes], dtype=np.int64)]),
         np.concatenate([np.empty(0, np.int32), *nodes]),
     )
@@ -295,15 +329,15 @@ class Spread:
     idle_interval_length_s: Mapping[str, float | None]
 
 
-def measure(built: BuiltLog) -> Spread:
+def measure(build: BuiltLog) -> Spread:
     """Measure the log built under a rule."""
     from bfreplay.datasets.idleness import characterise
     from bfreplay.datasets.idleness.quantiles import by_percentile
 
-    figures = characterise(built.events)
+    figures = characterise(build.events)
     length_s = by_percentile(figures.idle_interval_length_s)
     return Spread(
-        built.events.metadata.assignment,
+        build.events.metadata.assignment,
         figures.mean_idle_nodes,
         figures.transitions,
         figures.idle_intervals,

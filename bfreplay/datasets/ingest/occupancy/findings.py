@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import compiled, zero_records
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_WARNING, Absence
-from bfreplay.datasets.ingest.occupancy.oversubscription import idle_hours_by_rule
-from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
+from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_WARNING, Absence, free_again_us
+from bfreplay.datasets.ingest.occupancy.machine import CLIP, DELAY, NEVER, DelayedJob, longer, pop_end, push_end
+from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OVERSUBSCRIPTION, OccupancyRules, microseconds
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.source import Survey
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan
@@ -15,6 +20,143 @@ from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError
+
+
+class State:
+    """Instant, nodes wanted by running jobs, and the used parts of heap and queue."""
+
+    now: int
+    demand: int
+    n_active: int
+    queue_first: int
+    queue_end: int
+
+
+class Demand(NamedTuple):
+    """Machine without nodes: ends and wanted nodes of the running jobs, and the delayed jobs."""
+
+    state: State
+    end_us: NDArray[np.int64]
+    end_count: NDArray[np.int32]
+    queue: Sequence[DelayedJob]
+
+
+class Terms(NamedTuple):
+    """Rule of ``OVERSUBSCRIPTION``, size of the machine, and times as in ``advance.Terms``."""
+
+    rule: int
+    n_nodes: int
+    log_end_us: int
+    down_after_us: int
+    window_start_us: int
+    window_end_us: int
+
+
+@compiled
+def _begin(end_us: int, count: int, demand: Demand) -> None:
+    push_end(end_us, count, demand.state.n_active, demand.end_us, demand.end_count)
+    demand.state.demand += count
+    demand.state.n_active += 1
+
+
+@compiled
+def _advance(
+    until_us: int,
+    start_us: NDArray[np.int64],
+    end_us: NDArray[np.int64],
+    count: NDArray[np.int64],
+    terms: Terms,
+    demand: Demand,
+) -> float:
+    """Return idle node-time from ``state.now`` to the last instant before ``until_us``, as ``advance.advance``."""
+    state, queue = demand.state, demand.queue
+    idle_us, j = 0.0, 0
+    while True:
+        instant_us = demand.end_us[0] if state.n_active > 0 else NEVER
+        if j < len(start_us):
+            instant_us = min(instant_us, start_us[j])
+        if instant_us >= until_us and until_us != NEVER:
+            return idle_us
+        upto_us = max(min(instant_us, terms.log_end_us), state.now)
+        inside_us = max(min(upto_us, terms.window_end_us) - max(state.now, terms.window_start_us), 0)
+        if state.n_active > 0 or upto_us - state.now <= terms.down_after_us:
+            idle_us += float(inside_us) * max(terms.n_nodes - state.demand, 0)
+        if instant_us >= until_us:
+            return idle_us
+        state.now = instant_us
+        while state.n_active > 0 and demand.end_us[0] == instant_us:
+            state.demand -= pop_end(state.n_active, demand.end_us, demand.end_count)
+            state.n_active -= 1
+        while state.queue_first < state.queue_end and queue[state.queue_first].count <= terms.n_nodes - state.demand:
+            job = queue[state.queue_first]
+            state.queue_first += 1
+            _begin(NEVER if job.end_us == NEVER else job.end_us + instant_us - job.start_us, job.count, demand)
+        while j < len(start_us) and start_us[j] == instant_us:
+            is_too_wide = count[j] > terms.n_nodes - state.demand
+            is_queue = state.queue_first < state.queue_end
+            if terms.rule == DELAY and count[j] <= terms.n_nodes and (is_too_wide or is_queue):
+                job = queue[state.queue_end]
+                state.queue_end += 1
+                job.start_us, job.end_us, job.count = instant_us, end_us[j], count[j]
+            elif terms.rule == CLIP or not is_too_wide:
+                _begin(end_us[j], count[j], demand)
+            j += 1
+
+
+def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) -> dict[str, float] | None:
+    """Return the idle node-hours of the window under each rule of ``OVERSUBSCRIPTION``.
+
+    Parameters
+    ----------
+    record, plan
+        Input of a sweep.
+    idle_hours
+        Result of the sweep under ``plan.rules``. It may be below the count, by idle intervals too short to be events;
+        the figures of the other rules are lowered as much.
+
+    Returns
+    -------
+    dict or None
+        ``None`` for a log with more than counts (nodes of jobs, outages): the figure of another rule then needs an
+        import under that rule.
+    """
+    if len(plan.outages.start_us):
+        return None
+    down_after_us = microseconds(plan.rules.empty_after_s) if plan.empty_is_down else NEVER
+    times_us = plan.log_end_us, down_after_us, *plan.window_us
+    rules = [Terms(rule, plan.n_kept, *times_us) for rule in range(len(OVERSUBSCRIPTION))]
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int32), zero_records(DelayedJob, 0)
+    demands = [Demand(zero_records(State, 1)[0], *nothing) for _ in rules]
+    idle_us = [0.0 for _ in rules]
+    for demand in demands:
+        demand.state.now = min(record.first_start_us, plan.window_us[0])
+    for jobs, until_us in record.jobs.slices():
+        if len(jobs.nodes):
+            return None
+        end_us = free_again_us(jobs, plan.rules, plan.log_end_us)
+        for rule, terms in enumerate(rules):
+            demands[rule] = _with_room(demands[rule], len(jobs))
+            idle_us[rule] += _advance(until_us, jobs.start_us, end_us, jobs.count, terms, demands[rule])
+    rule_index = OVERSUBSCRIPTION.index(plan.rules.oversubscription)
+    short_hours = idle_us[rule_index] / HOUR_US - idle_hours
+    return {
+        name: max(time_us / HOUR_US - short_hours, 0.0) for name, time_us in zip(OVERSUBSCRIPTION, idle_us, strict=True)
+    }
+
+
+def _with_room(demand: Demand, n_jobs: int) -> Demand:
+    """Return a machine with room for ``n_jobs`` more running or delayed jobs."""
+    state = demand.state
+    waiting_jobs = np.asarray(demand.queue)[state.queue_first : state.queue_end]
+    state.queue_first, state.queue_end = 0, len(waiting_jobs)
+    n_most = n_jobs + len(waiting_jobs)
+    return Demand(
+        state,
+        longer(demand.end_us[: state.n_active], state.n_active + n_most),
+        longer(demand.end_count[: state.n_active], state.n_active + n_most),
+        longer(waiting_jobs, n_most),
+    )
+
 
 NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"
 CENSORED = "jobs cut by the window's edges"
@@ -70,8 +212,13 @@ def report_survey(
         _report_empty(report, plan, survey)
     if absence is not None:
         idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
-        both = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
-        report.warn(ABSENT_WARNING, value=f"{absence.examples}: {both}", n=absence.nodes, node_hours=absence.node_hours)
+        hours_text = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
+        report.warn(
+            ABSENT_WARNING,
+            value=f"{absence.examples}: {hours_text}",
+            count=absence.nodes,
+            node_hours=absence.node_hours,
+        )
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
         "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,
@@ -80,7 +227,7 @@ def report_survey(
     if survey.n_repeated:
         facts["runs that were read twice and count once"] = survey.n_repeated
         report.keep("job intervals", -survey.n_repeated)
-    report.warn(CONTRADICTING, n=survey.n_contradicting)
+    report.warn(CONTRADICTING, count=survey.n_contradicting)
     _warning_hours(report, LASTING, sweep.lasting_us, sweep.n_lasting)
     running, runaway = sweep.ended_open
     if running:
@@ -107,7 +254,7 @@ def report_survey(
         average_hours = tallies.delay_us / HOUR_US / int(tallies.delayed)
         node_hours = float(tallies.delay_node_us) / HOUR_US
         value = f"{average_hours:,.2f} hours on average"
-        report.warn(DELAYED, value=value, n=int(tallies.delayed), node_hours=node_hours)
+        report.warn(DELAYED, value=value, count=int(tallies.delayed), node_hours=node_hours)
     _warning_hours(report, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
     if sweep.never_began or tallies.clipped or tallies.left_out or tallies.delayed:
         by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
@@ -117,25 +264,25 @@ def report_survey(
 def note_rules_without_effect(record: ScheduleRecord, plan: Plan, report: ImportReport) -> None:
     """Note each rule other than the default that this log has no use for."""
     rules, default = plan.rules, OccupancyRules()
-    named = "" if record.n_counted else "the log names the nodes of every job"
-    unused = {
-        "assignment": named,
-        "oversubscription": named,
-        "seed": named or ("" if rules.assignment == "random" else "only --assignment random draws by it"),
+    names_text = "" if record.n_counted else "the log names the nodes of every job"
+    reason_of_rule = {
+        "assignment": names_text,
+        "oversubscription": names_text,
+        "seed": names_text or ("" if rules.assignment == "random" else "only --assignment random draws by it"),
         "empty_machine": "the log has samples of node states" if record.states_seen else "",
         "empty_after_s": "" if plan.empty_is_down else "an empty machine counts as idle",
         "release_delay_s": "" if record.jobs.n_rows else "the log has no jobs",
         "absent_after_s": "" if record.machine_size is None else "the size of the machine is known",
     }
-    for name, reason in unused.items():
+    for name, reason in reason_of_rule.items():
         if reason and getattr(rules, name) != getattr(default, name):
             report.facts[f"--{name.removesuffix('_s').replace('_', '-')}"] = f"has no effect: {reason}"
 
 
-def _warning_hours(report: ImportReport, sentence: str, node_us: float, n: int, what: str = "node-hours") -> None:
-    """Warn of ``n`` cases (0: none) with the node-microseconds that may be wrongly idle or busy."""
-    hours = float(node_us) / HOUR_US
-    report.warn(sentence, value=f"{hours:,.1f} {what}", n=n, node_hours=hours)
+def _warning_hours(report: ImportReport, sentence: str, node_us: float, count: int, unit: str = "node-hours") -> None:
+    """Warn of ``count`` cases (0: none) with the node-microseconds that may be wrongly idle or busy."""
+    node_hours = float(node_us) / HOUR_US
+    report.warn(sentence, value=f"{node_hours:,.1f} {unit}", count=count, node_hours=node_hours)
 
 
 def _report_empty(report: ImportReport, plan: Plan, survey: Survey) -> None:

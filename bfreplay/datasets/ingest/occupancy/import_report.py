@@ -31,8 +31,8 @@ class Example:
         return f"line {self.line}" if self.line else None
 
     def __str__(self) -> str:
-        where = self.file if self.line is None else f"{self.file}:{self.line}"
-        return printable(": ".join(part for part in (where, self.value) if part))
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return printable(": ".join(part for part in (place, self.value) if part))
 
 
 @dataclass(slots=True)
@@ -64,20 +64,20 @@ class Tally:
     n_without: int = 0
     aside: str = ""
 
-    def add(self, example: Example | None, n: int, node_hours: float | None = None) -> None:
-        """Add ``n`` cases."""
-        self.count += n
+    def add(self, example: Example | None, count: int, node_hours: float | None = None) -> None:
+        """Add ``count`` cases."""
+        self.count += count
         if node_hours is not None:
             self.node_hours = (self.node_hours or 0.0) + node_hours
-            self.n_known += n
+            self.n_known += count
         if example is not None and len(self.examples) < MOST_EXAMPLES:
             self.examples.append(example)
 
-    def hold(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
+    def add_amount(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
         """Add the amount of one case: so many nodes from start to end, or to the end of the log (``None``)."""
         self.n_known += 1
-        closed_us = 0 if end_us is None else n_nodes * max(end_us - start_us, 0)
-        self.node_hours = (self.node_hours or 0.0) + closed_us / HOUR_US
+        node_time_us = 0 if end_us is None else n_nodes * max(end_us - start_us, 0)
+        self.node_hours = (self.node_hours or 0.0) + node_time_us / HOUR_US
         if end_us is None:
             self.open_nodes += n_nodes
             self.open_node_us += n_nodes * start_us
@@ -97,14 +97,14 @@ class Tally:
         """Return plain numbers and strings, with the amount or the reason that there is none."""
         # without folders: the same log gives the same text anywhere
         examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
-        found: dict[str, Json] = {"count": self.count, "examples": examples}
+        document: dict[str, Json] = {"count": self.count, "examples": examples}
         if not has_amount:
-            return found
+            return document
         if self.node_hours is not None:
-            found["node_hours"] = self.node_hours
+            document["node_hours"] = self.node_hours
         if self.n_known < self.count:
-            found["why_no_amount"] = self.why or WHY_NO_AMOUNT
-        return found | {name: mark for name in ("is_estimate", "aside") if (mark := getattr(self, name))}
+            document["why_no_amount"] = self.why or WHY_NO_AMOUNT
+        return document | {name: mark for name in ("is_estimate", "aside") if (mark := getattr(self, name))}
 
 
 class ImportReport:
@@ -131,8 +131,8 @@ class ImportReport:
         self.skipped: dict[str, Tally] = {}
         self.warnings: dict[str, Tally] = {}
         self.facts: dict[str, Json] = {}
-        self._of_row: list[Tally] = []
-        self._held: tuple[int, int, int | None] | None = None
+        self._row_tallies: list[Tally] = []
+        self._row_amount: tuple[int, int, int | None] | None = None
 
     def copy(self) -> ImportReport:
         """Return a copy of the report."""
@@ -141,16 +141,16 @@ class ImportReport:
     def read(self, rows: int = 1) -> None:
         """Count rows of the input; the last one is the row of the following warnings, until the next is read."""
         self.rows_read += rows
-        self._of_row.clear()
-        self._held = None
+        self._row_tallies.clear()
+        self._row_amount = None
 
-    def keep(self, what: str, n: int = 1) -> None:
+    def keep(self, kind: str, count: int = 1) -> None:
         """Count results of kept rows."""
-        self.kept[what] = self.kept.get(what, 0) + n
+        self.kept[kind] = self.kept.get(kind, 0) + count
 
-    def skip(self, reason: str, file: str = "", line: int | None = None, value: object = "", n: int = 1) -> None:
-        """Count skipped rows by reason; ``n`` 0 does nothing. The first few are kept as examples."""
-        _count(self.skipped, reason, file, line, value, n)
+    def skip(self, reason: str, file: str = "", line: int | None = None, value: object = "", count: int = 1) -> None:
+        """Count skipped rows by reason; ``count`` 0 does nothing. The first few are kept as examples."""
+        _count(self.skipped, reason, file, line, value, count)
 
     def warn(
         self,
@@ -158,46 +158,46 @@ class ImportReport:
         file: str = "",
         line: int | None = None,
         value: object = "",
-        n: int = 1,
+        count: int = 1,
         node_hours: float | None = None,
-        why: str = "",
+        why_no_amount: str = "",
         aside: str = "",
         is_estimate: bool = False,
     ) -> None:
         """Count a case that may make the result wrong. The sentence is the same for all cases of a kind.
 
         ``node_hours`` is the idle time that may be wrong because of it: every later result shows it as a share of the
-        idle node-hours. Without it, the amount is that of the row that is being read (``hold``), or, where the row has
-        none, that of the mean job; or there is none, for the reason ``why``. ``aside`` is the reason that it does not
-        change how many nodes are idle.
+        idle node-hours. Without it, the amount is that of the row being read (``set_row_amount``), or, where it has
+        none, that of the mean job; or there is none, for the reason ``why_no_amount``. ``aside`` is the reason that it
+        does not change how many nodes are idle.
         """
-        tally = _count(self.warnings, sentence, file, line, value, n, node_hours)
+        tally = _count(self.warnings, sentence, file, line, value, count, node_hours)
         if tally is None:
             return
-        tally.why = tally.why or why
-        tally.n_without += n if why else 0
-        tally.aside = aside if tally.count == n or tally.aside == aside else ""
+        tally.why = tally.why or why_no_amount
+        tally.n_without += count if why_no_amount else 0
+        tally.aside = aside if tally.count == count or tally.aside == aside else ""
         tally.is_estimate |= is_estimate
-        if node_hours is None and not why and n == 1:
-            if self._held is None:
-                self._of_row.append(tally)
+        if node_hours is None and not why_no_amount and count == 1:
+            if self._row_amount is None:
+                self._row_tallies.append(tally)
             else:
-                tally.hold(*self._held)
+                tally.add_amount(*self._row_amount)
 
-    def hold(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
+    def set_row_amount(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
         """Note which nodes, and when, the row that is being read concerns: its warnings are about as much.
 
         ``end_us`` is ``None`` for a row that lasts to the end of the log.
         """
-        self._held = n_nodes, start_us, end_us
-        for tally in self._of_row:
-            tally.hold(*self._held)
-        self._of_row.clear()
+        self._row_amount = n_nodes, start_us, end_us
+        for tally in self._row_tallies:
+            tally.add_amount(*self._row_amount)
+        self._row_tallies.clear()
 
     @property
-    def has_row_in_doubt(self) -> bool:
+    def needs_row_amount(self) -> bool:
         """True if the row that is being read has a warning, and its amount is not known yet."""
-        return bool(self._of_row)
+        return bool(self._row_tallies)
 
     def settle(self, log_end_us: int, mean_node_hours: float | None) -> None:
         """Complete the amounts of the warnings; see ``Tally.settle``."""
@@ -212,11 +212,11 @@ class ImportReport:
         value: object = "",
         *,
         warning: str = UNREADABLE,
-        why: str = "",
+        why_no_amount: str = "",
     ) -> None:
         """Count a skipped row, with a warning."""
         self.skip(reason, file, line, value)
-        self.warn(warning, file, line, value, why=why)
+        self.warn(warning, file, line, value, why_no_amount=why_no_amount)
 
     @property
     def rows_skipped(self) -> int:
@@ -229,9 +229,9 @@ class ImportReport:
 
     def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without kept rows, with the reasons; ``otherwise`` if no rows were skipped."""
-        skipped = self.skip_reasons()
-        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in skipped[:MOST_EXAMPLES])
-        example = next((tally.examples[0] for _, tally in skipped if tally.examples), Example("", None, ""))
+        skip_reasons = self.skip_reasons()
+        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in skip_reasons[:MOST_EXAMPLES])
+        example = next((tally.examples[0] for _, tally in skip_reasons if tally.examples), Example("", None, ""))
         return InputError(
             f"{problem}: {reasons or otherwise}",
             file=example.file or file,
@@ -243,18 +243,19 @@ class ImportReport:
 
     def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without any run of a job."""
-        found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.skip_reasons()[:4])
+        reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.skip_reasons()[:4])
         problem = "this log has no usable run of a job"
-        return InputError(problem, file=file, value=found or otherwise, expected=expected, fix=fix)
+        return InputError(problem, file=file, value=reasons or otherwise, expected=expected, fix=fix)
 
     def refuse_warnings(self) -> None:
         """Raise ``InputError`` if there are warnings (``--strict``)."""
         if not self.warnings:
             return
-        shown = [f"{sentence} ({tally.count:,} x)" for sentence, tally in self.warnings.items()]
+        sentences = [f"{sentence} ({tally.count:,} x)" for sentence, tally in self.warnings.items()]
         first = next((tally.examples[0] for tally in self.warnings.values() if tally.examples), None)
         raise InputError(
-            f"--strict: {len(shown)} warning{'s' if len(shown) > 1 else ''} about this log: " + "; ".join(shown),
+            f"--strict: {len(sentences)} warning{'s' if len(sentences) > 1 else ''} about this log: "
+            + "; ".join(sentences),
             file=first.file if first and first.file else None,
             row=first.row if first else None,
             **({"value": first.value} if first and first.value else {}),
@@ -276,24 +277,24 @@ class ImportReport:
 
 def _count(
     tallies: dict[str, Tally],
-    key: str,
-    file: str,
-    line: int | None,
+    reason: str,
+    file_name: str,
+    line_number: int | None,
     value: object,
-    n: int,
+    count: int,
     node_hours: float | None = None,
 ) -> Tally | None:
-    if n == 0:
+    if count == 0:
         return None
     text = printable(" ".join(str(value).split()))
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 3] + "..."
-    known = bool(file) or bool(text)
-    tally = tallies.setdefault(key, Tally())
-    tally.add(Example(file, line, text) if known else None, n, node_hours)
+    has_example = bool(file_name) or bool(text)
+    tally = tallies.setdefault(reason, Tally())
+    tally.add(Example(file_name, line_number, text) if has_example else None, count, node_hours)
     return tally
 
 
-def skipped_counts(report: ImportReport) -> Mapping[str, int]:
+def skip_counts(report: ImportReport) -> Mapping[str, int]:
     """Return the rows by reason, as in ``EventsMetadata.skipped``."""
     return {reason: tally.count for reason, tally in report.skipped.items()}

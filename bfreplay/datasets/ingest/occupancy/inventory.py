@@ -62,30 +62,30 @@ def has_full_inventory(record: ScheduleRecord) -> bool:
     return record.inventory_known or record.machine_size is not None
 
 
-def rare_names(record: ScheduleRecord, use: NodeUse) -> dict[str, list[int]]:
+def rare_names(record: ScheduleRecord, node_uses: NodeUse) -> dict[str, list[int]]:
     """Return nodes named by one job only, if others are named by dozens or in another way, by warning.
 
     A misspelt name, or a cell of another column, would be a node that looks idle nearly all the time.
     """
-    jobs_on = use.jobs_on
-    named = jobs_on[use.is_used]
-    strange = _strange_names(record, use)
-    if len(named) < FEW_NODES or float(np.median(named)) < OFTEN:
+    jobs_on = node_uses.jobs_on
+    job_counts = jobs_on[node_uses.is_used]
+    strange = _strange_names(record, node_uses)
+    if len(job_counts) < FEW_NODES or float(np.median(job_counts)) < OFTEN:
         return {NAMED_OTHERWISE: strange}
     span_us = record.last_stamp_us - record.first_start_us
-    until_us = np.clip(use.last_us, record.first_start_us, record.last_stamp_us)
-    is_short = until_us - np.minimum(use.first_us, until_us) < SHORT_SHARE * span_us
+    until_us = np.clip(node_uses.last_us, record.first_start_us, record.last_stamp_us)
+    is_short = until_us - np.minimum(node_uses.first_us, until_us) < SHORT_SHARE * span_us
     once = np.flatnonzero((jobs_on == 1) & is_short).tolist()
     return {NAMED_ONCE: once, NAMED_OTHERWISE: [node for node in strange if node not in once]}
 
 
-def _strange_names(record: ScheduleRecord, use: NodeUse) -> list[int]:
-    names, nodes = record.nodes, np.flatnonzero(use.is_used).tolist()
-    forms = {node: _DIGITS.sub("0", names[node]) for node in nodes}
+def _strange_names(record: ScheduleRecord, node_uses: NodeUse) -> list[int]:
+    node_names, nodes = record.nodes, np.flatnonzero(node_uses.is_used).tolist()
+    forms = {node: _DIGITS.sub("0", node_names[node]) for node in nodes}
     many = Counter(forms.values())
     if not many or many.most_common(1)[0][1] < FEW_ALIKE:
         return []
-    return [node for node in nodes if many[forms[node]] == 1 and use.jobs_on[node] == 1]
+    return [node for node in nodes if many[forms[node]] == 1 and node_uses.jobs_on[node] == 1]
 
 
 def warn_of_spellings(
@@ -95,34 +95,36 @@ def warn_of_spellings(
 
     Of the names of one node all but one are superfluous: their presence gives the node-hours.
     """
-    names = record.nodes
+    node_names = record.nodes
     alike: dict[str, list[int]] = {}
-    for node in np.flatnonzero(~is_absent[: len(names)]).tolist():
-        alike.setdefault(one_name(names[node], "short-lower"), []).append(node)
-    there_us = dict.fromkeys(range(len(names)), window.end_us - window.start_us)
+    for node in np.flatnonzero(~is_absent[: len(node_names)]).tolist():
+        alike.setdefault(one_name(node_names[node], "short-lower"), []).append(node)
+    there_us = dict.fromkeys(range(len(node_names)), window.end_us - window.start_us)
     for outage in absent:
         for node in [] if outage.nodes is None else outage.nodes.tolist():
             there_us[node] -= max(min(outage.end_us, window.end_us) - max(outage.start_us, window.start_us), 0)
     for short, nodes in alike.items():
-        lower = {names[node].lower() for node in nodes}
+        lower = {node_names[node].lower() for node in nodes}
         if len(nodes) > 1 and (
             short in lower or len(lower) < len(nodes)
         ):  # a difference in the domain alone may mean two nodes
             surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
-            report.warn(TWO_SPELLINGS, value=", ".join(names[i] for i in nodes), node_hours=surplus_us / HOUR_US)
+            report.warn(
+                TWO_SPELLINGS, value=", ".join(node_names[index] for index in nodes), node_hours=surplus_us / HOUR_US
+            )
     domains: dict[int, dict[str, str]] = {}
     for spelling, node in record.spellings.items() if record.node_names.startswith("short") else ():
-        domain = spelling.lower().removeprefix(names[node].lower())
+        domain = spelling.lower().removeprefix(node_names[node].lower())
         domains.setdefault(node, {}).setdefault(domain, spelling)
-    for node, of in domains.items():
-        if len(of.keys() - {""}) > 1:
-            hours = (len(of.keys() - {""}) - 1) * there_us[node] / HOUR_US
-            report.warn(MERGED, value=", ".join(of.values()), node_hours=hours)
-    if len(record.spellings) > len(names):
-        report.facts["node names"] = f"{len(record.spellings):,} spellings of {len(names):,} ({record.node_names})"
+    for node, domain_nodes in domains.items():
+        if len(domain_nodes.keys() - {""}) > 1:
+            node_hours = (len(domain_nodes.keys() - {""}) - 1) * there_us[node] / HOUR_US
+            report.warn(MERGED, value=", ".join(domain_nodes.values()), node_hours=node_hours)
+    if len(record.spellings) > len(node_names):
+        report.facts["node names"] = f"{len(record.spellings):,} spellings of {len(node_names):,} ({record.node_names})"
 
 
-def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
+def check_given_inventory(record: ScheduleRecord, node_uses: NodeUse) -> None:
     """Refuse an inventory that has no name in common with the jobs.
 
     Raises
@@ -130,61 +132,66 @@ def check_given_inventory(record: ScheduleRecord, use: NodeUse) -> None:
     InputError
         No common name: other names of the same nodes, or another machine.
     """
-    n_given, jobs_on = record.n_given, use.jobs_on
-    if not n_given or not jobs_on[n_given:].any() or jobs_on[:n_given].any():
+    n_inventory, jobs_on = record.n_given, node_uses.jobs_on
+    if not n_inventory or not jobs_on[n_inventory:].any() or jobs_on[:n_inventory].any():
         return
     names = record.nodes
     raise InputError(
         "no job ran on a node of the given inventory",
         column="--inventory",
-        value=f"{', '.join(names[:3])}, ...; jobs name {', '.join(names[n_given : n_given + 3])}, ...",
+        value=f"{', '.join(names[:3])}, ...; jobs name {', '.join(names[n_inventory : n_inventory + 3])}, ...",
         expected="the names that the log uses",
         fix="if these are full host names, shorten them: cut -d. -f1 nodes.txt > short.txt",
     )
 
 
 def warn_of_unused_nodes(
-    record: ScheduleRecord, use: NodeUse, rules: OccupancyRules, window: Window, report: ImportReport
+    record: ScheduleRecord, node_uses: NodeUse, rules: OccupancyRules, window: Window, report: ImportReport
 ) -> None:
     """Warn of nodes of the inventory that no job used for long, or ever: they may be down."""
     if not record.inventory_known or record.n_counted or record.outages_known or record.states_seen:
         return
-    n_nodes, after_us = len(use.jobs_on), microseconds(rules.absent_after_s)
-    is_wanted = np.arange(n_nodes) < (record.n_given if record.is_restricted else n_nodes)
+    n_nodes, after_us = len(node_uses.jobs_on), microseconds(rules.absent_after_s)
+    is_due = np.arange(n_nodes) < (record.n_given if record.is_restricted else n_nodes)
     length_us = window.end_us - window.start_us
-    until_us = np.where(use.is_used, np.minimum(use.first_us, window.end_us), window.end_us)
-    behind_us = np.where(use.is_used, np.clip(use.last_us, window.start_us, window.end_us), window.end_us)
-    before = _without_outages(record, np.full(n_nodes, window.start_us), until_us)
-    after = _without_outages(record, behind_us, np.full(n_nodes, window.end_us))
-    never = ~use.is_used & (before > min(after_us, length_us // 2))
-    after = np.where(use.is_used, after, 0)
-    unused_us = np.where(before > after_us, before, 0) + np.where(after > after_us, after, 0)
+    until_us = np.where(node_uses.is_used, np.minimum(node_uses.first_us, window.end_us), window.end_us)
+    behind_us = np.where(node_uses.is_used, np.clip(node_uses.last_us, window.start_us, window.end_us), window.end_us)
+    before_us = _without_outages(record, np.full(n_nodes, window.start_us), until_us)
+    last_us = _without_outages(record, behind_us, np.full(n_nodes, window.end_us))
+    never = ~node_uses.is_used & (before_us > min(after_us, length_us // 2))
+    last_us = np.where(node_uses.is_used, last_us, 0)
+    unused_us = np.where(before_us > after_us, before_us, 0) + np.where(last_us > after_us, last_us, 0)
     for sentence, which, idle_us in (
-        (NEVER_USED, never & is_wanted, before),
-        (LONG_UNUSED, use.is_used & (unused_us > 0) & is_wanted, unused_us),
+        (NEVER_USED, never & is_due, before_us),
+        (LONG_UNUSED, node_uses.is_used & (unused_us > 0) & is_due, unused_us),
     ):
-        found = np.flatnonzero(which)
-        names = record.nodes
-        for node in found[:MOST_EXAMPLES].tolist():
-            report.warn(sentence, value=names[node], node_hours=int(idle_us[node]) / HOUR_US)
-        rest = found[MOST_EXAMPLES:]
-        report.warn(sentence, n=len(rest), node_hours=idle_us[rest].sum(dtype=float) / HOUR_US)
+        nodes_to_warn = np.flatnonzero(which)
+        node_names = record.nodes
+        for node in nodes_to_warn[:MOST_EXAMPLES].tolist():
+            report.warn(sentence, value=node_names[node], node_hours=int(idle_us[node]) / HOUR_US)
+        remainder = nodes_to_warn[MOST_EXAMPLES:]
+        report.warn(sentence, count=len(remainder), node_hours=idle_us[remainder].sum(dtype=float) / HOUR_US)
 
 
 def _without_outages(
     record: ScheduleRecord, start_us: NDArray[np.int64], end_us: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return how much of an interval per node, ``(N,)``, is free of its outages (less where outages overlap)."""
-    left_us: NDArray[np.int64] = np.maximum(end_us - start_us, 0)
+    remaining_us: NDArray[np.int64] = np.maximum(end_us - start_us, 0)
     for outage in record.outages:
         nodes = slice(None) if outage.nodes is None else outage.nodes
-        covered = np.minimum(end_us[nodes], outage.end_us) - np.maximum(start_us[nodes], outage.start_us)
-        left_us[nodes] -= np.maximum(covered, 0)
-    return np.maximum(left_us, 0)
+        overlap_us = np.minimum(end_us[nodes], outage.end_us) - np.maximum(start_us[nodes], outage.start_us)
+        remaining_us[nodes] -= np.maximum(overlap_us, 0)
+    return np.maximum(remaining_us, 0)
 
 
 def absences(
-    record: ScheduleRecord, use: NodeUse, n_nodes: int, rules: OccupancyRules, window: Window, report: ImportReport
+    record: ScheduleRecord,
+    node_uses: NodeUse,
+    n_nodes: int,
+    rules: OccupancyRules,
+    window: Window,
+    report: ImportReport,
 ) -> tuple[list[Outage], NDArray[np.bool_], Absence | None]:
     """Return outages for times of absence, a mask of the ``n_nodes`` nodes absent throughout, and the absence.
 
@@ -196,7 +203,7 @@ def absences(
         is_absent[record.n_given :] = True
         others = record.nodes[record.n_given :]
         if others:
-            uses = count(int(use.jobs_on[record.n_given :].sum()), "use")
+            uses = count(int(node_uses.jobs_on[record.n_given :].sum()), "use")
             report.facts[SKIPPED_NODES] = (
                 f"{count(len(others), 'node')} that the inventory does not have (--inventory-only), such as "
                 f"{', '.join(others[:MOST_EXAMPLES])}: {uses} by jobs not counted"
@@ -205,53 +212,56 @@ def absences(
     if has_full_inventory(record) or not record.nodes:
         return [], is_absent, None
     after_us = microseconds(rules.absent_after_s)
-    ended = use.is_used & (use.last_us < window.start_us - after_us)
-    upcoming = use.is_used & (use.first_us > window.end_us + after_us)
-    is_absent[:] = ~use.is_used | ended | upcoming
+    is_gone = node_uses.is_used & (node_uses.last_us < window.start_us - after_us)
+    upcoming = node_uses.is_used & (node_uses.first_us > window.end_us + after_us)
+    is_absent[:] = ~node_uses.is_used | is_gone | upcoming
     if is_absent.any():
         such = ", ".join(record.nodes[node] for node in np.flatnonzero(is_absent)[:MOST_EXAMPLES])
         report.facts[SKIPPED_NODES] = (
             f"{count(int(is_absent.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
             f"of the window, such as {such}"
         )
-    late = np.minimum(use.first_us, window.end_us) - window.start_us > after_us
-    early = window.end_us - np.maximum(use.last_us, window.start_us) > after_us
+    late = np.minimum(node_uses.first_us, window.end_us) - window.start_us > after_us
+    early = window.end_us - np.maximum(node_uses.last_us, window.start_us) > after_us
     late, early = late & ~is_absent, early & ~is_absent  # unused nodes are absent throughout
     edge_us = min(window.start_us, record.first_start_us) - 1
-    free_us = use.last_us + np.where(early, microseconds(rules.release_delay_s), 0)
+    free_us = node_uses.last_us + np.where(early, microseconds(rules.release_delay_s), 0)
     outages = [
-        Outage(NodeState.UNKNOWN, edge_us, int(use.first_us[node]), np.array([node], np.int32))
+        Outage(NodeState.UNKNOWN, edge_us, int(node_uses.first_us[node]), np.array([node], np.int32))
         for node in np.flatnonzero(late)
     ] + [
         Outage(NodeState.UNKNOWN, int(free_us[node]), OPEN_END, np.array([node], np.int32))
         for node in np.flatnonzero(early)
     ]
     if outages:
-        first_us = np.where(late, np.minimum(use.first_us, window.end_us), window.start_us)
+        first_us = np.where(late, np.minimum(node_uses.first_us, window.end_us), window.start_us)
         last_us = np.where(early, np.clip(free_us, window.start_us, window.end_us), window.end_us)
         before_us = _without_outages(record, np.full(n_nodes, window.start_us), first_us)
         behind_us = _without_outages(record, last_us, np.full(n_nodes, window.end_us))
         absent_us = before_us + behind_us
-        found = np.flatnonzero(absent_us)
-        names = record.nodes
-        if len(found):
-            hours, such_as = absent_us.sum(dtype=float) / HOUR_US, [names[node] for node in found[:MOST_EXAMPLES]]
+        absent_nodes = np.flatnonzero(absent_us)
+        node_names = record.nodes
+        if len(absent_nodes):
+            node_hours, such_as = (
+                absent_us.sum(dtype=float) / HOUR_US,
+                [node_names[node] for node in absent_nodes[:MOST_EXAMPLES]],
+            )
             report.facts[ABSENT] = {
-                "nodes": len(found),
+                "nodes": len(absent_nodes),
                 "before their first job": int(np.count_nonzero(before_us)),
                 "after their last job": int(np.count_nonzero(behind_us)),
-                "node_hours": hours,
+                "node_hours": node_hours,
                 "such as": such_as,
             }
-            return outages, is_absent, Absence(len(found), hours, ", ".join(such_as))
+            return outages, is_absent, Absence(len(absent_nodes), node_hours, ", ".join(such_as))
     return outages, is_absent, None
 
 
-def positions(names: Sequence[str], is_absent: NDArray[np.bool_]) -> NDArray[np.int32]:
+def positions(node_names: Sequence[str], is_absent: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Return the number of each node in the sweep: the inventory sorted by name, then absent nodes."""
-    order = sorted(range(len(names)), key=lambda i: (is_absent[i], names[i]))
-    position = np.empty(len(names), np.int32)
-    position[order] = np.arange(len(names), dtype=np.int32)
+    order = sorted(range(len(node_names)), key=lambda index: (is_absent[index], node_names[index]))
+    position = np.empty(len(node_names), np.int32)
+    position[order] = np.arange(len(node_names), dtype=np.int32)
     return position
 
 
@@ -279,9 +289,9 @@ def node_use(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> 
     first_us, last_us = np.full(n_nodes, OPEN_END, np.int64), np.full(n_nodes, -OPEN_END, np.int64)
     jobs_on = np.zeros(n_nodes, np.int64)
     for jobs, _ in record.jobs.slices():
-        n_listed = np.diff(jobs.first_node)
-        np.minimum.at(first_us, jobs.nodes, np.repeat(jobs.start_us, n_listed))
-        np.maximum.at(last_us, jobs.nodes, np.repeat(ends(jobs, rules, log_end_us), n_listed))
+        list_lengths = np.diff(jobs.first_node)
+        np.minimum.at(first_us, jobs.nodes, np.repeat(jobs.start_us, list_lengths))
+        np.maximum.at(last_us, jobs.nodes, np.repeat(ends(jobs, rules, log_end_us), list_lengths))
         jobs_on += np.bincount(jobs.nodes, minlength=n_nodes)
     return NodeUse(first_us, last_us, jobs_on)
 

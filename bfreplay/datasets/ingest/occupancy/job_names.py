@@ -25,13 +25,13 @@ class JobNames:
     def of(self, keys: NDArray[np.int64]) -> list[str]:
         """Return the name of each job; of names with one key the first."""
         names = list(map(str, keys.tolist()))
-        known = np.array(self._keys, dtype=np.int64)
-        if len(self._order) != len(known):
-            self._order = np.argsort(known, kind="stable")
-        place = np.searchsorted(known, keys, sorter=self._order)
-        for i in np.flatnonzero(place < len(known)).tolist():
-            k = int(self._order[place[i]])
-            if known[k] == keys[i]:
-                begin = self._ends[k - 1] if k else 0
-                names[i] = self._texts[begin : self._ends[k]].decode("utf-8", "replace")
+        keys_with_name = np.array(self._keys, dtype=np.int64)
+        if len(self._order) != len(keys_with_name):
+            self._order = np.argsort(keys_with_name, kind="stable")
+        place = np.searchsorted(keys_with_name, keys, sorter=self._order)
+        for position in np.flatnonzero(place < len(keys_with_name)).tolist():
+            number = int(self._order[place[position]])
+            if keys_with_name[number] == keys[position]:
+                begin = self._ends[number - 1] if number else 0
+                names[position] = self._texts[begin : self._ends[number]].decode("utf-8", "replace")
         return names

@@ -168,36 +168,36 @@ class Machine(NamedTuple):
 
 
 @compiled
-def push_end(time_us: int, what: int, size: int, end_us: NDArray[np.int64], ends: NDArray[np.int32]) -> None:
+def push_end(time_us: int, number: int, size: int, end_us: NDArray[np.int64], ends: NDArray[np.int32]) -> None:
     """Add an end to a heap of ``size`` entries."""
-    at = size
-    while at > 0 and end_us[(at - 1) // 2] > time_us:
-        parent = (at - 1) // 2
-        end_us[at], ends[at] = end_us[parent], ends[parent]
-        at = parent
-    end_us[at], ends[at] = time_us, what
+    position = size
+    while position > 0 and end_us[(position - 1) // 2] > time_us:
+        parent = (position - 1) // 2
+        end_us[position], ends[position] = end_us[parent], ends[parent]
+        position = parent
+    end_us[position], ends[position] = time_us, number
 
 
 @compiled
 def pop_end(size: int, end_us: NDArray[np.int64], ends: NDArray[np.int32]) -> int:
     """Remove the first of the ``size`` entries of a heap, and return what ends then."""
     first = int(ends[0])
-    time_us, what = end_us[size - 1], ends[size - 1]
-    at = 0
-    while 2 * at + 1 < size - 1:
-        child = 2 * at + 1
+    time_us, number = end_us[size - 1], ends[size - 1]
+    position = 0
+    while 2 * position + 1 < size - 1:
+        child = 2 * position + 1
         if child + 1 < size - 1 and end_us[child + 1] < end_us[child]:
             child += 1
         if time_us <= end_us[child]:
             break
-        end_us[at], ends[at] = end_us[child], ends[child]
-        at = child
-    end_us[at], ends[at] = time_us, what
+        end_us[position], ends[position] = end_us[child], ends[child]
+        position = child
+    end_us[position], ends[position] = time_us, number
     return first
 
 
-def new_machine(n_nodes: int, assignment: int, is_noted: bool = False) -> Machine:
-    """Return a machine with all nodes idle and room for ``FIRST_SLOTS`` intervals; ``is_noted``: with ``taken``."""
+def new_machine(n_nodes: int, assignment: int, has_notes: bool = False) -> Machine:
+    """Return a machine with all nodes idle and room for ``FIRST_SLOTS`` intervals; ``has_notes``: with ``taken``."""
     state = zero_records(State, 1)[0]
     state.unused_since_us = NEVER
     state.first_lacking = state.last_lacking = state.spare_holding = NONE
@@ -219,7 +219,7 @@ def new_machine(n_nodes: int, assignment: int, is_noted: bool = False) -> Machin
         slots=zero_records(Slot, 0),
         holdings=zero_records(Holding, 0),
         queue=zero_records(DelayedJob, 0),
-        taken=zero_records(Taken, int(is_noted)),
+        taken=zero_records(Taken, int(has_notes)),
     )
     # one rule takes the last freed node first: fill the list so that the lowest node is next by either
     for node in reversed(range(n_nodes)) if assignment == MOST_RECENT else range(n_nodes):
@@ -250,9 +250,9 @@ def with_room(machine: Machine, n_slots: int, n_holdings: int) -> Machine:
 
 def longer(array: Any, length: int) -> Any:
     """Return a copy of an array of numbers or records, with zeros up to ``length``."""
-    found = np.zeros(length, array.dtype)
-    found[: len(array)] = array
-    return found
+    copy = np.zeros(length, array.dtype)
+    copy[: len(array)] = array
+    return copy
 
 
 @compiled_inline
@@ -272,12 +272,12 @@ def add_free(node: int, machine: Machine) -> None:
 @compiled_inline
 def _remove_free(node: int, machine: Machine) -> None:
     state, ring, members = machine.state, machine.free_list, machine.free_set
-    before, after = ring[BEFORE, node], ring[AFTER, node]
-    ring[AFTER, before], ring[BEFORE, after] = after, before
+    previous, following = ring[BEFORE, node], ring[AFTER, node]
+    ring[AFTER, previous], ring[BEFORE, following] = following, previous
     state.n_free -= 1
-    moved = members[NODE, state.n_free]
-    members[NODE, members[POSITION, node]] = moved
-    members[POSITION, moved] = members[POSITION, node]
+    last_member = members[NODE, state.n_free]
+    members[NODE, members[POSITION, node]] = last_member
+    members[POSITION, last_member] = members[POSITION, node]
     members[POSITION, node] = NONE
 
 

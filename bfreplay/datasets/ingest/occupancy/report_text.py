@@ -19,28 +19,34 @@ _WIDTH = 110
 _LABEL = 12
 
 
-def render(built: BuiltLog, reader: str) -> str:
+def render(build: BuiltLog, reader: str) -> str:
     """Lay out the rows read, kept and skipped, the assumptions, and last the warnings and the verdict."""
-    report, events = built.report, built.events
+    report, events = build.report, build.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
-    kept = ", ".join(count(n, what.removesuffix("s")) for what, n in report.kept.items()) or "nothing"
+    results_text = (
+        ", ".join(count(number, kind_of_result.removesuffix("s")) for kind_of_result, number in report.kept.items())
+        or "nothing"
+    )
     lines = [
         _line("read", f"{count(report.rows_read, 'row')} as {metadata.source_format or reader}"),
-        _line("kept", kept),
+        _line("kept", results_text),
         _line("skipped", count(report.rows_skipped, "row")),
     ]
     for reason, tally in sorted(report.skipped.items(), key=lambda item: -item[1].count):
         example = f", e.g. {tally.examples[0]}" if tally.examples else ""
         lines.append(_line("", f"{tally.count:,} x {reason}{example}", hanging=2))
-    known = metadata.node_inventory == "metadata"
+    has_inventory = metadata.node_inventory == "metadata"
     lines += [
         _line(
             "window",
             f"{iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days), "
-            f"{built.window.why}",
+            f"{build.window.why}",
         ),
-        _line("nodes", f"{len(events.nodes):,}" + ("" if known else " seen in the log; --inventory adds the others")),
+        _line(
+            "nodes",
+            f"{len(events.nodes):,}" + ("" if has_inventory else " seen in the log; --inventory adds the others"),
+        ),
     ]
     lines += [
         _line("assignment", sentence) for sentence in LogWarnings(node_assignment=metadata.assignment).sentences()
@@ -79,13 +85,13 @@ def _short_intervals(fact: Mapping[str, float]) -> str:
 
 def _empty(fact: Mapping[str, float]) -> str:
     share = f"no job on the whole machine for {percent(fact['share_of_window'])} of the window"
-    for state, other, key in (("down", "idle", "assumed_down"), ("idle", "down", "left_idle")):
-        if fact[f"{key}_periods"]:
-            times = count(int(fact[f"{key}_periods"]), "such time")
-            hours = amount(fact[f"{key}_hours"])
+    for state, other_state, fact_name in (("down", "idle", "assumed_down"), ("idle", "down", "left_idle")):
+        if fact[f"{fact_name}_periods"]:
+            times = count(int(fact[f"{fact_name}_periods"]), "such time")
+            hours = amount(fact[f"{fact_name}_hours"])
             return (
                 f"{share}; {times} of more than {fact['longer_than_min']:g} min ({hours} h together) assumed {state} "
-                f"(--empty-machine {other}: otherwise)"
+                f"(--empty-machine {other_state}: otherwise)"
             )
     return share
 

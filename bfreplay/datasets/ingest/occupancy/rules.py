@@ -67,14 +67,14 @@ class OccupancyRules:
     absent_after_s: float = 7 * DAY_S
 
     def __post_init__(self) -> None:
-        for column, value, known in (
+        for column, value, valid_words in (
             ("assignment", self.assignment, ASSIGNMENTS),
             ("oversubscription", self.oversubscription, OVERSUBSCRIPTION),
             ("shared_nodes", self.shared_nodes, SHARED_NODES),
             ("empty_machine", self.empty_machine, EMPTY_MACHINE),
         ):
-            if value not in known:
-                raise InputError(f"{column} is unknown", column=column, value=value, expected=f"one of {known}")
+            if value not in valid_words:
+                raise InputError(f"{column} is unknown", column=column, value=value, expected=f"one of {valid_words}")
         if isinstance(self.window, str) and self.window not in WINDOWS:
             raise InputError(
                 "the window is unknown", column="window", value=self.window, expected=f"one of {WINDOWS}, or two times"

@@ -117,7 +117,7 @@ class ScheduleRecord:
         """Names of all nodes so far; the position is the index."""
         return tuple(self._index)
 
-    def node_ids(self, names: Iterable[str]) -> NDArray[np.int32]:
+    def node_ids(self, node_names: Iterable[str]) -> NDArray[np.int32]:
         """Return indices of nodes, each once, in order; new names join the inventory.
 
         Raises
@@ -126,26 +126,28 @@ class ScheduleRecord:
             An invalid name (empty, unprintable, spaces around it).
         """
         index = self.spellings
-        found: dict[int, None] = {}
-        for name in names:
-            i = index.get(name)
-            if i is None:
-                checks.name("node", name, "node")
-                i = index[name] = self._index.setdefault(one_name(name, self.node_names), len(self._index))
-            found[i] = None
-        return np.fromiter(found, dtype=np.int32, count=len(found))
+        node_set: dict[int, None] = {}
+        for node_name in node_names:
+            position = index.get(node_name)
+            if position is None:
+                checks.name("node", node_name, "node")
+                position = index[node_name] = self._index.setdefault(
+                    one_name(node_name, self.node_names), len(self._index)
+                )
+            node_set[position] = None
+        return np.fromiter(node_set, dtype=np.int32, count=len(node_set))
 
-    def add_inventory(self, names: Iterable[str]) -> None:
+    def add_inventory(self, node_names: Iterable[str]) -> None:
         """Add the known nodes, used or not: the list of nodes is then complete."""
-        self.node_ids(names)
+        self.node_ids(node_names)
         self.inventory_known = True
 
-    def give_inventory(self, names: Iterable[str], is_restricted: bool = False) -> None:
+    def give_inventory(self, node_names: Iterable[str], is_restricted: bool = False) -> None:
         """Set all nodes of the machine, before anything is read.
 
         A job on another one is a warning; with ``is_restricted`` other nodes are skipped, and jobs hold them unseen.
         """
-        self.add_inventory(names)
+        self.add_inventory(node_names)
         self.n_given, self.is_restricted = len(self._index), is_restricted
 
     def set_machine_size(self, n_nodes: int) -> None:
@@ -170,11 +172,11 @@ class ScheduleRecord:
 
     def add_job(
         self,
-        job: str | int,
+        job_id: str | int,
         start_us: int,
         end_us: int | None,
         nodes: NDArray[np.int32] | None = None,
-        count: int | None = None,
+        node_count: int | None = None,
         limit_end_us: int | None = None,
         file: str = "",
         line: int | None = None,
@@ -184,14 +186,14 @@ class ScheduleRecord:
 
         Parameters
         ----------
-        job
+        job_id
             Identity of the job: rows of the same job and start are one interval read twice. Parts of a heterogeneous
             job need different identities.
         start_us, end_us
             Times of this run of the job; ``None``: it was running when the log was written.
         nodes
             Indices from ``node_ids``; ``None`` if the log lists none.
-        count
+        node_count
             Nodes held, if in the log; more than listed: the rest is assigned by rule.
         limit_end_us
             Start plus time limit, for jobs without an end in the log.
@@ -200,39 +202,43 @@ class ScheduleRecord:
         is_cut
             True if it is known that the list of nodes is cut, so that the number is right.
         """
-        listed = 0 if nodes is None else len(nodes)
-        held = listed if count is None else max(count, listed)
-        if nodes is not None and listed and count is not None and count != listed:
+        n_names = 0 if nodes is None else len(nodes)
+        n_nodes = n_names if node_count is None else max(node_count, n_names)
+        if nodes is not None and n_names and node_count is not None and node_count != n_names:
             sentence, aside = (CUT, WHICH_NODES) if is_cut else (MISMATCH, "")
-            self.report.warn(sentence, file, line, f"{count} nodes, {listed} listed", aside=aside)
+            self.report.warn(sentence, file, line, f"{node_count} nodes, {n_names} listed", aside=aside)
         if not self._is_interval("job", start_us, end_us, file, line):
             return
-        if not 0 < held <= MOST_NODES:
+        if not 0 < n_nodes <= MOST_NODES:
             return self.report.skip(
-                "a job without nodes" if held <= 0 else TOO_WIDE, file, line, f"{job}: {held} nodes"
+                "a job without nodes" if n_nodes <= 0 else TOO_WIDE, file, line, f"{job_id}: {n_nodes} nodes"
             )
         end = OPEN_END if end_us is None else end_us
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
-        key = job_key(job)
-        self.jobs.add(start_us, end, limit, key, held, nodes)
+        key = job_key(job_id)
+        self.jobs.add(start_us, end, limit, key, n_nodes, nodes)
         if self.job_names is not None:
-            self.job_names.add(key, str(job).replace(f"{file} line ", f"{Path(file).name} line "))  # one without an id
+            self.job_names.add(
+                key, str(job_id).replace(f"{file} line ", f"{Path(file).name} line ")
+            )  # one without an id
         self._note_start(start_us, start_us)
         if end_us is None:
             self.n_open += 1
         else:
             self._note_end(end_us, end_us, end_us - start_us)
-            self.held_us += held * (end_us - start_us)
-            self.unlisted_us += (held - listed) * (end_us - start_us)
-        self.n_counted += held > listed
+            self.held_us += n_nodes * (end_us - start_us)
+            self.unlisted_us += (n_nodes - n_names) * (end_us - start_us)
+        self.n_counted += n_nodes > n_names
         self.report.keep("job intervals")
         if nodes is not None and self.n_given and not self.is_restricted:
             strange = nodes[nodes >= self.n_given][:5].tolist()
             if strange:
                 names = self.nodes
-                self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[i] for i in strange)}")
-        self.report.hold(held, start_us, end_us)
+                self.report.warn(
+                    NOT_IN_INVENTORY, file, line, f"{job_id}: {', '.join(names[index] for index in strange)}"
+                )
+        self.report.set_row_amount(n_nodes, start_us, end_us)
 
     def add_counted_jobs(
         self,
@@ -255,7 +261,7 @@ class ScheduleRecord:
 
     def add_listed_jobs(self, jobs: JobIntervals) -> None:
         """Add jobs that list all their nodes; the caller ensures nodes of the given inventory, and ``end > start``."""
-        self.jobs.add_listed(jobs)
+        self.jobs.add_with_nodes(jobs)
         self._note_jobs(jobs.start_us, jobs.end_us, jobs.count)
 
     def add_outage(
@@ -278,14 +284,14 @@ class ScheduleRecord:
         if state == NodeState.BUSY:  # from samples; the end of an outage may be planned
             self.states_seen = True
             self.stamp(start_us if end_us is None else end_us)
-        self.report.hold(self._n_nodes if nodes is None else len(nodes), start_us, end_us)
+        self.report.set_row_amount(self._n_nodes if nodes is None else len(nodes), start_us, end_us)
         self.report.keep("outage intervals")
 
-    def add_reservation(self, start_us: int, end_us: int | None, names: Sequence[str] | None) -> None:
+    def add_reservation(self, start_us: int, end_us: int | None, node_names: Sequence[str] | None) -> None:
         """Add a reservation that leaves its nodes idle (``None``: all); one of no length is ignored."""
         end_us = OPEN_END if end_us is None else end_us
         if FIRST_TIME_US < start_us < min(end_us, LAST_TIME_US):
-            self._reservations.append((start_us, end_us, names))
+            self._reservations.append((start_us, end_us, node_names))
 
     @property
     def reservations(self) -> list[Outage]:
@@ -295,9 +301,9 @@ class ScheduleRecord:
             for start_us, end_us, names in self._reservations
         ]
 
-    def _known_nodes(self, names: Iterable[str]) -> NDArray[np.int32]:
-        known = (self._index.get(one_name(name, self.node_names)) for name in names)
-        return np.array([node for node in known if node is not None], np.int32)
+    def _known_nodes(self, node_names: Iterable[str]) -> NDArray[np.int32]:
+        indices = (self._index.get(one_name(node_name, self.node_names)) for node_name in node_names)
+        return np.array([node for node in indices if node is not None], np.int32)
 
     @property
     def mean_node_hours(self) -> float | None:
@@ -315,12 +321,12 @@ class ScheduleRecord:
         """Note that the log was still being written at this time; the latest is its end."""
         self.last_stamp_us = max(self.last_stamp_us, time_us)
 
-    def covers(self, start_us: int, end_us: int, why: str) -> None:
+    def covers(self, start_us: int, end_us: int, reason: str) -> None:
         """Note the time for which the log claims to be complete."""
-        known = self.coverage
-        if known is not None:
-            start_us, end_us = min(start_us, known.start_us), max(end_us, known.end_us)
-        self.coverage = Window(start_us, end_us, why)
+        previous = self.coverage
+        if previous is not None:
+            start_us, end_us = min(start_us, previous.start_us), max(end_us, previous.end_us)
+        self.coverage = Window(start_us, end_us, reason)
 
     def add_format(self, name: str) -> None:
         """Add a kind of input to ``source_format``."""
@@ -328,28 +334,32 @@ class ScheduleRecord:
         if name not in names:
             self.source_format = " + ".join([*names, name])
 
-    def _is_interval(self, what: str, start_us: int, end_us: int | None, file: str, line: int | None) -> bool:
+    def _is_interval(
+        self, kind: str, start_us: int, end_us: int | None, file_name: str, line_number: int | None
+    ) -> bool:
         if not FIRST_TIME_US < start_us < LAST_TIME_US or (end_us is not None and not end_us < LAST_TIME_US):
-            self.report.skip(f"{what}: a time outside the calendar", file, line, f"{start_us} to {end_us} us")
+            self.report.skip(
+                f"{kind}: a time outside the calendar", file_name, line_number, f"{start_us} to {end_us} us"
+            )
             return False
         if end_us is None or end_us > start_us:
             return True
-        reason = f"{what} of no length" if end_us == start_us else f"{what} that ends before it starts"
-        self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
+        reason = f"{kind} of no length" if end_us == start_us else f"{kind} that ends before it starts"
+        self.report.skip(reason, file_name, line_number, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
     def _note_jobs(self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64]) -> float:
         """Note jobs of a batch, and return the node-microseconds of those that ended."""
-        is_known = end_us != OPEN_END
-        known = end_us[is_known]
-        held_us = float((known - start_us[is_known]).astype(np.float64) @ count[is_known])
-        self.held_us += held_us
-        self.n_open += len(end_us) - len(known)
+        has_end = end_us != OPEN_END
+        ends_us = end_us[has_end]
+        node_time_us = float((ends_us - start_us[has_end]).astype(np.float64) @ count[has_end])
+        self.held_us += node_time_us
+        self.n_open += len(end_us) - len(ends_us)
         self._note_start(int(start_us.min()), int(start_us.max()))
-        if len(known):
-            self._note_end(int(known.min()), int(known.max()), int((known - start_us[is_known]).max()))
+        if len(ends_us):
+            self._note_end(int(ends_us.min()), int(ends_us.max()), int((ends_us - start_us[has_end]).max()))
         self.report.keep("job intervals", len(start_us))
-        return held_us
+        return node_time_us
 
     def _note_start(self, first_us: int, last_us: int) -> None:
         self.first_start_us = min(self.first_start_us, first_us)
@@ -371,28 +381,28 @@ class NodeLists:
         self._known: dict[str, NDArray[np.int32]] = {}
         self._size = 0
 
-    def ids(self, listed: str, names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
-        """Return the node indices of a list; ``names`` parses one that is not cached, and may refuse it."""
-        found = self._known.get(listed)
-        if found is None:
-            found = self._record.node_ids(names())
-            size = len(listed) + len(found)
+    def ids(self, list_text: str, node_names: Callable[[], Iterable[str]]) -> NDArray[np.int32]:
+        """Return the node indices of a list; ``node_names`` parses one that is not cached, and may refuse it."""
+        node_ids = self._known.get(list_text)
+        if node_ids is None:
+            node_ids = self._record.node_ids(node_names())
+            size = len(list_text) + len(node_ids)
             if self._size + size > MOST_REMEMBERED:
                 self._known.clear()
                 self._size = 0
-            self._known[listed] = found
+            self._known[list_text] = node_ids
             self._size += size
-        return found
+        return node_ids
 
 
-def job_key(job: str | int) -> int:
+def job_key(job_id: str | int) -> int:
     """Return an int64 key of a job's identity: itself if it is a number, else 63 bits of its SHA-256."""
-    if isinstance(job, int) and -(2**63) <= job < 2**63:
-        return job
-    job = str(job)
-    if job.isascii() and job.isdigit() and len(job) < 18:
-        return int(job)
-    digest = hashlib.sha256(job.encode("utf-8", "surrogateescape")).digest()
+    if isinstance(job_id, int) and -(2**63) <= job_id < 2**63:
+        return job_id
+    job_id = str(job_id)
+    if job_id.isascii() and job_id.isdigit() and len(job_id) < 18:
+        return int(job_id)
+    digest = hashlib.sha256(job_id.encode("utf-8", "surrogateescape")).digest()
     return -int.from_bytes(digest[:8], "big") // 2
 
 
@@ -408,12 +418,12 @@ def machine_nodes(record: ScheduleRecord) -> Sequence[str]:
 
     Made-up names are ``n0001``, ``n0002``, ... (``unlisted0001``, ... beside listed ones), in as many digits as needed.
     """
-    names = list(record.nodes)
-    missing = (record.machine_size or 0) - len(names)
+    node_names = list(record.nodes)
+    missing = (record.machine_size or 0) - len(node_names)
     if missing <= 0:
-        return names
-    prefix = "unlisted" if names else "n"
-    while any(name.startswith(prefix) for name in names):
+        return node_names
+    prefix = "unlisted" if node_names else "n"
+    while any(node_name.startswith(prefix) for node_name in node_names):
         prefix += "_"
     digits = max(4, len(str(missing)))
-    return names + [f"{prefix}{i:0{digits}d}" for i in range(1, missing + 1)]
+    return node_names + [f"{prefix}{index:0{digits}d}" for index in range(1, missing + 1)]

@@ -67,10 +67,10 @@ class Survey:
             self.n_rows += len(time_us)
         self.sweep.see_the_rest()
         self.n_repeated, self.n_contradicting = record.jobs.n_repeated, record.jobs.n_contradicting
-        last, left_us = self.start if state is None else state, plan.window_us[1] - since_us
-        np.add.at(self.node_us, last, left_us)
-        self.idle_to_the_end = (last == NodeState.IDLE) & (left_us > 0)
-        self.idle_to_the_end_us = int(left_us[self.idle_to_the_end].sum())
+        last, remaining_us = self.start if state is None else state, plan.window_us[1] - since_us
+        np.add.at(self.node_us, last, remaining_us)
+        self.idle_to_the_end = (last == NodeState.IDLE) & (remaining_us > 0)
+        self.idle_to_the_end_us = int(remaining_us[self.idle_to_the_end].sum())
 
 
 def _short_intervals(sweep: Sweep, plan: Plan) -> ShortIntervals:
@@ -88,8 +88,8 @@ def _inside(
     for rows, is_last in _with_last(sweep.rows()):
         time_us, node, state = idle_intervals.settle(*rows, is_last)
         if len(node) and int(node.max()) >= plan.n_kept:
-            kept = node < plan.n_kept
-            time_us, node, state = time_us[kept], node[kept], state[kept]
+            is_kept_node = node < plan.n_kept
+            time_us, node, state = time_us[is_kept_node], node[is_kept_node], state[is_kept_node]
         begin = int(np.searchsorted(time_us, plan.window_us[0], side="right"))
         end = int(np.searchsorted(time_us, plan.window_us[1], side="right"))
         if begin and start is not None:
@@ -102,13 +102,13 @@ def _inside(
 
 def _with_last(pieces: Iterator[Rows]) -> Iterator[tuple[Rows, bool]]:
     """Yield each piece, and whether it is the last one."""
-    held = None
+    previous = None
     for piece in pieces:
-        if held is not None:
-            yield held, False
-        held = piece
-    if held is not None:
-        yield held, True
+        if previous is not None:
+            yield previous, False
+        previous = piece
+    if previous is not None:
+        yield previous, True
 
 
 class ShortIntervals:
@@ -118,7 +118,7 @@ class ShortIntervals:
 
     Parameters
     ----------
-    shown
+    initial_state
         State of each node before the first row, ``(N,) int8``. An idle interval that is open then is never too short.
     min_gap_us
         Least length of an idle interval.
@@ -126,14 +126,17 @@ class ShortIntervals:
         Only idle intervals that end inside are counted in ``n_closed`` and ``closed_us``.
     """
 
-    def __init__(self, shown: NDArray[np.int8], min_gap_us: int, window_us: tuple[int, int]) -> None:
-        n_nodes = len(shown)
+    def __init__(self, initial_state: NDArray[np.int8], min_gap_us: int, window_us: tuple[int, int]) -> None:
+        n_nodes = len(initial_state)
         self.min_gap_us = min_gap_us
         self._window_us = window_us
         self.n_closed = 0
         self.closed_us = 0
         self._nodes = _Nodes(
-            shown.copy(), np.zeros(n_nodes, np.int8), np.full(n_nodes, NOT_OPEN, np.int64), np.zeros(n_nodes, np.int64)
+            initial_state.copy(),
+            np.zeros(n_nodes, np.int8),
+            np.full(n_nodes, NOT_OPEN, np.int64),
+            np.zeros(n_nodes, np.int64),
         )
         self._first_row = 0
         self._held = _Buffer(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8), np.empty(0, np.bool_))
@@ -142,20 +145,22 @@ class ShortIntervals:
         self, time_us: NDArray[np.int64], node: NDArray[np.int32], state: NDArray[np.int8], is_last: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
         """Add rows, ``(E,)`` each, in order of time; return the rows that are settled."""
-        new: tuple[Any, ...] = time_us, node, state, np.ones(len(time_us), np.bool_)
-        held: tuple[Any, ...] = self._held
-        rows = _Buffer._make(np.concatenate(pair) for pair in zip(held, new, strict=True))
-        n_held, n_rows = len(self._held.time_us), len(rows.time_us)
-        closed, closed_us = _close_short(rows, n_held, self._first_row, self._nodes, self.min_gap_us, self._window_us)
-        self.n_closed += closed
-        self.closed_us += closed_us
-        settled = n_rows
+        new_columns: tuple[Any, ...] = time_us, node, state, np.ones(len(time_us), np.bool_)
+        pending: tuple[Any, ...] = self._held
+        rows = _Buffer._make(np.concatenate(pair) for pair in zip(pending, new_columns, strict=True))
+        n_pending, n_rows = len(self._held.time_us), len(rows.time_us)
+        n_short, short_us = _close_short(
+            rows, n_pending, self._first_row, self._nodes, self.min_gap_us, self._window_us
+        )
+        self.n_closed += n_short
+        self.closed_us += short_us
+        n_final = n_rows
         if n_rows and not is_last:
-            settled = int(np.searchsorted(rows.time_us, rows.time_us[-1] - self.min_gap_us, side="right"))
-        kept = np.flatnonzero(rows.keep[:settled])
-        self._held = _Buffer._make(column[settled:] for column in rows)
-        self._first_row += settled
-        return rows.time_us[kept], rows.node[kept], rows.new_state[kept]
+            n_final = int(np.searchsorted(rows.time_us, rows.time_us[-1] - self.min_gap_us, side="right"))
+        final_rows = np.flatnonzero(rows.keep[:n_final])
+        self._held = _Buffer._make(column[n_final:] for column in rows)
+        self._first_row += n_final
+        return rows.time_us[final_rows], rows.node[final_rows], rows.new_state[final_rows]
 
 
 class _Buffer(NamedTuple):
@@ -186,29 +191,29 @@ def _close_short(
     first of this one.
     """
     time_us, node, new_state, keep = rows
-    state, before, opened_row, opened_us = nodes
+    state, state_before, open_row, opened_us = nodes
     window_start_us, window_end_us = window_us
-    closed, closed_us = 0, 0
+    n_short, short_us = 0, 0
     for r in range(begin, len(time_us)):
         n = node[r]
-        opened = opened_row[n]
-        if opened >= 0:
-            opened_row[n] = NOT_OPEN
+        open_at = open_row[n]
+        if open_at >= 0:
+            open_row[n] = NOT_OPEN
             if time_us[r] - opened_us[n] < min_gap_us:
-                keep[opened - first_row] = False
+                keep[open_at - first_row] = False
                 if window_start_us < time_us[r] <= window_end_us:
-                    closed += 1
-                    closed_us += time_us[r] - max(opened_us[n], window_start_us)
-                state[n] = before[n]
-                if new_state[r] == before[n]:
+                    n_short += 1
+                    short_us += time_us[r] - max(opened_us[n], window_start_us)
+                state[n] = state_before[n]
+                if new_state[r] == state_before[n]:
                     keep[r] = False
                     continue
         if new_state[r] == IDLE:
-            opened_row[n] = first_row + r
+            open_row[n] = first_row + r
             opened_us[n] = time_us[r]
-            before[n] = state[n]
+            state_before[n] = state[n]
         state[n] = new_state[r]
-    return closed, closed_us
+    return n_short, short_us
 
 
 @compiled

@@ -66,9 +66,9 @@ class JobIntervals:
 
     def part(self, begin: int, end: int) -> JobIntervals:
         """Return the rows from ``begin`` up to ``end``."""
-        first, after = int(self.first_node[begin]), int(self.first_node[end])
+        first, after_last = int(self.first_node[begin]), int(self.first_node[end])
         columns = (column[begin:end] for column in self.columns)
-        return _intervals(columns, self.first_node[begin : end + 1] - first, self.nodes[first:after])
+        return _intervals(columns, self.first_node[begin : end + 1] - first, self.nodes[first:after_last])
 
 
 class JobSpool:
@@ -102,11 +102,11 @@ class JobSpool:
         self, start_us: int, end_us: int, limit_end_us: int, job_key: int, count: int, nodes: NDArray[np.int32] | None
     ) -> None:
         """Add one interval; ``nodes`` are the listed ones, no more than ``count``."""
-        listed = 0 if nodes is None else len(nodes)
-        self._rows.extend((start_us, end_us, limit_end_us, job_key, count, listed))
-        if nodes is not None and listed:
+        n_names = 0 if nodes is None else len(nodes)
+        self._rows.extend((start_us, end_us, limit_end_us, job_key, count, n_names))
+        if nodes is not None and n_names:
             self._listed.append(nodes)
-            self._n_listed += listed
+            self._n_listed += n_names
         self.n_rows += 1
         if len(self._rows) >= self._run_rows * _WIDTH or self._n_listed >= self._run_nodes:
             self._end_run()
@@ -128,7 +128,7 @@ class JobSpool:
             if len(self._rows) >= self._run_rows * _WIDTH:
                 self._end_run()
 
-    def add_listed(self, jobs: JobIntervals) -> None:
+    def add_with_nodes(self, jobs: JobIntervals) -> None:
         """Add J intervals that list all their nodes."""
         first_node = jobs.first_node
         rows = np.column_stack([*jobs.columns, np.diff(first_node)])
@@ -154,7 +154,7 @@ class JobSpool:
         self.n_repeated = self.n_contradicting = 0
         readers: list[_BlockReader] = [_RunReader(run, self._run_nodes // BLOCKS) for run in self._runs]
         if self._rows:
-            readers.append(_BlockReader(self._sorted_run()))
+            readers.append(_BlockReader(self._run_by_start()))
         while True:
             for reader in readers:
                 reader.fill()
@@ -181,18 +181,22 @@ class JobSpool:
         if not same.any():
             return rows
         group = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)])
-        known = rows.end_us != OPEN_END
-        best = np.lexsort((rows.end_us, known, group))  # last of each group: the latest known end, if any
+        has_end = rows.end_us != OPEN_END
+        best = np.lexsort((rows.end_us, has_end, group))  # last of each group: the latest known end, if any
         is_best = np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])
-        kept = best[is_best]
-        self.n_repeated += len(rows) - len(kept)
-        for i in best[~is_best].tolist():
-            j = int(kept[group[i]])
-            is_other = rows.count[i] != rows.count[j] or set(_nodes_of(rows, i)) != set(_nodes_of(rows, j))
-            self.n_contradicting += bool(is_other or (known[i] and rows.end_us[i] != rows.end_us[j]))
-        return rows.take(kept)
+        best_of_group = best[is_best]
+        self.n_repeated += len(rows) - len(best_of_group)
+        for row_index in best[~is_best].tolist():
+            best_row = int(best_of_group[group[row_index]])
+            is_other = rows.count[row_index] != rows.count[best_row] or set(_nodes_of(rows, row_index)) != set(
+                _nodes_of(rows, best_row)
+            )
+            self.n_contradicting += bool(
+                is_other or (has_end[row_index] and rows.end_us[row_index] != rows.end_us[best_row])
+            )
+        return rows.take(best_of_group)
 
-    def _sorted_run(self) -> JobIntervals:
+    def _run_by_start(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
         first = np.concatenate([np.zeros(1, np.int64), np.cumsum(table[:, 5])])
         nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
@@ -201,7 +205,7 @@ class JobSpool:
     def _end_run(self) -> None:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix=scratch_prefix("ingest"))
-        self._runs.append(_Run.write(self._sorted_run(), Path(self._folder.name) / f"run-{len(self._runs)}"))
+        self._runs.append(_Run.write(self._run_by_start(), Path(self._folder.name) / f"run-{len(self._runs)}"))
         self._rows, self._listed, self._n_listed = array("q"), [], 0
 
 
@@ -217,11 +221,14 @@ class _Run:
     def write(cls, run: JobIntervals, stem: Path) -> _Run:
         rows = np.column_stack([*run.columns, run.first_node[:-1]])
         end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
-        here = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
-        for table, file in ((np.concatenate([rows, end]), here.rows_file), (run.nodes, here.nodes_file)):
+        files_of_run = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
+        for table, file in (
+            (np.concatenate([rows, end]), files_of_run.rows_file),
+            (run.nodes, files_of_run.nodes_file),
+        ):
             with naming(file):
                 file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile ignores a full disk
-        return here
+        return files_of_run
 
 
 class _BlockReader:
@@ -238,8 +245,8 @@ class _BlockReader:
         """Nothing is left to load."""
 
     def take_before(self, boundary_us: int) -> JobIntervals:
-        cut = len(self.block) if boundary_us == OPEN_END else int(np.searchsorted(self.block.start_us, boundary_us))
-        part, self.block = self.block.part(0, cut), self.block.part(cut, len(self.block))
+        n_rows = len(self.block) if boundary_us == OPEN_END else int(np.searchsorted(self.block.start_us, boundary_us))
+        part, self.block = self.block.part(0, n_rows), self.block.part(n_rows, len(self.block))
         return part
 
 
@@ -276,19 +283,19 @@ def no_jobs() -> JobIntervals:
     return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))
 
 
-def _nodes_of(rows: JobIntervals, i: int) -> list[int]:
-    return list(map(int, rows.nodes[rows.first_node[i] : rows.first_node[i + 1]]))
+def _nodes_of(rows: JobIntervals, index: int) -> list[int]:
+    return list(map(int, rows.nodes[rows.first_node[index] : rows.first_node[index + 1]]))
 
 
 def _join(parts: list[JobIntervals]) -> JobIntervals:
     parts = [part for part in parts if len(part)] or [no_jobs()]
     if len(parts) == 1:
         return parts[0]
-    first, at = [np.zeros(1, np.int64)], 0
+    first, n_nodes = [np.zeros(1, np.int64)], 0
     for part in parts:
-        first.append(part.first_node[1:] + at)
-        at += len(part.nodes)
-    columns = (np.concatenate(each) for each in zip(*(part.columns for part in parts), strict=True))
+        first.append(part.first_node[1:] + n_nodes)
+        n_nodes += len(part.nodes)
+    columns = (np.concatenate(column_parts) for column_parts in zip(*(part.columns for part in parts), strict=True))
     return _intervals(columns, np.concatenate(first), np.concatenate([part.nodes for part in parts]))
 
 
@@ -310,4 +317,4 @@ def _intervals(
 
 def _columns(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Return all of ``_COLUMNS`` but the listed nodes, from spooled rows."""
-    return [np.ascontiguousarray(table[:, i]) for i in range(_WIDTH - 1)]
+    return [np.ascontiguousarray(table[:, index]) for index in range(_WIDTH - 1)]

@@ -117,12 +117,14 @@ class Sweep:
         """Read the remaining job intervals without sweeping, so that the spool counts all of them."""
         for _ in self._slices:
             pass
-        delayed, (start_us, stop_us) = self._delayed_jobs(), self._plan.window_us
-        inside_us = np.maximum(np.minimum(delayed["end_us"], stop_us) - np.maximum(delayed["start_us"], start_us), 0)
+        waiting_jobs, (start_us, stop_us) = self._jobs_in_queue(), self._plan.window_us
+        inside_us = np.maximum(
+            np.minimum(waiting_jobs["end_us"], stop_us) - np.maximum(waiting_jobs["start_us"], start_us), 0
+        )
         self.never_began = int(np.count_nonzero(inside_us))
-        self.never_began_us = float((inside_us.astype(np.float64) * delayed["count"]).sum())
+        self.never_began_us = float((inside_us.astype(np.float64) * waiting_jobs["count"]).sum())
 
-    def _delayed_jobs(self) -> NDArray[Any]:
+    def _jobs_in_queue(self) -> NDArray[Any]:
         state, queue = self._machine.state, np.asarray(self._machine.queue)
         return queue[state.queue_first : state.queue_end]
 
@@ -156,10 +158,10 @@ class Sweep:
             lasting_us = self._plan.log_end_us - jobs.start_us
             is_lasting = is_inside & (jobs.limit_end_us == OPEN_END) & (lasting_us > self._record.longest_us)
             self.n_lasting += int(np.count_nonzero(is_lasting))
-            seen_end_us = min(stop_us, self._plan.log_end_us)
-            inside_us = np.maximum(seen_end_us - np.maximum(jobs.start_us, start_us), 0).astype(np.float64)
+            last_end_us = min(stop_us, self._plan.log_end_us)
+            inside_us = np.maximum(last_end_us - np.maximum(jobs.start_us, start_us), 0).astype(np.float64)
             self.lasting_us += float((inside_us * jobs.count)[is_lasting].sum())
-            after_us = np.maximum(seen_end_us - np.maximum(end_us, start_us), 0).astype(np.float64)
+            after_us = np.maximum(last_end_us - np.maximum(end_us, start_us), 0).astype(np.float64)
             is_early = is_runaway & (after_us > 0)
             self.ended_open[1] += int(np.count_nonzero(is_early))
             self.runaway_us += float((after_us * jobs.count)[is_early].sum())
@@ -177,12 +179,12 @@ class Sweep:
         """Add up the node-time of jobs in the window, and of jobs cut by its edges or open at the end of the log."""
         start_us, stop_us = self._plan.window_us
         inside_us = np.maximum(np.minimum(end_us, stop_us) - np.maximum(jobs.start_us, start_us), 0).astype(np.float64)
-        held_us = inside_us * jobs.count
+        node_time_us = inside_us * jobs.count
         is_cut = (inside_us > 0) & ((jobs.start_us < start_us) | (end_us > stop_us))
-        self.held_us += float(held_us.sum())
+        self.held_us += float(node_time_us.sum())
         self.n_cut += int(np.count_nonzero(is_cut))
-        self.cut_us += float(held_us[is_cut].sum())
-        self.open_us += float(held_us[is_open].sum())
+        self.cut_us += float(node_time_us[is_cut].sum())
+        self.open_us += float(node_time_us[is_open].sum())
 
     def _advance(self, jobs: JobIntervals, until_us: int) -> Iterator[Rows]:
         state = self._machine.state
@@ -192,13 +194,13 @@ class Sweep:
             jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, jobs.job_key, self._chances(jobs)
         )
         while True:
-            why, n_rows = advance(until_us, slice_, self._plan.outages, self._terms, self._machine, self._rows)
+            stop_reason, n_rows = advance(until_us, slice_, self._plan.outages, self._terms, self._machine, self._rows)
             if n_rows or self._machine.state.n_taken:
                 time_us, node, new_state = self._rows
                 yield Rows(time_us[:n_rows].copy(), node[:n_rows].copy(), new_state[:n_rows].copy())
-            if why == DONE:
+            if stop_reason == DONE:
                 return
-            if why == MACHINE_FULL:
+            if stop_reason == MACHINE_FULL:
                 self._machine = machine.with_room(
                     self._machine, 2 * len(self._machine.slots), 2 * len(self._machine.holdings)
                 )
@@ -207,17 +209,17 @@ class Sweep:
         """Return a random number for each node that may have to be chosen in a slice."""
         if self._terms.assignment != machine.RANDOM:
             return np.empty(0)
-        n = len(self._plan.position)
-        wanted = np.minimum(jobs.count - np.diff(jobs.first_node), n).sum()
-        waiting = self._delayed_jobs()["count"].sum()
-        lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n).sum()
-        return self._rng.random(int(wanted + waiting + lacking))
+        n_nodes = len(self._plan.position)
+        n_draws = np.minimum(jobs.count - np.diff(jobs.first_node), n_nodes).sum()
+        waiting = self._jobs_in_queue()["count"].sum()
+        lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n_nodes).sum()
+        return self._rng.random(int(n_draws + waiting + lacking))
 
-    def _make_room_in_queue(self, more: int) -> None:
+    def _make_room_in_queue(self, n_more: int) -> None:
         if self._terms.oversubscription == machine.DELAY:
-            delayed = self._delayed_jobs()
-            self._machine = self._machine._replace(queue=machine.longer(delayed, len(delayed) + more))
-            self._machine.state.queue_first, self._machine.state.queue_end = 0, len(delayed)
+            waiting_jobs = self._jobs_in_queue()
+            self._machine = self._machine._replace(queue=machine.longer(waiting_jobs, len(waiting_jobs) + n_more))
+            self._machine.state.queue_first, self._machine.state.queue_end = 0, len(waiting_jobs)
 
 
 def _terms(plan: Plan) -> Terms:

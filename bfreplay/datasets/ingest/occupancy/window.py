@@ -23,7 +23,7 @@ MOST_ROUNDS = 12
 STRAY_SHARE = 0.001
 
 
-def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> Window:
+def choose_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int) -> Window:
     """Return the window that the rules ask for.
 
     Raises
@@ -41,7 +41,7 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
             fix="check that this is the whole log",
         )
     if not isinstance(rules.window, str):
-        return _given_window(rules.window, first_us, log_end_us)
+        return _window_of_option(rules.window, first_us, log_end_us)
     if rules.window == "full":
         return Window(first_us, log_end_us, "the whole log, as requested: from the first start to the last time in it")
     if coverage is not None:
@@ -54,14 +54,16 @@ def chosen_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
 def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
     """Return the longest time in a window without a start or end of a job, to a 2,000th of its length."""
     width = -(-(window.end_us - window.start_us) // BINS)
-    is_marked = np.zeros(BINS, np.bool_)
+    has_job = np.zeros(BINS, np.bool_)
     for rows, _ in record.jobs.slices():
         for time_us in (rows.start_us, rows.end_us):
             inside = time_us[(time_us >= window.start_us) & (time_us <= window.end_us)]
-            is_marked[np.minimum((inside - window.start_us) // width, BINS - 1)] = True
-    marked = np.concatenate([[-1], np.flatnonzero(is_marked), [BINS]])
-    longest = int(np.argmax(np.diff(marked)))
-    return window.start_us + int(marked[longest] + 1) * width, window.start_us + int(marked[longest + 1]) * width
+            has_job[np.minimum((inside - window.start_us) // width, BINS - 1)] = True
+    bins_with_job = np.concatenate([[-1], np.flatnonzero(has_job), [BINS]])
+    longest = int(np.argmax(np.diff(bins_with_job)))
+    return window.start_us + int(bins_with_job[longest] + 1) * width, window.start_us + int(
+        bins_with_job[longest + 1]
+    ) * width
 
 
 def first_time_us(record: ScheduleRecord) -> int:
@@ -74,7 +76,7 @@ def first_time_us(record: ScheduleRecord) -> int:
     return min(times)
 
 
-def _given_window(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
+def _window_of_option(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
     start_us, end_us = window
     if start_us >= end_us or end_us <= first_us or start_us >= log_end_us:
         raise InputError(
@@ -96,8 +98,8 @@ def _estimate_window(record: ScheduleRecord, first_us: int, log_end_us: int) -> 
     if np.count_nonzero(inside) < FEWEST_BINS:
         if core_us[0] >= core_us[1] or not _is_used(record, core_us):
             return Window(first_us, log_end_us, "the whole log: it is too short to find its edges")
-        why = "from the first end to the last start of a job: too few jobs to use the load"
-        return Window(*core_us, why, _share(load, (edges[1:] > core_us[0]) & (edges[:-1] < core_us[1])))
+        reason = "from the first end to the last start of a job: too few jobs to use the load"
+        return Window(*core_us, reason, _share(load, (edges[1:] > core_us[0]) & (edges[:-1] < core_us[1])))
     usual = float(np.median(load[inside]))
     enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
     start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
@@ -121,9 +123,9 @@ def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[ND
     span_us = first_us, log_end_us
     for _ in range(MOST_ROUNDS):
         edges, load = _load(record, *span_us)
-        done = np.cumsum(load) / max(float(load.sum()), 1e-300)
-        begin = int(np.searchsorted(done, STRAY_SHARE))
-        end = int(np.searchsorted(done, 1 - STRAY_SHARE))
+        cumulative_share = np.cumsum(load) / max(float(load.sum()), 1e-300)
+        begin = int(np.searchsorted(cumulative_share, STRAY_SHARE))
+        end = int(np.searchsorted(cumulative_share, 1 - STRAY_SHARE))
         closer = int(edges[max(begin - 1, 0)]), int(edges[min(end + 2, BINS)])
         if closer[1] - closer[0] > (span_us[1] - span_us[0]) // 2:
             break
@@ -142,12 +144,12 @@ def _load(record: ScheduleRecord, first_us: int, last_us: int) -> tuple[NDArray[
     """Return the mean nodes held by jobs in each of ``BINS`` equal parts of a span."""
     width = -(-(last_us - first_us) // BINS)
     edges = first_us + width * np.arange(BINS + 1, dtype=np.int64)
-    begun, partly = np.zeros(BINS), np.zeros(BINS)
+    starts, partial_us = np.zeros(BINS), np.zeros(BINS)
     for rows, _ in record.jobs.slices():
         start_us, end_us = (np.clip(time_us, first_us, edges[-1] - 1) for time_us in (rows.start_us, rows.end_us))
         for time_us, sign in ((start_us, 1.0), (end_us, -1.0)):
             index = (time_us - first_us) // width
-            begun += np.bincount(index, sign * rows.count, BINS)
-            partly += np.bincount(index, sign * rows.count * (edges[index + 1] - time_us), BINS)
-    held_us = partly + width * (np.cumsum(begun) - begun)
-    return edges, held_us / width
+            starts += np.bincount(index, sign * rows.count, BINS)
+            partial_us += np.bincount(index, sign * rows.count * (edges[index + 1] - time_us), BINS)
+    node_time_us = partial_us + width * (np.cumsum(starts) - starts)
+    return edges, node_time_us / width

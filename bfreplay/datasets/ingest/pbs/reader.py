@@ -11,8 +11,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.pbs import records
-from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
-from bfreplay.datasets.ingest.pbs.records import Line
+from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
 from bfreplay.datasets.ingest.pbs.runs import ORDER_WARNING, Runs
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.log.states import NodeState
@@ -63,11 +62,11 @@ class PbsReader:
 
     def recognise(self, file: LogFile) -> str | None:
         """Return why ``file`` looks like PBS accounting, ``None`` if it does not."""
-        lines = [line for line in file.head_lines() if line.strip()]
-        n = sum(records.RECORD_START.match(line) is not None for line in lines)
-        if not n or 2 * n < len(lines):
+        lines = [line_text for line_text in file.head_lines() if line_text.strip()]
+        count = sum(records.RECORD_START.match(line_text) is not None for line_text in lines)
+        if not count or 2 * count < len(lines):
             return None
-        return f"{n} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
+        return f"{count} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read accounting files into ``record``; memory grows with the concurrent jobs.
@@ -77,28 +76,28 @@ class PbsReader:
         InputError
             Another file; a log without usable runs; a needed text stamp of unknown zone.
         """
-        firsts = [_first_stamp(file) for file in files]
-        order = sorted(range(len(files)), key=lambda i: (firsts[i], files[i].name))
+        firsts = [_first_stamp(log_file) for log_file in files]
+        order = sorted(range(len(files)), key=lambda index: (firsts[index], files[index].name))
         report = record.report
-        kept = report.kept.get("job intervals", 0)
+        n_before = report.kept.get("job intervals", 0)
         clock = StampClock(options, report)
         runs = Runs(record, clock)
-        reserved = Reservations(record, clock, options.reservations == "reserved")
+        reservations = Reservations(record, clock, options.reservations == "reserved")
         last_us: int | None = None
         days = records.FileDays()
-        for i in order:
-            last_us = _read_file(files[i], report, runs, reserved, last_us)
-            days.add(firsts[i], firsts[i] if last_us is None else last_us)
+        for index in order:
+            last_us = _read_file(files[index], report, runs, reservations, last_us)
+            days.add(firsts[index], firsts[index] if last_us is None else last_us)
         clock.finish()
         runs.finish()
-        reserved.finish()
+        reservations.finish()
         report.read(0)
         days.finish(report, len(record.nodes))
         if last_us is not None:
             moment, latest = clock.moment(last_us), clock.latest_us
             if moment is not None and latest is not None and moment < latest + _QUIET_US:
                 record.stamp(moment)  # time of the last record, if a time near it confirms it
-        if report.kept.get("job intervals", 0) == kept:
+        if report.kept.get("job intervals", 0) == n_before:
             raise report.no_runs(
                 "",
                 file=files[order[0]].name,
@@ -112,47 +111,53 @@ class PbsReader:
 
 
 def _read_file(
-    file: LogFile, report: ImportReport, runs: Runs, reserved: Reservations, last_us: int | None
+    log_file: LogFile, report: ImportReport, runs: Runs, reservations: Reservations, last_us: int | None
 ) -> int | None:
     """Read a file; return the last text stamp, on the server's clock."""
-    for number, text, is_whole in file.lines_with_ends(records.RECORD_START):
-        if not text.strip():
+    for line_number, line_text, is_whole in log_file.lines_with_ends(records.RECORD_START):
+        if not line_text.strip():
             continue
         report.read()
         if not is_whole:
-            report.warn(CUT_END_WARNING, file.name, number, text)
-        line = records.parsed_line(text if is_whole else _complete(text), file.name, number)
+            report.warn(CUT_END_WARNING, log_file.name, line_number, line_text)
+        line = records.parse_line(line_text if is_whole else _complete(line_text), log_file.name, line_number)
         if line is None or not line.job.strip():
-            report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, file.name, number, text)
+            report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, log_file.name, line_number, line_text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
-            report.warn(ORDER_WARNING, file.name, number, text[:19], why="which runs it moves is not known")
+            report.warn(
+                ORDER_WARNING,
+                log_file.name,
+                line_number,
+                line_text[:19],
+                why_no_amount="which runs it moves is not known",
+            )
         last_us = line.stamp_us
-        _take(line, report, runs, reserved)
+        _take(line, report, runs, reservations)
     return last_us
 
 
-def _complete(text: str) -> str:
+def _complete(line_text: str) -> str:
     """Return a possibly cut record without its last attribute; empty if not even the job's id is whole.
 
     An attribute is whole if another one follows it.
     """
-    parts = text.split(";", 3)
+    parts = line_text.split(";", 3)
     if len(parts) < 4:
         return ""
-    head, attributes = text[: -len(parts[3])] if parts[3] else text, parts[3]
+    head, attributes = line_text[: -len(parts[3])] if parts[3] else line_text, parts[3]
     open_quote = _OPEN_QUOTE.search(attributes)
     end = open_quote.start() if open_quote is not None else max(attributes.rfind(" "), 0)
     return head + attributes[:end]
 
 
-def _take(line: Line, report: ImportReport, runs: Runs, reserved: Reservations) -> None:
+def _take(line: Line, report: ImportReport, runs: Runs, reservations: Reservations) -> None:
     kind = line.kind
     without_run = _WITHOUT_RUN.get(kind)
     if without_run is not None:
         report.skip(without_run, line.file, line.number, line.job)
     elif kind in RESERVATION_KINDS:
-        reserved.take(line)
+        reservations.take(line)
     elif kind not in "SERADCTcsue":
         report.skip("other record type", line.file, line.number, f"{kind};{line.job}")
     elif not records.is_job(line.job):
@@ -171,7 +176,7 @@ def _take(line: Line, report: ImportReport, runs: Runs, reserved: Reservations) 
         runs.give_back(line)
 
 
-def _first_stamp(file: LogFile) -> int:
+def _first_stamp(log_file: LogFile) -> int:
     """Return the text stamp of the first record, by which files are sorted.
 
     Raises
@@ -179,19 +184,19 @@ def _first_stamp(file: LogFile) -> int:
     InputError
         Another file, without a record.
     """
-    lines = [line for line in file.head_lines() if line.strip()]
-    for line in lines:
-        if records.RECORD_START.match(line):
-            stamp = records.stamp_of(line[:19])
+    lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
+    for line_text in lines:
+        if records.RECORD_START.match(line_text):
+            stamp = records.stamp_of(line_text[:19])
             if stamp is not None:
                 return stamp
-    if any(records.SERVER_LOG_START.match(line) for line in lines):
-        raise file.error(
+    if any(records.SERVER_LOG_START.match(line_text) for line_text in lines):
+        raise log_file.error(
             "this is a log of the PBS server, which has no nodes of jobs",
             expected=f"accounting: {_EXPECTED}",
             fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
         )
-    raise file.wrong_start(
+    raise log_file.wrong_start(
         "this is not a PBS accounting file",
         value=lines[0][:100] if lines else "",
         expected=_EXPECTED,
@@ -210,10 +215,10 @@ class _Reservation:
 class Reservations:
     """Converter of begun reservations to ``RESERVED`` outages, if the options ask for it; otherwise skips them."""
 
-    def __init__(self, record: ScheduleRecord, clock: StampClock, are_kept: bool) -> None:
+    def __init__(self, record: ScheduleRecord, clock: StampClock, keeps_them: bool) -> None:
         self._record = record
         self._clock = clock
-        self._are_kept = are_kept
+        self._are_kept = keeps_them
         self._open: dict[str, _Reservation] = {}
 
     def take(self, line: Line) -> None:
@@ -234,11 +239,11 @@ class Reservations:
     def _begin(self, line: Line) -> None:
         report = self._record.report
         try:
-            found = records.attributes(line.text)
-            start, end = records.epoch_us(found, "start"), records.epoch_us(found, "end")
-            if start is None or end is None or abs(start - line.stamp_us) > FARTHEST_US:
+            values = records.attributes(line.text)
+            start_time, end_time = records.epoch_us(values, "start"), records.epoch_us(values, "end")
+            if start_time is None or end_time is None or abs(start_time - line.stamp_us) > FARTHEST_US:
                 raise ValueError("no start and end")
-            names = records.vnode_hosts(found.get("nodes", "").strip("\"'"))
+            names = records.vnode_hosts(values.get("nodes", "").strip("\"'"))
         except ValueError as error:
             if not self._are_kept:
                 return report.skip(_REASON, line.file, line.number, line.job)
@@ -248,19 +253,21 @@ class Reservations:
                 line.number,
                 f"{line.job}: {error}",
                 warning=_UNREADABLE_WARNING,
-                why="when it was, or of which nodes, cannot be read",
+                why_no_amount="when it was, or of which nodes, cannot be read",
             )
-        known = self._open.get(line.job)
-        if known is not None and known.start_us == start:
-            report.skip(_REASON, known.line.file, known.line.number, line.job)
-        elif known is not None:
-            self._add(known, known.end_us)
-        self._open[line.job] = _Reservation(start, end, names, line)
+        open_reservation = self._open.get(line.job)
+        if open_reservation is not None and open_reservation.start_us == start_time:
+            report.skip(_REASON, open_reservation.line.file, open_reservation.line.number, line.job)
+        elif open_reservation is not None:
+            self._add(open_reservation, open_reservation.end_us)
+        self._open[line.job] = _Reservation(start_time, end_time, names, line)
 
-    def _add(self, one: _Reservation, end_us: int) -> None:
-        end_us = min(end_us, one.end_us)
+    def _add(self, reservation: _Reservation, end_us: int) -> None:
+        end_us = min(end_us, reservation.end_us)
         if not self._are_kept:
-            self._record.report.skip(_REASON, one.line.file, one.line.number, one.line.job)
-            return self._record.add_reservation(one.start_us, end_us, one.names)
-        nodes = self._record.node_ids(one.names)
-        self._record.add_outage(NodeState.RESERVED, one.start_us, end_us, nodes, one.line.file, one.line.number)
+            self._record.report.skip(_REASON, reservation.line.file, reservation.line.number, reservation.line.job)
+            return self._record.add_reservation(reservation.start_us, end_us, reservation.names)
+        node_ids = self._record.node_ids(reservation.names)
+        self._record.add_outage(
+            NodeState.RESERVED, reservation.start_us, end_us, node_ids, reservation.line.file, reservation.line.number
+        )

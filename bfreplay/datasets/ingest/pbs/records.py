@@ -1,17 +1,19 @@
-"""Lines of a PBS accounting file: ``MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value key=value ...``."""
+"""Lines of a PBS accounting file, ``MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value key=value ...``, and their times in UTC."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 
-from bfreplay.datasets.ingest.clock import wall_clock_us
 from bfreplay.datasets.ingest.hostlists import NO_NODES, each_a_name
+from bfreplay.datasets.ingest.local_times import TIMES_MOVE, Clock, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.times import DAY_US, EPOCH, US
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.times import DAY_US, EPOCH, US, iso_utc
+from bfreplay.errors import InputError
 
 _STAMP_LENGTH = len("MM/DD/YYYY HH:MM:SS")
 RECORD_START = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d;[A-Za-z];[^;]*(?:;|$)", re.ASCII)
@@ -48,30 +50,30 @@ class Line:
     text: str
 
 
-def parsed_line(text: str, file: str, number: int) -> Line | None:
+def parse_line(line_text: str, file_name: str, number: int) -> Line | None:
     """Split a line at its first three semicolons; ``None`` if it is not a record."""
-    parts = text.split(";", 3)
+    parts = line_text.split(";", 3)
     if len(parts) < 3 or len(parts[1]) != 1 or not parts[1].isascii() or not parts[1].isalpha():
         return None
     stamp_us = stamp_of(parts[0])
     if stamp_us is None:
         return None
-    return Line(file, number, stamp_us, parts[1], parts[2], parts[3] if len(parts) == 4 else "")
+    return Line(file_name, number, stamp_us, parts[1], parts[2], parts[3] if len(parts) == 4 else "")
 
 
-def stamp_of(text: str) -> int | None:
+def stamp_of(line_text: str) -> int | None:
     """Return the microseconds since 1970-01-01 00:00 of ``MM/DD/YYYY HH:MM:SS`` on the same clock; else ``None``."""
-    if len(text) != _STAMP_LENGTH or text[2] != "/" or text[5] != "/" or text[10] != " ":
+    if len(line_text) != _STAMP_LENGTH or line_text[2] != "/" or line_text[5] != "/" or line_text[10] != " ":
         return None
-    return wall_clock_us(f"{text[6:10]}-{text[:2]}-{text[3:5]}{text[10:]}")
+    return wall_clock_us(f"{line_text[6:10]}-{line_text[:2]}-{line_text[3:5]}{line_text[10:]}")
 
 
-def is_job(text: str) -> bool:
+def is_job(line_text: str) -> bool:
     """Return whether a text is the id of a job, of a job array (``12[].server``) or of one of its members."""
-    return _JOB.fullmatch(text) is not None
+    return _JOB.fullmatch(line_text) is not None
 
 
-def attributes(text: str) -> Mapping[str, str]:
+def attributes(line_text: str) -> Mapping[str, str]:
     """Return the attributes of a record. Values in quotes may contain spaces.
 
     Raises
@@ -79,16 +81,16 @@ def attributes(text: str) -> Mapping[str, str]:
     ValueError
         An attribute for nodes or times has two values.
     """
-    pairs = _ATTRIBUTE.findall(text)
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    pairs = _ATTRIBUTE.findall(line_text)
+    values = dict(pairs)
+    if len(values) != len(pairs):
         for key in _USED:
             if len({value for name, value in pairs if name == key}) > 1:
                 raise ValueError(f"{key} occurs twice in the record")
-    return found
+    return values
 
 
-def epoch_us(found: Mapping[str, str], key: str) -> int | None:
+def epoch_us(values: Mapping[str, str], key: str) -> int | None:
     """Return the microseconds of an attribute in epoch seconds; ``None`` if missing or 0 (not yet).
 
     Raises
@@ -96,7 +98,7 @@ def epoch_us(found: Mapping[str, str], key: str) -> int | None:
     ValueError
         Not a whole number of seconds.
     """
-    text = found.get(key)
+    text = values.get(key)
     if text is None:
         return None
     if not _EPOCH.fullmatch(text):
@@ -104,18 +106,18 @@ def epoch_us(found: Mapping[str, str], key: str) -> int | None:
     return int(text) * US or None
 
 
-def count_of(found: Mapping[str, str]) -> int | None:
+def count_of(values: Mapping[str, str]) -> int | None:
     """Return TORQUE's number of allocated nodes; ``None`` without one.
 
     PBS Pro's ``Resource_List.nodect`` counts chunks, several of which may share a node.
     """
-    text = found.get("unique_node_count", "")
+    text = values.get("unique_node_count", "")
     return int(text) if _EPOCH.fullmatch(text) else None
 
 
-def walltime_us(found: Mapping[str, str]) -> int | None:
+def walltime_us(values: Mapping[str, str]) -> int | None:
     """Return the microseconds of the time limit, ``[[D:]H:]MM:SS`` or seconds; ``None`` if absent or unreadable."""
-    match = _SPAN.fullmatch(found.get("Resource_List.walltime", "").strip("\"'"))
+    match = _SPAN.fullmatch(values.get("Resource_List.walltime", "").strip("\"'"))
     if match is None:
         return None
     if match[5]:
@@ -124,7 +126,7 @@ def walltime_us(found: Mapping[str, str]) -> int | None:
     return days * DAY_US + (hours * 3600 + int(match[3]) * 60 + int(match[4])) * US
 
 
-def is_followed(text: str, found: Mapping[str, str]) -> bool:
+def has_following_text(line_text: str, values: Mapping[str, str]) -> bool:
     """Return whether attributes follow the node list in a record: otherwise it may have been cut.
 
     Raises
@@ -132,15 +134,15 @@ def is_followed(text: str, found: Mapping[str, str]) -> bool:
     ValueError
         The following text is not an attribute: a blank broke the list.
     """
-    key = "exec_host" if found.get("exec_host") else "exec_vnode"
-    value = f"{key}={found.get(key, '')}"
-    rest = text[text.find(value) + len(value) :].lstrip()
-    if rest and not _ATTRIBUTE.match(rest):
-        raise ValueError(f"{rest[:40]!r} follows the list of nodes")
-    return bool(rest)
+    key = "exec_host" if values.get("exec_host") else "exec_vnode"
+    value = f"{key}={values.get(key, '')}"
+    remainder = line_text[line_text.find(value) + len(value) :].lstrip()
+    if remainder and not _ATTRIBUTE.match(remainder):
+        raise ValueError(f"{remainder[:40]!r} follows the list of nodes")
+    return bool(remainder)
 
 
-def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
+def node_names(values: Mapping[str, str]) -> tuple[str, ...]:
     """Return the distinct nodes of ``exec_host``, else of ``exec_vnode``; empty without names.
 
     Raises
@@ -148,18 +150,18 @@ def node_names(found: Mapping[str, str]) -> tuple[str, ...]:
     ValueError
         The list is invalid or cut.
     """
-    hosts = found.get("exec_host", "").strip("\"'")
+    hosts = values.get("exec_host", "").strip("\"'")
     if hosts.lower() not in NO_NODES:
         return _hosts(hosts)
-    vnodes = found.get("exec_vnode", "").strip("\"'")
+    vnodes = values.get("exec_vnode", "").strip("\"'")
     return () if vnodes.lower() in NO_NODES else vnode_hosts(vnodes)
 
 
-def _hosts(text: str) -> tuple[str, ...]:
+def _hosts(line_text: str) -> tuple[str, ...]:
     """Return nodes of ``n1/0+n1/1``, ``c1/0-31+c2/0-7``, ``c3/24-27,30``, ``c1/0*13``: the part before the slash."""
     names: dict[str, None] = {}
-    has_slots = "/" in text
-    for part in text.split("+"):
+    has_slots = "/" in line_text
+    for part in line_text.split("+"):
         if has_slots and "/" not in part:
             raise ValueError(f"{part!r} has no slots, unlike others in the list")
         name, _, slots = part.partition("/")
@@ -169,7 +171,7 @@ def _hosts(text: str) -> tuple[str, ...]:
     return each_a_name(names)
 
 
-def vnode_hosts(text: str) -> tuple[str, ...]:
+def vnode_hosts(line_text: str) -> tuple[str, ...]:
     """Return the hosts of ``(n1:ncpus=4:mem=1gb)+(n2:ncpus=4+n2[1]:ncpus=2)``: virtual nodes are parts of hosts.
 
     Raises
@@ -177,10 +179,10 @@ def vnode_hosts(text: str) -> tuple[str, ...]:
     ValueError
         The list is invalid or cut.
     """
-    if text.count("(") != text.count(")"):
+    if line_text.count("(") != line_text.count(")"):
         raise ValueError("a bracket is open: the list may have been cut")
     names: dict[str, None] = {}
-    for part in text.replace("(", "").replace(")", "").split("+"):
+    for part in line_text.replace("(", "").replace(")", "").split("+"):
         match = _VNODE.fullmatch(part)
         if match is None:
             raise ValueError(f"{part!r} is not part of a list of virtual nodes")
@@ -209,14 +211,193 @@ class FileDays:
         if self._n_files < _LEAST_FILES or 2 * self._n_daily <= self._n_files:
             return
         days = sorted(self._covered)
-        gaps = [(before + 1, after) for before, after in pairwise(days) if after - before > 1]
-        n_missing = sum(after - first for first, after in gaps)
-        shown = ", ".join(_words(first, after - 1) for first, after in gaps[:_MOST_SHOWN])
+        gaps = [(day + 1, next_day) for day, next_day in pairwise(days) if next_day - day > 1]
+        n_missing = sum(next_day - first for first, next_day in gaps)
+        gaps_text = ", ".join(_words(first, next_day - 1) for first, next_day in gaps[:_MOST_SHOWN])
         more = ", ..." if len(gaps) > _MOST_SHOWN else ""
-        report.warn(MISSING_DAYS_WARNING, value=shown + more, n=n_missing, node_hours=24.0 * n_missing * n_nodes)
+        report.warn(
+            MISSING_DAYS_WARNING, value=gaps_text + more, count=n_missing, node_hours=24.0 * n_missing * n_nodes
+        )
 
 
 def _words(first: int, last: int) -> str:
     """Format days: ``2024-10-20``, or ``2024-10-20 to 2024-10-22``."""
     days = [f"{EPOCH + timedelta(days=day):%Y-%m-%d}" for day in dict.fromkeys((first, last))]
     return " to ".join(days)
+
+
+_QUARTER_US = 900 * US  # zones differ from UTC by multiples of 15 minutes
+_AGREE_US = 10 * US  # a record is written at once: times further apart are of different moments
+_SLACK_US = 60 * US
+FARTHEST_US = 15 * 3600 * US
+"""Largest offset from UTC: +14:00, and an hour to spare."""
+
+_MOST_CHANGES = 24
+_IMPOSSIBLE = "a text stamp that contradicts the records around it or does not exist in the time zone"
+_IMPOSSIBLE_WARNING = (
+    "text stamps do not exist in the time zone, or contradict the records around them: check --tz;"
+    " their runs were skipped"
+)
+_OTHER_ZONE_WARNING = "the text stamps are not in the given time zone: check --tz"
+_FOLD_WARNING = "text stamps in the hour that is repeated when summer time ends were resolved by --dst-fold"
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Text stamp to resolve: not before ``floor_us``; the clock's offset and the latest time known before it."""
+
+    line: Line
+    floor_us: int
+    offset_us: int | None
+    before_us: int | None
+    then: Callable[[int], None]
+
+
+class StampClock(Clock):
+    """Clock that converts text stamps to UTC.
+
+    A record with a text stamp and an epoch time of the same moment shows the offset of the server's clock. Without a
+    zone from ``options``, a stamp takes the offset shown before and after it: if they differ, the clock was changed in
+    between (summer time), and the offset that keeps the records in order is right.
+    """
+
+    folded_warning = _FOLD_WARNING
+
+    def __init__(self, options: ReadOptions, report: ImportReport) -> None:
+        super().__init__(options.timezone, options.dst_fold, report)
+        self._waiting: list[_Waiting] = []
+        self._offset_us: int | None = None
+        self.latest_us: int | None = None  # latest epoch time that the log's stamps confirm
+        self._changes: list[tuple[int, int]] = []
+        self._agreed = self._disagreed = 0
+
+    def witness(self, stamp_us: int, epoch_us: int) -> bool:
+        """Process a record with both kinds of time; return whether they can be of one moment."""
+        apart = stamp_us - epoch_us
+        offset = (apart + _QUARTER_US // 2) // _QUARTER_US * _QUARTER_US
+        if abs(apart - offset) > _AGREE_US or abs(offset) > FARTHEST_US:
+            return False
+        if self._local is not None:
+            agrees = any(abs(moment - epoch_us) <= _AGREE_US for moment in self._local.utc_us(stamp_us))
+            self._agreed += agrees
+            self._disagreed += not agrees
+        if offset != self._offset_us:
+            self._changes.append((epoch_us, offset))
+            del self._changes[_MOST_CHANGES + 1 : -1]
+        self._settle(offset, epoch_us)
+        self._offset_us = offset
+        self.latest_us = epoch_us if self.latest_us is None else max(epoch_us, self.latest_us)
+        return True
+
+    def resolve(self, line: Line, floor_us: int, then: Callable[[int], None]) -> None:
+        """Call ``then`` with the UTC time of a record's text stamp, now or as soon as later records resolve it."""
+        if self._local is not None:
+            fits = [moment for moment in self._local.utc_us(line.stamp_us) if moment >= floor_us]
+            if len(fits) == 1:
+                self.counts["settled"] += 1
+                then(fits[0])
+                return
+        self._waiting.append(_Waiting(line, floor_us, self._offset_us, self.latest_us, then))
+
+    def finish(self) -> None:
+        """Resolve the remaining stamps, and report the offsets."""
+        self._settle(None, None)
+        if self._disagreed > self._agreed:
+            self._report.warn(
+                _OTHER_ZONE_WARNING, value=f"{self.zone}; {self._offsets_text()}", why_no_amount=TIMES_MOVE
+            )
+        self._report.facts["time zone"] = self._sentence()
+
+    def moment(self, stamp_us: int) -> int | None:
+        """Return the UTC time of a stamp if it is clear without its neighbours."""
+        if self._local is not None:
+            moments = self._local.utc_us(stamp_us)
+            return moments[0] if len(moments) == 1 else None
+        return None if self._offset_us is None else stamp_us - self._offset_us
+
+    def _settle(self, offset_us: int | None, after_us: int | None) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiting_stamp in waiting:
+            moment = self._moment_in_order(waiting_stamp, offset_us, after_us)
+            if moment is None:
+                self._report.skip_with_warning(
+                    _IMPOSSIBLE,
+                    waiting_stamp.line.file,
+                    waiting_stamp.line.number,
+                    waiting_stamp.line.job,
+                    warning=_IMPOSSIBLE_WARNING,
+                )
+            else:
+                self.counts["settled"] += 1
+                waiting_stamp.then(moment)
+
+    def _moment_in_order(self, waiting_stamp: _Waiting, offset_us: int | None, after_us: int | None) -> int | None:
+        stamp = waiting_stamp.line.stamp_us
+        if self._local is not None:
+            moments = self._local.utc_us(stamp)
+        else:
+            offsets = {offset for offset in (waiting_stamp.offset_us, offset_us) if offset is not None}
+            if not offsets:
+                raise _no_zone(waiting_stamp.line)
+            moments = tuple(sorted(stamp - offset for offset in offsets))
+        moments = tuple(moment for moment in moments if moment >= waiting_stamp.floor_us)
+        is_forward = waiting_stamp.before_us is None or after_us is None or waiting_stamp.before_us <= after_us
+        in_order = [
+            moment
+            for moment in moments
+            if (waiting_stamp.before_us is None or not is_forward or moment >= waiting_stamp.before_us - _SLACK_US)
+            and (after_us is None or not is_forward or moment <= after_us + _SLACK_US)
+        ]
+        fits = in_order or list(moments)
+        if len(fits) < 2:
+            return fits[0] if fits else None
+        if self._fold == "reject":
+            raise _ambiguous(waiting_stamp.line, fits, self.zone)
+        return self.by_fold(fits, (waiting_stamp.line.file, waiting_stamp.line.number, waiting_stamp.line.job))
+
+    def _sentence(self) -> str:
+        parts = ["start and end are epoch seconds: no zone needed"]
+        if self.zone is not None:
+            parts.append(f"given as {self.zone} for text stamps")
+            parts.append(f"{self._agreed:,} text stamps agree with it, {self._disagreed:,} do not")
+        if self._changes:
+            parts.append(self._offsets_text())
+        if self.counts["settled"]:
+            parts.append(f"{self.counts['settled']:,} ends come from text stamps")
+        return "; ".join(parts)
+
+    def _offsets_text(self) -> str:
+        """Return ``text stamps are -04:00 of UTC until 2017-11-05T05:59:12Z, -05:00 after``."""
+        words = ", ".join(
+            f"{_offset_text(offset)} of UTC until {iso_utc(following)}"
+            for (_, offset), (following, _) in zip(self._changes, self._changes[1:], strict=False)
+        )
+        last = f"{_offset_text(self._changes[-1][1])} " + ("after" if words else "of UTC")
+        return "text stamps are " + (f"{words}, {last}" if words else last)
+
+
+def _offset_text(offset_us: int) -> str:
+    minutes = abs(offset_us) // (60 * US)
+    return f"{'-' if offset_us < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+
+
+def _no_zone(line: Line) -> InputError:
+    return InputError(
+        "a run ends by a record that has only a text stamp, and no record in this log shows the zone of the stamps",
+        file=line.file,
+        row=f"line {line.number}",
+        value=f"{line.kind};{line.job}",
+        expected="the zone of the server that wrote the log",
+        fix="give it: --tz America/Chicago (`timedatectl` on the server shows it)",
+    )
+
+
+def _ambiguous(line: Line, moments: list[int], time_zone: str | None) -> InputError:
+    return InputError(
+        "a text stamp lies in the hour that the clock shows twice, and nothing in the log resolves it",
+        file=line.file,
+        row=f"line {line.number}",
+        value=f"{line.kind};{line.job}: " + " or ".join(iso_utc(moment) for moment in moments),
+        expected="a time that occurred once",
+        fix="choose: --dst-fold earlier or --dst-fold later" + (f"; or --tz {time_zone} is wrong" if time_zone else ""),
+    )

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.pbs import records
-from bfreplay.datasets.ingest.pbs.clock import FARTHEST_US, StampClock
-from bfreplay.datasets.ingest.pbs.records import Line
+from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
 from bfreplay.datasets.times import US
 
 BAD_ATTRIBUTES = "times that cannot be read"
@@ -51,7 +50,7 @@ Nodes = NDArray[np.int32]
 
 @dataclass(slots=True)
 class _Run:
-    """Run without an end so far; ``listed`` is its raw node list, ``doubts`` are warnings with their lines."""
+    """Run without an end so far; ``listed`` is its raw node list, ``warnings_of_lines``: warnings with lines."""
 
     start_us: int
     nodes: Nodes | None
@@ -60,7 +59,7 @@ class _Run:
     limit_us: int | None
     line: Line
     is_deleted: bool = False
-    doubts: list[tuple[str, Line]] = field(default_factory=list)
+    warnings_of_lines: list[tuple[str, Line]] = field(default_factory=list)
 
 
 class Runs:
@@ -80,67 +79,69 @@ class Runs:
 
     def start(self, line: Line) -> None:
         """Process S: the job holds nodes from now on."""
-        found = self._attributes(line)
-        if found is None:
+        values = self._attributes(line)
+        if values is None:
             return
-        start = found[1]
+        start = values[1]
         if start is None:
             return self._unreadable(BAD_ATTRIBUTES, line)
-        if not self._is_consistent(line, found[0], start, start, earliest_us=line.stamp_us - FARTHEST_US):
+        if not self._is_consistent(line, values[0], start, start, earliest_us=line.stamp_us - FARTHEST_US):
             return
-        doubts: list[tuple[str, Line]] = []
-        nodes = self._nodes(line, found[0], doubts, are_needed=True)
+        warnings_of_lines: list[tuple[str, Line]] = []
+        nodes = self._nodes(line, values[0], warnings_of_lines, is_required=True)
         if nodes is _NONE:
             return
         if not self._clock.witness(line.stamp_us, start):
-            doubts.append((_OTHER_START_WARNING, line))
-        known = self._open.get(line.job)
-        if known is not None:
-            if start < known.start_us:
+            warnings_of_lines.append((_OTHER_START_WARNING, line))
+        open_run = self._open.get(line.job)
+        if open_run is not None:
+            if start < open_run.start_us:
                 return self._report.skip_with_warning(_LATE, line.file, line.number, line.job, warning=ORDER_WARNING)
-            if start == known.start_us:
-                self._report.skip(_TWICE, known.line.file, known.line.number, line.job)
+            if start == open_run.start_us:
+                self._report.skip(_TWICE, open_run.line.file, open_run.line.number, line.job)
             else:
-                known.doubts.append((_OVERLAP_WARNING, known.line))
-                self._add(line.job, known, start)
-        limit = records.walltime_us(found[0])
+                open_run.warnings_of_lines.append((_OVERLAP_WARNING, open_run.line))
+                self._add(line.job, open_run, start)
+        limit = records.walltime_us(values[0])
         self._open[line.job] = _Run(
             start,
             nodes,
-            _node_lists(found[0]),
-            records.count_of(found[0]),
+            _node_lists(values[0]),
+            records.count_of(values[0]),
             None if limit is None else start + limit,
             line,
-            doubts=doubts,
+            warnings_of_lines=warnings_of_lines,
         )
 
     def end(self, line: Line) -> None:
         """Process E, R or A: the job releases its nodes; the record has times and nodes, or only its stamp."""
-        found = self._attributes(line)
-        if found is None:
+        consistent = self._attributes(line)
+        if consistent is None:
             return
-        values, start, end = found
-        known = self._open.get(line.job)
+        values, start, end = consistent
+        open_run = self._open.get(line.job)
         if start is None:
-            if known is None:
+            if open_run is None:
                 self._report.skip(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
-                return self._report.warn(_LOST_WARNING, line.file, line.number, line.job, n=line.kind == "R")
-            start = known.start_us
+                return self._report.warn(_LOST_WARNING, line.file, line.number, line.job, count=line.kind == "R")
+            start = open_run.start_us
         if not self._is_consistent(line, values, start, end):
             return
-        doubts: list[tuple[str, Line]] = []
-        nodes = self._nodes(line, values, doubts, are_needed=known is None)
+        warnings_of_lines: list[tuple[str, Line]] = []
+        nodes = self._nodes(line, values, warnings_of_lines, is_required=open_run is None)
         if nodes is _NONE:
             return
         if end is not None and not self._clock.witness(line.stamp_us, end):
             if end <= start:  # without length by one of two different times: not a run to skip
                 return self._unreadable(CONTRADICTION, line)
-            doubts.append((_OTHER_END_WARNING, line))
+            warnings_of_lines.append((_OTHER_END_WARNING, line))
         if end is None and line.kind == "E":
-            doubts.append((_NO_END_WARNING, line))
-        run = _Run(start, nodes, _node_lists(values), records.count_of(values), None, line, doubts=doubts)
-        if known is not None:
-            self._meet(line, run, known, line.stamp_us + FARTHEST_US if end is None else end)
+            warnings_of_lines.append((_NO_END_WARNING, line))
+        run = _Run(
+            start, nodes, _node_lists(values), records.count_of(values), None, line, warnings_of_lines=warnings_of_lines
+        )
+        if open_run is not None:
+            self._meet(line, run, open_run, line.stamp_us + FARTHEST_US if end is None else end)
         if end is not None:
             self._add(line.job, run, end)
             return
@@ -158,7 +159,7 @@ class Runs:
         self._report.skip("update of a running job", line.file, line.number, line.job)
         run = self._open.get(line.job)
         if line.kind in "cs" and run is not None:
-            run.doubts.append((_PHASES_WARNING, line))
+            run.warnings_of_lines.append((_PHASES_WARNING, line))
         elif line.kind in "cs":
             self._report.warn(_PHASES_WARNING, line.file, line.number, line.job)
 
@@ -166,16 +167,16 @@ class Runs:
         """Process C, T: checkpointed and held, restarted from there."""
         self._report.skip("checkpoint record", line.file, line.number, line.job)
         if line.job in self._open:
-            self._open[line.job].doubts.append((_CHECKPOINT_WARNING, line))
+            self._open[line.job].warnings_of_lines.append((_CHECKPOINT_WARNING, line))
 
     def finish(self) -> None:
         """Add the jobs that are running at the end of the log."""
         latest = self._clock.latest_us
         for job, run in self._open.items():
             if run.is_deleted:
-                run.doubts.append((_DELETED_WARNING, run.line))
+                run.warnings_of_lines.append((_DELETED_WARNING, run.line))
             elif run.limit_us is not None and latest is not None and latest > run.limit_us + _GRACE_US:
-                run.doubts.append((_PAST_LIMIT_WARNING, run.line))
+                run.warnings_of_lines.append((_PAST_LIMIT_WARNING, run.line))
             self._add(job, run, None)
         self._open.clear()
         # virtual nodes may have other names than their hosts
@@ -186,85 +187,85 @@ class Runs:
 
     # ---- shared by the methods --------------------------------------------------------------------------------
 
-    def _meet(self, line: Line, run: _Run, known: _Run, end_us: int) -> None:
+    def _meet(self, line: Line, run: _Run, open_run: _Run, end_us: int) -> None:
         """Combine an end record with the run opened by its job's last start record."""
-        if run.start_us > known.start_us:
-            known.doubts.append((_OVERLAP_WARNING, known.line))
-            self._add(line.job, known, run.start_us)
-        elif end_us < known.start_us:
+        if run.start_us > open_run.start_us:
+            open_run.warnings_of_lines.append((_OVERLAP_WARNING, open_run.line))
+            self._add(line.job, open_run, run.start_us)
+        elif end_us < open_run.start_us:
             return  # the end of an earlier run: the open one goes on
         else:
-            if run.start_us < known.start_us:
-                run.doubts.append((_STARTS_WARNING, line))
-                run.start_us = known.start_us
+            if run.start_us < open_run.start_us:
+                run.warnings_of_lines.append((_STARTS_WARNING, line))
+                run.start_us = open_run.start_us
             if run.nodes is None:
-                run.nodes, run.count = known.nodes, known.count
-            elif known.nodes is not None and run.listed != known.listed and not _same(run.nodes, known.nodes):
-                run.doubts.append((_HOSTS_WARNING, line))
-            run.doubts[:0] = known.doubts
-            self._report.skip(_PAIRED, known.line.file, known.line.number, line.job)
+                run.nodes, run.count = open_run.nodes, open_run.count
+            elif open_run.nodes is not None and run.listed != open_run.listed and not _same(run.nodes, open_run.nodes):
+                run.warnings_of_lines.append((_HOSTS_WARNING, line))
+            run.warnings_of_lines[:0] = open_run.warnings_of_lines
+            self._report.skip(_PAIRED, open_run.line.file, open_run.line.number, line.job)
         del self._open[line.job]
 
-    def _add(self, job: str, run: _Run, end_us: int | None) -> None:
+    def _add(self, job_id: str, run: _Run, end_us: int | None) -> None:
         line = run.line
         self._report.read(0)  # only what is wrong with this run is about its nodes and times
-        self._tell(run.doubts, job)
+        self._report_warnings(run.warnings_of_lines, job_id)
         self._record.add_job(
-            job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
+            job_id, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
         )
 
-    def _tell(self, doubts: Sequence[tuple[str, Line]], job: str) -> None:
-        for sentence, line in doubts:
-            self._report.warn(sentence, line.file, line.number, job)
+    def _report_warnings(self, warnings_of_lines: Sequence[tuple[str, Line]], job_id: str) -> None:
+        for sentence, line in warnings_of_lines:
+            self._report.warn(sentence, line.file, line.number, job_id)
 
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
         try:
-            found = records.attributes(line.text)
-            return found, records.epoch_us(found, "start"), records.epoch_us(found, "end")
+            values = records.attributes(line.text)
+            return values, records.epoch_us(values, "start"), records.epoch_us(values, "end")
         except ValueError as error:
             self._unreadable(BAD_ATTRIBUTES, line, str(error))
             return None
 
     def _is_consistent(
-        self, line: Line, found: Mapping[str, str], start_us: int, end_us: int | None, earliest_us: int | None = None
+        self, line: Line, values: Mapping[str, str], start_us: int, end_us: int | None, earliest_us: int | None = None
     ) -> bool:
         """Return whether a record was written after its times and the job created before, as far as zones allow."""
         try:
-            created = records.epoch_us(found, "ctime")
+            creation_us = records.epoch_us(values, "ctime")
         except ValueError:
-            created = None
+            creation_us = None
         latest = line.stamp_us + FARTHEST_US
         fine = start_us <= latest and (end_us is None or start_us <= end_us <= latest)
         fine = fine and (earliest_us is None or start_us >= earliest_us)
-        fine = fine and (created is None or start_us >= created - FARTHEST_US)
+        fine = fine and (creation_us is None or start_us >= creation_us - FARTHEST_US)
         if not fine:
             self._unreadable(CONTRADICTION, line)
         return fine
 
     def _nodes(
-        self, line: Line, found: Mapping[str, str], doubts: list[tuple[str, Line]], *, are_needed: bool
+        self, line: Line, values: Mapping[str, str], warnings_of_lines: list[tuple[str, Line]], *, is_required: bool
     ) -> Nodes | None:
         """Return the indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is skipped."""
-        listed = _node_lists(found)
+        node_list = _node_lists(values)
         try:
-            if are_needed and listed is None and records.count_of(found) is None:
+            if is_required and node_list is None and records.count_of(values) is None:
                 raise ValueError("neither exec_host nor exec_vnode")
-            if listed is None:
+            if node_list is None:
                 return None
-            if not records.is_followed(line.text, found):
-                doubts.append((_CUT_WARNING, line))
-            nodes = self._lists.ids(listed, partial(self._names, line, found))
+            if not records.has_following_text(line.text, values):
+                warnings_of_lines.append((_CUT_WARNING, line))
+            nodes = self._lists.ids(node_list, partial(self._names, line, values))
         except ValueError as error:
-            self._tell(doubts, line.job)
+            self._report_warnings(warnings_of_lines, line.job)
             self._unreadable(BAD_NODES, line, str(error))
             return _NONE
         return nodes if len(nodes) else None
 
-    def _names(self, line: Line, found: Mapping[str, str]) -> tuple[str, ...]:
+    def _names(self, line: Line, values: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names in a new list; check whether the list of virtual nodes has the same."""
-        names = records.node_names(found)
+        names = records.node_names(values)
         try:
-            others = records.node_names({"exec_vnode": found.get("exec_vnode", "")})
+            others = records.node_names({"exec_vnode": values.get("exec_vnode", "")})
         except ValueError:
             others = None
         if others is not None and set(others) == set(names):
@@ -273,19 +274,19 @@ class Runs:
             self._differing.append(line)
         return names
 
-    def _unreadable(self, reason: str, line: Line, why: str = "") -> None:
-        value = f"{line.kind};{line.job}" + (f": {why}" if why else "")
+    def _unreadable(self, reason: str, line: Line, why_no_amount: str = "") -> None:
+        value = f"{line.kind};{line.job}" + (f": {why_no_amount}" if why_no_amount else "")
         self._report.skip_with_warning(reason, line.file, line.number, value)
 
 
 _NONE: Nodes = np.empty(0, np.int32)
 
 
-def _node_lists(found: Mapping[str, str]) -> str | None:
+def _node_lists(values: Mapping[str, str]) -> str | None:
     """Return the raw node lists of the record, ``None`` without any."""
-    if "exec_host" not in found and "exec_vnode" not in found:
+    if "exec_host" not in values and "exec_vnode" not in values:
         return None
-    return found.get("exec_host", "") + " " + found.get("exec_vnode", "")
+    return values.get("exec_host", "") + " " + values.get("exec_vnode", "")
 
 
 def _same(first: Nodes, second: Nodes) -> bool:

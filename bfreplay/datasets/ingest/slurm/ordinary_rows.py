@@ -1,6 +1,6 @@
 """Ordinary rows of ``sacct``, many at a time: jobs that ended, on known nodes, with nothing to report about them.
 
-All other rows are left to ``sacct`` and ``job_rows``, one by one and in their place. So a row that is not known to be
+All other rows are left to ``sacct`` and ``sacct_rows``, one by one and in their place. So a row that is not known to be
 ordinary is none, and what is wrong with it is decided and worded in one place.
 """
 
@@ -8,19 +8,167 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.delimited import Layout
+from bfreplay._compiled import compiled
 from bfreplay.datasets.ingest.known_nodes import KnownNodes
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
-from bfreplay.datasets.ingest.slurm import cells as fields
-from bfreplay.datasets.ingest.slurm.clock import SlurmClock
-from bfreplay.datasets.ingest.slurm.job_rows import SLACK_US, JobRows, OrdinaryJobs
-from bfreplay.datasets.ingest.text_rows import TextRows
+from bfreplay.datasets.ingest.slurm import slurm_cells as fields
+from bfreplay.datasets.ingest.slurm.command_tables import Layout
+from bfreplay.datasets.ingest.slurm.sacct_rows import SLACK_US, JobRows, OrdinaryJobs
+from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock
 from bfreplay.datasets.times import DAY_US, US
+
+_NEWLINE, _RETURN, _ZERO = ord("\n"), ord("\r"), ord("0")
+_MOST_DIGITS = 15
+_FIRST_YEAR, _LAST_YEAR = 1970, 2199
+_STAMP = np.frombuffer(b"0000-00-00T00:00:00", np.uint8)
+_PARTS = np.zeros((len(_STAMP), 6), np.int64)  # digits to year, month, day, hour, minute, second
+_PARTS[:4, 0] = 1_000, 100, 10, 1
+for _part, _place in enumerate((5, 8, 11, 14, 17), start=1):
+    _PARTS[_place : _place + 2, _part] = 10, 1
+_MOST_KNOWN = 65_536
+
+
+class TextRows:
+    """Rows (R) of a block of whole lines.
+
+    Parameters
+    ----------
+    block
+        Lines, each with its end.
+    delimiter
+        Byte between two cells.
+    n_cells
+        Cells of a row.
+
+    Attributes
+    ----------
+    line_first
+        Place in ``block`` of each line's first byte, and after the last line, ``(R + 1,)``.
+    cell_first
+        Place of each cell's first byte; each cell ends one byte before the next, ``(R, n_cells + 1)``.
+    is_whole
+        Whether the line has this number of cells, ``(R,)``; otherwise ``cell_first`` has no meaning.
+    """
+
+    def __init__(self, block: bytes, delimiter: str, n_cells: int) -> None:
+        self.block = block
+        self.bytes = np.frombuffer(block, np.uint8)
+        n_rows = block.count(b"\n")
+        self.line_first = np.zeros(n_rows + 1, np.int64)
+        self.cell_first = np.zeros((n_rows, n_cells + 1), np.int64)
+        self.is_whole = np.zeros(n_rows, np.bool_)
+        _split(self.bytes, ord(delimiter), self.line_first, self.cell_first, self.is_whole)
+
+    def __len__(self) -> int:
+        return len(self.is_whole)
+
+    def line(self, row: int) -> str:
+        """Return the text of a line, as ``LogFile.lines`` gives it."""
+        line = self.block[self.line_first[row] : self.line_first[row + 1]]
+        return line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+
+    def cell(self, row: int, column: int) -> str:
+        """Return the text of a cell of a whole line."""
+        cell = self.block[self.cell_first[row, column] : self.cell_first[row, column + 1] - 1]
+        return cell.decode("utf-8", "surrogateescape")
+
+    def numbers(self, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the whole numbers in a column, and which cells are one: at most 15 digits, no zero before others."""
+        return _numbers(self.bytes, self.cell_first, column, self.is_whole)
+
+    def wall_clock_us(self, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return microseconds as ``local_times.wall_clock_us``, and which cells are ``YYYY-MM-DDTHH:MM:SS``."""
+        length = self.cell_first[:, column + 1] - 1 - self.cell_first[:, column]
+        rows = np.flatnonzero(self.is_whole & (length == len(_STAMP)))
+        digits = self.bytes[self.cell_first[rows, column][:, None] + np.arange(len(_STAMP))] - _STAMP
+        year, month, day, hour, minute, second = (digits.astype(np.int64) @ _PARTS).T
+        is_stamp = (digits <= np.where(_STAMP == _ZERO, 9, 0)).all(axis=1)
+        is_stamp &= (year >= _FIRST_YEAR) & (year <= _LAST_YEAR) & (month >= 1) & (month <= 12)
+        is_stamp &= (hour <= 23) & (minute <= 59) & (second <= 59)
+        months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
+        days = months.astype("datetime64[D]") + (day - 1)
+        is_stamp &= days.astype("datetime64[M]") == months
+        wall_us, is_one = np.zeros(len(self), np.int64), np.zeros(len(self), np.bool_)
+        wall_us[rows] = days.astype(np.int64) * DAY_US + ((hour * 60 + minute) * 60 + second) * US
+        is_one[rows] = is_stamp
+        return np.where(is_one, wall_us, 0), is_one
+
+    def matches(self, column: int, pattern: re.Pattern[bytes]) -> NDArray[np.bool_]:
+        """Return which cells are as ``pattern``."""
+        first, after_last = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
+        is_match = (pattern.fullmatch(self.block, *place) is not None for place in zip(first, after_last, strict=True))
+        return self.is_whole & np.fromiter(is_match, np.bool_, len(self))
+
+    def values(
+        self, column: int, read: Callable[[str], Any], value_of_text: dict[bytes, Any], otherwise: Any
+    ) -> list[Any]:
+        """Return ``read(text)`` of each cell of a column with few different texts, ``otherwise`` for no cell.
+
+        ``value_of_text`` remembers earlier ones.
+        """
+        if len(value_of_text) > _MOST_KNOWN:
+            value_of_text.clear()
+        first, after_last = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
+        block, column_values = self.block, []
+        for begin, end, is_whole in zip(first, after_last, self.is_whole.tolist(), strict=True):
+            if not is_whole:
+                column_values.append(otherwise)
+                continue
+            cell = block[begin:end]
+            if cell not in value_of_text:
+                value_of_text[cell] = read(cell.decode("utf-8", "surrogateescape"))
+            column_values.append(value_of_text[cell])
+        return column_values
+
+
+@compiled
+def _split(
+    text_bytes: NDArray[np.uint8],
+    delimiter: int,
+    line_first: NDArray[np.int64],
+    cell_first: NDArray[np.int64],
+    is_whole: NDArray[np.bool_],
+) -> None:
+    n_cells = cell_first.shape[1] - 1
+    row = cell = 0
+    for position in range(len(text_bytes)):
+        if text_bytes[position] == delimiter:
+            cell += 1
+            if cell < n_cells:
+                cell_first[row, cell] = position + 1
+        elif text_bytes[position] == _NEWLINE:
+            end = position
+            while end > line_first[row] and text_bytes[end - 1] == _RETURN:
+                end -= 1
+            is_whole[row] = cell + 1 == n_cells
+            cell_first[row, n_cells] = end + 1
+            row, cell = row + 1, 0
+            line_first[row] = position + 1
+            if row < len(cell_first):
+                cell_first[row, 0] = position + 1
+
+
+@compiled
+def _numbers(
+    text_bytes: NDArray[np.uint8], cell_first: NDArray[np.int64], column: int, is_whole: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    numbers, is_one = np.zeros(len(is_whole), np.int64), np.zeros(len(is_whole), np.bool_)
+    for row in range(len(is_whole)):
+        begin, end = cell_first[row, column], cell_first[row, column + 1] - 1
+        if is_whole[row] and 0 < end - begin <= _MOST_DIGITS and (text_bytes[begin] != _ZERO or end == begin + 1):
+            is_one[row] = True
+            for position in range(begin, end):
+                digit = int(text_bytes[position]) - _ZERO
+                is_one[row] &= 0 <= digit <= 9
+                numbers[row] = 10 * numbers[row] + digit
+    return numbers, is_one
+
 
 _NONE, _UNREADABLE = -1, -2
 _NO_RUN, _COMPLETED, _FINISHED = range(3)
@@ -30,7 +178,7 @@ _LONGEST_US = 1_000_000 * DAY_US
 
 
 class OrdinaryRows:
-    """Converter of the ordinary rows of one file, for ``delimited.rows_below_headers``.
+    """Converter of the ordinary rows of one file, for ``command_tables.rows_below_headers``.
 
     Parameters
     ----------
@@ -46,39 +194,41 @@ class OrdinaryRows:
     def __init__(self, record: ScheduleRecord, rows: JobRows, clock: SlurmClock) -> None:
         self._record, self._rows, self._clock = record, rows, clock
         self._known_nodes = KnownNodes(record)
-        self._known_texts: dict[str, dict[bytes, int]] = {}
+        self._code_of_text: dict[str, dict[bytes, int]] = {}
         self.layout: Layout | None = None
 
-    def others(self, block: bytes, number: int) -> Iterator[tuple[int, str]]:
+    def read_block(self, block: bytes, first_number: int) -> Iterator[tuple[int, str]]:
         """Add the ordinary rows of a block of whole lines; yield number and text of each other line, in its place.
 
         ``layout`` may change with each of them.
         """
         while block:
             layout = self.layout
-            is_split = layout is not None and len(layout.delimiter) == 1 and layout.delimiter.isascii()
-            if layout is None or not is_split:
-                text = TextRows(block, "|", 0)
-                jobs, n_rows = None, len(text)
-            else:
-                text = TextRows(block, layout.delimiter, len(layout.names) + layout.is_trailing)
-                jobs, n_rows = self._jobs(text, layout)
-            job_row = np.empty(0, np.int64) if jobs is None else jobs.row
+            text, jobs, n_rows = self._ordinary_jobs(block, layout)
+            ordinary_row = np.empty(0, np.int64) if jobs is None else jobs.row
             is_other = np.ones(n_rows, np.bool_)
-            is_other[job_row] = False
-            n_added = 0
+            is_other[ordinary_row] = False
+            n_done = 0
             for row in np.flatnonzero(is_other).tolist():
-                n_before = int(np.searchsorted(job_row, row))
-                self._add(jobs, n_added, n_before)
-                n_added = n_before
-                yield number + row, text.line(row)
+                n_before = int(np.searchsorted(ordinary_row, row))
+                self._add(jobs, n_done, n_before)
+                n_done = n_before
+                yield first_number + row, text.line(row)
                 if self.layout is not layout:
-                    self._known_texts.clear()  # what a text means may depend on the other columns
+                    self._code_of_text.clear()  # what a text means may depend on the other columns
                     n_rows = row + 1
                     break
             else:
-                self._add(jobs, n_added, len(job_row))
-            block, number = block[text.line_first[n_rows] :], number + n_rows
+                self._add(jobs, n_done, len(ordinary_row))
+            block, first_number = block[text.line_first[n_rows] :], first_number + n_rows
+
+    def _ordinary_jobs(self, block: bytes, layout: Layout | None) -> tuple[TextRows, OrdinaryJobs | None, int]:
+        """Return the rows of a block, the ordinary jobs of the first ones, and the number of these."""
+        if layout is None or len(layout.delimiter) != 1 or not layout.delimiter.isascii():
+            text_rows = TextRows(block, "|", 0)
+            return text_rows, None, len(text_rows)
+        text_rows = TextRows(block, layout.delimiter, len(layout.names) + layout.is_trailing)
+        return text_rows, *self._jobs(text_rows, layout)
 
     def _add(self, jobs: OrdinaryJobs | None, begin: int, end: int) -> None:
         if jobs is not None and begin < end:
@@ -86,92 +236,99 @@ class OrdinaryRows:
             self._clock.note_local()
             self._rows.add_ordinary(jobs.part(begin, end))
 
-    def _jobs(self, text: TextRows, layout: Layout) -> tuple[OrdinaryJobs | None, int]:
+    def _jobs(self, text_rows: TextRows, layout: Layout) -> tuple[OrdinaryJobs | None, int]:
         """Return the ordinary jobs of the first rows, and the number of these rows."""
-        at = {name: layout.index(name) for name in layout.names}
+        column_of = {name: layout.index(name) for name in layout.names}
         # separators inside quotes belong to cells, except in tables of sacct's own separator
-        is_quoted = layout.delimiter != "|" and b'"' in text.block
-        if is_quoted or not {"jobidraw", "end", "nodelist"} <= at.keys():
-            return None, len(text)
-        job, is_ordinary = text.numbers(at["jobidraw"])
+        is_quoted = layout.delimiter != "|" and b'"' in text_rows.block
+        if is_quoted or not {"jobidraw", "end", "nodelist"} <= column_of.keys():
+            return None, len(text_rows)
+        job, is_ordinary = text_rows.numbers(column_of["jobidraw"])
         if layout.is_trailing:
-            is_ordinary &= text.cell_first[:, -1] - text.cell_first[:, -2] == 1
-        if "jobid" in at:
-            is_ordinary &= text.matches(at["jobid"], _JOB_ID)
-        start_us, is_start = self._times(text, at["start"])
-        end_us, is_end = self._times(text, at["end"])
-        count, is_count = np.zeros(len(text), np.int64), np.ones(len(text), np.bool_)
-        if "nnodes" in at or "allocnodes" in at:
-            count, is_count = text.numbers(at["nnodes" if "nnodes" in at else "allocnodes"])
+            is_ordinary &= text_rows.cell_first[:, -1] - text_rows.cell_first[:, -2] == 1
+        if "jobid" in column_of:
+            is_ordinary &= text_rows.matches(column_of["jobid"], _JOB_ID)
+        start_us, is_start = self._times(text_rows, column_of["start"])
+        end_us, is_end = self._times(text_rows, column_of["end"])
+        count, is_count = np.zeros(len(text_rows), np.int64), np.ones(len(text_rows), np.bool_)
+        if "nnodes" in column_of or "allocnodes" in column_of:
+            count, is_count = text_rows.numbers(column_of["nnodes" if "nnodes" in column_of else "allocnodes"])
             is_count &= count > 0
-        elapsed_us = self._elapsed_us(text, at)
+        elapsed_us = self._elapsed_us(text_rows, column_of)
         off_us = np.where(elapsed_us == _NONE, 0, end_us - start_us - elapsed_us)
-        limit_us = self._limit_us(text, at)
+        limit_us = self._limit_us(text_rows, column_of)
         is_ordinary &= is_start & is_end & (end_us > start_us) & is_count & (limit_us != _UNREADABLE)
         is_ordinary &= (elapsed_us != _UNREADABLE) & (abs(off_us) <= SLACK_US)
-        state = self._coded(text, at, "state", _run_code)
+        state = self._column_codes(text_rows, column_of, "state", _run_code)
         is_ordinary &= state != _NO_RUN
-        is_ordinary &= self._coded(text, at, "suspended", lambda cell: fields.duration_us(cell) or 0) <= 0
-        is_ordinary &= self._coded(text, at, "restarts", lambda cell: int(cell != "0")) <= 0
-        if "cluster" in at:
+        is_ordinary &= (
+            self._column_codes(text_rows, column_of, "suspended", lambda cell: fields.duration_us(cell) or 0) <= 0
+        )
+        is_ordinary &= self._column_codes(text_rows, column_of, "restarts", lambda cell: int(cell != "0")) <= 0
+        if "cluster" in column_of:
             ours = ("", self._rows.first_cluster)
-            clusters = text.values(at["cluster"], str, self._known_texts.setdefault("cluster", {}), None)
-            is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text))
+            clusters = text_rows.values(column_of["cluster"], str, self._code_of_text.setdefault("cluster", {}), None)
+            is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text_rows))
         row = np.flatnonzero(is_ordinary)
         self._known_nodes.learn()
-        first, after = text.cell_first[row, at["nodelist"]], text.cell_first[row, at["nodelist"] + 1] - 1
-        n_listed, nodes = self._known_nodes.read_lists(text.bytes, first, after, count[row])
-        n_rows = len(text) if len(n_listed) == len(row) else int(row[len(n_listed)])
-        row, n_listed = row[: len(n_listed)][n_listed > 0], n_listed[n_listed > 0]
-        first_node = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_listed)])
+        first, after_last = (
+            text_rows.cell_first[row, column_of["nodelist"]],
+            text_rows.cell_first[row, column_of["nodelist"] + 1] - 1,
+        )
+        n_nodes, nodes = self._known_nodes.read_lists(text_rows.bytes, first, after_last, count[row])
+        n_rows = len(text_rows) if len(n_nodes) == len(row) else int(row[len(n_nodes)])
+        row, n_nodes = row[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
+        first_node = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_nodes)])
         limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
-        columns = (start_us[row], end_us[row], limit_end_us[row], job[row], n_listed)
-        submit = at.get("submit")
+        columns = (start_us[row], end_us[row], limit_end_us[row], job[row], n_nodes)
+        submit = column_of.get("submit")
         return OrdinaryJobs(
             row,
             JobIntervals(*columns, first_node, nodes),
             state[row] == _COMPLETED,
-            lambda each: None if submit is None else text.cell(each, submit),
-            "restarts" in at,
+            lambda row: None if submit is None else text_rows.cell(row, submit),
+            "restarts" in column_of,
         ), n_rows
 
-    def _times(self, text: TextRows, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        wall_us, is_time = text.wall_clock_us(column)
+    def _times(self, text_rows: TextRows, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        wall_us, is_time = text_rows.wall_clock_us(column)
         time_us, is_plain = self._clock.plain_us(wall_us)
         return time_us, is_time & is_plain
 
-    def _elapsed_us(self, text: TextRows, at: Mapping[str, int]) -> NDArray[np.int64]:
+    def _elapsed_us(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the running times, ``_NONE`` or ``_UNREADABLE``."""
-        if "elapsedraw" not in at:
-            return self._coded(text, at, "elapsed", _duration_code)
-        seconds, is_number = text.numbers(at["elapsedraw"])
+        if "elapsedraw" not in column_of:
+            return self._column_codes(text_rows, column_of, "elapsed", _duration_code)
+        seconds, is_number = text_rows.numbers(column_of["elapsedraw"])
         return np.where(is_number & (seconds <= _LONGEST_US // US), seconds * US, _UNREADABLE)
 
-    def _limit_us(self, text: TextRows, at: Mapping[str, int]) -> NDArray[np.int64]:
+    def _limit_us(self, text_rows: TextRows, column_of: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the time limits, ``_NONE`` or ``_UNREADABLE``: there are few, and some are words."""
-        if "timelimitraw" not in at:
-            return self._coded(text, at, "timelimit", _duration_code)
-        without = _UNREADABLE if "timelimit" in at else _NONE
-        return self._coded(text, at, "timelimitraw", lambda cell: _minutes_code(cell, without))
+        if "timelimitraw" not in column_of:
+            return self._column_codes(text_rows, column_of, "timelimit", _duration_code)
+        without = _UNREADABLE if "timelimit" in column_of else _NONE
+        return self._column_codes(text_rows, column_of, "timelimitraw", lambda cell: _minutes_code(cell, without))
 
-    def _coded(self, text: TextRows, at: Mapping[str, int], name: str, code: Callable[[str], int]) -> NDArray[np.int64]:
+    def _column_codes(
+        self, text_rows: TextRows, column_of: Mapping[str, int], name: str, code: Callable[[str], int]
+    ) -> NDArray[np.int64]:
         """Return ``code`` of each cell of a column with few texts; ``_NONE`` for all if there is no such column."""
-        if name not in at:
-            return np.full(len(text), _NONE)
-        known = self._known_texts.setdefault(name, {})
-        return np.array(text.values(at[name], code, known, _UNREADABLE), np.int64)
+        if name not in column_of:
+            return np.full(len(text_rows), _NONE)
+        codes = self._code_of_text.setdefault(name, {})
+        return np.array(text_rows.values(column_of[name], code, codes, _UNREADABLE), np.int64)
 
 
-def _run_code(cell: str) -> int:
-    state = fields.job_state(cell)
+def _run_code(cell_text: str) -> int:
+    state = fields.job_state(cell_text)
     return _NO_RUN if state not in fields.FINISHED_STATES else _COMPLETED if state == "COMPLETED" else _FINISHED
 
 
-def _duration_code(cell: str) -> int:
-    duration_us = fields.duration_us(cell)
+def _duration_code(cell_text: str) -> int:
+    duration_us = fields.duration_us(cell_text)
     return _NONE if duration_us is None else duration_us if duration_us <= _LONGEST_US else _UNREADABLE
 
 
-def _minutes_code(cell: str, without: int) -> int:
-    minutes = fields.whole(cell)
+def _minutes_code(cell_text: str, without: int) -> int:
+    minutes = fields.whole(cell_text)
     return without if minutes is None else 60 * US * minutes if minutes <= _LONGEST_US // (60 * US) else _UNREADABLE

@@ -1,19 +1,158 @@
-"""SlurmReader: recognition of Slurm's outputs, and reading of all of them."""
+"""SlurmReader: recognition of Slurm's outputs, reading of all of them, and ``sacct --json``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from bfreplay.datasets.ingest.delimited import find_header, header_of
+from bfreplay.datasets.ingest.json_stream import records
+from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.ingest.slurm import node_events, sacct, sacct_json, sinfo
-from bfreplay.datasets.ingest.slurm.cells import HOW, short
-from bfreplay.datasets.ingest.slurm.clock import OWN_FORMAT, RELATIVE, UNSET, ZoneEvidence
-from bfreplay.datasets.ingest.slurm.job_rows import NO_LISTS, JobRows
+from bfreplay.datasets.ingest.slurm import node_states, sacct
+from bfreplay.datasets.ingest.slurm.command_tables import find_header, header_of
+from bfreplay.datasets.ingest.slurm.sacct_rows import NO_LISTS, JobRow, JobRows
+from bfreplay.datasets.ingest.slurm.slurm_cells import HOW, RUNNING_STATES, is_known_state, job_state, short, whole
+from bfreplay.datasets.ingest.slurm.slurm_times import OWN_FORMAT, RELATIVE, UNSET, SlurmClock, ZoneEvidence
+from bfreplay.datasets.times import US
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.wording import count
+
+JSON_COMMAND = "sacct -a -X -D -S 2024-01-01 -E now --json > jobs.json"
+"""Command to run on the cluster."""
+
+_NO_VALUES = frozenset({4294967294, 4294967295, 18446744073709551614, 18446744073709551615})
+"""Plain numbers of old versions that mean no limit."""
+_LARGEST = 10**12
+
+
+class _UnreadableError(ValueError):
+    """A needed member is invalid."""
+
+
+def read_sacct_json(
+    log_file: LogFile, record: ScheduleRecord, options: ReadOptions, rows: JobRows, evidence: ZoneEvidence
+) -> None:
+    """Read one ``sacct --json`` document (or several, one after the other) into ``rows``.
+
+    Raises
+    ------
+    InputError
+        Cut or invalid JSON.
+    """
+    record.add_format("slurm sacct --json")
+    report = record.report
+    clock = SlurmClock(log_file.name, options, evidence, JSON_COMMAND)
+    for record_number, job in records(log_file, "jobs", JSON_COMMAND, are_several=True):
+        report.read()
+        row_place = (
+            log_file.name,
+            None,
+            f"jobs[{record_number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}",
+        )
+        try:
+            job_row = _row(job, row_place)
+        except _UnreadableError as error:
+            report.skip_with_warning(str(error), *row_place)
+            continue
+        evidence.counts["epoch"] += job_row.start is not None
+        rows.add(job_row, clock)
+    rows.finish_file(log_file)
+
+
+def _row(job: Any, row_place: RowPlace) -> JobRow:
+    if not isinstance(job, dict):
+        raise _UnreadableError("a job that is not a JSON object")
+    identity = _number(job.get("job_id"))
+    if identity is None or identity <= 0:
+        raise _UnreadableError("unreadable job_id")
+    het = job.get("het")
+    offset = _optional(het.get("job_offset")) if isinstance(het, dict) and _optional(het.get("job_id")) else None
+    times = job.get("time")
+    if not isinstance(times, dict):
+        raise _UnreadableError("a job without times")
+    nodes = job.get("nodes")
+    if nodes is not None and not isinstance(nodes, str):
+        raise _UnreadableError("unreadable nodes")
+    limit = _optional(times.get("limit"))
+    span, pause = _optional(times.get("elapsed")), _optional(times.get("suspended"))
+    cluster = job.get("cluster")
+    return JobRow(
+        str(identity) if offset is None else f"{identity}+{offset}",
+        _state(job.get("state")),
+        _time(times, "start"),
+        _time(times, "end"),
+        None if span is None else span * US,
+        None if pause is None else pause * US,
+        None if limit is None else 60 * limit * US,
+        _optional(job.get("allocation_nodes")),
+        nodes,
+        cluster if isinstance(cluster, str) else None,
+        _optional(job.get("restart_cnt")),
+        _optional(times.get("submission")),
+        row_place,
+    )
+
+
+def _time(times: dict[str, Json], name: str) -> Candidates | None:
+    if name not in times:
+        raise _UnreadableError(f"a job without time.{name}")
+    seconds = _number(times[name])
+    if seconds is None or seconds == 0:
+        return None
+    if seconds < 0:
+        raise _UnreadableError(f"unreadable time.{name}")
+    return (seconds * US,)
+
+
+def _state(value: Any) -> str:
+    """Return the most informative state: a running one, if any, else the first."""
+    if isinstance(value, dict):
+        value = value.get("current")
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        raise _UnreadableError("unreadable state")
+    states = [job_state(word) for word in words]
+    running = [state for state in states if state in RUNNING_STATES]
+    valid_states = [state for state in states if is_known_state(state)]
+    return (running or valid_states or states)[0]
+
+
+def _number(value: Any) -> int | None:
+    """Return a whole number, plain, as text or as ``{"set", "infinite", "number"}``; ``None`` if not set.
+
+    Raises
+    ------
+    _UnreadableError
+        Another form.
+    """
+    if isinstance(value, dict):
+        if value.get("infinite") is True or value.get("set") is False:
+            return None
+        value = value.get("number")
+    if isinstance(value, float) and abs(value) < _LARGEST and value.is_integer():
+        value = int(value)
+    if isinstance(value, str):
+        value = whole(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _UnreadableError("a number that cannot be read")
+    if value in _NO_VALUES:
+        return None
+    if not -_LARGEST < value < _LARGEST:
+        raise _UnreadableError("a number that cannot be read")
+    return value
+
+
+def _optional(value: Any) -> int | None:
+    """Return an optional number; junk counts as missing."""
+    try:
+        number = _number(value)
+    except _UnreadableError:
+        return None
+    return number if number is not None and number >= 0 else None
+
 
 _LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
 _LEAST_SHARE_WHEN_ASKED = 0.5  # to read a file given as Slurm's
@@ -30,10 +169,10 @@ class SlurmReader:
     options = ("timezone", "dst_fold", "columns", "delimiter", "reservations")
     exports: Sequence[Export] = (
         Export(sacct.COMMAND, "who held which nodes when, one row a run of a job, in UTC"),
-        Export(sacct_json.COMMAND, "the same as JSON (much larger)"),
-        Export(node_events.EVENT_COMMAND, "when nodes were down or draining"),
-        Export(node_events.RESERVATION_COMMAND, "when nodes were reserved, for maintenance among others"),
-        Export(sinfo.COMMAND, "the state of every node once a minute, while it runs"),
+        Export(JSON_COMMAND, "the same as JSON (much larger)"),
+        Export(node_states.EVENT_COMMAND, "when nodes were down or draining"),
+        Export(node_states.RESERVATION_COMMAND, "when nodes were reserved, for maintenance among others"),
+        Export(node_states.SAMPLES_COMMAND, "the state of every node once a minute, while it runs"),
     )
 
     def recognise(self, file: LogFile) -> str | None:
@@ -56,22 +195,22 @@ class SlurmReader:
         InputError
             A file is not Slurm's, or cut; local times without a zone; or no usable row.
         """
-        kept_before, read_before = sum(record.report.kept.values()), record.report.rows_read
+        n_kept_before, read_before = sum(record.report.kept.values()), record.report.rows_read
         kinds: dict[str, list[LogFile]] = {"sacct": [], "json": [], "events": [], "sinfo": []}
-        for file in files:
-            kinds[_kind_or_error(file, options)].append(file)
+        for log_file in files:
+            kinds[_kind_or_error(log_file, options)].append(log_file)
         evidence = ZoneEvidence(record.report)
         rows = JobRows(record, options)
-        for file in kinds["sacct"]:
-            sacct.read_sacct(file, record, options, rows, evidence)
-        for file in kinds["json"]:
-            sacct_json.read_sacct_json(file, record, options, rows, evidence)
+        for log_file in kinds["sacct"]:
+            sacct.read_sacct(log_file, record, options, rows, evidence)
+        for log_file in kinds["json"]:
+            read_sacct_json(log_file, record, options, rows, evidence)
         job_files = kinds["sacct"] + kinds["json"]
         if job_files:
             rows.finish(job_files[0])
-        events = node_events.NodeEvents(record, options, evidence)
-        for file in kinds["events"]:
-            events.read(file)
+        events = node_states.NodeEvents(record, options, evidence)
+        for log_file in kinds["events"]:
+            events.read(log_file)
         events.finish()
         if not kinds["sacct"] and not kinds["events"]:
             for flag in (f"--{name}" for name in ("delimiter", "columns") if getattr(options, name) is not None):
@@ -79,9 +218,9 @@ class SlurmReader:
         if options.timezone is not None and not evidence.counts["local"]:
             record.report.facts["--tz"] = "has no effect: no time is local"
         if kinds["sinfo"]:
-            sinfo.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
-        is_sized = record.machine_size is not None or record.inventory_known or record.nodes
-        if NO_LISTS in record.report.warnings and record.n_counted and not is_sized:
+            node_states.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
+        has_size = record.machine_size is not None or record.inventory_known or record.nodes
+        if NO_LISTS in record.report.warnings and record.n_counted and not has_size:
             raise job_files[0].error(
                 "the column NodeList is missing",
                 expected="the names of each job's nodes",
@@ -91,65 +230,65 @@ class SlurmReader:
             record.report.facts["time zone"] = sentence
             record.timezone = evidence.zone or "UTC"
         is_without_jobs = not job_files and not kinds["sinfo"]
-        if files and (is_without_jobs or sum(record.report.kept.values()) == kept_before):
+        if files and (is_without_jobs or sum(record.report.kept.values()) == n_kept_before):
             raise _nothing_usable(files[0], record, record.report.rows_read - read_before, kinds)
 
 
-def _kind_of(file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
+def _kind_of(log_file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
     """Return the kind of a file, and the evidence; ``None`` if not Slurm's."""
-    head = file.head()
-    if head.lstrip()[:1] in (b"{", b"["):
-        return _json_kind(head.decode("utf-8", "replace"))
-    if (layout := find_header(file, options.delimiter, sacct.is_header)) is not None:
+    head_bytes = log_file.head()
+    if head_bytes.lstrip()[:1] in (b"{", b"["):
+        return _json_kind(head_bytes.decode("utf-8", "replace"))
+    if (layout := find_header(log_file, options.delimiter, sacct.is_header)) is not None:
         return "sacct", f"a header line of sacct: {_columns_text(layout.names)}"
-    if (layout := find_header(file, options.delimiter, node_events.is_header)) is not None:
-        what = "reservation" if node_events.is_reservation_header(layout) else "event"
-        return "events", f"a header line of sacctmgr show {what}: {_columns_text(layout.names)}"
-    if sinfo.share_of_samples(file) >= _LEAST_SHARE:
+    if (layout := find_header(log_file, options.delimiter, node_states.is_header)) is not None:
+        table_kind = "reservation" if node_states.is_reservation_header(layout) else "event"
+        return "events", f"a header line of sacctmgr show {table_kind}: {_columns_text(layout.names)}"
+    if node_states.share_of_samples(log_file) >= _LEAST_SHARE:
         return "sinfo", "lines EPOCH|NODE|STATE with states of Slurm's nodes"
-    if (known := sacct.known_rows(file)) is not None:
-        return "sacct", f"rows with the {len(known[1].columns)} columns of {known[1].command}"
+    if (row_layout := sacct.recognise_rows(log_file)) is not None:
+        return "sacct", f"rows with the {len(row_layout[1].columns)} columns of {row_layout[1].command}"
     return None
 
 
 def _json_kind(head: str) -> tuple[str, str] | None:
     if '"jobs"' not in head or any(member in head for member in _QUEUE_MEMBERS):
         return None
-    found = [member for member in _JSON_MEMBERS if member in head]
-    if '"job_id"' in found and '"time"' in found and len(found) >= 5:
-        return "json", f"JSON with jobs that have {', '.join(found)}"
+    members = [member for member in _JSON_MEMBERS if member in head]
+    if '"job_id"' in members and '"time"' in members and len(members) >= 5:
+        return "json", f"JSON with jobs that have {', '.join(members)}"
     return None
 
 
-def _kind_or_error(file: LogFile, options: ReadOptions) -> str:
-    kind = _kind_of(file, options)
+def _kind_or_error(log_file: LogFile, options: ReadOptions) -> str:
+    kind = _kind_of(log_file, options)
     if kind is not None:
         return kind[0]
-    lines = [line for line in file.head_lines() if line.strip()]
+    lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
     if not lines:
-        raise file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
+        raise log_file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
     first = lines[0]
     if first.lstrip()[:1] in ("{", "["):
-        if b'"jobs"' in file.head():
+        if b'"jobs"' in log_file.head():
             return "json"  # an empty or cut list of jobs: reading it tells which
-        raise file.error(
-            "this JSON has no jobs", expected="the output of sacct --json", fix=f"on the cluster: {sacct_json.COMMAND}"
+        raise log_file.error(
+            "this JSON has no jobs", expected="the output of sacct --json", fix=f"on the cluster: {JSON_COMMAND}"
         )
-    if sinfo.share_of_samples(file) >= _LEAST_SHARE_WHEN_ASKED:
+    if node_states.share_of_samples(log_file) >= _LEAST_SHARE_WHEN_ASKED:
         return "sinfo"
-    _refuse_other_columns(file, options, first)
-    sacct.layout_of(file, options)  # raises if the columns cannot be found
+    _refuse_other_columns(log_file, options, first)
+    sacct.layout_of(log_file, options)  # raises if the columns cannot be found
     return "sacct"
 
 
-def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> None:
+def _refuse_other_columns(log_file: LogFile, options: ReadOptions, first: str) -> None:
     """Raise ``InputError`` if the first line is the header of some other table."""
     layout = header_of(first, options.delimiter)
     names = () if layout is None else layout.names
     if options.columns is None and names and all(name.replace("_", "").replace(" ", "").isalpha() for name in names):
         if sacct.is_part_of_header(names):
-            raise sacct.refuse_missing(sacct.missing_columns(names), names, file)
-        raise file.wrong_start(
+            raise sacct.refuse_missing(sacct.missing_columns(names), names, log_file)
+        raise log_file.wrong_start(
             f"these are not columns of sacct: {_columns_text(names)}",
             value=short(first),
             expected=sacct.EXPECTED,
@@ -157,15 +296,17 @@ def _refuse_other_columns(file: LogFile, options: ReadOptions, first: str) -> No
         )
 
 
-def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]) -> InputError:
+def _nothing_usable(
+    log_file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]
+) -> InputError:
     commands = {
         "sacct": sacct.COMMAND,
-        "json": sacct_json.COMMAND,
-        "events": node_events.EVENT_COMMAND,
-        "sinfo": sinfo.COMMAND,
+        "json": JSON_COMMAND,
+        "events": node_states.EVENT_COMMAND,
+        "sinfo": node_states.SAMPLES_COMMAND,
     }
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
-        return file.error(
+        return log_file.error(
             f"the files have no jobs, only {count(n_rows, 'row')} of node events or reservations",
             expected="jobs too: outages alone do not show idle nodes",
             fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
@@ -175,13 +316,13 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     if any(reason in (RELATIVE, OWN_FORMAT) for reason in record.report.skipped):
         fix = f"{UNSET}: unset SLURM_TIME_FORMAT; {command}"
     if n_rows == 0:
-        return file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
+        return log_file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
     largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
     example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
-    found = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
+    reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
     return InputError(
-        f"no row of this log can be used ({found})",
-        file=example.file if example is not None and example.file else file.name,
+        f"no row of this log can be used ({reasons})",
+        file=example.file if example is not None and example.file else log_file.name,
         row=example.row if example else None,
         value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
@@ -189,6 +330,6 @@ def _nothing_usable(file: LogFile, record: ScheduleRecord, n_rows: int, kinds: d
     )
 
 
-def _columns_text(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:12])
-    return shown if len(names) <= 12 else f"{shown}, ... ({len(names)} columns)"
+def _columns_text(column_names: Sequence[str]) -> str:
+    first_names = ", ".join(column_names[:12])
+    return first_names if len(column_names) <= 12 else f"{first_names}, ... ({len(column_names)} columns)"

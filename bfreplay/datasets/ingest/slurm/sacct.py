@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from bfreplay._compiled import IS_COMPILED
-from bfreplay.datasets.ingest.clock import At
-from bfreplay.datasets.ingest.delimited import OF_COMMANDS, Layout, find_header, rows_below_headers
+from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm import cells as fields
-from bfreplay.datasets.ingest.slurm.clock import SlurmClock, TimeFormatError, ZoneEvidence
-from bfreplay.datasets.ingest.slurm.job_rows import RESTARTS_UNREADABLE, JobRow, JobRows
+from bfreplay.datasets.ingest.slurm import slurm_cells as fields
+from bfreplay.datasets.ingest.slurm.command_tables import COMMAND_DELIMITERS, Layout, find_header, rows_below_headers
 from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRows
+from bfreplay.datasets.ingest.slurm.sacct_rows import RESTARTS_UNREADABLE, JobRow, JobRows
+from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock, TimeFormatError, ZoneEvidence
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
@@ -47,22 +47,22 @@ COMMAND = (
 
 EXPECTED = "the columns JobIDRaw (or JobID), State, Start, End (or ElapsedRaw), and NodeList (or NNodes)"
 
-_NEEDED = (
+_REQUIRED_COLUMNS = (
     ("JobIDRaw (or JobID)", ("jobidraw", "jobid")),
     ("State", ("state",)),
     ("Start", ("start",)),
     ("End", ("end", "elapsedraw", "elapsed")),
     ("NodeList (or NNodes)", ("nodelist", "nnodes", "allocnodes")),
 )
-_USED = tuple(name for _, names in _NEEDED for name in names)
+_USED = tuple(name for _, names in _REQUIRED_COLUMNS for name in names)
 _OF_SACCT = frozenset(name.lower() for name in (*SACCT_COLUMNS, *XDMOD_COLUMNS, "AllocNodes"))
 _LEAST_OF_SACCT = 3
 _T = TypeVar("_T")
 
 
-def missing_columns(names: Sequence[str]) -> list[str]:
-    """Return the needed columns of ``sacct`` that are not among ``names`` (lower case); of alternatives the best."""
-    return [shown for shown, any_of in _NEEDED if not any(name in names for name in any_of)]
+def missing_columns(column_names: Sequence[str]) -> list[str]:
+    """Return the needed columns of ``sacct`` that are not among these (lower case); of alternatives the best."""
+    return [label for label, any_of in _REQUIRED_COLUMNS if not any(name in column_names for name in any_of)]
 
 
 def is_header(layout: Layout) -> bool:
@@ -70,19 +70,19 @@ def is_header(layout: Layout) -> bool:
     return not missing_columns(layout.names)
 
 
-def is_part_of_header(names: Sequence[str]) -> bool:
+def is_part_of_header(column_names: Sequence[str]) -> bool:
     """Return whether most of these columns (lower case) are of ``sacct``; needed ones may be missing."""
-    known = sum(name in _OF_SACCT for name in names)
-    return known >= _LEAST_OF_SACCT and 2 * known >= len(names)
+    n_matches = sum(name in _OF_SACCT for name in column_names)
+    return n_matches >= _LEAST_OF_SACCT and 2 * n_matches >= len(column_names)
 
 
-def refuse_missing(missing: Sequence[str], names: Sequence[str], file: LogFile) -> InputError:
+def refuse_missing(missing: Sequence[str], column_names: Sequence[str], log_file: LogFile) -> InputError:
     """Return the error for a table of ``sacct`` without needed columns."""
     is_one = len(missing) == 1
     instead = "; ElapsedRaw, which could replace End, is missing too" if "End" in missing else ""
-    return file.wrong_start(
+    return log_file.wrong_start(
         f"the {'column' if is_one else 'columns'} {', '.join(missing)} {'is' if is_one else 'are'} missing{instead}",
-        value=",".join(names),
+        value=",".join(column_names),
         expected=EXPECTED,
         fix=f"name {'it' if is_one else 'them'} too after sacct -o ({fields.HOW})",
     )
@@ -123,29 +123,29 @@ _KNOWN = (
 )
 
 
-def known_rows(file: LogFile) -> tuple[Layout, KnownRows] | None:
+def recognise_rows(log_file: LogFile) -> tuple[Layout, KnownRows] | None:
     """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
-    lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
-    for known in _KNOWN:
+    lines = [line_text for line_text in log_file.head_lines()[:_HEAD_ROWS] if line_text.strip()]
+    for candidate in _KNOWN:
         for is_trailing in (True, False):  # else a last column of free text would take the separator
-            layout = Layout.of(known.columns, "|", is_trailing)
-            fitting = sum(_fits(layout.cells(line), layout) for line in lines)
+            layout = Layout.from_names(candidate.columns, "|", is_trailing)
+            fitting = sum(_fits(layout.cells(line_text), layout) for line_text in lines)
             if 2 * fitting > len(lines):
-                return layout, known
+                return layout, candidate
     return None
 
 
 def _fits(cells: list[str] | None, layout: Layout) -> bool:
     if cells is None:
         return False
-    found = dict(zip(layout.names, cells, strict=True))
+    cells_by_name = dict(zip(layout.names, cells, strict=True))
     try:
-        fields.job_identity(found["jobidraw"], found.get("jobid"))
+        fields.job_identity(cells_by_name["jobidraw"], cells_by_name.get("jobid"))
     except fields.JobStepError:
         pass
     except ValueError:
         return False
-    values = [check(found[name]) for name, check in _CHECKS.items() if name in found]
+    values = [check(cells_by_name[name]) for name, check in _CHECKS.items() if name in cells_by_name]
     return all(value is not None and value is not False for value in values)
 
 
@@ -166,7 +166,7 @@ _CHECKS: dict[str, Callable[[str], int | None]] = {
 }
 
 
-def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout | None, bool]:
+def layout_of(log_file: LogFile, options: ReadOptions) -> tuple[Layout | None, bool]:
     """Return the layout of the rows, ``None`` if a header line gives it, and whether the layout is known to be UTC.
 
     Raises
@@ -174,46 +174,50 @@ def layout_of(file: LogFile, options: ReadOptions) -> tuple[Layout | None, bool]
     InputError
         No header and no named columns, or too few of them.
     """
-    if find_header(file, options.delimiter, is_header) is not None:
+    if find_header(log_file, options.delimiter, is_header) is not None:
         return None, False
-    known = known_rows(file)
+    known = recognise_rows(log_file)
     if options.columns is not None:
-        return _named_layout(file, options.columns, options.delimiter, known and known[1].columns), False
+        return _layout_of_columns(log_file, options.columns, options.delimiter, known and known[1].columns), False
     if known is not None:
         return known[0], known[1].is_utc
-    raise file.wrong_start(
+    raise log_file.wrong_start(
         "this text has no header line of sacct, and the shape of its rows is not known",
-        value=fields.short(next(iter(file.head_lines()), "")),
+        value=fields.short(next(iter(log_file.head_lines()), "")),
         expected=EXPECTED,
         fix=f"name the columns with --columns, or export them again with a header line (without -n): {fields.HOW}",
     )
 
 
-def _named_layout(
-    file: LogFile, columns: tuple[str, ...], delimiter: str | None, known: tuple[str, ...] | None
+def _layout_of_columns(
+    log_file: LogFile, columns: tuple[str, ...], delimiter: str | None, known: tuple[str, ...] | None
 ) -> Layout:
-    lines = [line for line in file.head_lines()[:_HEAD_ROWS] if line.strip()]
-    line = next(iter(lines), "")
+    lines = [line_text for line_text in log_file.head_lines()[:_HEAD_ROWS] if line_text.strip()]
+    line_text = next(iter(lines), "")
     if delimiter is None:
         delimiter = max(
-            OF_COMMANDS, key=lambda each: (min(line.count(each) + 1, len(columns)), -OF_COMMANDS.index(each))
+            COMMAND_DELIMITERS,
+            key=lambda candidate: (
+                min(line_text.count(candidate) + 1, len(columns)),
+                -COMMAND_DELIMITERS.index(candidate),
+            ),
         )
-    is_trailing = line.endswith(delimiter) and line.count(delimiter) >= len(columns)
-    layout = Layout.of(columns, delimiter, is_trailing)
-    if lines and all(layout.cells(line) is None for line in lines):
-        n_cells = Counter(line.count(delimiter) + 1 for line in lines).most_common(1)[0][0]
-        raise file.error(
+    is_trailing = line_text.endswith(delimiter) and line_text.count(delimiter) >= len(columns)
+    layout = Layout.from_names(columns, delimiter, is_trailing)
+    if lines and all(layout.cells(line_text) is None for line_text in lines):
+        n_cells = Counter(line_text.count(delimiter) + 1 for line_text in lines).most_common(1)[0][0]
+        raise log_file.error(
             f"--columns does not fit the rows: {n_cells} cells, {len(columns)} names",
             row="line 1",
             column="--columns",
-            value=fields.short(line),
+            value=fields.short(line_text),
             expected="a name for each cell",
             fix=f"leave --columns out: by their shape these rows are {','.join(known)}"
             if known
             else f"give {n_cells} names, in the order of the cells, as after sacct -o",
         )
     if missing := missing_columns(layout.names):
-        raise file.error(
+        raise log_file.error(
             "the named columns do not give jobs, nodes and times: "
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
             column="--columns",
@@ -225,7 +229,7 @@ def _named_layout(
 
 
 def read_sacct(
-    file: LogFile, record: ScheduleRecord, options: ReadOptions, rows: JobRows, evidence: ZoneEvidence
+    log_file: LogFile, record: ScheduleRecord, options: ReadOptions, rows: JobRows, evidence: ZoneEvidence
 ) -> None:
     """Read one file of ``sacct`` text into ``rows``.
 
@@ -234,53 +238,53 @@ def read_sacct(
     InputError
         Unknown columns, or local times of unknown zone.
     """
-    layout, is_utc = layout_of(file, options)
-    clock = SlurmClock(file.name, options, evidence, COMMAND, is_utc)
+    layout, is_utc = layout_of(log_file, options)
+    clock = SlurmClock(log_file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
     ordinary = OrdinaryRows(record, rows, clock) if IS_COMPILED else None
-    for line, text, cells, found in rows_below_headers(
-        file, record.report, options.delimiter, is_header, _USED, layout, ordinary
+    for line_number, text, cells, columns in rows_below_headers(
+        log_file, record.report, options.delimiter, is_header, _USED, layout, ordinary
     ):
         # backwards: of two columns of one name the first counts
-        by_name = dict(zip(reversed(found.names), reversed(cells), strict=True))
-        row = _row(by_name, (file.name, line, text), clock, record.report)
-        if row is not None:
-            rows.add(row, clock)
-    rows.finish_file(file)
+        by_name = dict(zip(reversed(columns.names), reversed(cells), strict=True))
+        job_row = _row(by_name, (log_file.name, line_number, text), clock, record.report)
+        if job_row is not None:
+            rows.add(job_row, clock)
+    rows.finish_file(log_file)
     if options.columns is not None and layout is None:
-        record.report.facts["--columns"] = f"has no effect on {Path(file.name).name}, which has a header line"
-    header = layout or find_header(file, options.delimiter, is_header)
+        record.report.facts["--columns"] = f"has no effect on {Path(log_file.name).name}, which has a header line"
+    header = layout or find_header(log_file, options.delimiter, is_header)
     absent = [name for name in SACCT_COLUMNS if header is not None and name.lower() not in header.names]
     if absent:
         record.report.facts[ABSENT_COLUMNS] = f"{', '.join(absent)}: what they tell is not checked"
 
 
-def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, report: ImportReport) -> JobRow | None:
+def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, report: ImportReport) -> JobRow | None:
     """Return the row, or ``None`` if it was skipped: a step, an array that waits, or unreadable."""
     job_id = cells.get("jobid")
     try:
         job = fields.job_identity(cells.get("jobidraw"), job_id)
     except fields.JobStepError:
-        report.skip("job step", *at)
+        report.skip("job step", *row_place)
         return None
     except ValueError:
-        report.skip_with_warning("unreadable JobID", *at)
-        _hold(cells, report)
+        report.skip_with_warning("unreadable JobID", *row_place)
+        _note_row_amount(cells, report)
         return None
     times = []
     for name, reason in (("start", "unreadable Start"), ("end", "unreadable End")):
         try:
             times.append(_of_cell(cells, name, clock.read))
         except ValueError as error:
-            report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else reason, *at)
-            _hold(cells, report)
+            report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else reason, *row_place)
+            _note_row_amount(cells, report)
             return None
     if times[0] is None and fields.is_pending_array(job_id):
-        report.skip("pending array", *at)
+        report.skip("pending array", *row_place)
         return None
     restarts = _of_cell(cells, "restarts", fields.whole)
     if restarts is None and cells.get("restarts"):
-        report.warn(RESTARTS_UNREADABLE, *at)
+        report.warn(RESTARTS_UNREADABLE, *row_place)
     count = "nnodes" if "nnodes" in cells else "allocnodes"
     return JobRow(
         job,
@@ -295,18 +299,18 @@ def _row(cells: Mapping[str, str], at: At, clock: SlurmClock, report: ImportRepo
         cells.get("cluster"),
         restarts,
         cells.get("submit"),
-        at,
+        row_place,
         count in cells,
         "end" in cells,
     )
 
 
-def _hold(cells: Mapping[str, str], report: ImportReport) -> None:
+def _note_row_amount(cells: Mapping[str, str], report: ImportReport) -> None:
     """Note how much a row concerns that cannot be read otherwise, if it has a number of nodes and a running time."""
     n_nodes = _of_cell(cells, "nnodes" if "nnodes" in cells else "allocnodes", fields.whole)
     span_us = _span_us(cells, "elapsedraw", US, "elapsed")
     if n_nodes is not None and span_us is not None:
-        report.hold(n_nodes, 0, span_us)
+        report.set_row_amount(n_nodes, 0, span_us)
 
 
 def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | None]) -> _T | None:
@@ -314,7 +318,7 @@ def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | Non
     return read(cells[name]) if name in cells else None
 
 
-def _span_us(cells: Mapping[str, str], raw: str, unit_us: int, other: str) -> int | None:
-    """Return the microseconds of the cell ``raw`` if a whole number (not UNLIMITED), else of the cell ``other``."""
-    number = _of_cell(cells, raw, fields.whole)
-    return _of_cell(cells, other, fields.duration_us) if number is None else number * unit_us
+def _span_us(cells: Mapping[str, str], raw_column: str, unit_us: int, text_column: str) -> int | None:
+    """Return the microseconds of ``raw_column`` if a whole number (not UNLIMITED), else of ``text_column``."""
+    number = _of_cell(cells, raw_column, fields.whole)
+    return _of_cell(cells, text_column, fields.duration_us) if number is None else number * unit_us

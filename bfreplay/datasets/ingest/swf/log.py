@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.clock import named_zone
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.local_times import zone_of_name
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import MOST_EXAMPLES, UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
@@ -72,10 +72,10 @@ class SwfLog:
         Rows by status.
     """
 
-    def __init__(self, file: LogFile, index: int, record: ScheduleRecord, options: ReadOptions) -> None:
-        self.file, self.index, self.record, self.options = file, index, record, options
+    def __init__(self, log_file: LogFile, index: int, record: ScheduleRecord, options: ReadOptions) -> None:
+        self.file, self.index, self.record, self.options = log_file, index, record, options
         self.report = record.report
-        self.header = Header(file.name)
+        self.header = Header(log_file.name)
         self.start_us: int | None = None
         self.machine: Machine | None = None
         self.n_rows = self.n_unreadable = self.n_kept = self.n_with_wait = self.n_waited = self.n_requested = 0
@@ -94,10 +94,10 @@ class SwfLog:
             block = Block(data, line)
             first_job = min((int(rows.line[0]) for rows in (block.standard, block.extended) if len(rows)), default=None)
             for at, text in block.comments:
-                after = self.start_us is not None or (first_job is not None and at > first_job)
-                if after and self.start_us is None:
+                after_jobs = self.start_us is not None or (first_job is not None and at > first_job)
+                if after_jobs and self.start_us is None:
                     self._begin(alone, block)
-                self.header.add(at, text, after)
+                self.header.add(at, text, after_jobs)
             if first_job is not None and self.start_us is None:
                 self._begin(alone, block)
             self._add_unreadable(block)
@@ -110,7 +110,9 @@ class SwfLog:
         record = self.record
         start = self.header.number(START)
         submit_us = [rows.submit_us[rows.submit_us >= 0] for rows in (block.standard, block.extended)]
-        is_epoch = min((int(each.min()) for each in submit_us if len(each)), default=0) >= EPOCHS_FROM_S * US
+        is_epoch = (
+            min((int(times_us.min()) for times_us in submit_us if len(times_us)), default=0) >= EPOCHS_FROM_S * US
+        )
         is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
         if is_relative and not alone:
             raise self.file.error(
@@ -136,7 +138,7 @@ class SwfLog:
         zone = self.header.values.get(ZONE)
         if zone is not None:
             try:
-                record.timezone = named_zone(zone).key
+                record.timezone = zone_of_name(zone).key
             except InputError:
                 evidence += f"; {ZONE} {zone!r} is not the name of a zone and was not used"
         self.report.facts["time zone"] = evidence
@@ -144,8 +146,8 @@ class SwfLog:
     def _add_unreadable(self, block: Block) -> None:
         self.report.read(len(block.unreadable))
         for line, reason in block.unreadable:
-            text = block.text(line)
-            self.report.skip_with_warning(reason, self.file.name, line, text)
+            line_text = block.text(line)
+            self.report.skip_with_warning(reason, self.file.name, line, line_text)
         self.n_unreadable += len(block.unreadable)
         if not self.n_rows + len(block.standard) + len(block.extended) and self.n_unreadable >= _ENOUGH_UNREADABLE:
             raise not_swf(self)
@@ -166,7 +168,7 @@ class SwfLog:
         start_us = rows.submit_us + wait_us + (self.start_us or 0)
         end_us = start_us + rows.run_us
         is_piece = np.isin(rows.status, _PIECES)
-        left, doubts = np.ones(len(rows), np.bool_), []
+        is_usable, row_warnings = np.ones(len(rows), np.bool_), []
         for reason, is_out, warning in (
             ("a piece of a job that was stopped and continued", is_piece, IN_PIECES),
             ("run time is missing", rows.run_us < 0, None),
@@ -177,58 +179,64 @@ class SwfLog:
             (NO_WAIT, wait_us < 0, NO_START),
             (_OUTSIDE, (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
         ):
-            self._count(self.report.skip, block, rows.line[left & is_out], reason)
+            self._count(self.report.skip, block, rows.line[is_usable & is_out], reason)
             if warning is not None:
-                doubts.append((warning, left & is_out))
-            left &= ~is_out
-        kept = np.flatnonzero(left)
+                row_warnings.append((warning, is_usable & is_out))
+            is_usable &= ~is_out
+        usable_rows = np.flatnonzero(is_usable)
         if not self.header.submit_is_start:
-            doubts.append((WAIT_IS_ZERO, left & is_without_wait))
-        machine = None if rows.node_lists or not (len(kept) or self._is_sized) else self._known_machine()
-        held_us = None
+            row_warnings.append((WAIT_IS_ZERO, is_usable & is_without_wait))
+        machine = None if rows.node_lists or not (len(usable_rows) or self._is_sized) else self._machine_or_error()
+        node_time_us = None
         if machine is not None or rows.node_lists:
-            held = processors if machine is None else machine.nodes_of(np.clip(processors, 0, MOST_PROCESSORS))
-            held_us = held.astype(np.float64) * np.maximum(rows.run_us, 0)
-        for warning, is_one in doubts:
-            part_us = None if held_us is None else held_us[is_one]
+            n_used_nodes = processors if machine is None else machine.nodes_of(np.clip(processors, 0, MOST_PROCESSORS))
+            node_time_us = n_used_nodes.astype(np.float64) * np.maximum(rows.run_us, 0)
+        for warning, is_one in row_warnings:
+            part_us = None if node_time_us is None else node_time_us[is_one]
             self._count(self.report.warn, block, rows.line[is_one], warning, part_us)
-        if not len(kept):
+        if not len(usable_rows):
             return
         self.n_requested += (
-            int((left & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
+            int((is_usable & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
         )
-        self.n_kept += len(kept)
-        key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
+        self.n_kept += len(usable_rows)
+        job_key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
         if self.record.job_names is not None:
-            for i in kept[key[kept] != rows.job[kept]].tolist():
-                place = f"{Path(self.file.name).name} line {rows.line[i]}"
-                self.record.job_names.add(int(key[i]), place if rows.job[i] < 0 else str(rows.job[i]))
+            for index in usable_rows[job_key[usable_rows] != rows.job[usable_rows]].tolist():
+                place = f"{Path(self.file.name).name} line {rows.line[index]}"
+                self.record.job_names.add(int(job_key[index]), place if rows.job[index] < 0 else str(rows.job[index]))
         if rows.node_lists:
-            self._add_listed(rows, kept, key[kept], start_us[kept], end_us[kept])
+            self._add_listed(rows, usable_rows, job_key[usable_rows], start_us[usable_rows], end_us[usable_rows])
             self.record.add_format("swf with node lists")
             n_nodes = self.header.number(NODES) if self.options.n_nodes is None else self.options.n_nodes
             if n_nodes:
                 self._set_machine_size(n_nodes)
             return
         assert machine is not None
-        assert held_us is not None
+        assert node_time_us is not None
         sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
-        surplus_us = held_us - machine.shares_of(processors) * rows.run_us
-        is_partial = left & machine.has_partial_node(processors)
+        surplus_us = node_time_us - machine.shares_of(processors) * rows.run_us
+        is_partial = is_usable & machine.has_partial_node(processors)
         self._count(self.report.warn, block, rows.line[is_partial], sentence, surplus_us[is_partial])
-        self.record.add_counted_jobs(key[kept], start_us[kept], end_us[kept], machine.nodes_of(processors[kept]))
+        self.record.add_counted_jobs(
+            job_key[usable_rows], start_us[usable_rows], end_us[usable_rows], machine.nodes_of(processors[usable_rows])
+        )
         self.record.add_format("swf")
 
-    def _add_listed(self, rows: Rows, kept: _Ints, key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
-        """Add the rows ``kept`` (indices) with these keys and times, on the nodes that they list."""
-        record, listed, file = self.record, list_lengths(rows), self.file.name
-        for i, job, start, end in zip(kept.tolist(), key.tolist(), start_us.tolist(), end_us.tolist(), strict=True):
-            line, processors = int(rows.line[i]), int(rows.processors[i])
+    def _add_listed(self, rows: Rows, usable_rows: _Ints, job_key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
+        """Add the rows ``usable_rows`` (indices) with these keys and times, on the nodes that they list."""
+        record, list_sizes, file_name = self.record, list_lengths(rows), self.file.name
+        for index, job, start, end in zip(
+            usable_rows.tolist(), job_key.tolist(), start_us.tolist(), end_us.tolist(), strict=True
+        ):
+            line, processors = int(rows.line[index]), int(rows.processors[index])
             record.report.read(0)
-            if processors != listed[i]:
-                record.report.warn(ANOTHER_NUMBER, file, line, f"{processors} processors, {listed[i]} listed")
-            nodes = record.node_ids(nodes_of_list(rows.node_lists[i]))
-            record.add_job(job, start, end, nodes, file=file, line=line)
+            if processors != list_sizes[index]:
+                record.report.warn(
+                    ANOTHER_NUMBER, file_name, line, f"{processors} processors, {list_sizes[index]} listed"
+                )
+            node_ids = record.node_ids(nodes_of_list(rows.node_lists[index]))
+            record.add_job(job, start, end, node_ids, file=file_name, line=line)
 
     def _processors(self, rows: Rows) -> _Ints:
         """Return the processors held; the requested ones if the log has none for a job that was not cancelled."""
@@ -238,13 +246,13 @@ class SwfLog:
         return np.where(is_guess, rows.requested, rows.processors)
 
     def _count(
-        self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, held_us: _Floats | None = None
+        self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, node_time_us: _Floats | None = None
     ) -> None:
         """Count these lines, and of warnings the node-microseconds of each, if they are known."""
-        for k, line in enumerate(lines[:MOST_EXAMPLES].tolist()):
-            amount = {} if held_us is None else {"node_hours": float(held_us[k]) / HOUR_US}
-            count(reason, self.file.name, line, block.text(line), **amount)
-        amount = {} if held_us is None else {"node_hours": float(held_us[MOST_EXAMPLES:].sum()) / HOUR_US}
+        for index, line_text in enumerate(lines[:MOST_EXAMPLES].tolist()):
+            amount = {} if node_time_us is None else {"node_hours": float(node_time_us[index]) / HOUR_US}
+            count(reason, self.file.name, line_text, block.text(line_text), **amount)
+        amount = {} if node_time_us is None else {"node_hours": float(node_time_us[MOST_EXAMPLES:].sum()) / HOUR_US}
         count(reason, n=len(lines[MOST_EXAMPLES:]), **amount)
 
     @property
@@ -255,7 +263,7 @@ class SwfLog:
             options.procs_per_node is not None or PROCESSORS in header
         )
 
-    def _known_machine(self) -> Machine:
+    def _machine_or_error(self) -> Machine:
         if self.machine is None:
             self.machine = machine_of(self.header, self.options, self.file.name, self._use)
             self._set_machine_size(self.machine.n_nodes)
@@ -271,11 +279,11 @@ class SwfLog:
                 expected=f"1 to {MOST_NODES:,} nodes",
                 fix="give the machine: --nodes N",
             )
-        known = self.record.machine_size
-        if self.index and known is not None and known != n_nodes:
+        machine_size = self.record.machine_size
+        if self.index and machine_size is not None and machine_size != n_nodes:
             raise self.file.error(
                 "the files are logs of machines of different size",
-                value=f"{n_nodes:,} nodes here, {known:,} before",
+                value=f"{n_nodes:,} nodes here, {machine_size:,} before",
                 expected="logs of one machine",
                 fix="import each machine on its own, or give its size: --nodes N --procs-per-node P",
             )
@@ -289,19 +297,23 @@ class SwfLog:
             rows = block.standard
             line += block.n_lines
             processors, wait_us = self._processors(rows), np.maximum(rows.wait_us, 0)
-            ran = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
-            ran &= (rows.submit_us >= 0) & ~np.isin(rows.status, _PIECES)
-            start_us = (rows.submit_us + wait_us)[ran]
-            jobs.add_counts(start_us, start_us + rows.run_us[ran], start_us, rows.line[ran], processors[ran])
-        most = most_at_once(jobs)
-        return most, idle_share(jobs, most)
+            has_run = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
+            has_run &= (rows.submit_us >= 0) & ~np.isin(rows.status, _PIECES)
+            start_us = (rows.submit_us + wait_us)[has_run]
+            jobs.add_counts(
+                start_us, start_us + rows.run_us[has_run], start_us, rows.line[has_run], processors[has_run]
+            )
+        peak = most_at_once(jobs)
+        return peak, idle_share(jobs, peak)
 
 
-def not_swf(log: SwfLog) -> InputError:
+def not_swf(swf_log: SwfLog) -> InputError:
     """Return the error for a file without any row of the format, with its first other line."""
-    tallies = log.report.skipped.items()
-    example = next((e for _, tally in tallies for e in tally.examples if e.file == log.file.name), None)
-    return log.file.error(
+    tallies = swf_log.report.skipped.items()
+    example = next(
+        (candidate for _, tally in tallies for candidate in tally.examples if candidate.file == swf_log.file.name), None
+    )
+    return swf_log.file.error(
         "there is no row of the Standard Workload Format in this file",
         row=example.row if example else None,
         value=None if example is None else example.value,
@@ -311,9 +323,9 @@ def not_swf(log: SwfLog) -> InputError:
 
 
 @lru_cache(maxsize=65_536)
-def nodes_of_list(text: str) -> tuple[str, ...]:
+def nodes_of_list(line_text: str) -> tuple[str, ...]:
     """Return the nodes of a list, each once, in order, without leading zeros."""
-    return tuple(dict.fromkeys(str(int(node)) for node in text.strip("{}").split(",")))
+    return tuple(dict.fromkeys(str(int(node)) for node in line_text.strip("{}").split(",")))
 
 
 def list_lengths(rows: Rows) -> _Ints:

@@ -64,8 +64,8 @@ class Machine:
 
     def nodes_of(self, processors: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the nodes of jobs with these positive numbers of processors, ``(J,)``."""
-        held: NDArray[np.int64] = -(-processors * self.nodes // self.processors)
-        return held
+        n_nodes: NDArray[np.int64] = -(-processors * self.nodes // self.processors)
+        return n_nodes
 
     def shares_of(self, processors: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the nodes that these processors are, not rounded up, ``(J,)``."""
@@ -73,18 +73,18 @@ class Machine:
 
     def has_partial_node(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for jobs that do not fill whole nodes, ``(J,)``."""
-        rest: NDArray[np.bool_] = processors * self.nodes % self.processors != 0
-        return rest
+        remainder: NDArray[np.bool_] = processors * self.nodes % self.processors != 0
+        return remainder
 
 
-def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[], tuple[int, float]]) -> Machine:
+def machine_of(header: Header, options: ReadOptions, file_name: str, usage: Callable[[], tuple[int, float]]) -> Machine:
     """Return the machine of the options, else of the header.
 
     Parameters
     ----------
-    header, options, file
+    header, options, file_name
         Inputs of the log.
-    use
+    usage
         Returns the most processors in use at once and their idle share, for the message.
 
     Raises
@@ -101,11 +101,11 @@ def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[]
     if n_nodes is None and per_node is not None and processors is not None:
         n_nodes = -(-processors // per_node)
     if n_nodes is None or (per_node is None and processors is None):
-        raise _unknown(header, file, *use())
+        raise _unknown(header, file_name, *usage())
     if not 0 < n_nodes <= MOST_NODES or (per_node is None and not n_nodes <= (processors or 0)):
         raise InputError(
             "the number of nodes cannot be right",
-            file=file,
+            file=file_name,
             column=NODES,
             value=f"{n_nodes} nodes, MaxProcs {processors}",
             expected=f"1 to {MOST_NODES:,} nodes, and at least one processor in each",
@@ -119,42 +119,42 @@ def machine_of(header: Header, options: ReadOptions, file: str, use: Callable[[]
     return Machine(n_nodes, processors // common, n_nodes // common, source)
 
 
-def _unknown(header: Header, file: str, peak: int, idle: float) -> InputError:
-    found = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
+def _unknown(header: Header, file_name: str, peak: int, idle: float) -> InputError:
+    values = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
     return InputError(
         "the log does not have the number of nodes and of processors per node",
-        file=file,
-        value=", ".join(found) or "no MaxNodes, no MaxProcs",
+        file=file_name,
+        value=", ".join(values) or "no MaxNodes, no MaxProcs",
         expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once (a machine of just these "
         f"would be {100 * idle:.0f} % idle over the whole log; it may be smaller, if the log shows too many in use)",
         fix="give it as its site describes it: --nodes N --procs-per-node P",
     )
 
 
-def idle_share(jobs: JobSpool, n: int) -> float:
-    """Return the share of ``n`` processors that is idle, from the first start to the last end of the jobs."""
-    used_us, first_us, last_us = 0.0, OPEN_END, -OPEN_END
+def idle_share(jobs: JobSpool, number: int) -> float:
+    """Return the share of ``number`` processors that is idle, from the first start to the last end of the jobs."""
+    node_time_us, first_us, last_us = 0.0, OPEN_END, -OPEN_END
     for rows, _ in jobs.slices():
-        used_us += float((rows.count * (rows.end_us - rows.start_us).astype(np.float64)).sum())
+        node_time_us += float((rows.count * (rows.end_us - rows.start_us).astype(np.float64)).sum())
         first_us, last_us = min(first_us, int(rows.start_us[0])), max(last_us, int(rows.end_us.max()))
-    return 1 - used_us / (n * (last_us - first_us)) if n and last_us > first_us else 0.0
+    return 1 - node_time_us / (number * (last_us - first_us)) if number and last_us > first_us else 0.0
 
 
 def most_at_once(jobs: JobSpool) -> int:
     """Return the largest sum of counts of jobs that run at the same time."""
-    most = 0
+    peak = 0
     end = count = np.empty(0, np.int64)
     for rows, following in jobs.slices():
         order = np.argsort(end := np.concatenate([end, rows.end_us]), kind="stable")
         end, count = end[order], np.concatenate([count, rows.count])[order]
-        ended = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
-        before = int(ended[-1] - rows.count.sum())
-        started = before + np.cumsum(rows.count)
+        cumulative_ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+        n_running = int(cumulative_ends[-1] - rows.count.sum())
+        cumulative_starts = n_running + np.cumsum(rows.count)
         # of several with one start, the last one sees all of them
-        running = started - ended[np.searchsorted(end, rows.start_us, side="right")]
-        most = max(most, int(running.max()))
+        running = cumulative_starts - cumulative_ends[np.searchsorted(end, rows.start_us, side="right")]
+        peak = max(peak, int(running.max()))
         end, count = end[end > following], count[end > following]
-    return most
+    return peak
 
 
 def key_and_value(comment: str) -> tuple[str, str] | None:
@@ -168,7 +168,7 @@ class Header:
 
     Parameters
     ----------
-    file
+    file_name
         Name for messages.
 
     Attributes
@@ -179,15 +179,15 @@ class Header:
         True for a cleaned version according to the comments, and the number of removed jobs.
     """
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self, file_name: str) -> None:
+        self._file = file_name
         self._lines: dict[str, int] = {}
         self.values: dict[str, str] = {}
         self.is_cleaned = False
         self.removed_jobs = 0
         self._notes: list[str] = []
 
-    def add(self, line: int, comment: bytes, after_jobs: bool) -> None:
+    def add(self, line_number: int, comment: bytes, after_jobs: bool) -> None:
         """Add a comment.
 
         Raises
@@ -196,8 +196,8 @@ class Header:
             A value that the times or nodes of jobs depend on appears, or changes, after the first job.
         """
         text = comment.decode("utf-8", "surrogateescape")
-        for removed in _REMOVED.findall(text):
-            self.removed_jobs += int(removed)
+        for removal in _REMOVED.findall(text):
+            self.removed_jobs += int(removal)
         self.is_cleaned |= _CLEANED.search(text) is not None
         pair = key_and_value(text)
         words = " ".join(text.partition(":" if pair else ";")[2].split())
@@ -212,7 +212,7 @@ class Header:
             raise InputError(
                 f"{key} comes after the first job with another value than before",
                 file=self._file,
-                row=f"line {line}",
+                row=f"line {line_number}",
                 column=key,
                 value=value,
                 expected=f"one {key}, before the jobs"
@@ -220,7 +220,7 @@ class Header:
                 fix="if two logs were joined, give them as two files; otherwise move the comment to the top",
             )
         if key not in self.values:
-            self.values[key], self._lines[key] = value, line
+            self.values[key], self._lines[key] = value, line_number
 
     @property
     def submit_is_start(self) -> str:

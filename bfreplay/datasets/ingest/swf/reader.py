@@ -51,8 +51,8 @@ class SwfReader:
         """Recognise header comments with keys of the standard, or rows of 18 (or 21) numbers; see ``LogReader``."""
         keys: set[str] = set()
         rows = 0
-        for text in file.head_lines()[: 10 * _LINES_TO_RECOGNISE]:
-            line = text.encode("utf-8", "surrogateescape").removeprefix(b"\xef\xbb\xbf")
+        for line_text in file.head_lines()[: 10 * _LINES_TO_RECOGNISE]:
+            line = line_text.encode("utf-8", "surrogateescape").removeprefix(b"\xef\xbb\xbf")
             if not line.strip():
                 continue
             if line.lstrip().startswith(b";"):
@@ -65,8 +65,8 @@ class SwfReader:
             if rows == _LINES_TO_RECOGNISE:
                 break
         if len(keys) >= 2:
-            shown = ", ".join(sorted(keys)[:3])
-            return f"comment lines that begin with ';' have the standard's keys ({shown})"
+            first_keys = ", ".join(sorted(keys)[:3])
+            return f"comment lines that begin with ';' have the standard's keys ({first_keys})"
         return f"its first {rows} rows have 18 numbers each" if rows >= 2 else None
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
@@ -78,44 +78,49 @@ class SwfReader:
             No usable row; no job has a waiting time and ``options.missing_wait_is_zero`` is not set; the machine
             is not known; files of different machines, or several without ``UnixStartTime``.
         """
-        paths = [file.path.resolve() for file in files]
-        for file, path in zip(files, paths, strict=True):
+        paths = [log_file.path.resolve() for log_file in files]
+        for log_file, path in zip(files, paths, strict=True):
             if paths.count(path) > 1:
-                raise file.error(
+                raise log_file.error(
                     "the same file is given twice",
                     expected="each log once",
                     fix="name it once: its jobs would count twice",
                 )
-        logs = [SwfLog(file, index, record, options) for index, file in enumerate(files)]
-        for log in logs:
-            log.read(alone=len(logs) == 1)
+        logs = [SwfLog(log_file, index, record, options) for index, log_file in enumerate(files)]
+        for swf_log in logs:
+            swf_log.read(alone=len(logs) == 1)
         _conclude(logs, record)
 
 
 def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
     """Add facts and warnings about whole files; raise errors for unusable logs."""
     report = record.report
-    statuses = sum((log.statuses for log in logs), Counter[int]())
-    removed = sum(log.header.removed_jobs for log in logs)
-    for log in logs:
-        if log.header.submit_is_start:
-            report.facts[SUBMIT_IS_START] = log.header.submit_is_start
-            report.warn(WAIT_BESIDE_NOTE, log.file.name, n=log.n_waited, why="which of the two holds is not known")
+    statuses = sum((swf_log.statuses for swf_log in logs), Counter[int]())
+    n_removals = sum(swf_log.header.removed_jobs for swf_log in logs)
+    for swf_log in logs:
+        if swf_log.header.submit_is_start:
+            report.facts[SUBMIT_IS_START] = swf_log.header.submit_is_start
+            report.warn(
+                WAIT_BESIDE_NOTE,
+                swf_log.file.name,
+                count=swf_log.n_waited,
+                why_no_amount="which of the two holds is not known",
+            )
     if logs[0].options.missing_wait_is_zero:
-        if all(log.header.submit_is_start for log in logs):
+        if all(swf_log.header.submit_is_start for swf_log in logs):
             report.facts["--missing-wait-is-zero"] = "has no effect: the note of the log says so already"
-        elif all(log.n_with_wait == log.n_rows for log in logs):
+        elif all(swf_log.n_with_wait == swf_log.n_rows for swf_log in logs):
             report.facts["--missing-wait-is-zero"] = "has no effect: every job has a waiting time"
-    if logs[0].options.procs_per_node and all(log.machine is None for log in logs):
+    if logs[0].options.procs_per_node and all(swf_log.machine is None for swf_log in logs):
         report.facts["--procs-per-node"] = "has no effect: the log names the nodes of jobs"
-    for log in logs:
-        if log.n_kept:
+    for swf_log in logs:
+        if swf_log.n_kept:
             continue
-        if not log.n_rows:
-            raise not_swf(log)
-        if not log.n_with_wait and not log.options.missing_wait_is_zero:
-            raise log.file.error(
-                f"no job in this log has a waiting time (column 3 is -1 in all {log.n_rows:,} rows), so nobody can "
+        if not swf_log.n_rows:
+            raise not_swf(swf_log)
+        if not swf_log.n_with_wait and not swf_log.options.missing_wait_is_zero:
+            raise swf_log.file.error(
+                f"no job in this log has a waiting time (column 3 is -1 in all {swf_log.n_rows:,} rows), so nobody can "
                 "tell when they started",
                 column="3 (wait)",
                 value=-1,
@@ -124,38 +129,47 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
                 "is wrong by every hour that it queued: --missing-wait-is-zero",
             )
         reasons = sorted(report.skipped.items(), key=lambda item: -item[1].count)
-        raise log.file.error(
-            f"no job of this log can be used: {log.n_rows:,} rows were read",
+        raise swf_log.file.error(
+            f"no job of this log can be used: {swf_log.n_rows:,} rows were read",
             value="; ".join(f"{tally.count:,} x {reason}" for reason, tally in reasons[:3]),
             expected="jobs with a submit, wait and run time, and processors",
             fix="check that this is the whole log of a real machine; models of workloads have no waiting times",
         )
     if len(logs) == 1 or not report.facts.get("log"):
         header = logs[0].header.values
-        if shown := {key: header[key] for key in SHOWN if key in header}:
-            report.facts["log"] = shown
+        if header_facts := {key: header[key] for key in SHOWN if key in header}:
+            report.facts["log"] = header_facts
         record.cluster = record.cluster or header.get("Computer") or header.get("Installation")
     report.facts["jobs by status (not used to tell who ran)"] = {str(code): statuses[code] for code in sorted(statuses)}
-    requested = sum(log.n_requested for log in logs)
-    if requested:
-        report.facts["jobs whose processors are those requested, as those in use are unknown"] = requested
+    n_requests = sum(swf_log.n_requested for swf_log in logs)
+    if n_requests:
+        report.facts["jobs whose processors are those requested, as those in use are unknown"] = n_requests
     report.read(0)
-    if removed or any(log.header.is_cleaned for log in logs):
-        removed_hours, why, text = None, "the log does not tell how many", f"{removed:,} jobs"
-        if removed and record.jobs.n_rows:
-            removed_hours, why = removed * _median_node_hours(record), ""
-            at_mean = removed * (record.mean_node_hours or 0.0)
-            text += f": {amount(removed_hours)} node-hours at the median of the others, {amount(at_mean)} at their mean"
+    if n_removals or any(swf_log.header.is_cleaned for swf_log in logs):
+        hours_of_removals, why_no_amount, text = None, "the log does not tell how many", f"{n_removals:,} jobs"
+        if n_removals and record.jobs.n_rows:
+            hours_of_removals, why_no_amount = n_removals * _median_node_hours(record), ""
+            at_mean = n_removals * (record.mean_node_hours or 0.0)
+            text += (
+                f": {amount(hours_of_removals)} node-hours at the median of the others, {amount(at_mean)} at their mean"
+            )
         report.warn(
-            CLEANED, logs[0].file.name, None, text, max(1, removed), removed_hours, why, is_estimate=bool(removed_hours)
+            CLEANED,
+            logs[0].file.name,
+            None,
+            text,
+            max(1, n_removals),
+            hours_of_removals,
+            why_no_amount,
+            is_estimate=bool(hours_of_removals),
         )
 
 
 def _median_node_hours(record: ScheduleRecord) -> float:
     """Return the median node-hours of the jobs that stayed, of at most a million of them."""
     step = 1 + record.jobs.n_rows // _MOST_IN_MEDIAN
-    held = [(jobs.count * (jobs.end_us - jobs.start_us))[::step] for jobs, _ in record.jobs.slices()]
-    return float(np.median(np.concatenate(held))) / HOUR_US
+    node_times_us = [(jobs.count * (jobs.end_us - jobs.start_us))[::step] for jobs, _ in record.jobs.slices()]
+    return float(np.median(np.concatenate(node_times_us))) / HOUR_US
 
 
 def _is_numeric(line: bytes) -> bool:

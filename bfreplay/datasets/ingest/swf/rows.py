@@ -98,10 +98,10 @@ class Block:
         self._end = newlines
         self._read(text)
 
-    def text(self, line: int) -> str:
+    def text(self, line_number: int) -> str:
         """Return the text of a line, without its end."""
-        i = line - self._first_line
-        return self._data[self._begin[i] : self._end[i]].decode("utf-8", "surrogateescape").rstrip("\r")
+        index = line_number - self._first_line
+        return self._data[self._begin[index] : self._end[index]].decode("utf-8", "surrogateescape").rstrip("\r")
 
     def _read(self, text: NDArray[np.uint8]) -> None:
         is_space = (text == _SPACE) | (text == _NEWLINE) | (text == _TAB) | (text == _RETURN)
@@ -111,7 +111,7 @@ class Block:
         n_tokens = np.diff(first_token, append=len(begin))
         has_text = np.flatnonzero(n_tokens)
         is_comment = text[begin[first_token[has_text]]] == _SEMICOLON
-        self.comments = [(int(i) + self._first_line, self._line(i)) for i in has_text[is_comment]]
+        self.comments = [(int(index) + self._first_line, self._line(index)) for index in has_text[is_comment]]
         jobs = has_text[~is_comment]
         standard = jobs[n_tokens[jobs] == STANDARD_COLUMNS]
         values, is_plain = _plain_rows(text, begin, end, first_token[standard])
@@ -121,31 +121,31 @@ class Block:
     def _sort_out(self, plain: NDArray[np.int64], values: NDArray[np.int64], slow: NDArray[np.int64]) -> None:
         """Read the lines ``slow`` one by one, and put all rows in order."""
         singles: list[list[int]] = []
-        listed: list[list[int]] = []
+        lists_of_rows: list[list[int]] = []
         node_lists: list[str] = []
         self.unreadable: list[tuple[int, str]] = []
-        for i in slow.tolist():
-            row = read_line(self._line(i))
+        for index in slow.tolist():
+            row = read_line(self._line(index))
             if isinstance(row, str):
-                self.unreadable.append((i + self._first_line, row))
+                self.unreadable.append((index + self._first_line, row))
             elif row[1] is None:
-                singles.append([i, *row[0]])
+                singles.append([index, *row[0]])
             else:
-                listed.append([i, *row[0]])
+                lists_of_rows.append([index, *row[0]])
                 node_lists.append(row[1])
-        more = _columns(singles)
-        every = np.concatenate([np.vstack([plain[None, :], values]), more], axis=1)
-        every = every[:, np.argsort(every[0], kind="stable")] if more.size else every
+        more_columns = _columns(singles)
+        every = np.concatenate([np.vstack([plain[None, :], values]), more_columns], axis=1)
+        every = every[:, np.argsort(every[0], kind="stable")] if more_columns.size else every
         self.standard = self._rows(every)
-        self.extended = self._rows(_columns(listed), tuple(node_lists))
+        self.extended = self._rows(_columns(lists_of_rows), tuple(node_lists))
 
     def _rows(self, columns: NDArray[np.int64], node_lists: tuple[str, ...] = ()) -> Rows:
-        job, submit_us, wait_us, run_us, processors, requested, status = columns[1:]
+        job, submit_us, wait_us, run_us, processors, request, status = columns[1:]
         line = columns[0] + self._first_line
-        return Rows(line, job, submit_us, wait_us, run_us, processors, requested, status, node_lists)
+        return Rows(line, job, submit_us, wait_us, run_us, processors, request, status, node_lists)
 
-    def _line(self, i: int | np.integer) -> bytes:
-        return self._data[self._begin[i] : self._end[i]]
+    def _line(self, index: int | np.integer) -> bytes:
+        return self._data[self._begin[index] : self._end[index]]
 
 
 def read_line(line: bytes) -> tuple[tuple[int, ...], str | None] | str:
@@ -190,14 +190,16 @@ def _plain_rows(
     is_plain = np.ones(len(first_token), np.bool_)
     for position, column in enumerate(_USED):
         token = first_token + column
-        at, is_negative = begin[token], text[begin[token]] == _MINUS
-        at = at + is_negative
-        length = end[token] - at
+        digit_place, is_negative = begin[token], text[begin[token]] == _MINUS
+        digit_place = digit_place + is_negative
+        length = end[token] - digit_place
         is_plain &= (length > 0) & (length <= _LONGEST)
         value = np.zeros(len(token), np.int64)
-        for i in range(min(_LONGEST, int(length.max(initial=0)))):
-            inside = i < length
-            digit = text[np.minimum(at + i, len(text) - 1)] - np.uint8(_ZERO)  # characters below "0" wrap round above 9
+        for index in range(min(_LONGEST, int(length.max(initial=0)))):
+            inside = index < length
+            digit = text[np.minimum(digit_place + index, len(text) - 1)] - np.uint8(
+                _ZERO
+            )  # characters below "0" wrap round above 9
             is_plain &= ~inside | (digit <= 9)
             value = np.where(inside, value * 10 + digit, value)
         values[position] = np.where(is_negative, -value, value) * (1_000_000 if column in _TIMES else 1)

@@ -1,8 +1,10 @@
-"""Tables in Parquet and CSV files: first cells, and the cells of chosen columns, row by row."""
+"""Tables in Parquet and CSV files: the roles of their columns, and the cells of chosen columns, row by row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import difflib
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Any
@@ -10,20 +12,270 @@ from typing import Any
 from bfreplay.datasets.ingest.delimited import CUT_END, CsvTable, rows_of
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.table.cells import is_missing
-from bfreplay.datasets.ingest.table.clock import Instant, Wall
-from bfreplay.datasets.ingest.table.columns import Columns
+from bfreplay.datasets.ingest.table.table_cells import UNITS_OF, is_missing
+from bfreplay.datasets.ingest.table.table_times import Instant, Wall
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
+
+ROLES = ("job", "start", "end", "nodes", "node_count", "processors", "elapsed", "limit", "state", "outage_state")
+"""Roles of columns. ``outage_state`` marks a table of outages: a column with words, or one word for all rows."""
+
+WHOLE_MACHINE = "ALL"
+"""``--map nodes=ALL``: every outage of a table without a column of nodes is one of the whole machine."""
+
+
+def check_mapping(mapping: Mapping[str, str]) -> None:
+    """Raise ``InputError`` for an unknown role."""
+    for role in mapping:
+        if role not in ROLES:
+            close = difflib.get_close_matches(role, ROLES, 1)
+            raise InputError(
+                "unknown role of a column",
+                column="--map",
+                value=f"{role}={mapping[role]}",
+                expected="one of " + ", ".join(ROLES),
+                fix=f"--map {close[0] if close else 'start'}={mapping[role]}",
+            )
+
+
+def split_units(
+    mapping: Mapping[str, str], names: Container[str], file_name: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return column by role, and unit by role where given; a column whose own name ends in ``:min`` is that column.
+
+    Raises
+    ------
+    InputError
+        Invalid unit for the role.
+    """
+    columns, units = dict(mapping), {}
+    for role, text in mapping.items():
+        column, sign, unit = text.rpartition(":")
+        if role not in UNITS_OF or not sign or text in names:
+            continue
+        if unit not in UNITS_OF[role]:
+            if column not in names:
+                continue  # an unknown column: reported as such
+            raise InputError(
+                f"{role} cannot be in that unit",
+                file=file_name,
+                column="--map",
+                value=f"{role}={text}",
+                expected=f"{role}=COLUMN:UNIT with one of the units {', '.join(UNITS_OF[role])}",
+                fix=f"--map {role}={column}:{UNITS_OF[role][0]}",
+            )
+        columns[role], units[role] = column, unit
+    return columns, units
+
+
+# Names in lower case with "_" for other characters than letters and digits; the first that exists counts.
+_KNOWN: Mapping[str, tuple[str, ...]] = {
+    "job": ("jobidraw", "job_id_raw", "cobalt_jobid", "job_id", "jobid", "allocation_id", "jid", "job", "id"),
+    "nodes": (
+        "nodelist", "node_list", "alloc_nodelist", "allocated_nodes", "exec_host", "hostlist", "host_list", "hosts",
+        "node_names", "location", "nodes",
+    ),
+    "node_count": (
+        "num_nodes_alloc", "allocnodes", "nodes_alloc", "nnodes", "n_nodes", "nodes_used", "used_nodes", "num_nodes",
+        "node_num", "node_count", "nodecount", "nnuma", "nnumr", "nodes_req", "num_nodes_req", "nodes_requested",
+        "reqnodes", "nodes",
+    ),
+    "processors": (
+        "num_cores_alloc", "alloccpus", "ncpus", "cpu_num", "num_processors", "processors", "cores_used", "used_cores",
+        "cnumat", "cnumr", "processors_req", "num_cores_req", "cores", "cpus",
+    ),
+    "elapsed": (
+        "elapsedraw", "elapsed", "run_time", "runtime", "runtime_seconds", "elapsed_s", "elapsed_seconds",
+        "elapsed_time", "duration", "duration_s", "duration_seconds",
+    ),
+    "limit": ("wallclock_req", "walltime_seconds"),
+    "state": ("state", "job_state", "jobstate", "job_status", "status"),
+}  # fmt: skip
+# Two of these in one table are two meanings, not two spellings: only the user knows.
+_TIMES: Mapping[str, tuple[str, ...]] = {
+    "start": (
+        "start_time", "start", "starttime", "start_timestamp", "begin_time", "time_start", "sdt", "t_run",
+        "started_at", "time_started", "job_start", "begin",
+    ),
+    "end": (
+        "end_time", "end", "endtime", "end_timestamp", "finish_time", "time_end", "edt", "t_inactive", "ended_at",
+        "finished_at", "time_ended", "completion_time", "job_end", "finish",
+    ),
+}  # fmt: skip
+# In a table of jobs a "host" may be where a job was submitted.
+_NODES_OF_OUTAGES = (*_KNOWN["nodes"], "node", "node_name", "nodename", "hostname", "host")
+_ROLES_OF_OUTAGES = ("start", "end", "nodes", "outage_state")
+_CLOSE = 0.75
+_REQUESTED = ("nnumr", "nodes_req", "num_nodes_req", "nodes_requested", "reqnodes")
+_UNITS_UNKNOWN = ("time_limit", "timelimit", "timelimitraw", "timelimit_raw", "walltime")
+_WORDS = re.compile(r"[^a-z0-9]+")
+
+
+def plain(column_name: str) -> str:
+    """Return a column name in lower case, with ``_`` for other characters than letters and digits."""
+    return _WORDS.sub("_", column_name.strip().lower()).strip("_")
+
+
+def by_plain_name(column_names: Sequence[str]) -> dict[str, str]:
+    """Return names by plain name; of several columns the first."""
+    return {plain(column_name): column_name for column_name in reversed(column_names)}
+
+
+class Columns:
+    """Roles of the columns of one table.
+
+    Parameters
+    ----------
+    column_names
+        Column names of the table.
+    mapping
+        Column name by role, as given by the user, without units.
+    looks_like_count
+        Returns whether a column holds plain numbers: ``nodes`` may be a list or a number.
+    is_outages
+        True for a table of outages: only roles of outages count, and ``node`` is the node that is out.
+    """
+
+    def __init__(
+        self,
+        column_names: Sequence[str],
+        mapping: Mapping[str, str],
+        looks_like_count: Callable[[str], bool],
+        *,
+        is_outages: bool = False,
+    ) -> None:
+        self.names = tuple(column_names)
+        self.is_outages = is_outages
+        self.is_whole_machine = False
+        self.by_role: dict[str, str] = {}
+        self.ambiguous: dict[str, list[str]] = {}
+        self.absent: dict[str, str] = {}
+        by_plain = by_plain_name(column_names)
+        for role, name in mapping.items():
+            if role == "outage_state" or (is_outages and role not in _ROLES_OF_OUTAGES):
+                continue
+            if role == "nodes" and name == WHOLE_MACHINE and name not in self.names:
+                continue
+            if name in self.names:
+                self.by_role[role] = name
+            else:
+                self.absent[role] = name
+        if "outage_state" in mapping and mapping["outage_state"] in self.names:
+            self.by_role["outage_state"] = mapping["outage_state"]
+        for role, candidates in self._candidates().items():
+            if role in self.by_role or role in self.absent:
+                continue
+            candidates_in_table = [
+                by_plain[name]
+                for name in candidates
+                if name in by_plain and by_plain[name] not in self.by_role.values()
+            ]
+            if "nodes" in by_plain:
+                is_count = looks_like_count(by_plain["nodes"])
+                if (role == "nodes" and is_count) or (role == "node_count" and not is_count):
+                    candidates_in_table = [name for name in candidates_in_table if name != by_plain["nodes"]]
+            if role in _TIMES and len(candidates_in_table) > 1:
+                self.ambiguous[role] = candidates_in_table
+            elif candidates_in_table:
+                self.by_role[role] = candidates_in_table[0]
+        if is_outages and "nodes" not in self.by_role:
+            self.is_whole_machine = mapping.get("nodes") == WHOLE_MACHINE
+        # only requested nodes, irrelevant beside a list of nodes held
+        is_request = plain(self.by_role.get("node_count", "")) in _REQUESTED
+        if "nodes" in self.by_role and "node_count" not in mapping and is_request:
+            del self.by_role["node_count"]
+        self.unread_processors = None
+        if "node_count" in self.by_role and "processors" not in mapping:
+            self.unread_processors = self.by_role.pop("processors", None)
+
+    def _candidates(self) -> dict[str, tuple[str, ...]]:
+        """Return the known column names by role."""
+        if self.is_outages:
+            return {"nodes": _NODES_OF_OUTAGES, **_TIMES}
+        return {**_KNOWN, **_TIMES}
+
+    @property
+    def limit_of_unknown_unit(self) -> str | None:
+        """Column of time limits of unknown unit."""
+        if "limit" in self.by_role:
+            return None
+        return next((column_name for column_name in self.names if plain(column_name) in _UNITS_UNKNOWN), None)
+
+    @property
+    def missing(self) -> list[str]:
+        """Missing parts of start, end and nodes."""
+        missing = [] if "start" in self.by_role else ["start"]
+        if "end" not in self.by_role and ("elapsed" not in self.by_role or self.is_outages):
+            missing.append("end")
+        has_nodes = any(role in self.by_role for role in ("nodes", "node_count", "processors"))
+        return missing if has_nodes or self.is_whole_machine else [*missing, "nodes"]
+
+    def check(self, file_name: str) -> None:
+        """Raise ``InputError`` if a needed role has no column, or several; the fix is an option."""
+        for role, name in self.absent.items():
+            raise self._error(f"there is no column {name!r}, which was given as {role}", file_name, [role], name)
+        duplicates = [role for role, name in self.by_role.items() if self.names.count(name) > 1]
+        if duplicates:
+            name = self.by_role[duplicates[0]]
+            raise InputError(
+                f"two columns are called {name!r}",
+                file=file_name,
+                column=name,
+                expected="one column of that name",
+                fix="rename one of them in the table, or name another column with --map",
+            )
+        for role, names in self.ambiguous.items():
+            of_what = "outages" if self.is_outages else "jobs"
+            raise self._error(f"{' and '.join(names)} could both be the {role} of {of_what}", file_name, [role], None)
+        missing = self.missing
+        if missing == ["nodes"] and self.is_outages:
+            raise self._error("this table of outages has no column of nodes", file_name, missing, None)
+        if missing:
+            raise self._error(f"no column is known to be the {' or the '.join(missing)}", file_name, missing, None)
+
+    def _error(self, problem: str, file_name: str, roles: list[str], value: str | None) -> InputError:
+        mappings: list[str] = []
+        names_in_use = set(self.by_role.values())
+        for role in roles:
+            column = self.ambiguous[role][0] if role in self.ambiguous else self._closest(role, value, names_in_use)
+            names_in_use.add(column)
+            mappings.append(f"--map {role}={column}")
+        names_text = ", ".join(self.names[:60]) + (", ..." if len(self.names) > 60 else "")
+        fix = "name the columns: " + " ".join(mappings)
+        if self.is_outages and "nodes" in roles:
+            fix += f"; if the whole machine was out each time: --map nodes={WHOLE_MACHINE}"
+        return InputError(
+            problem,
+            file=file_name,
+            row="line 1",
+            value=names_text,
+            expected="columns for start, end and nodes (names of nodes, a list of them, or ALL) of outages"
+            if self.is_outages
+            else "columns for start, end (or elapsed) and nodes (or node_count, or processors) of jobs",
+            fix=fix,
+        )
+
+    def _closest(self, role: str, value: str | None, names_in_use: set[str]) -> str:
+        """Return the column with a name close to ``value``, or to names of that role; ``COLUMN`` if none is."""
+        targets = [plain(value)] if value is not None else [role, *self._candidates().get(role, ())]
+        scores = [
+            (difflib.SequenceMatcher(None, target, plain(column_name)).ratio(), column_name)
+            for column_name in self.names
+            if column_name not in names_in_use
+            for target in targets
+        ]
+        best = max(scores, key=lambda pair: pair[0], default=(0.0, ""))
+        return best[1] if best[0] >= _CLOSE else "COLUMN"
+
 
 MAGIC = b"PAR1"
 BATCH_ROWS = 16_384
 _LOOKED_AT = 50
 
 
-def is_parquet(file: LogFile) -> bool:
+def is_parquet(log_file: LogFile) -> bool:
     """Return whether the content begins like Parquet."""
-    return file.head().startswith(MAGIC)
+    return log_file.head().startswith(MAGIC)
 
 
 class ParquetTable:
@@ -35,36 +287,36 @@ class ParquetTable:
         Damaged, or compressed as a whole (Parquet must be read from its end).
     """
 
-    def __init__(self, file: LogFile) -> None:
+    def __init__(self, log_file: LogFile) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         from bfreplay.datasets.arrow_columns import text_columns
 
-        self.file = file
-        with file.path.open("rb") as stream:
+        self.file = log_file
+        with log_file.path.open("rb") as stream:
             if stream.read(len(MAGIC)) != MAGIC:
-                raise file.error(
+                raise log_file.error(
                     "the Parquet file is compressed as a whole, so it cannot be read in pieces",
                     expected="a plain Parquet file (its columns are compressed inside)",
                     fix="unpack it first, e.g. with gunzip",
                 )
         try:
-            self._schema = pq.read_schema(file.path)
-            self._parquet = pq.ParquetFile(file.path, read_dictionary=text_columns(self._schema))
+            self._schema = pq.read_schema(log_file.path)
+            self._parquet = pq.ParquetFile(log_file.path, read_dictionary=text_columns(self._schema))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._damage_error(error) from error
         self.names = tuple(self._schema.names)
 
-    def is_number(self, name: str) -> bool:
+    def is_number(self, column_name: str) -> bool:
         """Return whether a column has numbers."""
         import pyarrow.types as kinds
 
-        kind = self._schema.field(name).type
-        return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
+        arrow_type = self._schema.field(column_name).type
+        return bool(kinds.is_integer(arrow_type) or kinds.is_floating(arrow_type) or kinds.is_decimal(arrow_type))
 
-    def rows(self, names: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield row numbers from 1, and the cells of the columns ``names`` in that order.
+    def rows(self, column_names: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Yield row numbers from 1, and the cells of the columns ``column_names`` in that order.
 
         Timestamps come as ``Instant`` (with a zone) or ``Wall`` (without), other values as Python values.
 
@@ -78,15 +330,15 @@ class ParquetTable:
         from bfreplay.datasets.arrow_columns import refuse_swollen_texts
 
         number = 0
-        wanted = list(dict.fromkeys(names))
-        batches = self._parquet.iter_batches(batch_size=BATCH_ROWS, columns=wanted, use_threads=False)
+        distinct_names = list(dict.fromkeys(column_names))
+        batches = self._parquet.iter_batches(batch_size=BATCH_ROWS, columns=distinct_names, use_threads=False)
         while True:
             try:
                 batch = next(batches, None)
                 if batch is None:
                     return
                 refuse_swollen_texts(batch, self.file.name)
-                columns = [_values(batch.column(wanted.index(name))) for name in names]
+                columns = [_values(batch.column(distinct_names.index(column_name))) for column_name in column_names]
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is not UTF-8, too
                 raise self._damage_error(error) from error
             for cells in zip(*columns, strict=True):
@@ -105,15 +357,15 @@ def _values(column: Any) -> list[Any]:
     import pyarrow as pa
     import pyarrow.types as kinds
 
-    kind = column.type
-    if kinds.is_timestamp(kind):
-        made = Wall if kind.tz is None else Instant
+    arrow_type = column.type
+    if kinds.is_timestamp(arrow_type):
+        time_class = Wall if arrow_type.tz is None else Instant
         # safe=False: parts of a microsecond are cut off
-        numbers = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64()).to_pylist()
-        return [None if number is None else made(number) for number in numbers]
-    if kinds.is_duration(kind):
+        numbers = column.cast(pa.timestamp("us", arrow_type.tz), safe=False).cast(pa.int64()).to_pylist()
+        return [None if number is None else time_class(number) for number in numbers]
+    if kinds.is_duration(arrow_type):
         column = column.cast(pa.duration("us"), safe=False)
-    if kinds.is_decimal(kind):
+    if kinds.is_decimal(arrow_type):
         return [str(value) if isinstance(value, Decimal) else value for value in column.to_pylist()]
     return list(column.to_pylist())
 
@@ -121,17 +373,17 @@ def _values(column: Any) -> list[Any]:
 Table = CsvTable | ParquetTable
 
 
-def open_table(file: LogFile, delimiter: str | None = None, columns: Sequence[str] | None = None) -> Table:
+def open_table(log_file: LogFile, delimiter: str | None = None, columns: Sequence[str] | None = None) -> Table:
     """Return the table in a file; ``InputError`` for another content."""
-    return ParquetTable(file) if is_parquet(file) else CsvTable(file, delimiter, columns)
+    return ParquetTable(log_file) if is_parquet(log_file) else CsvTable(log_file, delimiter, columns)
 
 
-def first_cells(table: Table, name: str) -> list[Any]:
+def first_cells(table: Table, column_name: str) -> list[Any]:
     """Return the first cells of a column that are not missing, at most 50."""
     if isinstance(table, ParquetTable):
-        values = [cells[0] for _, cells in islice(table.rows([name]), 2 * _LOOKED_AT)]
+        values = [cells[0] for _, cells in islice(table.rows([column_name]), 2 * _LOOKED_AT)]
     else:
-        place = table.names.index(name)
+        place = table.names.index(column_name)
         head = enumerate(table.file.head_lines()[: 2 * _LOOKED_AT], 1)
         rows = [row for row in rows_of(head, table.delimiter, len(table.names)) if not row.text.startswith("#")]
         values = [row.cells[place].strip() for row in rows if row.cells is not None and not table.is_header(row)]
@@ -143,8 +395,8 @@ def looks_like_count(table: Table) -> Callable[[str], bool]:
     if isinstance(table, ParquetTable):
         return table.is_number
 
-    def are_counts(name: str) -> bool:
-        cells = first_cells(table, name)
+    def are_counts(column_name: str) -> bool:
+        cells = first_cells(table, column_name)
         # most of them: a spoilt cell does not change the kind of column
         return 2 * sum(1 for cell in cells if cell.isascii() and cell.isdigit()) > len(cells)
 
@@ -161,7 +413,7 @@ def rows_by_role(
             report.read()
             yield number, dict(zip(roles, values, strict=True))
         return
-    places = [table.names.index(name) for name in names]
+    places = [table.names.index(column_name) for column_name in names]
     for row in table.rows():
         report.read()
         if row.cells is None:

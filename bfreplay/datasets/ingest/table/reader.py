@@ -9,10 +9,10 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
-from bfreplay.datasets.ingest.table import open_tables, outages
-from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, TableClock
-from bfreplay.datasets.ingest.table.columns import Columns, check_mapping, plain, split_units
-from bfreplay.datasets.ingest.table.job_rows import RELATIVE_BEFORE_US, Identities, JobRows
+from bfreplay.datasets.ingest.table import open_tables, table_outages
+from bfreplay.datasets.ingest.table.open_tables import Columns, check_mapping, plain, split_units
+from bfreplay.datasets.ingest.table.table_jobs import RELATIVE_BEFORE_US, Identities, JobRows
+from bfreplay.datasets.ingest.table.table_times import READABLE_TIMES, TableClock
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -77,7 +77,7 @@ class TableReader:
         """Return the columns by which this is a table of jobs, or of outages."""
         try:
             if open_tables.is_parquet(file):
-                where = "the Parquet file has"
+                origin = "the Parquet file has"
             else:
                 if b"\x00" in file.head():
                     return None
@@ -85,25 +85,25 @@ class TableReader:
                 delimiter = delimiter_of(header)
                 if delimiter == "|" or len(names_in(header, delimiter)) < 3:
                     return None
-                where = "the first line has"
+                origin = "the first line has"
             table = open_tables.open_table(file)
-            state = outages.outage_column(table, None)
+            state = table_outages.outage_column(table, None)
             mapping = {} if state is None else {"outage_state": state}
             columns = Columns(table.names, mapping, open_tables.looks_like_count(table), is_outages=state is not None)
         except InputError:
             return None
-        found = {plain(name) for name in columns.names}
-        if columns.missing or columns.ambiguous or any(own <= found for own in _OWN_FORMATS):
+        name_set = {plain(name) for name in columns.names}
+        if columns.missing or columns.ambiguous or any(format_names <= name_set for format_names in _OWN_FORMATS):
             return None
-        shown = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
-        return f"{where} the columns of a table of {'jobs' if state is None else 'outages'}: {shown}"
+        columns_text = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
+        return f"{origin} the columns of a table of {'jobs' if state is None else 'outages'}: {columns_text}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read tables of jobs and of outages; see the class."""
         check_mapping(options.mapping)
-        tables = [open_tables.open_table(file, options.delimiter, options.columns) for file in files]
+        tables = [open_tables.open_table(log_file, options.delimiter, options.columns) for log_file in files]
         has_parquet = any(isinstance(table, open_tables.ParquetTable) for table in tables)
-        clock = TableClock(options, record.report, PARQUET_IN_UTC if has_parquet else outages.IN_UTC)
+        clock = TableClock(options, record.report, PARQUET_IN_UTC if has_parquet else table_outages.IN_UTC)
         identities = Identities(record.report)
         intervals = sum(record.report.kept.values())
         everywhere = {name for table in tables for name in table.names}
@@ -117,7 +117,7 @@ class TableReader:
                 for role, name in mapping.items()
                 if role == "outage_state" or name in table.names or name not in everywhere
             }
-            units_here = {role: unit for role, unit in units.items() if role in mapped}
+            units_here = {role: time_unit for role, time_unit in units.items() if role in mapped}
             self._read_one(table, mapped, units_here, record, options, clock, identities, len(tables) == 1)
         if sum(record.report.kept.values()) == intervals:
             raise _nothing(files, record, clock, is_parquet=has_parquet)
@@ -156,43 +156,43 @@ class TableReader:
         file, are_counts = table.file, open_tables.looks_like_count(table)
         columns = Columns(table.names, mapping, are_counts)
         _check_join(columns, file)
-        given = mapping.get("outage_state")
+        state_option = mapping.get("outage_state")
         word: str | None = None
-        if given is not None and given not in table.names and "job" not in columns.by_role:
-            word = given
-        found = given if given in table.names else None
-        if found is None and word is None:
-            found = outages.outage_column(table, mapping.get("state"))
-        is_outages = found is not None or word is not None
+        if state_option is not None and state_option not in table.names and "job" not in columns.by_role:
+            word = state_option
+        state_column = state_option if state_option in table.names else None
+        if state_column is None and word is None:
+            state_column = table_outages.outage_column(table, mapping.get("state"))
+        is_outages = state_column is not None or word is not None
         if is_outages:
-            named = {**mapping, "outage_state": found or word or ""}
-            columns = Columns(table.names, named, are_counts, is_outages=True)
+            roles_mapping = {**mapping, "outage_state": state_column or word or ""}
+            columns = Columns(table.names, roles_mapping, are_counts, is_outages=True)
         columns.check(file.name)
         roles = [role for role in columns.by_role if is_outages or role != "outage_state"]
         kind = "parquet" if isinstance(table, open_tables.ParquetTable) else "csv"
         record.add_format(f"{kind} table of {'outages' if is_outages else 'jobs'}")
         _note_columns(record, file, columns, roles, units)
-        rows: JobRows | outages.OutageRows
+        rows: JobRows | table_outages.OutageRows
         if is_outages:
             clock.use_format(open_tables.first_cells(table, columns.by_role["start"]))
-            is_named = given is not None
-            rows = outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
+            is_named = state_option is not None
+            rows = table_outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
         else:
             clock.use_format()
             by_role = {role: columns.by_role[role] for role in roles}
             has_processors = not is_only or columns.unread_processors is not None
             rows = JobRows(record, options, clock, identities, file.name, by_role, units, has_processors)
-        unreadable = outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
+        unreadable = table_outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
         for line, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
             rows.add(cells, line)
         if isinstance(rows, JobRows):
             rows.finish()
 
 
-def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> None:
-    if word is None or word in names or outages.outage_state(word) in OUTAGE_STATES:
+def _check_outage_state(word: str | None, names: set[str], log_file: LogFile) -> None:
+    if word is None or word in names or table_outages.outage_state(word) in OUTAGE_STATES:
         return
-    raise file.error(
+    raise log_file.error(
         "outage_state is neither a column nor a state of nodes that are not usable",
         column="--map",
         value=f"outage_state={word}",
@@ -201,10 +201,10 @@ def _check_outage_state(word: str | None, names: set[str], file: LogFile) -> Non
     )
 
 
-def _check_join(columns: Columns, file: LogFile) -> None:
-    found = {plain(name) for name in columns.names}
-    if {"allocation_id", "node_name"} <= found and "start" not in columns.by_role:
-        raise file.wrong_start(
+def _check_join(columns: Columns, log_file: LogFile) -> None:
+    name_set = {plain(name) for name in columns.names}
+    if {"allocation_id", "node_name"} <= name_set and "start" not in columns.by_role:
+        raise log_file.wrong_start(
             "this table has the nodes of allocations but not their times: it must be joined with the other one first",
             value=", ".join(columns.names[:60]),
             expected="one table with times and nodes",
@@ -213,27 +213,33 @@ def _check_join(columns: Columns, file: LogFile) -> None:
 
 
 def _note_columns(
-    record: ScheduleRecord, file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
+    record: ScheduleRecord, log_file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
 ) -> None:
-    taken: dict[str, Json] = {
+    column_facts: dict[str, Json] = {
         role: columns.by_role[role] + (f" ({units[role]})" if role in units else "") for role in roles
     }
     limit = columns.limit_of_unknown_unit
     if limit is not None:
-        taken["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
+        column_facts["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
     if columns.is_whole_machine:
-        taken["nodes"] = "the whole machine, as given"
-    known = record.report.facts.setdefault("columns", taken)
-    if known != taken:
-        record.report.facts[f"columns of {file.name.rsplit('/', 1)[-1]}"] = taken
+        column_facts["nodes"] = "the whole machine, as given"
+    all_facts = record.report.facts.setdefault("columns", column_facts)
+    if all_facts != column_facts:
+        record.report.facts[f"columns of {log_file.name.rsplit('/', 1)[-1]}"] = column_facts
 
 
-def _nothing(files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool) -> InputError:
+def _nothing(
+    log_files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool
+) -> InputError:
     lines = "".join(f"\n            {line}" for line in SMALLEST_TABLE)
     works = f"an export that works: {DATABASE_IN_UTC}" if is_parquet else f"a table that works:{lines}"
     fix = clock.how_to_read() or f"name the columns with --map role=column; {works}"
     is_unread = clock.unread and clock.likely_unit is None
     expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"
     return record.report.nothing_usable(
-        "no row of the table can be used", "it has only a header", file=files[0].name, expected=expected, fix=fix
+        "no row of the table can be used",
+        "it has only a header",
+        file=log_files[0].name,
+        expected=expected,
+        fix=fix,
     )

@@ -319,7 +319,7 @@ def test_counts_need_the_size_of_the_machine():
 
 def test_a_log_in_which_no_job_ran_says_what_was_found():
     record = ScheduleRecord()
-    record.report.skip("never started", "jobs.psv", 3, "row", n=5)
+    record.report.skip("never started", "jobs.psv", 3, "row", count=5)
     with pytest.raises(InputError, match=r"never started: 5") as caught:
         build_events(record)
     assert caught.value.file == "jobs.psv"

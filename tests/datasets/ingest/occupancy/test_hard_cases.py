@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bfreplay.datasets.ingest import hostlists
-from bfreplay.datasets.ingest.clock import LocalClock, named_zone, wall_clock_us
 from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.local_times import LocalClock, wall_clock_us, zone_of_name
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy import spool
 from bfreplay.datasets.ingest.occupancy.build import build_events
@@ -221,7 +221,7 @@ def test_a_window_beyond_the_log_has_warning():
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00", "9999-12-31T23:59:59"])
 def test_the_first_and_last_day_of_the_calendar_are_read_as_utc_in_every_zone(text, zone):
     time_us = wall_clock_us(text)  # in UTC it may lie in another year, which no calendar has
-    assert LocalClock(named_zone(zone)).utc_us(time_us) == (time_us,)
+    assert LocalClock(zone_of_name(zone)).utc_us(time_us) == (time_us,)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_the_first_and_last_day_of_the_calendar_are_read_as_utc_in_every_zone(te
     [("2010-03-14T00:00:30", 1), ("2010-03-14T00:05:00", 0), ("2010-11-06T23:05:00", 2), ("2010-11-07T00:05:00", 1)],
 )
 def test_clocks_that_change_a_minute_after_midnight_are_read_right(text, n):
-    clock = LocalClock(named_zone("America/St_Johns"))
+    clock = LocalClock(zone_of_name("America/St_Johns"))
     assert len(clock.utc_us(wall_clock_us(text))) == n
 
 

@@ -8,7 +8,7 @@ from bfreplay.datasets.ingest.occupancy.import_report import (
     WHY_NO_AMOUNT,
     Example,
     ImportReport,
-    skipped_counts,
+    skip_counts,
 )
 from bfreplay.datasets.times import HOUR_US
 from bfreplay.errors import InputError
@@ -22,18 +22,18 @@ def test_rows_are_counted_as_read_kept_and_skipped():
     report.keep("job intervals", 4)
     report.keep("outage intervals", 2)
     report.skip("never started")
-    report.skip("never started", n=2)
+    report.skip("never started", count=2)
     report.skip("a job step")
     assert report.rows_read == 10
     assert report.kept == {"job intervals": 5, "outage intervals": 2}
     assert report.rows_skipped == 4
-    assert skipped_counts(report) == {"never started": 3, "a job step": 1}
+    assert skip_counts(report) == {"never started": 3, "a job step": 1}
 
 
 def test_nothing_is_no_reason_and_no_warning():
     report = ImportReport()
-    report.skip("never started", "jobs.psv", 3, "row", n=0)
-    report.warn("times are ambiguous", n=0)
+    report.skip("never started", "jobs.psv", 3, "row", count=0)
+    report.warn("times are ambiguous", count=0)
     assert (report.skipped, report.warnings) == ({}, {})
     report.refuse_warnings()
 
@@ -112,7 +112,7 @@ def test_a_warning_of_a_row_has_the_amount_of_that_row_only():
         report.read()
         if is_in_doubt:
             report.warn("before", "jobs.psv", 1)
-        report.hold(3, 10 * HOUR_US, (10 + hours) * HOUR_US)
+        report.set_row_amount(3, 10 * HOUR_US, (10 + hours) * HOUR_US)
         if is_in_doubt:
             report.warn("after", "jobs.psv", 1)
     assert amounts(report) == {"before": 3 * (2 + 8), "after": 3 * (2 + 8)}
@@ -122,7 +122,7 @@ def test_a_row_without_an_end_counts_to_the_end_of_the_log():
     report = ImportReport()
     report.read()
     report.warn("open")
-    report.hold(2, 90 * HOUR_US, None)
+    report.set_row_amount(2, 90 * HOUR_US, None)
     assert amounts(report) == {"open": 20.0}
 
 
@@ -133,7 +133,7 @@ def test_rows_of_an_unknown_amount_count_as_the_mean_job_and_say_so():
         report.warn("unreadable")
     report.read()
     report.warn("unreadable")
-    report.hold(1, 0, HOUR_US)
+    report.set_row_amount(1, 0, HOUR_US)
     without = report.copy()
     assert amounts(report) == {"unreadable": 1 + 2 * 5.0}
     assert report.to_json()["warnings"]["unreadable"]["is_estimate"] is True
@@ -145,9 +145,9 @@ def test_rows_with_a_reason_hide_no_amount_of_others():
     report = ImportReport()
     report.read()
     report.warn("unreadable")
-    report.hold(4, 0, HOUR_US)
+    report.set_row_amount(4, 0, HOUR_US)
     report.read()
-    report.warn("unreadable", why="its nodes cannot be read")
+    report.warn("unreadable", why_no_amount="its nodes cannot be read")
     report.read()
     report.warn("unreadable")
     assert amounts(report) == {"unreadable": 4.0 + 5.0}
@@ -157,9 +157,9 @@ def test_rows_with_a_reason_hide_no_amount_of_others():
 def test_a_warning_with_a_reason_has_no_amount_and_one_that_is_aside_says_so():
     report = ImportReport()
     report.read()
-    report.warn("no amount", why="nobody knows")
+    report.warn("no amount", why_no_amount="nobody knows")
     report.warn("which", aside=WHICH_NODES)
-    report.hold(1, 0, HOUR_US)
+    report.set_row_amount(1, 0, HOUR_US)
     assert amounts(report) == {"no amount": None, "which": 1.0}
     document = report.to_json()["warnings"]
     assert (document["no amount"]["why_no_amount"], document["which"]["aside"]) == ("nobody knows", WHICH_NODES)
@@ -195,7 +195,7 @@ def test_a_copy_goes_its_own_way():
 def test_strict_names_every_warning_and_the_first_place():
     report = ImportReport()
     report.skip("never started", "other.psv", 1, "no warning")
-    report.warn("nodes do not match", n=1_200)
+    report.warn("nodes do not match", count=1_200)
     with pytest.raises(
         InputError, match=r"--strict: 1 warning about this log: nodes do not match \(1,200 x\)"
     ) as caught:

@@ -388,7 +388,7 @@ def test_an_empty_log_is_refused():
 def test_the_refusal_names_the_commonest_reasons_only():
     record = ScheduleRecord()
     for n, reason in enumerate(("pending", "a step", "never started", "no length"), start=1):
-        record.report.skip(reason, n=n)
+        record.report.skip(reason, count=n)
     with pytest.raises(InputError) as caught:
         build_events(record)
     assert "no length: 4; never started: 3; a step: 2)" in str(caught.value)

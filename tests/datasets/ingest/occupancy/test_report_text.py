@@ -31,8 +31,8 @@ def small_log():
 
 def test_the_report_of_a_small_log_line_by_line():
     record = small_log()
-    record.report.skip("never started", "jobs.psv", 3, "7|PENDING", n=1_200)
-    record.report.skip("a job step", n=11_143)
+    record.report.skip("never started", "jobs.psv", 3, "7|PENDING", count=1_200)
+    record.report.skip("a job step", count=11_143)
     record.report.facts["time zone"] = "given as UTC"
     lines = rendered(record).splitlines()
     when = "2023-11-14T22:13:20Z to 2023-11-15T02:13:20Z (0.17 days)"
@@ -109,7 +109,7 @@ def test_node_hours_are_named_by_state_with_their_share():
 def test_warnings_come_last_with_their_places():
     record = small_log()
     for line in (4, 5):
-        record.report.warn("two stories of one job", "jobs.psv", line, f"job {line}", n=600)
+        record.report.warn("two stories of one job", "jobs.psv", line, f"job {line}", count=600)
     record.add_job(3, T, None, record.node_ids("a"), limit_end_us=T + HOUR)
     lines = rendered(record).splitlines()
     at = next(k for k, line in enumerate(lines) if line.startswith("WARNING     1,200 x two stories of one job (about"))

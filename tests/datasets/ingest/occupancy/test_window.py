@@ -6,7 +6,7 @@ from bfreplay.datasets.ingest.occupancy.findings import OVER_LIMIT
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord, Window
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool
-from bfreplay.datasets.ingest.occupancy.window import BINS, _load, chosen_window
+from bfreplay.datasets.ingest.occupancy.window import BINS, _load, choose_window
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
@@ -38,7 +38,7 @@ def logged(spans, extra=(), run_rows=10_000):
 
 
 def window_of(record, rules=ESTIMATE, log_end_us=None):
-    return chosen_window(record, rules, record.last_stamp_us if log_end_us is None else log_end_us)
+    return choose_window(record, rules, record.last_stamp_us if log_end_us is None else log_end_us)
 
 
 def overlap(spans, start, end):

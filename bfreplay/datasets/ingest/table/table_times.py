@@ -8,11 +8,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.local_times import (
+    Candidates,
+    IntervalClock,
+    RowPlace,
+    no_timezone,
+    offset_us,
+    wall_clock_us,
+)
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.cells import is_missing
+from bfreplay.datasets.ingest.table.table_cells import is_missing
 from bfreplay.datasets.times import EPOCH, FIRST_TIME_US, LAST_TIME_US, MICROSECOND, US
 from bfreplay.errors import InputError
 
@@ -105,10 +112,11 @@ class TableClock(IntervalClock):
         self.unread: list[str] = []
         self._units: dict[str, None] = {}
 
-    def read(self, value: Any, unit: str | None = None) -> int | Wall | None:
+    def read(self, value: Any, time_unit: str | None = None) -> int | Wall | None:
         """Return UTC microseconds, or a time on a clock of unknown zone; ``None`` for a missing value.
 
-        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``unit``, by default the unit of the options.
+        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``time_unit``, by default that of the
+        options.
 
         Raises
         ------
@@ -135,7 +143,7 @@ class TableClock(IntervalClock):
             return self._of_format(value, self._format)
         match = _NUMBER.fullmatch(value)
         if match is not None:
-            return self._of_number(match[1], match[2] or "", unit or self._unit)
+            return self._of_number(match[1], match[2] or "", time_unit or self._unit)
         match = _TEXT.fullmatch(value)
         if match is None:
             self._note_unread(value)
@@ -148,7 +156,7 @@ class TableClock(IntervalClock):
     def use_format(self, values: Iterable[Any] | None = None) -> None:
         """Read in ``time_format`` from now on, if there is one; with ``values``, only if one of them has it."""
         form = self._options.time_format
-        is_fit = values is None or (form and any(formatted_us(str(value), form) is not None for value in values))
+        is_fit = values is None or (form and any(time_by_format(str(value), form) is not None for value in values))
         self._format = form if is_fit else None
 
     def how_to_read(self) -> str | None:
@@ -157,35 +165,40 @@ class TableClock(IntervalClock):
             return f"the numbers look like times in {self.likely_unit}: --time-unit {self.likely_unit}"
         return how_to_read(self.unread) if self.unread else None
 
-    def _of_format(self, text: str, form: str) -> int | Wall:
-        found = formatted_us(text, form)
+    def _of_format(self, cell_text: str, form: str) -> int | Wall:
+        wall_time = time_by_format(cell_text, form)
         self.counts["formatted"] += 1
-        if found is None:
-            self._note_unread(text)
+        if wall_time is None:
+            self._note_unread(cell_text)
             raise ValueError("no time in the format given")
-        return found[0] if found[1] else Wall(found[0])
+        return wall_time[0] if wall_time[1] else Wall(wall_time[0])
 
-    def _of_number(self, whole: str, fraction: str, unit: str) -> int:
+    def _of_number(self, whole_digits: str, fraction: str, unit: str) -> int:
         digits = UNIT_DIGITS[unit]
         self._units.setdefault(unit)
         if digits < 0:
-            time_us = int(whole) // 1_000
+            time_us = int(whole_digits) // 1_000
         else:
-            time_us = int(whole + "0" * digits) + int(fraction[:digits].ljust(digits, "0") or "0")
+            time_us = int(whole_digits + "0" * digits) + int(fraction[:digits].ljust(digits, "0") or "0")
         if time_us > _YEAR_2200_US and self.likely_unit is None:
-            if _DIGITS_OF_A_DATE.fullmatch(whole):
-                self._note_unread(whole)
+            if _DIGITS_OF_A_DATE.fullmatch(whole_digits):
+                self._note_unread(whole_digits)
                 return time_us
-            fitting = (unit for unit, places in UNIT_DIGITS.items() if int(whole) * 10.0**places < _YEAR_2200_US)
+            fitting = (unit for unit, places in UNIT_DIGITS.items() if int(whole_digits) * 10.0**places < _YEAR_2200_US)
             self.likely_unit = next(fitting, None)
         return time_us
 
-    def _note_unread(self, text: str) -> None:
+    def _note_unread(self, cell_text: str) -> None:
         if len(self.unread) < _MOST_UNREAD:
-            self.unread.append(text)
+            self.unread.append(cell_text)
 
     def interval(
-        self, start: int | Wall, end: int | Wall | None, elapsed_us: int | None, at: Place, slack_us: int = US
+        self,
+        start_time: int | Wall,
+        end_time: int | Wall | None,
+        elapsed_us: int | None,
+        row_place: Place,
+        slack_us: int = US,
     ) -> tuple[int, int | None] | None:
         """Return start and end in UTC microseconds, ``None`` if the clock skips one; ``slack_us`` bounds time errors.
 
@@ -194,22 +207,22 @@ class TableClock(IntervalClock):
         InputError
             Unknown zone, or an ambiguous time that neither the log nor ``--dst-fold`` resolves.
         """
-        ends = None if end is None else self._candidates(end, at[0])
-        return self.settle(self._candidates(start, at[0]), ends, elapsed_us, (*at, ""), slack_us)
+        ends = None if end_time is None else self._candidates(end_time, row_place[0])
+        return self.settle(self._candidates(start_time, row_place[0]), ends, elapsed_us, (*row_place, ""), slack_us)
 
-    def _candidates(self, time: int | Wall, file: str) -> Candidates:
+    def _candidates(self, time: int | Wall, file_name: str) -> Candidates:
         if not isinstance(time, Wall):
             return (time,)
         if self._local is None:
-            raise no_timezone(file, self._export)
+            raise no_timezone(file_name, self._export)
         return self._local.utc_us(time.us)
 
-    def ambiguous(self, at: At) -> InputError:
+    def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for a time that occurs twice."""
         return InputError(
             "a time occurs twice in its zone, when summer time ends, and nothing settles which of the two is meant",
-            file=at[0],
-            row=f"line {at[1]}",
+            file=row_place[0],
+            row=f"line {row_place[1]}",
             expected="times in UTC, or rows with a running time that resolves it",
             fix=f"export in UTC ({self._export}), or choose: --dst-fold earlier, --dst-fold later",
         )
@@ -230,11 +243,11 @@ class TableClock(IntervalClock):
         return "; ".join(parts) or "no row has a time"
 
 
-def is_number(value: Any) -> bool:
+def is_number(cell_value: Any) -> bool:
     """Return whether a time is a plain number, as text or as such."""
-    if isinstance(value, str):
-        return _NUMBER.fullmatch(value) is not None
-    return isinstance(value, int | float)
+    if isinstance(cell_value, str):
+        return _NUMBER.fullmatch(cell_value) is not None
+    return isinstance(cell_value, int | float)
 
 
 def is_interval(start_us: int, end_us: int | None) -> bool:
@@ -268,15 +281,15 @@ def check_time_format(form: str) -> None:
         )
 
 
-def formatted_us(text: str, form: str) -> tuple[int, bool] | None:
+def time_by_format(cell_text: str, form: str) -> tuple[int, bool] | None:
     """Return microseconds since 1970-01-01 00:00 of a time in ``form``, and whether UTC (``%z``) or of a wall clock.
 
     ``None`` if the text is not in that format.
     """
-    if not text.isascii():
+    if not cell_text.isascii():
         return None
     try:
-        moment = datetime.strptime(text, form)  # the offset, or --tz, gives the zone
+        moment = datetime.strptime(cell_text, form)  # the offset, or --tz, gives the zone
     except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
@@ -286,7 +299,7 @@ def formatted_us(text: str, form: str) -> tuple[int, bool] | None:
 
 def fitting_formats(texts: Sequence[str]) -> list[str]:
     """Return the usual formats in which all of ``texts`` can be read."""
-    return [form for form in _USUAL if texts and all(formatted_us(text, form) is not None for text in texts)]
+    return [form for form in _USUAL if texts and all(time_by_format(text, form) is not None for text in texts)]
 
 
 def how_to_read(texts: Sequence[str]) -> str:

@@ -11,10 +11,10 @@ from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table import cells as values
-from bfreplay.datasets.ingest.table.cells import cell_texts, is_missing
-from bfreplay.datasets.ingest.table.clock import SKIPPED, TableClock, Wall, is_interval, is_number
-from bfreplay.datasets.ingest.table.outages import is_node_word, node_indices
+from bfreplay.datasets.ingest.table import table_cells as values
+from bfreplay.datasets.ingest.table.table_cells import cell_texts, is_missing
+from bfreplay.datasets.ingest.table.table_outages import is_node_word, node_indices
+from bfreplay.datasets.ingest.table.table_times import SKIPPED, TableClock, Wall, is_interval, is_number
 from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -65,7 +65,7 @@ class JobRows:
 
     Parameters
     ----------
-    file
+    file_name
         Name of the file, for the report.
     columns
         Column by role.
@@ -86,21 +86,21 @@ class JobRows:
         options: ReadOptions,
         clock: TableClock,
         identities: Identities,
-        file: str,
+        file_name: str,
         columns: Mapping[str, str],
         units: Mapping[str, str],
         has_processors: bool = False,
     ) -> None:
         self._record, self._report, self._options, self._clock = record, record.report, options, clock
-        self._identities, self._file, self._has, self._columns = identities, file, set(columns), columns
-        self._units, self._named_units = units, _named_units(columns, units, options.time_unit)
+        self._identities, self._file, self._has, self._columns = identities, file_name, set(columns), columns
+        self._units, self._units_in_names = units, _units_in_names(columns, units, options.time_unit)
         self._lists = NodeLists(record)
         self._parent = ""
         self._written: list[tuple[int, int, int, int]] = []  # when, line, start, nodes
         if "node_count" not in columns and "nodes" not in columns and not options.procs_per_node:
             raise InputError(
                 "the table has processors of jobs, and the processors of a node are not known",
-                file=file,
+                file=file_name,
                 expected="the number of processors of one node",
                 fix="give it: --procs-per-node 48",
             )
@@ -109,20 +109,20 @@ class JobRows:
             raise InputError(
                 f"the number of processors of a node is given, and the column {column!r} is read as "
                 + ("a number of nodes" if "node_count" in columns else "a list of nodes"),
-                file=file,
+                file=file_name,
                 column="--procs-per-node",
                 value=options.procs_per_node,
                 expected="a column of processors, to be divided by it",
                 fix=f"if the column holds processors: --map processors={column!r}; otherwise omit --procs-per-node",
             )
 
-    def add(self, cells: Mapping[str, Cell], line: int) -> None:
+    def add(self, cells: Mapping[str, Cell], line_number: int) -> None:
         """Add the interval of a row, or count the reason to skip it."""
-        self._add(cells, line)
-        if self._report.has_row_in_doubt:
-            self._hold(cells)
+        self._add(cells, line_number)
+        if self._report.needs_row_amount:
+            self._note_row_amount(cells)
 
-    def _hold(self, cells: Mapping[str, Cell]) -> None:
+    def _note_row_amount(self, cells: Mapping[str, Cell]) -> None:
         """Note how much a skipped row concerns, if its nodes and its running time can be read."""
         try:
             n_nodes = self._count(cells) or len(values.nodes_in(cells["nodes"]))
@@ -130,118 +130,125 @@ class JobRows:
         except (KeyError, TypeError, ValueError, OverflowError):
             return  # it counts as the mean job
         if span_us is not None:
-            self._report.hold(n_nodes, 0, span_us)
+            self._report.set_row_amount(n_nodes, 0, span_us)
 
-    def _add(self, cells: Mapping[str, Cell], line: int) -> None:
-        at = self._file, line
+    def _add(self, cells: Mapping[str, Cell], line_number: int) -> None:
+        row_place = self._file, line_number
         state = values.first_word(cells.get("state"))
         job = self._job(cells.get("job"))
         if job and self._is_step(job):
-            return self._report.skip("job step", *at, job)
+            return self._report.skip("job step", *row_place, job)
         if state in PENDING:
-            return self._report.skip("never started (pending)", *at, job)
+            return self._report.skip("never started (pending)", *row_place, job)
         try:
-            start = self._clock.read(cells.get("start"), self._units.get("start"))
+            start_time = self._clock.read(cells.get("start"), self._units.get("start"))
             end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
             return self._report.skip_with_warning(
-                "a time that cannot be read", *at, f"{cell_texts(cells, 'start', 'end')}: {error}"
+                "a time that cannot be read", *row_place, f"{cell_texts(cells, 'start', 'end')}: {error}"
             )
         try:
-            elapsed = self._elapsed_us(cells, end, at)
+            elapsed = self._elapsed_us(cells, end, row_place)
         except (ValueError, OverflowError) as error:
             return self._report.skip_with_warning(
-                "a running time that cannot be read", *at, f"{cell_texts(cells, 'elapsed')}: {error}"
+                "a running time that cannot be read", *row_place, f"{cell_texts(cells, 'elapsed')}: {error}"
             )
         if end is not None and _us(end) == 0:
             end = None
         # an export that writes 0 for "not yet": only in logs that count from zero can a job start there
-        if start is None or (_us(start) == 0 and (end is None or _us(end) > RELATIVE_BEFORE_US)):
+        if start_time is None or (_us(start_time) == 0 and (end is None or _us(end) > RELATIVE_BEFORE_US)):
             if (
                 end is not None
                 and not is_missing(cells.get("nodes"))
                 and elapsed != 0
                 and not state.startswith("cancel")
             ):
-                self._report.warn(NO_START, *at, f"{job} {cell_texts(cells, 'start', 'end')}")
-            return self._report.skip("never started", *at, job)
+                self._report.warn(NO_START, *row_place, f"{job} {cell_texts(cells, 'start', 'end')}")
+            return self._report.skip("never started", *row_place, job)
         try:
-            count = self._count(cells)
+            node_count = self._count(cells)
         except ValueError:
-            value = cell_texts(cells, "nodes", "node_count", "processors")
-            return self._report.skip_with_warning("a number of nodes that cannot be read", *at, value)
+            cell_value = cell_texts(cells, "nodes", "node_count", "processors")
+            return self._report.skip_with_warning("a number of nodes that cannot be read", *row_place, cell_value)
         slack = values.span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
-        interval = self._clock.interval(start, end, elapsed, at, slack)
+        interval = self._clock.interval(start_time, end, elapsed, row_place, slack)
         if interval is None:
-            return self._report.skip(SKIPPED, *at, cell_texts(cells, "start", "end"))
-        start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, at)
+            return self._report.skip(SKIPPED, *row_place, cell_texts(cells, "start", "end"))
+        start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, row_place)
         if state and is_node_word(state):
-            self._report.warn(NODE_STATES, *at, state)
+            self._report.warn(NODE_STATES, *row_place, state)
         if end_us is not None and elapsed is not None and end is not None:
-            self._check_elapsed(cells, end_us - start_us, elapsed, slack, isinstance(start, Wall), at)
+            self._check_running_time(cells, end_us - start_us, elapsed, slack, isinstance(start_time, Wall), row_place)
         if not is_interval(start_us, end_us):
             if end_us is not None and end_us < start_us:
-                is_less = isinstance(start, Wall) and start_us - end_us < HOUR_US
+                is_less = isinstance(start_time, Wall) and start_us - end_us < HOUR_US
                 sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_less else BACKWARDS
-                self._report.warn(sentence, *at, cell_texts(cells, "start", "end"))
-            return self._record.add_job(job, start_us, end_us, None, 1, None, *at)  # which counts the reason
+                self._report.warn(sentence, *row_place, cell_texts(cells, "start", "end"))
+            return self._record.add_job(job, start_us, end_us, None, 1, None, *row_place)  # which counts the reason
         nodes, text = None, ""
         if not is_missing(cells.get("nodes")):
             try:
                 nodes, text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
-                value = cell_texts(cells, "nodes", "node_count", "processors")
-                if not count:
+                cell_value = cell_texts(cells, "nodes", "node_count", "processors")
+                if not node_count:
                     return self._report.skip_with_warning(
-                        "a list of nodes that cannot be read", *at, f"{value}: {error}"
+                        "a list of nodes that cannot be read", *row_place, f"{cell_value}: {error}"
                     )
-                self._report.warn(LISTS_UNREADABLE, *at, value, aside=WHICH_NODES)
-        if not count and not text:
-            self._report.warn(NO_NODES, *at, job)
-            return self._report.skip("a job without nodes", *at, job)
+                self._report.warn(LISTS_UNREADABLE, *row_place, cell_value, aside=WHICH_NODES)
+        if not node_count and not text:
+            self._report.warn(NO_NODES, *row_place, job)
+            return self._report.skip("a job without nodes", *row_place, job)
         if not job and "job" in self._has:
-            self._report.warn(NO_JOB, *at)
-        self._clock.count(start, is_number(cells["start"]))
+            self._report.warn(NO_JOB, *row_place)
+        self._clock.count(start_time, is_number(cells["start"]))
         self._parent = job
-        identity = self._identities.of(job or f"{self._file} line {line}", start_us, text, *at)
-        self._check_unit("limit", cells.get("limit"), at)
+        identity = self._identities.of(job or f"{self._file} line {line_number}", start_us, text, *row_place)
+        self._check_unit("limit", cells.get("limit"), row_place)
         limit = values.limit_us(cells.get("limit"), self._units.get("limit", "s"))
         limit_end = None if limit is None else start_us + limit
-        self._record.add_job(identity, start_us, end_us, nodes, count, limit_end, *at)
+        self._record.add_job(identity, start_us, end_us, nodes, node_count, limit_end, *row_place)
         if end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
-            self._written.append((start_us + elapsed, line, start_us, count or (0 if nodes is None else len(nodes))))
+            self._written.append(
+                (start_us + elapsed, line_number, start_us, node_count or (0 if nodes is None else len(nodes)))
+            )
 
     def _end(
-        self, cells: Mapping[str, Cell], state: str, interval: tuple[int, int | None], elapsed: int | None, at: Place
+        self,
+        cells: Mapping[str, Cell],
+        state: str,
+        interval: tuple[int, int | None],
+        running_us: int | None,
+        row_place: Place,
     ) -> int | None:
         """Return the end of a job; without one, start plus running time of a finished job."""
         start_us, end_us = interval
         if end_us is None and state not in RUNNING:
-            if elapsed is not None and (state or "end" not in self._has):
+            if running_us is not None and (state or "end" not in self._has):
                 if "end" in self._has:
-                    self._report.warn(ENDS_BY_ELAPSED, *at, f"{cell_texts(cells, 'job')} {state}")
-                return start_us + elapsed
+                    self._report.warn(ENDS_BY_ELAPSED, *row_place, f"{cell_texts(cells, 'job')} {state}")
+                return start_us + running_us
             if state:
-                self._report.warn(OVER_WITHOUT_END, *at, f"{cell_texts(cells, 'job')} {state}")
+                self._report.warn(OVER_WITHOUT_END, *row_place, f"{cell_texts(cells, 'job')} {state}")
         return end_us
 
-    def _check_elapsed(
-        self, cells: Mapping[str, Cell], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, at: Place
+    def _check_running_time(
+        self, cells: Mapping[str, Cell], span_us: int, elapsed_us: int, slack_us: int, is_local: bool, row_place: Place
     ) -> None:
         off_us = span_us - elapsed_us
         if span_us < 0 or abs(off_us) <= slack_us:
             return
         is_whole_hours = (off_us + slack_us) % HOUR_US <= 2 * slack_us < HOUR_US
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
-        self._report.warn(sentence, *at, cell_texts(cells, "start", "end", "elapsed"))
+        self._report.warn(sentence, *row_place, cell_texts(cells, "start", "end", "elapsed"))
 
     def finish(self) -> None:
         """Warn of running jobs whose start plus running time differs from the most frequent one."""
         times = sorted(time for time, *_ in self._written)
         middle = times[len(times) // 2] if times else 0
-        off = [row for time, *row in self._written if abs(time - middle) > _WRITING_TAKES_US]
-        if 2 * len(off) < len(times):
-            for line, start_us, n_nodes in off:
+        late_rows = [row for time, *row in self._written if abs(time - middle) > _WRITING_TAKES_US]
+        if 2 * len(late_rows) < len(times):
+            for line, start_us, n_nodes in late_rows:
                 hours = n_nodes * max(middle - start_us, 0) / HOUR_US
                 self._report.warn(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}", node_hours=hours)
 
@@ -257,51 +264,51 @@ class JobRows:
             raise ValueError("more nodes than any machine has")
         return count
 
-    def _elapsed_us(self, cells: Mapping[str, Cell], end: int | Wall | None, at: Place) -> int | None:
+    def _elapsed_us(self, cells: Mapping[str, Cell], end_time: int | Wall | None, row_place: Place) -> int | None:
         """Return the running time; if there is an end, an unreadable one is only a warning."""
         if is_missing(cells.get("elapsed")):
             return None
-        self._check_unit("elapsed", cells["elapsed"], at)
+        self._check_unit("elapsed", cells["elapsed"], row_place)
         try:
             return values.span_us(cells["elapsed"], self._units.get("elapsed", "s"))
         except (ValueError, OverflowError):
-            if end is None:
+            if end_time is None:
                 raise
-            self._report.warn(ELAPSED_UNREADABLE, *at, cell_texts(cells, "elapsed"))
+            self._report.warn(ELAPSED_UNREADABLE, *row_place, cell_texts(cells, "elapsed"))
             return None
 
-    def _check_unit(self, role: str, value: Any, at: Place) -> None:
+    def _check_unit(self, role: str, cell_value: Any, row_place: Place) -> None:
         """Refuse a number without a unit from a column that seems not to be in seconds."""
-        unit = self._named_units.get(role)
-        if unit is None or not values.is_plain_number(value):
+        time_unit = self._units_in_names.get(role)
+        if time_unit is None or not values.is_plain_number(cell_value):
             return
         column = self._columns[role]
         raise InputError(
             f"the numbers of {column!r} would be read as seconds, and seem to be in another unit",
-            file=at[0],
-            row=f"line {at[1]}",
+            file=row_place[0],
+            row=f"line {row_place[1]}",
             column=column,
-            value=value,
+            value=cell_value,
             expected=f"the unit of the column: {', '.join(values.SPAN_UNITS)}",
-            fix=f"give it: --map {role}={column}:{unit} (or --map {role}={column}:s)",
+            fix=f"give it: --map {role}={column}:{time_unit} (or --map {role}={column}:s)",
         )
 
-    def _job(self, value: Any) -> str:
-        if is_missing(value):
+    def _job(self, cell_value: Any) -> str:
+        if is_missing(cell_value):
             return ""
-        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        return str(int(cell_value)) if isinstance(cell_value, float) and cell_value.is_integer() else str(cell_value)
 
-    def _is_step(self, job: str) -> bool:
+    def _is_step(self, job_id: str) -> bool:
         """Return whether a row is a job step; ``12.0`` is one only below ``12``, else a number that became a float."""
-        match = _STEP.fullmatch(job)
+        match = _STEP.fullmatch(job_id)
         if match is None:
             return False
         return not match[2].isdigit() or match[1] == self._parent
 
 
-def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
+def _units_in_names(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
     """Return units other than seconds by role, guessed from names, where the user gave none."""
-    found = {}
+    units_by_role = {}
     for role in ("elapsed", "limit"):
         if role not in columns or role in units:
             continue
@@ -309,8 +316,8 @@ def _named_units(columns: Mapping[str, str], units: Mapping[str, str], time_unit
         if unit is None and role == "elapsed" and "end" not in columns and time_unit != "s":
             unit = time_unit  # a start in it, and no end to check it
         if unit not in (None, "s"):
-            found[role] = str(unit)
-    return found
+            units_by_role[role] = str(unit)
+    return units_by_role
 
 
 def _us(time: int | Wall) -> int:
@@ -334,25 +341,25 @@ class Identities:
         """Begin a new file: count tasks from the first again."""
         self._counted.clear()
 
-    def of(self, job: str, start_us: int, nodes: str, file: str, line: int) -> str:
+    def of(self, job_id: str, start_us: int, nodes: str, file_name: str, line_number: int) -> str:
         """Return the identity of an interval; ``nodes`` is the raw list, empty without one."""
-        key = (job, start_us)
+        run_key = (job_id, start_us)
         if nodes:
-            first = self._listed.get(key)
+            first = self._listed.get(run_key)
             if first is None:
                 _make_room(self._listed)
-                self._listed[key] = first = nodes
-            return job if first == nodes else f"{job} on {nodes}"
-        earlier = self._counted.get(key, 0)
+                self._listed[run_key] = first = nodes
+            return job_id if first == nodes else f"{job_id} on {nodes}"
+        earlier = self._counted.get(run_key, 0)
         if not earlier:
             _make_room(self._counted)
-        self._counted[key] = earlier + 1
+        self._counted[run_key] = earlier + 1
         if not earlier:
-            return job
-        self._report.warn(SEVERAL_TASKS, file, line, job)
-        return f"{job} task {earlier + 1}"
+            return job_id
+        self._report.warn(SEVERAL_TASKS, file_name, line_number, job_id)
+        return f"{job_id} task {earlier + 1}"
 
 
-def _make_room(known: dict[tuple[str, int], _T]) -> None:
-    if len(known) >= MOST_REMEMBERED:
-        del known[next(iter(known))]
+def _make_room(memory: dict[tuple[str, int], _T]) -> None:
+    if len(memory) >= MOST_REMEMBERED:
+        del memory[next(iter(memory))]

@@ -12,10 +12,17 @@ from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.cells import cell_texts, first_word, is_missing, nodes_in
-from bfreplay.datasets.ingest.table.clock import READABLE_TIMES, SKIPPED, TableClock, Wall, is_interval, is_number
-from bfreplay.datasets.ingest.table.columns import Columns, by_plain_name
-from bfreplay.datasets.ingest.table.open_tables import Table, first_cells, looks_like_count, open_table, rows_by_role
+from bfreplay.datasets.ingest.table.open_tables import (
+    Columns,
+    Table,
+    by_plain_name,
+    first_cells,
+    looks_like_count,
+    open_table,
+    rows_by_role,
+)
+from bfreplay.datasets.ingest.table.table_cells import cell_texts, first_word, is_missing, nodes_in
+from bfreplay.datasets.ingest.table.table_times import READABLE_TIMES, SKIPPED, TableClock, Wall, is_interval, is_number
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
@@ -64,9 +71,9 @@ class OutageRows:
 
     Parameters
     ----------
-    file
+    file_name
         Name of the file, for the report.
-    has
+    roles
         Roles with a column; without ``nodes``, every outage is of the whole machine.
     constant
         State of all rows, without a column of states.
@@ -80,61 +87,70 @@ class OutageRows:
         self,
         record: ScheduleRecord,
         clock: TableClock,
-        file: str,
-        has: set[str],
+        file_name: str,
+        roles: set[str],
         constant: str | None,
         *,
         is_named: bool = True,
         units: Mapping[str, str] | None = None,
     ) -> None:
-        self._record, self._report, self._clock, self._file, self._has = record, record.report, clock, file, has
+        self._record, self._report, self._clock, self._file, self._has = record, record.report, clock, file_name, roles
         self._lists = NodeLists(record)
         self._constant, self._is_named = constant, is_named
         self._units = {} if units is None else units
 
-    def add(self, cells: Mapping[str, Cell], line: int) -> None:
+    def add(self, cells: Mapping[str, Cell], line_number: int) -> None:
         """Add the outage of a row, or count the reason to skip it."""
-        at = self._file, line
-        word = _word(cells.get("outage_state")) if self._constant is None else self._constant
-        state = outage_state(word)
+        row_place = self._file, line_number
+        state_word = _word(cells.get("outage_state")) if self._constant is None else self._constant
+        state = outage_state(state_word)
         if state is None:
-            self._report.skip("an outage with a state that is not known", *at, word)
-            return self._warn(OUTAGES_UNREADABLE, at, word, cells)
+            self._report.skip("an outage with a state that is not known", *row_place, state_word)
+            return self._warn(OUTAGES_UNREADABLE, row_place, state_word, cells)
         if state == NodeState.BUSY and not self._is_named:
-            self._warn(IN_USE, at, word, cells)
+            self._warn(IN_USE, row_place, state_word, cells)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            return self._skip("a state that is not an outage", at, word, is_warning=False)
+            return self._skip("a state that is not an outage", row_place, state_word, is_warning=False)
         try:
-            start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
+            start_time, end_time = (
+                self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end")
+            )
         except (ValueError, OverflowError) as error:
-            value = f"{cell_texts(cells, 'start', 'end')}: {error}"
-            return self._skip("an outage that cannot be read", at, value, is_warning=True)
-        if start is None:
-            return self._skip("an outage without a start", at, cell_texts(cells, "start", "end"), is_warning=True)
-        interval = self._clock.interval(start, end, None, at)
+            cell_value = f"{cell_texts(cells, 'start', 'end')}: {error}"
+            return self._skip("an outage that cannot be read", row_place, cell_value, is_warning=True)
+        if start_time is None:
+            return self._skip(
+                "an outage without a start", row_place, cell_texts(cells, "start", "end"), is_warning=True
+            )
+        interval = self._clock.interval(start_time, end_time, None, row_place)
         if interval is None:
-            return self._skip(SKIPPED, at, cell_texts(cells, "start", "end"), is_warning=False)
+            return self._skip(SKIPPED, row_place, cell_texts(cells, "start", "end"), is_warning=False)
         nodes: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
                 nodes, text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
                 return self._skip(
-                    "an outage that cannot be read", at, f"{cell_texts(cells, 'nodes')}: {error}", is_warning=True
+                    "an outage that cannot be read",
+                    row_place,
+                    f"{cell_texts(cells, 'nodes')}: {error}",
+                    is_warning=True,
                 )
             if not text:  # the whole machine would be "all"
-                return self._skip("an outage without nodes", at, cells["nodes"], is_warning=True)
+                return self._skip("an outage without nodes", row_place, cells["nodes"], is_warning=True)
         if interval[1] is not None and interval[1] < interval[0]:
-            self._report.warn(OUTAGES_BACKWARDS, *at, cell_texts(cells, "start", "end"), why=OUTAGE_UNKNOWN)
-        self._clock.count(start, is_number(cells["start"]))
-        self._record.add_outage(state, *interval, nodes, *at)
+            self._report.warn(
+                OUTAGES_BACKWARDS, *row_place, cell_texts(cells, "start", "end"), why_no_amount=OUTAGE_UNKNOWN
+            )
+        self._clock.count(start_time, is_number(cells["start"]))
+        self._record.add_outage(state, *interval, nodes, *row_place)
 
-    def _skip(self, reason: str, at: Place, value: object, *, is_warning: bool) -> None:
-        self._report.skip(reason, *at, value)
+    def _skip(self, reason: str, row_place: Place, value: object, *, is_warning: bool) -> None:
+        self._report.skip(reason, *row_place, value)
         if is_warning:
-            self._report.warn(OUTAGES_UNREADABLE, *at, value, why=OUTAGE_UNKNOWN)
+            self._report.warn(OUTAGES_UNREADABLE, *row_place, value, why_no_amount=OUTAGE_UNKNOWN)
 
-    def _warn(self, sentence: str, at: Place, value: object, cells: Mapping[str, Cell]) -> None:
+    def _warn(self, sentence: str, row_place: Place, value: object, cells: Mapping[str, Cell]) -> None:
         """Warn of a row that is skipped, with its nodes and times if they can be read."""
         try:
             start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
@@ -142,15 +158,15 @@ class OutageRows:
         except (ValueError, OverflowError):
             start, end, n_nodes = None, None, 0
         start_us, end_us = (time.us if isinstance(time, Wall) else time for time in (start, end))
-        self._report.warn(sentence, *at, value, why=OUTAGE_UNKNOWN if start_us is None else "")
+        self._report.warn(sentence, *row_place, value, why_no_amount=OUTAGE_UNKNOWN if start_us is None else "")
         if start_us is not None:
-            self._report.hold(n_nodes, start_us, end_us)
+            self._report.set_row_amount(n_nodes, start_us, end_us)
 
 
-def _word(value: Any) -> str:
+def _word(cell_value: Any) -> str:
     """Return a state in lower case, with ``_`` for spaces; empty if missing, but ``unknown`` is a state."""
-    text = "_".join(str(value).lower().split())
-    return "" if is_missing(value) and text != "unknown" else text
+    text = "_".join(str(cell_value).lower().split())
+    return "" if is_missing(cell_value) and text != "unknown" else text
 
 
 def outage_column(table: Table, mapped: str | None) -> str | None:
@@ -159,43 +175,43 @@ def outage_column(table: Table, mapped: str | None) -> str | None:
     A column ``outage_state``; or a column of states or events (or ``mapped``, the state given by the user) whose first
     cells are all words that no scheduler uses for jobs: down, drain, maintenance, ...
     """
-    known = by_plain_name(table.names)
-    if "outage_state" in known:
-        return known["outage_state"]
-    for column in (mapped, *(known.get(name) for name in STATE_COLUMNS)):
+    by_name = by_plain_name(table.names)
+    if "outage_state" in by_name:
+        return by_name["outage_state"]
+    for column in (mapped, *(by_name.get(column_name) for column_name in STATE_COLUMNS)):
         if column is None or column not in table.names:
             continue
         words = [_word(cell) for cell in first_cells(table, column)]
-        if words and all(is_outage_word(word) for word in words):
+        if words and all(is_outage_word(state_word) for state_word in words):
             return column
     return None
 
 
-def is_outage_word(word: str) -> bool:
+def is_outage_word(state_word: str) -> bool:
     """Return whether a word is a state of unusable nodes, and never of jobs: ``failed`` may be either."""
-    return any(part.strip("_").startswith(_OF_NODES_ALONE) for part in word.split("+"))
+    return any(part.strip("_").startswith(_OF_NODES_ALONE) for part in state_word.split("+"))
 
 
-def is_node_word(word: str) -> bool:
+def is_node_word(state_word: str) -> bool:
     """Return whether a word is a state of nodes, and never of a job that ran."""
-    return is_outage_word(word) or word.rstrip(_MARKS) in _OF_NODES_IN_SERVICE
+    return is_outage_word(state_word) or state_word.rstrip(_MARKS) in _OF_NODES_IN_SERVICE
 
 
-def outage_state(word: str) -> NodeState | None:
+def outage_state(state_word: str) -> NodeState | None:
     """Return the state of a word, of this project or as usual elsewhere; ``None`` if unknown.
 
     Of several (``IDLE+DRAIN``) the most restrictive one.
     """
-    states = [_one_state(part) for part in "_".join(word.lower().split()).split("+")]
+    states = [_one_state(part) for part in "_".join(state_word.lower().split()).split("+")]
     worst = next((state for state in _WORST_FIRST if state in states), None)
     return states[0] if worst is None else worst
 
 
-def _one_state(word: str) -> NodeState | None:
-    word = word.strip("_").rstrip(_MARKS)
-    if word in _IN_SERVICE:
+def _one_state(state_word: str) -> NodeState | None:
+    state_word = state_word.strip("_").rstrip(_MARKS)
+    if state_word in _IN_SERVICE:
         return NodeState.IDLE
-    return next((name for name, starts in _OUTAGE_WORDS if word.startswith(starts)), None)
+    return next((name for name, starts in _OUTAGE_WORDS if state_word.startswith(starts)), None)
 
 
 _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
@@ -209,14 +225,20 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
 )
 
 
-def node_indices(value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
+def node_indices(cell_value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
     """Return the node indices of a cell, and the list as text; ``ValueError`` unless a list of nodes."""
-    text = value if isinstance(value, str) else " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    nodes = lists.ids(text, lambda: nodes_in(value))
+    text = (
+        cell_value
+        if isinstance(cell_value, str)
+        else " ".join(map(str, cell_value))
+        if isinstance(cell_value, list)
+        else str(cell_value)
+    )
+    nodes = lists.ids(text, lambda: nodes_in(cell_value))
     return nodes, text if len(nodes) else ""
 
 
-def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
+def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
     """Add the outages in a CSV, TSV or Parquet file to the record of a reader.
 
     Columns: ``node`` (or ``nodes``, ``host``, ...; a name, a list of nodes, or ``ALL``), ``start``, ``end`` (empty: out
@@ -231,11 +253,11 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
     InputError
         Another table, or no usable row.
     """
-    table = open_table(file)
-    known = by_plain_name(table.names)
-    state = next((known[name] for name in ("outage_state", *STATE_COLUMNS) if name in known), None)
-    if any(name in known for name in _JOBS) or ("id" in known and state is None):
-        raise file.wrong_start(
+    table = open_table(log_file)
+    by_name = by_plain_name(table.names)
+    state = next((by_name[name] for name in ("outage_state", *STATE_COLUMNS) if name in by_name), None)
+    if any(name in by_name for name in _JOBS) or ("id" in by_name and state is None):
+        raise log_file.wrong_start(
             "this is a table of jobs, not of outages",
             value=", ".join(table.names[:60]),
             expected=f"columns node, start, end and state ({_STATES})",
@@ -245,33 +267,35 @@ def read_outages(file: LogFile, record: ScheduleRecord, options: ReadOptions) ->
         table.names, {} if state is None else {"outage_state": state}, looks_like_count(table), is_outages=True
     )
     try:
-        columns.check(file.name)
+        columns.check(log_file.name)
     except InputError as error:
-        raise file.error(
+        raise log_file.error(
             error.problem, row=error.row, value=error.value, expected=error.expected, fix=_example()
         ) from None
-    report, kept, read = record.report, sum(record.report.kept.values()), record.report.rows_read
-    before = {reason: tally.count for reason, tally in report.skipped.items()}
+    report, n_before, read = record.report, sum(record.report.kept.values()), record.report.rows_read
+    skips_before = {reason: tally.count for reason, tally in report.skipped.items()}
     record.add_format("outage table")
-    short = file.name.rsplit("/", 1)[-1]
+    short = log_file.name.rsplit("/", 1)[-1]
     report.facts[f"columns of {short}"] = dict(columns.by_role)
     clock = TableClock(options, report, IN_UTC)
     clock.use_format(first_cells(table, columns.by_role["start"]))
     roles = list(columns.by_role)
-    rows = OutageRows(record, clock, file.name, set(roles), "down" if state is None else None, is_named=False)
+    rows = OutageRows(record, clock, log_file.name, set(roles), "down" if state is None else None, is_named=False)
     for line, cells in rows_by_role(table, columns, roles, report, OUTAGES_UNREADABLE):
         rows.add(cells, line)
-    if report.rows_read > read and sum(report.kept.values()) == kept:
-        raise _nothing(file, record, before, clock)
+    if report.rows_read > read and sum(report.kept.values()) == n_before:
+        raise _nothing(log_file, record, skips_before, clock)
     record.outages_known = True
     report.facts[f"time zone of {short}"] = clock.evidence()
 
 
-def _nothing(file: LogFile, record: ScheduleRecord, before: dict[str, int], clock: TableClock) -> InputError:
-    counts = {reason: tally.count - before.get(reason, 0) for reason, tally in record.report.skipped.items()}
+def _nothing(log_file: LogFile, record: ScheduleRecord, skips_before: dict[str, int], clock: TableClock) -> InputError:
+    counts = {reason: tally.count - skips_before.get(reason, 0) for reason, tally in record.report.skipped.items()}
     reason = max(counts, key=lambda name: (counts[name], name))
-    example = next((example for example in record.report.skipped[reason].examples if example.file == file.name), None)
-    return file.error(
+    example = next(
+        (example for example in record.report.skipped[reason].examples if example.file == log_file.name), None
+    )
+    return log_file.error(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
         row=example.row if example else None,
         value="" if example is None else example.value,

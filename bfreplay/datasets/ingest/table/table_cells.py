@@ -37,10 +37,10 @@ _UNIT_OF_WORD = {word: unit for unit, words in _WORDS.items() for word in words}
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
-def unit_in_name(name: str) -> str | None:
+def unit_in_name(column_name: str) -> str | None:
     """Return the unit in a column's name (``dur_min``, ``runtimeHours``, ``Elapsed [ms]``), ``None`` without one."""
-    found = [_UNIT_OF_WORD[part.lower()] for part in _PARTS.findall(name) if part.lower() in _UNIT_OF_WORD]
-    return found[-1] if found else None
+    units = [_UNIT_OF_WORD[part.lower()] for part in _PARTS.findall(column_name) if part.lower() in _UNIT_OF_WORD]
+    return units[-1] if units else None
 
 
 MISSING = frozenset({"", "none", "nat", "nan", "null", "<na>", "na", "n/a", "unknown", "-", "\\n"})
@@ -58,16 +58,16 @@ _STATES = frozenset({"pending", "running", "completed", "failed", "timeout", "ca
 _NO_LIMIT = frozenset({"unlimited", "infinite", "partition_limit"})
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(cell_value: Any) -> bool:
     """Return whether a cell has no value."""
-    if isinstance(value, str):
-        return len(value) <= _LONGEST_MISSING and value.strip().lower() in MISSING
-    if value is None:
+    if isinstance(cell_value, str):
+        return len(cell_value) <= _LONGEST_MISSING and cell_value.strip().lower() in MISSING
+    if cell_value is None:
         return True
-    return isinstance(value, float) and value != value
+    return isinstance(cell_value, float) and cell_value != cell_value
 
 
-def count_in(value: Any) -> int:
+def count_in(cell_value: Any) -> int:
     """Return a count: ``12``, ``"12"``, ``"12.0000"``.
 
     Raises
@@ -75,47 +75,49 @@ def count_in(value: Any) -> int:
     ValueError
         Anything else: negative numbers, parts of one, spaces, digits of other scripts.
     """
-    if isinstance(value, bool):
+    if isinstance(cell_value, bool):
         raise ValueError("a truth value is not a count")
-    if isinstance(value, int | float):
-        if not 0 <= value < 1_000_000_000 or value != int(value):
+    if isinstance(cell_value, int | float):
+        if not 0 <= cell_value < 1_000_000_000 or cell_value != int(cell_value):
             raise ValueError("no count")
-        return int(value)
-    match = _COUNT.fullmatch(value) if isinstance(value, str) else None
+        return int(cell_value)
+    match = _COUNT.fullmatch(cell_value) if isinstance(cell_value, str) else None
     if match is None:
         raise ValueError("no count")
     return int(match[1])
 
 
-def is_plain_number(value: Any) -> bool:
+def is_plain_number(cell_value: Any) -> bool:
     """Return whether a cell is a number, as text or as such, which needs a unit."""
-    if isinstance(value, str):
-        return _NUMBER.fullmatch(value) is not None
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(cell_value, str):
+        return _NUMBER.fullmatch(cell_value) is not None
+    return isinstance(cell_value, int | float) and not isinstance(cell_value, bool)
 
 
-def span_us(value: Any, unit: str = "s") -> int:
-    """Return the microseconds of a span of time: a number of ``unit``, or ``[D-]HH:MM:SS``.
+def span_us(cell_value: Any, time_unit: str = "s") -> int:
+    """Return the microseconds of a span of time: a number of ``time_unit``, or ``[D-]HH:MM:SS``.
 
     Raises
     ------
     ValueError
         Neither of these.
     """
-    if isinstance(value, bool):
+    if isinstance(cell_value, bool):
         raise ValueError("a truth value is not a span of time")
-    if isinstance(value, timedelta) and value >= timedelta():
-        return value // timedelta(microseconds=1)
-    if isinstance(value, int | float):
-        if not 0 <= value < 1e21:
+    if isinstance(cell_value, timedelta) and cell_value >= timedelta():
+        return cell_value // timedelta(microseconds=1)
+    if isinstance(cell_value, int | float):
+        if not 0 <= cell_value < 1e21:
             raise ValueError("no span of time")
-        whole = int(value)
-        return _check_span(whole * UNIT_NS[unit] // 1_000 + round((value - whole) * UNIT_NS[unit] / 1_000))
-    text = value if isinstance(value, str) else ""
+        whole = int(cell_value)
+        return _check_span(
+            whole * UNIT_NS[time_unit] // 1_000 + round((cell_value - whole) * UNIT_NS[time_unit] / 1_000)
+        )
+    text = cell_value if isinstance(cell_value, str) else ""
     match = _NUMBER.fullmatch(text)
     if match is not None:
         digits = match[2] or ""
-        return _check_span(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[unit] // _NS_PARTS_IN_US)
+        return _check_span(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[time_unit] // _NS_PARTS_IN_US)
     match = _CLOCK.fullmatch(text)
     if match is None:
         raise ValueError("no span of time")
@@ -123,13 +125,13 @@ def span_us(value: Any, unit: str = "s") -> int:
     return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * US + int((match[5] or "")[:6].ljust(6, "0"))
 
 
-def span_slack_us(value: Any, unit: str) -> int:
+def span_slack_us(cell_value: Any, time_unit: str) -> int:
     """Return the rounding error of a span: one unit of its last digit, and at least a second."""
-    if UNIT_NS[unit] <= UNIT_NS["s"] or not is_plain_number(value):
+    if UNIT_NS[time_unit] <= UNIT_NS["s"] or not is_plain_number(cell_value):
         return US
-    digits = str(value).partition(".")[2]
+    digits = str(cell_value).partition(".")[2]
     n_digits = len(digits) if digits.strip("0") else 0
-    return US + int(UNIT_NS[unit] // (1_000 * 10**n_digits))
+    return US + int(UNIT_NS[time_unit] // (1_000 * 10**n_digits))
 
 
 def _check_span(span: int) -> int:
@@ -138,12 +140,12 @@ def _check_span(span: int) -> int:
     return span
 
 
-def limit_us(value: Any, unit: str = "s") -> int | None:
+def limit_us(cell_value: Any, time_unit: str = "s") -> int | None:
     """Return a time limit in microseconds; ``None`` if absent or unreadable, as it only bounds open ends."""
-    if is_missing(value) or (isinstance(value, str) and value.strip().lower() in _NO_LIMIT):
+    if is_missing(cell_value) or (isinstance(cell_value, str) and cell_value.strip().lower() in _NO_LIMIT):
         return None
     try:
-        return span_us(value, unit) or None
+        return span_us(cell_value, time_unit) or None
     except (ValueError, OverflowError):
         return None
 
@@ -151,7 +153,7 @@ def limit_us(value: Any, unit: str = "s") -> int | None:
 _CONDOR_SLOT = re.compile(r"\bslot\w*@(?:[\w.-]+@)?", re.ASCII)
 
 
-def nodes_in(value: Any) -> tuple[str, ...]:
+def nodes_in(cell_value: Any) -> tuple[str, ...]:
     """Return the names in a list of nodes, each once.
 
     Slots of HTCondor (``slot1_2@host``) are their hosts.
@@ -164,18 +166,18 @@ def nodes_in(value: Any) -> tuple[str, ...]:
     ValueError
         Not a list of nodes.
     """
-    if isinstance(value, str):
-        return _nodes_in_text(value.strip(" \t\r\n"))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (str(value),)
-    if not isinstance(value, list | tuple):
+    if isinstance(cell_value, str):
+        return _nodes_in_text(cell_value.strip(" \t\r\n"))
+    if isinstance(cell_value, int) and not isinstance(cell_value, bool):
+        return (str(cell_value),)
+    if not isinstance(cell_value, list | tuple):
         raise ValueError("no list of nodes")
     names = []
-    for name in value:
-        text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
-        if not isinstance(text, str) or not _NAME.fullmatch(text):
+    for name in cell_value:
+        cell_text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+        if not isinstance(cell_text, str) or not _NAME.fullmatch(cell_text):
             raise ValueError(f"{name!r} is not the name of a node")
-        names.append(text)
+        names.append(cell_text)
     return _each_once(names)
 
 
@@ -184,7 +186,7 @@ def _nodes_in_text(text: str) -> tuple[str, ...]:
     if text.lower() in _STATES:
         raise ValueError("a state of jobs is not a list of nodes")
     if text[:1] + text[-1:] in ("[]", "{}"):
-        return _printed_list(text[1:-1])
+        return _list_in_print(text[1:-1])
     if "/" in text:
         matches = [_SLOTS.fullmatch(part) for part in text.split("+")]
         names = [match[1] for match in matches if match is not None]
@@ -200,17 +202,17 @@ def _nodes_in_text(text: str) -> tuple[str, ...]:
     return expand_nodes(text)
 
 
-def _part(text: str) -> tuple[str, ...]:
-    names = expand_nodes(text)
-    if not names:
+def _part(cell_text: str) -> tuple[str, ...]:
+    node_names = expand_nodes(cell_text)
+    if not node_names:
         raise ValueError("an empty name in the list")
-    return names
+    return node_names
 
 
-def _printed_list(text: str) -> tuple[str, ...]:
-    if not text.strip():
+def _list_in_print(cell_text: str) -> tuple[str, ...]:
+    if not cell_text.strip():
         return ()
-    parts = text.split(",") if "," in text else text.split()
+    parts = cell_text.split(",") if "," in cell_text else cell_text.split()
     names = []
     for part in parts:
         name = part.strip()
@@ -228,11 +230,11 @@ def _each_once(names: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def first_word(value: Any) -> str:
+def first_word(cell_value: Any) -> str:
     """Return the first word of a state in lower case, without marks of width (``CANCELLED+``); empty if missing."""
-    if is_missing(value):
+    if is_missing(cell_value):
         return ""
-    words = str(value).split()
+    words = str(cell_value).split()
     return words[0].lower().rstrip("+") if words else ""
 
 

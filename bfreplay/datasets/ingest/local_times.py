@@ -25,7 +25,7 @@ from bfreplay.errors import InputError
 Candidates = tuple[int, ...]
 """Possible UTC microseconds of a local time, ascending: one, two, or none (the zone skips it)."""
 
-At = tuple[str, int | None, str]
+RowPlace = tuple[str, int | None, str]
 """Place of a time for the report: file, line, text."""
 
 TIMES_MOVE = "by how much times are wrong is not known"
@@ -38,7 +38,7 @@ _CHANGES = (0, 0)
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?", re.ASCII)
 
 
-def named_zone(name: str) -> ZoneInfo:
+def zone_of_name(name: str) -> ZoneInfo:
     """Return the zone of an IANA name.
 
     Raises
@@ -52,22 +52,22 @@ def named_zone(name: str) -> ZoneInfo:
         raise unknown_zone(name) from None
 
 
-def no_timezone(file: str, export: str) -> InputError:
+def no_timezone(file_name: str, export: str) -> InputError:
     """Return the error for a log in local times of an unknown zone."""
     return InputError(
         "the times in this log have no zone",
-        file=file,
+        file=file_name,
         expected="the zone of the machine where the log was written",
         fix=f"give it: --tz Europe/Paris (or --tz UTC); better, export in UTC: {export}",
     )
 
 
-def wall_clock_us(text: str) -> int | None:
+def wall_clock_us(cell_text: str) -> int | None:
     """Return microseconds since 1970-01-01 00:00 on the clock of ``YYYY-MM-DD[T ]HH:MM:SS[.ffffff]``; else ``None``."""
-    match = _STAMP.fullmatch(text)
+    match = _STAMP.fullmatch(cell_text)
     if match is None:
         return None
-    day = _day_us(text[:10])
+    day = _day_us(cell_text[:10])
     hour, minute, second = int(match[4]), int(match[5]), int(match[6])
     if day is None or hour > 23 or minute > 59 or second > 60:
         return None
@@ -75,7 +75,7 @@ def wall_clock_us(text: str) -> int | None:
     return day + (hour * 3600 + minute * 60 + second) * US + fraction
 
 
-def offset_us(zone: str) -> int:
+def offset_us(time_zone: str) -> int:
     """Return the microseconds that ``Z``, ``UTC``, ``+02``, ``+0200`` or ``+02:00`` is ahead of UTC.
 
     Raises
@@ -83,18 +83,18 @@ def offset_us(zone: str) -> int:
     ValueError
         The offset is too large for any clock.
     """
-    if zone in ("Z", "z", "UTC"):
+    if time_zone in ("Z", "z", "UTC"):
         return 0
-    hours, minutes = int(zone[1:3]), int(zone[-2:]) if len(zone) > 3 else 0
+    hours, minutes = int(time_zone[1:3]), int(time_zone[-2:]) if len(time_zone) > 3 else 0
     if hours > 23 or minutes > 59:
         raise ValueError("no offset from UTC")
-    return (1 if zone[0] == "+" else -1) * (hours * 60 + minutes) * 60 * US
+    return (1 if time_zone[0] == "+" else -1) * (hours * 60 + minutes) * 60 * US
 
 
 @lru_cache(maxsize=4_096)
-def _day_us(text: str) -> int | None:
+def _day_us(cell_text: str) -> int | None:
     try:
-        moment = datetime(int(text[:4]), int(text[5:7]), int(text[8:10]), tzinfo=EPOCH.tzinfo)
+        moment = datetime(int(cell_text[:4]), int(cell_text[5:7]), int(cell_text[8:10]), tzinfo=EPOCH.tzinfo)
     except ValueError:
         return None
     return (moment - EPOCH) // MICROSECOND
@@ -103,8 +103,8 @@ def _day_us(text: str) -> int | None:
 class LocalClock:
     """Wall clock of a zone, converted to UTC."""
 
-    def __init__(self, zone: ZoneInfo) -> None:
-        self.zone = zone
+    def __init__(self, time_zone: ZoneInfo) -> None:
+        self.zone = time_zone
         self._of_hour: dict[int, tuple[int, ...]] = {}
 
     def utc_us(self, wall_us: int) -> Candidates:
@@ -138,33 +138,33 @@ class LocalClock:
         if not FIRST_TIME_US + DAY_US < wall_us < LAST_TIME_US - DAY_US:
             return (0,)  # the edge of the calendar, without logs
         naive = (EPOCH + timedelta(microseconds=wall_us)).replace(tzinfo=None)
-        found = []
+        offsets = []
         for fold in (0, 1):
             moment = naive.replace(tzinfo=self.zone, fold=fold)
             offset = moment.utcoffset() or timedelta()
             back = (moment.astimezone(EPOCH.tzinfo)).astimezone(self.zone)
             if back.replace(tzinfo=None, fold=0) == naive:
-                found.append(offset // MICROSECOND)
-        return tuple(dict.fromkeys(sorted(found, reverse=True)))
+                offsets.append(offset // MICROSECOND)
+        return tuple(dict.fromkeys(sorted(offsets, reverse=True)))
 
 
 def possible_pairs(
-    start: Candidates, end: Candidates, elapsed_us: int | None, slack_us: int = US
+    start_time: Candidates, end_time: Candidates, elapsed_us: int | None, slack_us: int = US
 ) -> list[tuple[int, int]]:
     """Return the possible pairs of start and end: the end not before the start, ``elapsed_us`` apart.
 
     Parameters
     ----------
-    start, end
+    start_time, end_time
         Candidates from ``LocalClock.utc_us``.
     elapsed_us
         Running time in the log; ``None`` if it has none.
     slack_us
         Tolerance for clocks that count whole seconds.
     """
-    pairs = [(s, e) for s in start for e in end if e >= s]
+    pairs = [(start_us, end_us) for start_us in start_time for end_us in end_time if end_us >= start_us]
     if elapsed_us is not None:
-        pairs = [(s, e) for s, e in pairs if abs(e - s - elapsed_us) <= slack_us]
+        pairs = [(start_us, end_us) for start_us, end_us in pairs if abs(end_us - start_us - elapsed_us) <= slack_us]
     return pairs
 
 
@@ -173,7 +173,7 @@ class Clock:
 
     Parameters
     ----------
-    zone
+    time_zone
         Name of the zone of times without one; ``None``: unknown.
     fold
         Rule for ambiguous times that nothing else resolves: ``"reject"``, ``"earlier"`` or ``"later"``.
@@ -193,17 +193,17 @@ class Clock:
 
     folded_warning: ClassVar[str]
 
-    def __init__(self, zone: str | None, fold: str, report: ImportReport) -> None:
-        self.zone = zone
-        self._local = None if zone is None else LocalClock(named_zone(zone))
+    def __init__(self, time_zone: str | None, fold: str, report: ImportReport) -> None:
+        self.zone = time_zone
+        self._local = None if time_zone is None else LocalClock(zone_of_name(time_zone))
         self._fold = fold
         self._report = report
         self.counts: Counter[str] = Counter()
 
-    def by_fold(self, possible: Sequence[_T], at: At) -> _T:
+    def by_fold(self, possible: Sequence[_T], row_place: RowPlace) -> _T:
         """Return the first or the last of several times in order, with a warning."""
         self.counts["folded"] += 1
-        self._report.warn(self.folded_warning, *at)
+        self._report.warn(self.folded_warning, *row_place)
         return possible[0] if self._fold == "earlier" else possible[-1]
 
 
@@ -219,13 +219,18 @@ class IntervalClock(Clock, ABC):
     skipped_warning: ClassVar[str]
 
     @abstractmethod
-    def ambiguous(self, at: At) -> InputError:
+    def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for ambiguous times, if ``fold`` is ``"reject"``."""
 
     def settle(
-        self, start: Candidates, end: Candidates | None, elapsed_us: int | None, at: At, slack_us: int = US
+        self,
+        start_time: Candidates,
+        end_time: Candidates | None,
+        elapsed_us: int | None,
+        row_place: RowPlace,
+        slack_us: int = US,
     ) -> tuple[int, int | None] | None:
-        """Resolve start and end; an ``end`` of ``None`` stays ``None``. Returns ``None`` if the zone skips one of them.
+        """Resolve start and end; an end of ``None`` stays ``None``. Returns ``None`` if the zone skips one of them.
 
         Parameters
         ----------
@@ -237,21 +242,23 @@ class IntervalClock(Clock, ABC):
         InputError
             Several are possible, and ``fold`` is ``"reject"``.
         """
-        if not start or (end is not None and not end):
-            self._report.warn(self.skipped_warning, *at)
+        if not start_time or (end_time is not None and not end_time):
+            self._report.warn(self.skipped_warning, *row_place)
             return None
-        if len(start) == 1 and (end is None or len(end) == 1):
-            return start[0], None if end is None else end[0]
+        if len(start_time) == 1 and (end_time is None or len(end_time) == 1):
+            return start_time[0], None if end_time is None else end_time[0]
         pairs: Sequence[tuple[int, int | None]]
-        if end is None:
-            pairs = [(time_us, None) for time_us in start]
+        if end_time is None:
+            pairs = [(time_us, None) for time_us in start_time]
         else:
-            pairs = possible_pairs(start, end, elapsed_us, slack_us) or possible_pairs(start, end, None)
+            pairs = possible_pairs(start_time, end_time, elapsed_us, slack_us) or possible_pairs(
+                start_time, end_time, None
+            )
             if not pairs:  # it ends before it starts in any case: the record warns of it
-                return start[0], end[-1]
+                return start_time[0], end_time[-1]
         if len(pairs) == 1:
             self.counts["settled"] += 1
             return pairs[0]
         if self._fold == "reject":
-            raise self.ambiguous(at)
-        return self.by_fold(pairs, at)
+            raise self.ambiguous(row_place)
+        return self.by_fold(pairs, row_place)

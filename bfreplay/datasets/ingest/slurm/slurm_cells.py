@@ -32,21 +32,21 @@ _ELAPSED = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,4}):)?(\d\d):(\d\d)(?:\.\d+)?", 
 _JOB_ID = re.compile(r"(\d+)(_\d+|_\[[^\]]*\]?)?(\+\d+)?(\.\S+)?", re.ASCII)
 
 
-def short(text: str) -> str:
+def short(cell_text: str) -> str:
     """Return the beginning of a row, for messages."""
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+    return cell_text if len(cell_text) <= _LONGEST_SHOWN else cell_text[: _LONGEST_SHOWN - 3] + "..."
 
 
-def whole(text: str) -> int | None:
+def whole(cell_text: str) -> int | None:
     """Return a number of plain digits, ``None`` for anything else."""
-    if text.isascii() and text.isdigit() and len(text) <= _LARGEST_WHOLE:
-        return int(text)
+    if cell_text.isascii() and cell_text.isdigit() and len(cell_text) <= _LARGEST_WHOLE:
+        return int(cell_text)
     return None
 
 
-def duration_us(text: str) -> int | None:
+def duration_us(cell_text: str) -> int | None:
     """Return microseconds of ``[D-][HH:]MM:SS`` (Elapsed, Suspended, Timelimit); else ``None``."""
-    match = _ELAPSED.fullmatch(text)
+    match = _ELAPSED.fullmatch(cell_text)
     if match is None or int(match[3]) > 59 or int(match[4]) > 59 or (match[1] and not match[2]):
         return None
     hours = 24 * int(match[1] or 0) + int(match[2] or 0)
@@ -93,13 +93,13 @@ def is_pending_array(job_id: str | None) -> bool:
     return job_id is not None and "_[" in job_id
 
 
-def job_state(text: str) -> str:
+def job_state(cell_text: str) -> str:
     """Return the first word of a job's state in upper case; a cut one (``CANCELLE+``) is completed if unique."""
-    word = text.split(" ", 1)[0].upper()
-    if word.endswith("+"):
-        whole_words = [state for state in JOB_STATES if state.startswith(word[:-1])]
-        return whole_words[0] if len(whole_words) == 1 else word[:-1]
-    return word
+    state_word = cell_text.split(" ", 1)[0].upper()
+    if state_word.endswith("+"):
+        whole_words = [state for state in JOB_STATES if state.startswith(state_word[:-1])]
+        return whole_words[0] if len(whole_words) == 1 else state_word[:-1]
+    return state_word
 
 
 def is_known_state(state: str) -> bool:
@@ -135,32 +135,32 @@ _STATE_OF_SUFFIX = {
 _STRENGTH = {state: i for i, state in enumerate(_WORDS)}
 
 
-def stronger(one: NodeState, other: NodeState) -> NodeState:
+def stronger(state: NodeState, other_state: NodeState) -> NodeState:
     """Return the stronger of two states of a node: down, off, drain, reserved, unknown, busy, idle."""
-    return one if _STRENGTH[one] >= _STRENGTH[other] else other
+    return state if _STRENGTH[state] >= _STRENGTH[other_state] else other_state
 
 
-def has_strange_word(text: str) -> bool:
+def has_strange_word(cell_text: str) -> bool:
     """Return whether a node's state has a word unknown to ``node_state``."""
-    return any(part.rstrip("*^~#%!@$-") not in _STATE_OF_WORD for part in text.lower().split("+"))
+    return any(part.rstrip("*^~#%!@$-") not in _STATE_OF_WORD for part in cell_text.lower().split("+"))
 
 
-def node_state(text: str) -> NodeState | None:
+def node_state(cell_text: str) -> NodeState | None:
     """Return the state of a node from Slurm's words and suffixes (``DOWN*``, ``IDLE+DRAIN``, ``mixed-``, ``idle~``).
 
     ``None`` if no word is known. An unknown word beside a known one is ignored. ``*`` is not
     responding, ``^`` being rebooted, ``@`` to be rebooted, ``~ # % !`` powered off, up, down or about to be, ``$`` in
     maintenance; of an allocated node that is being powered up (``alloc#``) the job counts.
     """
-    found: NodeState | None = None
-    for part in text.lower().split("+"):
-        word = part.rstrip("*^~#%!@$-")
-        state = _STATE_OF_WORD.get(word)
+    strongest: NodeState | None = None
+    for part in cell_text.lower().split("+"):
+        state_word = part.rstrip("*^~#%!@$-")
+        state = _STATE_OF_WORD.get(state_word)
         if state is None:
             continue
-        for suffix in part[len(word) :]:
+        for suffix in part[len(state_word) :]:
             if suffix == "#" and state == NodeState.BUSY:
                 continue
             state = stronger(state, _STATE_OF_SUFFIX[suffix])
-        found = state if found is None else stronger(found, state)
-    return found
+        strongest = state if strongest is None else stronger(strongest, state)
+    return strongest

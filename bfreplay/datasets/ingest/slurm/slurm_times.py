@@ -9,10 +9,17 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.clock import At, Candidates, IntervalClock, no_timezone, offset_us, wall_clock_us
+from bfreplay.datasets.ingest.local_times import (
+    Candidates,
+    IntervalClock,
+    RowPlace,
+    no_timezone,
+    offset_us,
+    wall_clock_us,
+)
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.slurm.cells import ABSENT_TIMES, HOW, duration_us, short
+from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_TIMES, HOW, duration_us, short
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
@@ -62,9 +69,9 @@ class ZoneEvidence:
         ):
             if self.counts[key]:
                 parts.append(text)
-        for key, how in (("settled", "resolved by their running time"), ("folded", "resolved by --dst-fold")):
-            if n := self.counts[key]:
-                parts.append(f"{n} {'row' if n == 1 else 'rows'} around the end of summer time {how}")
+        for key, resolution in (("settled", "resolved by their running time"), ("folded", "resolved by --dst-fold")):
+            if count := self.counts[key]:
+                parts.append(f"{count} {'row' if count == 1 else 'rows'} around the end of summer time {resolution}")
         return "; ".join(parts) or None
 
 
@@ -73,7 +80,7 @@ class SlurmClock(IntervalClock):
 
     Parameters
     ----------
-    file
+    file_name
         Its name, for messages.
     options
         ``timezone`` and ``dst_fold``.
@@ -88,16 +95,16 @@ class SlurmClock(IntervalClock):
     skipped_warning, folded_warning = ZONE_WARNING, FOLD_WARNING
 
     def __init__(
-        self, file: str, options: ReadOptions, evidence: ZoneEvidence, export: str, utc_by_layout: bool = False
+        self, file_name: str, options: ReadOptions, evidence: ZoneEvidence, export: str, utc_by_layout: bool = False
     ) -> None:
         super().__init__(options.timezone or ("UTC" if utc_by_layout else None), options.dst_fold, evidence.report)
-        self._file, self._export, self._evidence = file, export, evidence
+        self._file, self._export, self._evidence = file_name, export, evidence
         self.counts = evidence.counts
         self._basis = "xdmod" if utc_by_layout and options.timezone is None else "local"
         self.read = lru_cache(_MOST_CACHED)(self._read)
 
-    def _read(self, text: str) -> Candidates | None:
-        """Return the possible UTC microseconds of ``text``: one, two, none (skipped by the zone); ``None``: no time.
+    def _read(self, cell_text: str) -> Candidates | None:
+        """Return the possible UTC microseconds of a cell: one, two, none (skipped by the zone); ``None``: no time.
 
         Raises
         ------
@@ -106,27 +113,27 @@ class SlurmClock(IntervalClock):
         InputError
             A local time of unknown zone.
         """
-        if text.lower() in ABSENT_TIMES:
+        if cell_text.lower() in ABSENT_TIMES:
             return None
-        if _EPOCH_DIGITS.fullmatch(text):
+        if _EPOCH_DIGITS.fullmatch(cell_text):
             self.counts["epoch"] += 1
-            return (int(text) * US,)
-        wall_us = wall_clock_us(text)
+            return (int(cell_text) * US,)
+        wall_us = wall_clock_us(cell_text)
         if wall_us is not None:
             if self._local is None:
                 raise no_timezone(self._file, self._export)
             self.note_local()
             return self._local.utc_us(wall_us)
-        zoned = _ZONED.fullmatch(text)
-        wall_us = None if zoned is None else wall_clock_us(zoned[1])
-        if zoned is not None and wall_us is not None:
-            time_us = wall_us - offset_us(zoned[2])
+        zone_match = _ZONED.fullmatch(cell_text)
+        wall_us = None if zone_match is None else wall_clock_us(zone_match[1])
+        if zone_match is not None and wall_us is not None:
+            time_us = wall_us - offset_us(zone_match[2])
             self.counts["zoned"] += 1
             return (time_us,)
-        if _RELATIVE.fullmatch(text):
+        if _RELATIVE.fullmatch(cell_text):
             raise TimeFormatError(RELATIVE)
         # a running time from another column is none
-        if len(text) <= _LONGEST_TIME and _OF_ANOTHER_FORM.fullmatch(text) and duration_us(text) is None:
+        if len(cell_text) <= _LONGEST_TIME and _OF_ANOTHER_FORM.fullmatch(cell_text) and duration_us(cell_text) is None:
             raise TimeFormatError(OWN_FORMAT)
         raise ValueError("no time")
 
@@ -142,16 +149,16 @@ class SlurmClock(IntervalClock):
         if self._basis == "local":
             self._evidence.zone = self.zone
 
-    def ambiguous(self, at: At) -> InputError:
+    def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for a time that occurs twice."""
-        file, line, shown = at
-        n_settled = self.counts["settled"]
+        file, line, value_text = row_place
+        n_clear = self.counts["settled"]
         return InputError(
             "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing resolves it"
-            + (f"; {n_settled} before it were resolved by their running time" if n_settled else ""),
+            + (f"; {n_clear} before it were resolved by their running time" if n_clear else ""),
             file=file,
             row=None if line is None else f"line {line}",
-            value=short(shown),
+            value=short(value_text),
             expected="times in UTC, or a running time that resolves it",
             fix=f"pass --dst-fold earlier or --dst-fold later, or --tz {self.zone} is wrong; "
             f"better, export in UTC: {HOW}",

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from bfreplay.datasets.ingest.clock import At
 from bfreplay.datasets.ingest.delimited import split
 from bfreplay.datasets.ingest.hostlists import MOST_NODES, numbers_in
 from bfreplay.datasets.ingest.json_stream import top_level_number
+from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
@@ -75,16 +75,16 @@ class BatsimReader:
             Not exactly one ``out_jobs.csv``, another file, or no usable job.
         """
         by_kind: dict[str, list[LogFile]] = {JOBS: [], STATES: [], SCHEDULE: [], WORKLOAD: []}
-        for file in files:
-            kind = _kind(file)
+        for log_file in files:
+            kind = _kind(log_file)
             if kind is None:
-                raise file.wrong_start(
+                raise log_file.wrong_start(
                     "this is not a file of Batsim",
                     expected=f"{JOBS} (columns {', '.join(sorted(_JOB_COLUMNS))} and others), {STATES}, {SCHEDULE} or "
                     "the workload",
                     fix=f"Batsim writes them: {EXPORTS[0].command}",
                 )
-            by_kind[kind].append(file)
+            by_kind[kind].append(log_file)
         for kind, of_kind in by_kind.items():
             if len(of_kind) > 1 or (kind == JOBS and not of_kind):
                 raise InputError(
@@ -102,12 +102,12 @@ class BatsimReader:
             "seconds from the start of the simulation, put at 1970-01-01: no zone is needed"
         )
         n_machines = _read_workload(by_kind[WORKLOAD], record)
-        n_counted = _read_states(by_kind[STATES], record)
-        n_machines = n_machines if n_machines is not None else n_counted
+        n_without_nodes = _read_states(by_kind[STATES], record)
+        n_machines = n_machines if n_machines is not None else n_without_nodes
         if options.n_nodes is not None:
             n_machines = options.n_nodes
         if n_machines is not None:
-            record.add_inventory(_name(i) for i in range(n_machines))
+            record.add_inventory(_name(index) for index in range(n_machines))
             record.set_machine_size(n_machines)
         node_time_us = _read_jobs(by_kind[JOBS][0], n_machines, record)
         if record.jobs.n_rows:
@@ -115,7 +115,7 @@ class BatsimReader:
         _check_schedule(by_kind[SCHEDULE], node_time_us, record)
 
 
-def resources(text: str) -> tuple[int, ...]:
+def resources(line_text: str) -> tuple[int, ...]:
     """Return the numbers in a set of intervals, ``0-3 7``, each once; empty for an empty text.
 
     Raises
@@ -123,13 +123,13 @@ def resources(text: str) -> tuple[int, ...]:
     ValueError
         Not such a set, or more than a million numbers.
     """
-    return tuple(dict.fromkeys(numbers_in(text.split())))
+    return tuple(dict.fromkeys(numbers_in(line_text.split())))
 
 
 @lru_cache(maxsize=65_536)
-def _nodes(text: str) -> tuple[tuple[str, ...], int]:
+def _nodes(line_text: str) -> tuple[tuple[str, ...], int]:
     """Return the names of the nodes of a set, and its largest number."""
-    numbers = resources(text)
+    numbers = resources(line_text)
     return tuple(map(_name, numbers)), max(numbers, default=-1)
 
 
@@ -137,12 +137,12 @@ def _name(number: int) -> str:
     return f"{number:04d}"
 
 
-def _kind(file: LogFile) -> str | None:
-    head = file.head().lstrip()
-    if head.startswith(b"{"):
-        is_workload = b'"jobs"' in head and b'"subtime"' in head and b'"profile"' in head
-        return WORKLOAD if is_workload or (b'"nb_res"' in head and b'"profiles"' in head) else None
-    lines = file.head_lines()
+def _kind(log_file: LogFile) -> str | None:
+    head_bytes = log_file.head().lstrip()
+    if head_bytes.startswith(b"{"):
+        is_workload = b'"jobs"' in head_bytes and b'"subtime"' in head_bytes and b'"profile"' in head_bytes
+        return WORKLOAD if is_workload or (b'"nb_res"' in head_bytes and b'"profiles"' in head_bytes) else None
+    lines = log_file.head_lines()
     columns = set(lines[0].removeprefix("\ufeff").split(",")) if lines else set()
     if columns >= _JOB_COLUMNS:
         return JOBS
@@ -151,45 +151,45 @@ def _kind(file: LogFile) -> str | None:
     return SCHEDULE if columns >= _SCHEDULE_COLUMNS else None
 
 
-def _rows(file: LogFile, record: ScheduleRecord) -> Iterator[tuple[At, dict[str, str]]]:
+def _rows(log_file: LogFile, record: ScheduleRecord) -> Iterator[tuple[RowPlace, dict[str, str]]]:
     """Yield place and fields by column of each row with as many fields as the first line; skip others.
 
     A row is one line: an open quote spoils its row, not the rest of the file.
     """
-    lines = file.lines()
+    lines = log_file.lines()
     _, first = next(lines)
     columns = first.removeprefix("\ufeff").split(",")
-    for number, text in lines:
-        if not text.strip():
+    for number, line_text in lines:
+        if not line_text.strip():
             continue
         record.report.read()
         try:
-            fields = split(text, ",")
+            fields = split(line_text, ",")
         except csv.Error:
             fields = []
         if len(fields) == len(columns):
-            yield (file.name, number, text), dict(zip(columns, fields, strict=True))
+            yield (log_file.name, number, line_text), dict(zip(columns, fields, strict=True))
         else:
-            record.report.skip_with_warning("not as many fields as columns", file.name, number, text)
+            record.report.skip_with_warning("not as many fields as columns", log_file.name, number, line_text)
 
 
-def _seconds_us(text: str) -> int | None:
+def _seconds_us(line_text: str) -> int | None:
     """Return microseconds; ``None`` unless a number in the range of the calendar."""
-    if not _SECONDS.fullmatch(text):
+    if not _SECONDS.fullmatch(line_text):
         return None
     try:
-        time_us = seconds_to_us(text, exact=False)
+        time_us = seconds_to_us(line_text, exact=False)
     except ValueError:
         return None
     return time_us if FIRST_TIME_US < time_us < LAST_TIME_US else None
 
 
-def _read_workload(files: Sequence[LogFile], record: ScheduleRecord) -> int | None:
-    if not files:
+def _read_workload(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | None:
+    if not log_files:
         return None
-    n_machines = top_level_number(files[0], "nb_res", EXPORTS[0].command)
+    n_machines = top_level_number(log_files[0], "nb_res", EXPORTS[0].command)
     if n_machines is not None and not 0 < n_machines <= MOST_NODES:
-        raise files[0].error(
+        raise log_files[0].error(
             "nb_res is out of range",
             column="nb_res",
             value=n_machines,
@@ -200,74 +200,80 @@ def _read_workload(files: Sequence[LogFile], record: ScheduleRecord) -> int | No
     return n_machines
 
 
-def _read_states(files: Sequence[LogFile], record: ScheduleRecord) -> int | None:
+def _read_states(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | None:
     """Return the number of machines by the counts of states, if they agree."""
     totals: set[int] = set()
-    for file in files:
-        since: tuple[int, int, At] | None = None  # time, machines that are off, and place of the row before
-        for at, row in _rows(file, record):
-            counts = [row[column] for column in _STATE_COLUMNS]
+    for log_file in log_files:
+        since: tuple[int, int, RowPlace] | None = None  # time, machines that are off, and place of the row before
+        for row_place, csv_row in _rows(log_file, record):
+            counts = [csv_row[column] for column in _STATE_COLUMNS]
             if not all(map(_WHOLE.fullmatch, counts)):
-                record.report.skip_with_warning("a count of machines is not a number", *at)
+                record.report.skip_with_warning("a count of machines is not a number", *row_place)
                 continue
-            record.report.skip("machine states: counts without names", *at)
+            record.report.skip("machine states: counts without names", *row_place)
             totals.add(sum(map(int, counts)))
-            time_us, n_off = _seconds_us(row["time"]), sum(map(int, counts[:3]))
+            time_us, n_off = _seconds_us(csv_row["time"]), sum(map(int, counts[:3]))
             if since is not None and since[1] and time_us is not None:
                 hours = since[1] * max(time_us - since[0], 0) / HOUR_US
                 record.report.warn(SWITCHED_OFF, *since[2], node_hours=hours)
-            since = None if time_us is None else (time_us, n_off, at)
+            since = None if time_us is None else (time_us, n_off, row_place)
         if since is not None and since[1]:
             record.report.read(0)
             record.report.warn(SWITCHED_OFF, *since[2])
-            record.report.hold(since[1], since[0], None)
+            record.report.set_row_amount(since[1], since[0], None)
         record.report.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
             record.report.warn(
-                MACHINES_CHANGE, file.name, None, sorted(totals), why="which machines were there is not known"
+                MACHINES_CHANGE,
+                log_file.name,
+                None,
+                sorted(totals),
+                why_no_amount="which machines were there is not known",
             )
     total = max(totals, default=0)
     return total if 0 < total <= MOST_NODES else None
 
 
-def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) -> int:
+def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord) -> int:
     """Return the node time of all jobs that ended, in microseconds."""
     node_time_us = 0
-    for at, row in _rows(file, record):
-        start_text, end_text = row["starting_time"], row["finish_time"]
-        start, end = _seconds_us(start_text), _seconds_us(end_text)
-        if start_text in _NOT_STARTED or (start is not None and start < 0):
-            record.report.skip("never started", *at)
+    for row_place, csv_row in _rows(log_file, record):
+        start_text, end_text = csv_row["starting_time"], csv_row["finish_time"]
+        start_time, end_time = _seconds_us(start_text), _seconds_us(end_text)
+        if start_text in _NOT_STARTED or (start_time is not None and start_time < 0):
+            record.report.skip("never started", *row_place)
             continue
-        is_running = end_text in _NOT_STARTED or (end is not None and end < 0)
+        is_running = end_text in _NOT_STARTED or (end_time is not None and end_time < 0)
         try:
-            nodes, largest = _nodes(row["allocated_resources"])
+            nodes, largest = _nodes(csv_row["allocated_resources"])
         except ValueError:
-            record.report.skip_with_warning("the allocated resources cannot be read", *at)
+            record.report.skip_with_warning("the allocated resources cannot be read", *row_place)
             continue
-        if start is None or (end is None and not is_running):
-            record.report.skip_with_warning("a time is not a number", *at)
-        elif not row["job_id"]:
-            record.report.skip_with_warning("no job_id", *at)
+        if start_time is None or (end_time is None and not is_running):
+            record.report.skip_with_warning("a time is not a number", *row_place)
+        elif not csv_row["job_id"]:
+            record.report.skip_with_warning("no job_id", *row_place)
         elif not nodes:
             # rejected jobs have no time; a job with a time had resources
-            if is_running or end == start:
-                record.report.skip("no resources", *at)
+            if is_running or end_time == start_time:
+                record.report.skip("no resources", *row_place)
             else:
-                record.report.skip_with_warning("no resources for a job that ran", *at)
+                record.report.skip_with_warning("no resources for a job that ran", *row_place)
         elif n_machines is not None and largest >= n_machines:
-            record.report.skip_with_warning("a resource that the machine does not have", *at)
+            record.report.skip_with_warning("a resource that the machine does not have", *row_place)
         else:
-            job = f"{row.get('workload_name', '')}!{row['job_id']}"
-            limit = _seconds_us(row.get("requested_time", ""))
-            limit_end = start + limit if limit is not None and limit > 0 else None
-            held = record.node_ids(nodes)
-            _check_row(row, len(nodes), at, record)
-            record.add_job(job, start, None if is_running else end, held, None, limit_end, *at[:2])
-            node_time_us += 0 if is_running or end is None else max(0, end - start) * len(nodes)
+            job = f"{csv_row.get('workload_name', '')}!{csv_row['job_id']}"
+            limit = _seconds_us(csv_row.get("requested_time", ""))
+            limit_end = start_time + limit if limit is not None and limit > 0 else None
+            job_nodes = record.node_ids(nodes)
+            _check_row(csv_row, len(nodes), row_place, record)
+            record.add_job(
+                job, start_time, None if is_running else end_time, job_nodes, None, limit_end, *row_place[:2]
+            )
+            node_time_us += 0 if is_running or end_time is None else max(0, end_time - start_time) * len(nodes)
     if not record.jobs.n_rows:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
-        raise file.error(
+        raise log_file.error(
             "no job of this simulation can be used",
             value=reasons or "no rows",
             expected="jobs that started, with their allocated_resources",
@@ -276,27 +282,27 @@ def _read_jobs(file: LogFile, n_machines: int | None, record: ScheduleRecord) ->
     return node_time_us
 
 
-def _check_row(row: dict[str, str], n_nodes: int, at: At, record: ScheduleRecord) -> None:
+def _check_row(csv_row: dict[str, str], n_nodes: int, row_place: RowPlace, record: ScheduleRecord) -> None:
     """Warn of a row that contradicts itself; Batsim writes its times in several ways."""
-    times = {column: _seconds_us(row[column]) for columns in _SUMS for column in columns if column in row}
+    times = {column: _seconds_us(csv_row[column]) for columns in _SUMS for column in columns if column in csv_row}
     for whole, *parts in _SUMS:
-        if any(column not in row for column in (whole, *parts)):
+        if any(column not in csv_row for column in (whole, *parts)):
             continue
         total, first, second = times[whole], times[parts[0]], times[parts[1]]
         if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
-            record.report.warn(CONTRADICTING, *at)
+            record.report.warn(CONTRADICTING, *row_place)
             break
-    asked = row.get("requested_number_of_resources")
-    if asked is not None and not (_WHOLE.fullmatch(asked) and int(asked) == n_nodes):
-        record.report.warn(OTHER_COUNT, *at)
+    request = csv_row.get("requested_number_of_resources")
+    if request is not None and not (_WHOLE.fullmatch(request) and int(request) == n_nodes):
+        record.report.warn(OTHER_COUNT, *row_place)
 
 
-def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: ScheduleRecord) -> None:
+def _check_schedule(log_files: Sequence[LogFile], node_time_us: int, record: ScheduleRecord) -> None:
     """Compare with Batsim's own summary."""
-    for file in files:
-        for at, row in _rows(file, record):
-            record.report.skip("summary of the schedule", *at)
-            computing = _seconds_us(row["time_computing"])
+    for log_file in log_files:
+        for row_place, csv_row in _rows(log_file, record):
+            record.report.skip("summary of the schedule", *row_place)
+            computing = _seconds_us(csv_row["time_computing"])
             if computing is None:
                 continue
             record.report.facts["node time of jobs (s)"] = {
@@ -304,6 +310,6 @@ def _check_schedule(files: Sequence[LogFile], node_time_us: int, record: Schedul
                 "out_schedule.csv": computing / 1e6,
             }
             if abs(computing - node_time_us) > _NODE_TIME_SLACK * max(computing, node_time_us):
-                shown = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
+                times_text = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
                 hours = abs(computing - node_time_us) / HOUR_US
-                record.report.warn(OTHER_NODE_TIME, *at[:2], shown, node_hours=hours)
+                record.report.warn(OTHER_NODE_TIME, *row_place[:2], times_text, node_hours=hours)

@@ -1,1 +1,0 @@
-"""Batsim: output of the simulator, and the workload that it read."""

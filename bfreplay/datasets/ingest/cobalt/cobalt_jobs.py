@@ -1,0 +1,352 @@
+"""Cobalt jobs: rows, their times (stamps without a zone, UTC unless an option says otherwise), and their nodes."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from bfreplay.datasets.ingest.delimited import Place
+from bfreplay.datasets.ingest.hostlists import MOST_NODES
+from bfreplay.datasets.ingest.local_times import TIMES_MOVE, LocalClock
+from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, Example, ImportReport, Tally
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.table.table_cells import count_in, is_missing, limit_us, span_us
+from bfreplay.datasets.ingest.table.table_jobs import ELAPSED_DIFFERS, Identities
+from bfreplay.datasets.ingest.table.table_times import SKIPPED, TableClock, Wall, is_interval
+from bfreplay.datasets.times import HOUR_US, US
+
+ZONE_UNLIKELY = "the hours at which maintenance begins speak for another zone than the one in which stamps were read"
+_FEWEST = 20
+_CLEARER = 1.1
+
+MACHINE_SIZES = {"mira": 49_152, "theta": 4_392, "cooley": 126, "thetagpu": 24, "polaris": 560, "aurora": 10_624}
+"""Nodes of each machine according to ALCF, by its name in the tables in lower case."""
+
+SITE_ZONE = "America/Chicago"
+"""Time zone of ALCF, in which maintenance begins at the same hour all year."""
+
+
+class CobaltClock(TableClock):
+    """Clock for stamps in one zone: that of ``--tz``, else UTC."""
+
+    def __init__(self, options: ReadOptions, report: ImportReport, export: str) -> None:
+        in_zone = ReadOptions(timezone=options.timezone or "UTC", dst_fold=options.dst_fold)
+        super().__init__(in_zone, report, export)
+        self._is_given = options.timezone is not None
+        self._maintenance: Counter[int] = Counter()  # starts by the quarter of an hour, as written
+
+    def read(self, cell_value: Any, unit: str | None = None) -> Wall | None:
+        """Read a stamp as written; ``None`` for an empty one.
+
+        Raises
+        ------
+        ValueError
+            Not a stamp.
+        """
+        if is_missing(cell_value):
+            return None
+        time = super().read(cell_value, unit)
+        if not isinstance(time, Wall):
+            raise ValueError("no stamp such as 2014-12-31 23:26:29")
+        return time
+
+    def saw_maintenance(self, start_time: Wall) -> None:
+        """Remember the start of a maintenance period, as evidence."""
+        self._maintenance[start_time.us // (HOUR_US // 4)] += 1
+
+    def evidence(self) -> str:
+        """Describe the zone of the stamps and its reason. Warns if the starts of maintenance contradict it."""
+        zone_text = f"the stamps have no zone; read as {self.zone}, " + (
+            "as given" if self._is_given else "the zone of ALCF's tables (--tz for another zone)"
+        )
+        count = sum(self._maintenance.values())
+        if count < _FEWEST:
+            return zone_text
+        zone = str(self.zone)
+        zones = dict.fromkeys([zone, "UTC", SITE_ZONE])
+        hours = {zone: self._hour_of_most(zone) for zone in zones}
+        readings = [
+            f"as {zone}, {share:,} of {count:,} maintenance periods begin at {hour:02d}:00 to {hour:02d}:59 in Chicago"
+            for zone, (hour, share) in hours.items()
+        ]
+        best = max(share for _, share in hours.values())
+        if best > _CLEARER * hours[zone][1]:
+            self._report.warn(ZONE_UNLIKELY, value="; ".join(readings), why_no_amount=TIMES_MOVE)
+        return "; ".join([zone_text, *readings])
+
+    def _hour_of_most(self, time_zone: str) -> tuple[int, int]:
+        """Return the hour in Chicago in which most maintenance begins if stamps are in ``time_zone``, and the count."""
+        read, site = LocalClock(ZoneInfo(time_zone)), ZoneInfo(SITE_ZONE)
+        by_hour: Counter[int] = Counter()
+        for quarter, count in self._maintenance.items():
+            times = read.utc_us(quarter * (HOUR_US // 4))
+            if times:
+                by_hour[datetime.fromtimestamp(times[0] // US, site).hour] += count
+        return max(by_hour.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+
+
+LOCATION_UNREADABLE = "locations cannot be read: their nodes are assigned by rule"
+BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is used"
+NOT_OURS = "idle nodes of the machine that is read do not depend on it"
+OTHER_MACHINE = "jobs of another machine are in the log; only one machine is read"
+NO_LOCATION = "the table names no nodes of jobs: they are assigned by rule"
+WHERE_MISSING = "jobs lack the location that others have: their nodes are assigned by rule"
+NO_END = "jobs have a running time but no end: their end is start plus running time"
+TOO_LARGE = "jobs with more nodes than the machine has were skipped: their nodes look idle"
+
+_BLOCK = re.compile(r"[A-Z]{2,5}-[0-9A-F]{5}-[0-9A-F]{5}(?:-\d+)*-(\d{1,6})", re.ASCII)
+_XNAME = re.compile(r"x\d+c\d+s\d+b\d+n\d+", re.ASCII)
+_XNAMES = re.compile(r"x\d+c\d+s\d+b\d+n\d+(?:,x\d+c\d+s\d+b\d+n\d+)*", re.ASCII)
+_XNAME_BEGUN = re.compile(r"x(?:\d+(?:c(?:\d+(?:s(?:\d+(?:b(?:\d+n?)?)?)?)?)?)?)?", re.ASCII)
+_NUMBERS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\d", re.ASCII)
+_NOWHERE = frozenset({"", "none", "null", "nan", "unknown", "n/a", "-"})
+
+
+class CobaltJobs:
+    """Converter of job rows to intervals.
+
+    Parameters
+    ----------
+    machine, machine_size
+        Machine to read, in lower case, and its nodes; ``None`` if not known.
+    open_outages
+        Starts of outages without an end, ascending: the first start of a job after each is kept in ``next_start``.
+    """
+
+    def __init__(
+        self,
+        record: ScheduleRecord,
+        clock: CobaltClock,
+        identities: Identities,
+        machine: str | None,
+        machine_size: int | None,
+        open_outages: list[int],
+    ) -> None:
+        self._record, self._report, self._clock, self._identities = record, record.report, clock, identities
+        self._machine, self._size = machine, machine_size
+        self._open = open_outages
+        self.next_start: list[int | None] = [None] * len(open_outages)
+        self._has_locations = False
+        self._nowhere = Tally(aside=WHICH_NODES)
+
+    def add(self, cells: Mapping[str, str], row_place: Place) -> None:
+        """Add the interval of a row, or count the reason to skip it."""
+        self._add(cells, row_place)
+        if self._report.needs_row_amount:
+            self._note_row_amount(cells)
+
+    def _note_row_amount(self, cells: Mapping[str, str]) -> None:
+        """Note how much a skipped row concerns, if its nodes and its running time can be read."""
+        span_us = _elapsed_us(cells)
+        try:
+            node_count = _count(cells)
+            start_time, end_time = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
+        except ValueError:
+            return  # it counts as the mean job
+        if start_time is not None and end_time is not None:
+            span_us = end_time.us - start_time.us
+        if node_count is not None and span_us is not None:
+            self._report.set_row_amount(node_count, 0, span_us)
+
+    def _add(self, cells: Mapping[str, str], row_place: Place) -> None:
+        machine = cells.get("MACHINE_NAME", "").strip().lower()
+        if self._machine is not None and machine and machine != self._machine:
+            self._report.skip("a job of another machine", *row_place, machine)
+            return self._report.warn(OTHER_MACHINE, *row_place, machine, aside=NOT_OURS)
+        times_text = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
+        try:
+            start_time, end_time = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
+        except ValueError:
+            return self._report.skip_with_warning("a time that cannot be read", *row_place, times_text)
+        if start_time is None:
+            return self._report.skip("never started", *row_place, times_text)
+        try:
+            node_count = _count(cells)
+        except ValueError:
+            number = cells.get("NODES_USED", cells.get("USED_NODES"))
+            return self._report.skip_with_warning("a number of nodes that cannot be read", *row_place, number)
+        span_time_us = _elapsed_us(cells)
+        interval = self._clock.interval(start_time, end_time, span_time_us, row_place)
+        if interval is None:
+            return self._report.skip(SKIPPED, *row_place, times_text)
+        start_us, end_us = interval
+        if end_us is None and span_time_us:
+            end_us = start_us + span_time_us
+            self._report.warn(NO_END, *row_place, times_text)
+        job = _job(cells) or f"{row_place[0]} line {row_place[1]}"
+        if not is_interval(start_us, end_us):
+            return self._record.add_job(job, start_us, end_us, None, 1, None, *row_place)  # which counts the reason
+        if end_us is not None and span_time_us is not None and abs(end_us - start_us - span_time_us) > 1_000_000:
+            self._report.warn(ELAPSED_DIFFERS, *row_place, f"{times_text}, {cells['RUNTIME_SECONDS']} s")
+        self._keep(cells, job, start_us, end_us, node_count, row_place)
+
+    def finish(self) -> None:
+        """Warn of jobs without a location, if others have one."""
+        if self._has_locations and self._nowhere.count:
+            self._report.warnings[WHERE_MISSING] = self._nowhere
+
+    def _keep(
+        self,
+        cells: Mapping[str, str],
+        job_id: str,
+        start_us: int,
+        end_us: int | None,
+        count: int | None,
+        row_place: Place,
+    ) -> None:
+        location_text = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
+        names: tuple[str, ...] = ()
+        is_cut = is_nowhere = False
+        try:
+            location = location_of(location_text, count)
+        except ValueError:
+            self._report.warn(LOCATION_UNREADABLE, *row_place, location_text, aside=WHICH_NODES)
+        else:
+            names = location.nodes
+            is_cut = location.is_cut
+            if location.block_size is not None:
+                if count is not None and count != location.block_size:
+                    self._report.warn(BLOCK_DIFFERS, *row_place, f"{count} nodes in {location_text}")
+                count = max(count or 0, location.block_size)
+            self._has_locations |= bool(names) or location.block_size is not None
+            is_nowhere = not names and location.block_size is None
+        n_nodes = max(count or 0, len(names))
+        if not n_nodes:
+            return self._report.skip("a job without nodes", *row_place, job_id)
+        if self._size is not None and n_nodes > self._size:
+            self._report.skip_with_warning(
+                "more nodes than the machine has", *row_place, f"{n_nodes} nodes", warning=TOO_LARGE
+            )
+            return self._report.set_row_amount(n_nodes, start_us, end_us)
+        if is_nowhere:
+            self._nowhere.add(Example(*row_place, ""), 1)
+            self._nowhere.add_amount(n_nodes, start_us, end_us)
+        walltime = limit_us(cells.get("WALLTIME_SECONDS"))
+        limit_end = None if walltime is None else start_us + walltime
+        identity = self._identities.of(job_id, start_us, location_text if names else "", *row_place)
+        node_ids = self._record.node_ids(names) if names else None
+        self._record.add_job(identity, start_us, end_us, node_ids, count, limit_end, *row_place, is_cut=is_cut)
+        outage_index = bisect_left(self._open, start_us) - 1
+        for index in range(outage_index, -1, -1):
+            first_start_us = self.next_start[index]
+            if first_start_us is not None and first_start_us <= start_us:
+                break
+            self.next_start[index] = start_us
+
+
+def _count(cells: Mapping[str, str]) -> int | None:
+    text = cells.get("NODES_USED", cells.get("USED_NODES", ""))
+    return None if is_missing(text) else count_in(text)
+
+
+def _elapsed_us(cells: Mapping[str, str]) -> int | None:
+    try:
+        return span_us(cells.get("RUNTIME_SECONDS"))
+    except ValueError:
+        return None
+
+
+def _job(cells: Mapping[str, str]) -> str:
+    """Return the number of the job, with its name if that is needed (tasks of an array share a number)."""
+    number = cells.get("COBALT_JOBID", cells.get("JOBID", ""))
+    name = cells.get("JOB_NAME", "")
+    if is_missing(name) or name.split(".")[0] == number:
+        return "" if is_missing(number) else number
+    return name if is_missing(number) else f"{number} {name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Listed nodes; whether the list was cut; nodes in the block, if it names one."""
+
+    nodes: tuple[str, ...]
+    is_cut: bool
+    block_size: int | None
+
+
+def location_of(text: str, node_count: int | None) -> Location:
+    """Read a location.
+
+    Parameters
+    ----------
+    text
+        Names separated by commas or colons (``x3005c0s19b1n0,...``, ``cc001:cc002``), numbers of nodes and ranges of
+        them (``0-3,17``; they become ``nid00000``, ...), blocks (``MIR-00C00-33F71-1-1024``), or nothing.
+    node_count
+        Nodes that the job used: a shorter list was cut at the width of the column, and the name at the cut is skipped
+        unless it is whole.
+
+    Raises
+    ------
+    ValueError
+        Another form.
+    """
+    if _XNAMES.fullmatch(text):
+        nodes = dict.fromkeys(text.split(","))
+        return Location(tuple(nodes), node_count is not None and len(nodes) < node_count, None)
+    if text.strip().lower() in _NOWHERE:
+        return Location((), False, None)
+    tokens = re.split(r"[,:]", text)
+    blocks = [_BLOCK.fullmatch(token) for token in tokens]
+    if any(blocks):
+        sizes = [int(match[1]) for match in blocks if match is not None]
+        if len(sizes) < len(tokens):
+            raise ValueError("a part of the list is not a block")
+        return Location((), False, sum(sizes))
+    nodes = {}
+    last = len(tokens) - 1
+    for index, token in enumerate(tokens):
+        names = _names(token)
+        if names is None:
+            if (
+                index == last
+                and last > 0
+                and node_count is not None
+                and len(nodes) < node_count
+                and _is_name_prefix(token)
+            ):
+                return Location(tuple(nodes), True, None)
+            raise ValueError(f"{token!r} is not a node")
+        if (
+            index == last
+            and last > 0
+            and node_count is not None
+            and len(nodes) + len(names) < node_count
+            and not _is_whole(tokens)
+        ):
+            return Location(tuple(nodes), True, None)
+        nodes.update(dict.fromkeys(names))
+        if len(nodes) > MOST_NODES:
+            raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
+    return Location(tuple(nodes), node_count is not None and len(nodes) < node_count, None)
+
+
+def _names(token: str) -> list[str] | None:
+    if _XNAME.fullmatch(token):
+        return [token]
+    numbers = _NUMBERS.fullmatch(token)
+    if numbers is not None:
+        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        return [f"nid{index:05d}" for index in range(first, last + 1)] if first <= last else None
+    return [token] if _NAME.fullmatch(token) and not _XNAME_BEGUN.fullmatch(token) else None
+
+
+def _is_name_prefix(token: str) -> bool:
+    """Return whether a token can be the first letters of a node's name."""
+    return token == "" or re.fullmatch(r"[A-Za-z0-9_.\-]+", token) is not None
+
+
+def _is_whole(tokens: list[str]) -> bool:
+    """Return whether the name at the cut is whole: a complete xname, or as long as every other name."""
+    last = tokens[-1]
+    if _XNAME.fullmatch(last):
+        return True
+    return not _NUMBERS.fullmatch(last) and {len(token) for token in tokens[:-1]} == {len(last)}

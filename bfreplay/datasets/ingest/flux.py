@@ -1,0 +1,423 @@
+"""Flux: jobs of an instance, and its resource eventlog (events: Flux RFC 44)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.hostlists import expand_nodes, numbers_in
+from bfreplay.datasets.ingest.json_stream import records
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
+from bfreplay.documents import Json, parse_json
+
+EVENTS_UNREADABLE = "events of nodes that cannot be read were skipped: unusable nodes may look idle"
+WHICH_IS_UNKNOWN = "which nodes it means is not known"
+NO_NAMES = (
+    "events give ranks, and no event before them says which nodes those are: they were skipped, and nodes may look "
+    "idle that were not usable (the whole journal has the names: flux resource eventlog -f json)"
+)
+
+_STATE = {"drain": NodeState.DRAIN, "offline": NodeState.DOWN, "torpid": NodeState.DOWN}
+_BACK = {"undrain": "drain", "online": "offline", "lively": "torpid"}
+_SNAPSHOTS = ("restart", "resource-init", "truncate")
+_OTHERS = ("resource-define", "resource-update")
+_LONGEST_EVENT_S = 1e12
+_SIGNS = (b'"timestamp"', b'"name"', b'"context"')
+
+
+def looks_like_events(log_file: LogFile) -> bool:
+    """Return whether the first line is an event: an object with a timestamp, a name and a context."""
+    head_bytes = log_file.head().lstrip()
+    if not head_bytes.startswith(b"{") or not any(sign in head_bytes for sign in _SIGNS):
+        return False
+    first = next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")
+    event = _parse_event(first)
+    if event is None:
+        return False
+    return event.get("name") in (*_STATE, *_BACK, *_SNAPSHOTS, *_OTHERS) and "timestamp" in event
+
+
+def read_events(log_file: LogFile, record: ScheduleRecord) -> None:
+    """Read the events of a file, one a line, into outages.
+
+    An event that begins an outage is kept; all others (the end of one, a restart) are skipped by kind. Nodes
+    drained before the first event of a truncated journal count from the time that it gives.
+    """
+    record.add_format("flux resource eventlog")
+    state = _Nodes(record, log_file)
+    for line_number, line_text in log_file.lines():
+        if not line_text.strip():
+            continue
+        record.report.read()
+        row_place = log_file.name, line_number, line_text
+        event = _parse_event(line_text)
+        time_us = None if event is None else _event_time_us(event.get("timestamp"))
+        name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
+        if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
+            reason = "an event that is not a JSON object with timestamp, name and context"
+            record.report.skip_with_warning(
+                reason, *row_place, warning=EVENTS_UNREADABLE, why_no_amount=WHICH_IS_UNKNOWN
+            )
+            continue
+        record.stamp(time_us)
+        try:
+            state.take(name, time_us, context, line_number, line_text)
+        except _NamelessError:
+            record.report.skip_with_warning(
+                "an event of ranks without names", *row_place, warning=NO_NAMES, why_no_amount=WHICH_IS_UNKNOWN
+            )
+        except ValueError:
+            record.report.skip_with_warning(
+                "an event whose nodes or ranks cannot be read",
+                *row_place,
+                warning=EVENTS_UNREADABLE,
+                why_no_amount=WHICH_IS_UNKNOWN,
+            )
+    state.finish()
+
+
+class _NamelessError(ValueError):
+    """A rank without a known node."""
+
+
+class _Nodes:
+    """Current outages, by kind and node, with their start."""
+
+    def __init__(self, record: ScheduleRecord, log_file: LogFile) -> None:
+        self._record, self._file = record, log_file
+        self._out: dict[str, dict[str, tuple[int, int]]] = {kind: {} for kind in _STATE}
+        self._names: dict[int, str] = {}
+
+    def take(self, name: str, time_us: int, context: dict[str, Json], line_number: int, line_text: str) -> None:
+        if name in _SNAPSHOTS:
+            is_new = self._start_over(name, time_us, context, line_number)
+            kind_of_event = "restart of the resource service"
+        elif name in _STATE or name in _BACK:
+            nodes = self._nodes(context)
+            if name in _STATE:
+                is_new, kind_of_event = (
+                    self._begin(name, nodes, time_us, line_number),
+                    "event of nodes that were out already",
+                )
+            else:
+                self._end(_BACK[name], nodes, time_us)
+                is_new, kind_of_event = False, "event of nodes that came back"
+        else:
+            is_new, kind_of_event = False, "event of another kind"
+        if not is_new:
+            self._record.report.skip(kind_of_event, self._file.name, line_number, line_text)
+
+    def finish(self) -> None:
+        """Add the outages that last to the end of the log."""
+        for kind, open_outages in self._out.items():
+            self._close(kind, list(open_outages), None)
+
+    def _nodes(self, context: dict[str, Json]) -> Sequence[str]:
+        node_list = context.get("nodelist")
+        if isinstance(node_list, str) and node_list:
+            return expand_nodes(node_list)
+        return self._node_names(ranks_in(context.get("idset")))
+
+    def _node_names(self, ranks: Iterable[int]) -> Sequence[str]:
+        try:
+            return [self._names[rank] for rank in ranks]
+        except KeyError as error:
+            raise _NamelessError(str(error)) from None
+
+    def _begin(self, kind: str, nodes: Sequence[str], since_us: int, line_number: int) -> bool:
+        """Begin outages of nodes that are not out already; return whether any is new."""
+        open_outages = self._out[kind]
+        new_nodes = [node for node in nodes if node not in open_outages]
+        open_outages.update(dict.fromkeys(new_nodes, (since_us, line_number)))
+        return bool(new_nodes)
+
+    def _end(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
+        self._close(kind, [node for node in nodes if node in self._out[kind]], time_us)
+
+    def _close(self, kind: str, nodes: Sequence[str], time_us: int | None) -> None:
+        together: dict[tuple[int, int], list[str]] = {}
+        for node in nodes:
+            together.setdefault(self._out[kind].pop(node), []).append(node)
+        for (since_us, line), names in together.items():
+            node_ids = self._record.node_ids(names)
+            self._record.add_outage(_STATE[kind], since_us, time_us, node_ids, self._file.name, line)
+
+    def _start_over(self, name: str, time_us: int, context: dict[str, Json], line_number: int) -> bool:
+        """Process a snapshot: the node of each rank, and the online, torpid and drained nodes."""
+        names_before = self._names
+        try:
+            self._names = _names_of(context) or names_before
+            online = context.get("online")
+            online_nodes = (
+                frozenset(self._node_names(ranks_in(online))) if isinstance(online, str) and self._names else None
+            )
+            torpid = self._node_names(ranks_in(context.get("torpid", "")))
+            drains = self._drained_nodes(context.get("drain"), time_us)
+        except ValueError:
+            self._names = names_before  # a skipped event changes nothing
+            raise
+        is_new = False
+        if online_nodes is not None:
+            self._end("offline", [node for node in self._out["offline"] if node in online_nodes], time_us)
+            is_new |= self._begin(
+                "offline", [node for node in self._names.values() if node not in online_nodes], time_us, line_number
+            )
+        self._end_others("torpid", torpid, time_us)
+        is_new |= self._begin("torpid", torpid, time_us, line_number)
+        if drains is not None:
+            for nodes, since_us in drains:
+                is_new |= self._begin("drain", nodes, since_us, line_number)
+            self._end_others("drain", [node for nodes, _ in drains for node in nodes], time_us)
+        return is_new
+
+    def _drained_nodes(self, drains: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
+        """Return the drained nodes of a snapshot and their start; ``None`` if it has none listed."""
+        if not isinstance(drains, dict):
+            return None
+        nodes_and_starts = []
+        for idset, entry in drains.items():
+            since_us = _event_time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
+            nodes_and_starts.append((self._node_names(ranks_in(idset)), time_us if since_us is None else since_us))
+        return nodes_and_starts
+
+    def _end_others(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
+        still = frozenset(nodes)
+        self._end(kind, [node for node in self._out[kind] if node not in still], time_us)
+
+
+def _names_of(context: dict[str, Json]) -> dict[int, str]:
+    """Return the node of each rank, if the event lists them."""
+    node_list = context.get("nodelist")
+    if not isinstance(node_list, str) or not node_list:
+        return {}
+    ranks, node_names = ranks_in(context.get("ranks")), expand_nodes(node_list)
+    if len(ranks) != len(node_names):
+        raise ValueError("several ranks on a node, or none")
+    return dict(zip(ranks, node_names, strict=True))
+
+
+def _parse_event(line_text: str) -> dict[str, Json] | None:
+    try:
+        event = parse_json(line_text)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _event_time_us(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LONGEST_EVENT_S:
+        return None
+    time_us = seconds_to_us(value, exact=False)
+    return time_us if FIRST_TIME_US < time_us < LAST_TIME_US else None
+
+
+def ranks_in(text: object) -> list[int]:
+    """Return the numbers of an idset, ``0-3,7`` or ``[0-3,7]``.
+
+    Raises
+    ------
+    ValueError
+        Not an idset.
+    """
+    if not isinstance(text, str):
+        raise ValueError("no idset")
+    return numbers_in(text.removeprefix("[").removesuffix("]").split(",") if text else ())
+
+
+NO_INACTIVE = "jobs are inactive without t_inactive: their nodes count as free from t_cleanup"
+OUT_OF_ORDER = "the times of a job are not in their order (submit, depend, run, cleanup, inactive): one is wrong"
+OTHER_RANKS = "the ranks of a job are not as many as its nodes, or cannot be read: the nodes are used"
+UNKNOWN_STATE = "an unknown state of jobs: such jobs count as running unless they have t_inactive"
+PERHAPS_CUT = (
+    "there are exactly 1,000 jobs, the default limit of `flux jobs` (-c 0 lifts it): older ones may be "
+    "missing, and their nodes look idle"
+)
+JOBS_COMMAND = "flux jobs -a -A -c 0 --json > jobs.json"
+EVENTS_COMMAND = "flux resource eventlog -f json > resource.eventlog"
+
+_DEFAULT_COUNT = 1_000
+_LONGEST_S = LAST_TIME_US // 1_000_000
+LONG_CLEANUP = "jobs took more than a day from t_cleanup to t_inactive: one of the two may be wrong"
+LONGEST_CLEANUP_US = 86_400_000_000
+_STATES = ("NEW", "DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE")
+_HELD = ("id", "t_run", "t_cleanup", "t_inactive", "expiration", "duration", "nnodes")
+
+
+class FluxReader:
+    """Jobs hold their nodes from ``t_run`` to ``t_inactive``: the run ends at ``t_cleanup``, the nodes are free later.
+
+    A job without ``t_inactive`` held them when the list was made. Jobs inside a job (``--recursive``) use its nodes and
+    are not read. Events of the resource service are outages: drained
+    nodes ``DRAIN``, offline and torpid ones ``DOWN``.
+    """
+
+    name = "flux"
+    title = "Flux: flux jobs --json, flux resource eventlog -f json"
+    options = ()
+    exports: Sequence[Export] = (
+        Export(JOBS_COMMAND, "all jobs that the instance still knows, with their nodes; -c 0 lifts the limit of 1,000"),
+        Export(EVENTS_COMMAND, "when nodes were drained, offline or back; give it with the jobs"),
+    )
+
+    def recognise(self, file: LogFile) -> str | None:
+        """Recognise keys of jobs, or of events, in the first bytes; see ``LogReader``."""
+        if looks_like_events(file):
+            return "its first line is an event of Flux's resource service"
+        return 'it is JSON with "jobs" that have "t_submit" and "t_depend"' if _looks_like_jobs(file) else None
+
+    def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
+        """Read jobs and events; see ``LogReader``.
+
+        Raises
+        ------
+        InputError
+            A file is neither, or broken or cut; no usable job in a list of jobs.
+        """
+        record.report.facts["time zone"] = "seconds since 1970-01-01 UTC: no zone is needed"
+        for log_file in files:
+            if looks_like_events(log_file):
+                read_events(log_file, record)
+            elif log_file.head().lstrip().startswith(b"{"):
+                _read_jobs(log_file, record)
+            else:
+                raise log_file.wrong_start(
+                    "this is neither a list of jobs nor an eventlog of Flux",
+                    expected='{"jobs": [...]}, or a line of JSON for each event',
+                    fix=f"run this on the cluster: {JOBS_COMMAND}",
+                )
+
+
+def _looks_like_jobs(log_file: LogFile) -> bool:
+    head_bytes = log_file.head().lstrip()
+    return (
+        head_bytes.startswith(b"{")
+        and b'"jobs"' in head_bytes
+        and b'"t_submit"' in head_bytes
+        and b'"t_depend"' in head_bytes
+    )
+
+
+def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
+    record.add_format("flux jobs")
+    n_before = record.jobs.n_rows
+    n_jobs = n_inside = n_that_ran = 0
+    for record_number, job in records(log_file, "jobs", JOBS_COMMAND):
+        record.report.read()
+        n_jobs += 1
+        if not isinstance(job, dict):
+            record.report.skip_with_warning("a job is not a JSON object", log_file.name, record_number, job)
+            continue
+        n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
+        n_that_ran += _add(job, record_number, log_file, record)
+    if n_inside:
+        record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
+    record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
+    if n_jobs == _DEFAULT_COUNT:
+        record.report.warn(
+            PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount="the list does not tell what it lacks"
+        )
+    if record.jobs.n_rows == n_before:
+        reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
+        raise log_file.error(
+            f"no job of this list can be used: {n_that_ran:,} of {n_jobs:,} ever ran",
+            value=reasons or "an empty list",
+            expected="jobs that ran, with t_run and a nodelist",
+            fix=f"run this on the cluster, so that finished jobs of all users are in it: {JOBS_COMMAND}",
+        )
+
+
+def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleRecord) -> bool:
+    """Add a job, and return whether it ran."""
+    job_text = ", ".join(f"{key} {job[key]}"[:60] for key in (*_HELD, "nodelist") if key in job)
+    row_place = log_file.name, number, job_text
+    times = {key: _time_us(job.get(key)) for key in ("t_submit", "t_depend", "t_run", "t_cleanup", "t_inactive")}
+    start_time, cleanup, inactive = times["t_run"], times["t_cleanup"], times["t_inactive"]
+    for time in times.values():
+        if isinstance(time, int):
+            record.stamp(time)
+    if isinstance(start_time, str) or isinstance(cleanup, str) or isinstance(inactive, str):
+        record.report.skip_with_warning("a time of a job is not a number of seconds", *row_place)
+        return False
+    if start_time is None:
+        # rejected and cancelled jobs go from waiting to cleanup
+        record.report.skip("never ran" if inactive or cleanup else "pending", *row_place)
+        return False
+    identity = job.get("id")
+    if not isinstance(identity, (int, str)) or isinstance(identity, bool) or identity == "":
+        record.report.skip_with_warning("a job without an id", *row_place)
+        return True
+    count = job.get("nnodes")
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 < count < 1 << 31:
+        count = None
+    node_ids = _nodes(job.get("nodelist"), record)
+    if node_ids is None:
+        record.report.skip_with_warning("the nodelist of a job cannot be read", *row_place)
+        if count is not None:
+            record.report.set_row_amount(count, start_time, inactive if inactive is not None else cleanup)
+        return True
+    if not len(node_ids) and count is None:
+        record.report.skip_with_warning("a job that ran has neither nodelist nor nnodes", *row_place)
+        return True
+    end = inactive
+    if end is None and cleanup is not None and job.get("state") == "INACTIVE":
+        end = cleanup
+        record.report.warn(NO_INACTIVE, *row_place)
+    if end is None and job.get("state") == "INACTIVE":
+        record.report.skip_with_warning("a job is over and has no end", *row_place)
+        return True
+    if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
+        record.report.warn(LONG_CLEANUP, *row_place)
+    known = [time for time in times.values() if isinstance(time, int)]
+    if known != sorted(known) and (end is None or end > start_time):
+        record.report.warn(OUT_OF_ORDER, *row_place)
+    if job.get("state", "RUN") not in _STATES:
+        record.report.warn(UNKNOWN_STATE, *row_place)
+    if len(node_ids) and "ranks" in job and not _are_ranks(job["ranks"], len(node_ids)):
+        record.report.warn(OTHER_RANKS, *row_place)
+    limit = _limit_us(job, start_time)
+    record.add_job(str(identity), start_time, end, node_ids if len(node_ids) else None, count, limit, *row_place[:2])
+    return True
+
+
+def _nodes(nodelist: object, record: ScheduleRecord) -> NDArray[np.int32] | None:
+    """Return the indices of the nodes in a list, empty without a list; ``None`` if it cannot be read."""
+    if nodelist is None:
+        return np.empty(0, np.int32)
+    if not isinstance(nodelist, str):
+        return None
+    try:
+        return record.node_ids(expand_nodes(nodelist))
+    except ValueError:
+        return None
+
+
+def _are_ranks(value: object, n_nodes: int) -> bool:
+    try:
+        return len(ranks_in(value)) == n_nodes
+    except ValueError:
+        return False
+
+
+def _limit_us(job: dict[str, Json], start_us: int) -> int | None:
+    """Return the latest end: the expiration, else the start plus the duration; 0 is no limit."""
+    expiration, duration = _time_us(job.get("expiration")), _time_us(job.get("duration"))
+    if isinstance(expiration, int) and expiration > start_us:
+        return expiration
+    if isinstance(duration, int) and start_us + duration < LAST_TIME_US:
+        return start_us + duration
+    return None
+
+
+def _time_us(value: object) -> int | str | None:
+    """Return microseconds of positive seconds; ``None`` for 0, null or nothing; a text for anything else."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LONGEST_S:
+        return "no time"
+    return seconds_to_us(value, exact=False) or None

@@ -1,1 +1,0 @@
-"""Flux: jobs of an instance, and its resource eventlog."""

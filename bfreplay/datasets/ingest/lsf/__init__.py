@@ -1,1 +1,0 @@
-"""IBM Spectrum LSF: lsb.acct and lsb.events."""

@@ -1,0 +1,417 @@
+"""States of Slurm's nodes: ``sacctmgr show event`` and ``show reservation``, and samples of ``sinfo``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median_low
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.datasets.ingest.hostlists import expand_nodes
+from bfreplay.datasets.ingest.local_times import RowPlace
+from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
+from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.slurm.command_tables import Layout, find_header, rows_below_headers, text_lines
+from bfreplay.datasets.ingest.slurm.slurm_cells import duration_us, has_strange_word, node_state, stronger
+from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock, TimeFormatError, ZoneEvidence
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import DAY_US, HOUR_US, US
+
+EVENT_COMMAND = (
+    "TZ=UTC sacctmgr -P show event All_Time Start=2024-01-01 "
+    "format=Cluster,NodeName,Start,End,State,Reason,User > outages.psv"
+)
+RESERVATION_COMMAND = (
+    "TZ=UTC sacctmgr -P show reservation Start=2024-01-01 format=Cluster,Name,Start,End,NodeNames,Flags > resv.psv"
+)
+
+RECENT_ONLY = (
+    "all node events began in the last two days of a longer log: without All_Time and Start=, sacctmgr shows only "
+    "those (with them, the row of the cluster itself is older and settles it)"
+)
+OPEN_ONLY = (
+    "all that ended did so in the last two days, though some that are still open are older: were All_Time and Start= "
+    "given to sacctmgr?"
+)
+OTHER_NODES = (
+    "none of the nodes in the node events is one that a job used: they are of another cluster, or columns are mixed up"
+)
+BLANK_END = "outages have neither an end nor the word Unknown in its place: they count as open"
+SPOILT_CLUSTER = "an event of a cluster whose name cannot be read"
+STRANGE_WORD = "states of nodes have an unknown word beside a known one: only the known one counts"
+UNKNOWN_TIMES, UNKNOWN_NODES = "when it was cannot be read", "its nodes cannot be read"
+EARLIER = "outages that ended before are not in the log"
+UNKNOWN_STATE = "unknown states of nodes were skipped: such nodes look idle"
+
+_NODE, _NODES = ("nodename",), ("nodename", "nodenames", "nodelist", "nodes")  # reservations have the first up to 22.05
+_STARTS, _ENDS = ("timestart", "start", "starttime"), ("timeend", "end", "endtime")
+_STATES = ("state", "stateraw")
+_USED = (*_NODE, *_NODES, *_STARTS, *_ENDS, *_STATES, "flags")
+_FLAGS = re.compile(r"[,+\s]+")
+
+
+def is_reservation_header(layout: Layout) -> bool:
+    """Return whether the columns are of ``sacctmgr show reservation``."""
+    has_all = all(layout.index(*names) >= 0 for names in (_NODES, _STARTS, _ENDS, ("flags",)))
+    return has_all and layout.index(*_STATES) < 0
+
+
+def is_header(layout: Layout) -> bool:
+    """Return whether the columns are of ``sacctmgr show event`` or ``show reservation``."""
+    is_of_events = all(layout.index(*names) >= 0 for names in (_NODE, _STARTS, _ENDS, _STATES))
+    return is_of_events or is_reservation_header(layout)
+
+
+class NodeEvents:
+    """Converter of the node events and reservations of all files to outages."""
+
+    def __init__(self, record: ScheduleRecord, options: ReadOptions, evidence: ZoneEvidence) -> None:
+        self._record, self._options, self._evidence = record, options, evidence
+        self._earliest_start_us = self._earliest_end_us = OPEN_END
+        self._where: str | None = None
+        self._n_known = len(record.nodes)  # nodes of the jobs, which are read before
+        self._nodes: set[int] = set()
+        self._held_us = 0
+
+    def read(self, log_file: LogFile) -> None:
+        """Read one file.
+
+        Raises
+        ------
+        InputError
+            Local times of unknown zone.
+        """
+        header = find_header(log_file, self._options.delimiter, is_header)
+        is_reservations = header is not None and is_reservation_header(header)
+        command = RESERVATION_COMMAND if is_reservations else EVENT_COMMAND
+        self._record.add_format("slurm reservations" if is_reservations else "slurm node events")
+        clock = SlurmClock(log_file.name, self._options, self._evidence, command)
+        report, delimiter = self._record.report, self._options.delimiter
+        for line_number, text, cells, layout in rows_below_headers(log_file, report, delimiter, is_header, _USED):
+            row_place = log_file.name, line_number, text
+            if is_reservations:
+                state = self._state_of_reservation(layout, cells, row_place)
+            else:
+                state = self._state_of_event(layout, cells, clock, row_place)
+            if state == NodeState.IDLE:
+                self._leave_idle(layout, cells, clock)
+            elif state is not None:
+                self._add(state, layout, cells, clock, row_place)
+
+    def finish(self) -> None:
+        """Warn if the events seem incomplete because all are recent."""
+        record = self._record
+        if self._where is None or record.first_start_us == OPEN_END:
+            return
+        if self._n_known and self._nodes and min(self._nodes) >= self._n_known:
+            examples = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
+            record.report.warn(OTHER_NODES, self._where, None, examples, node_hours=self._held_us / HOUR_US)
+        recent_us = record.last_stamp_us - 2 * DAY_US
+        if record.last_stamp_us - record.first_start_us <= 7 * DAY_US or self._earliest_end_us <= recent_us:
+            return
+        if self._earliest_start_us > recent_us:
+            record.report.warn(RECENT_ONLY, self._where, why_no_amount=EARLIER)
+        elif self._earliest_end_us != OPEN_END:
+            # open events are shown without All_Time too: weak evidence, but a complete export may have no more
+            record.report.facts["node events"] = OPEN_ONLY
+
+    def _state_of_event(
+        self, layout: Layout, cells: list[str], clock: SlurmClock, row_place: RowPlace
+    ) -> NodeState | None:
+        """Return the state of a node in an event, IDLE if the node is usable or looks so; ``None``: of no node."""
+        report = self._record.report
+        if not cells[layout.index(*_NODE)]:
+            report.skip("cluster event", *row_place)
+            self._note_cluster(cells, layout, clock, row_place[0])
+            return None
+        cluster = layout.index("cluster")
+        if cluster >= 0 and not cells[cluster].isprintable():  # never a node name: columns may have moved
+            report.skip_with_warning(SPOILT_CLUSTER, *row_place)
+            return NodeState.IDLE
+        words = cells[layout.index(*_STATES)]
+        state = node_state(words)
+        if state is None:
+            report.skip("unknown state of a node", *row_place)
+            report.warn(UNKNOWN_STATE, *row_place[:2], words)
+        elif has_strange_word(words):
+            report.warn(STRANGE_WORD, *row_place[:2], words)
+        if state in (NodeState.IDLE, NodeState.BUSY):
+            report.skip("an event that leaves its node usable", *row_place)
+            return NodeState.IDLE
+        return NodeState.IDLE if state is None else state
+
+    def _note_cluster(self, cells: list[str], layout: Layout, clock: SlurmClock, file_name: str) -> None:
+        try:
+            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+        except ValueError:
+            return  # the row holds no nodes: its faults have no effect
+        if start_time:
+            self._note(start_time[0], end_time[0] if end_time else None, file_name)
+
+    def _note(self, start_us: int, end_us: int | None, file_name: str) -> None:
+        self._where = file_name
+        self._earliest_start_us = min(self._earliest_start_us, start_us)
+        self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
+
+    def _state_of_reservation(self, layout: Layout, cells: list[str], row_place: RowPlace) -> NodeState | None:
+        """Return the state of reserved nodes; ``None`` without nodes."""
+        report = self._record.report
+        if not cells[layout.index(*_NODES)]:
+            report.skip("reservation without nodes", *row_place)
+            return None
+        if "MAINT" in _FLAGS.split(cells[layout.index("flags")].upper()):
+            return NodeState.DOWN
+        if self._options.reservations == "reserved":
+            return NodeState.RESERVED
+        report.skip("reservation, kept idle", *row_place)
+        return NodeState.IDLE
+
+    def _leave_idle(self, layout: Layout, cells: list[str], clock: SlurmClock) -> None:
+        """Note how much a row in doubt, or a reservation, leaves idle; one that cannot be read has no effect."""
+        try:
+            node_names = expand_nodes(cells[layout.index(*_NODES)])
+            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+        except ValueError:
+            return
+        if not start_time:
+            return
+        end_us = end_time[-1] if end_time else None
+        self._record.report.set_row_amount(len(node_names), start_time[0], end_us)
+        if is_reservation_header(layout):
+            self._record.add_reservation(start_time[0], end_us, node_names)
+
+    def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, row_place: RowPlace) -> None:
+        record, report = self._record, self._record.report
+        try:
+            names = expand_nodes(cells[layout.index(*_NODES)])
+        except ValueError:
+            names = ()
+        if not names:
+            return report.skip_with_warning("unreadable names of nodes", *row_place, why_no_amount=UNKNOWN_NODES)
+        try:
+            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+        except ValueError as error:
+            reason = str(error) if isinstance(error, TimeFormatError) else "unreadable time"
+            return report.skip_with_warning(reason, *row_place, why_no_amount=UNKNOWN_TIMES)
+        if start_time is None:
+            return report.skip_with_warning("an outage without a start", *row_place, why_no_amount=UNKNOWN_TIMES)
+        if end_time is None and cells[layout.index(*_ENDS)].lower() != "unknown":
+            report.warn(BLANK_END, *row_place)
+        duration = layout.index("duration")
+        length_us = duration_us(cells[duration]) if duration >= 0 else None
+        times_us = clock.settle(start_time, end_time, length_us, row_place)
+        if times_us is None:
+            return report.skip(SKIPPED, *row_place)
+        start_us, end_us = times_us
+        if not is_reservation_header(layout):
+            self._note(start_us, end_us, row_place[0])
+        node_ids = record.node_ids(names)
+        if not is_reservation_header(layout):
+            self._nodes.update(node_ids.tolist())
+            self._held_us += len(node_ids) * max((record.last_stamp_us if end_us is None else end_us) - start_us, 0)
+        record.add_outage(state, start_us, end_us, node_ids, *row_place[:2])
+
+
+SAMPLES_COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
+"""Command to run on the cluster for the length of the log."""
+
+KEPT = "samples of node states"
+GAPS = "samples are missing: all nodes are unknown there"
+MISSING = "nodes are missing from samples: they are unknown there"
+BACKWARDS = "samples out of the order of time were skipped"
+GAP_PERIODS = 3
+
+_LINE = re.compile(r"([1-9]\d{8,9})(?:\.(\d{1,9}))?\|([^|]+)\|([^|]*)(?:\|.*)?", re.ASCII)
+_MOST_HEAD_LINES = 200
+
+
+def share_of_samples(log_file: LogFile) -> float:
+    """Return the share of the first lines that are samples."""
+    lines = [line_text for line_text in log_file.head_lines()[:_MOST_HEAD_LINES] if line_text.strip()]
+    matches = [_LINE.fullmatch(line_text) for line_text in lines]
+    n_samples = sum(match is not None and node_state(match[4]) is not None for match in matches)
+    return n_samples / len(lines) if lines else 0.0
+
+
+def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool) -> None:
+    """Read all files of samples as one series.
+
+    Parameters
+    ----------
+    is_alone
+        True if no jobs are read: the samples then determine the time that the log covers.
+    """
+    record.add_format("slurm sinfo samples")
+    record.report.facts["sinfo times"] = "epoch seconds: no zone needed"
+    files = sorted(files, key=_first_time_us)
+    period_us = _median_period_us(files)
+    timeline = _SampledStates(record, GAP_PERIODS * period_us, period_us)
+    for sample in _samples(files, record, period_us):
+        timeline.add(sample)
+    timeline.finish(is_alone)
+
+
+def _median_period_us(log_files: Sequence[LogFile]) -> int:
+    """Return the median time from one sample to the next (the lower of two), 0 for a single sample."""
+    periods: list[int] = []
+    previous_us: int | None = None
+    for log_file in log_files:
+        # a first reading, not counted in the progress bar
+        for _, text in LogFile(log_file.path, log_file.name).lines():
+            match = _LINE.fullmatch(text)
+            if match is None or node_state(match[4]) is None:
+                continue
+            time_us = _time_us(match)
+            if previous_us is not None and time_us > previous_us:
+                periods.append(time_us - previous_us)
+            previous_us = time_us
+    return median_low(periods) if periods else 0
+
+
+def _time_us(match: re.Match[str]) -> int:
+    return int(match[1]) * US + int((match[2] or "0").ljust(6, "0")[:6])
+
+
+def _first_time_us(log_file: LogFile) -> int:
+    return next((_time_us(match) for line_text in log_file.head_lines() if (match := _LINE.fullmatch(line_text))), 0)
+
+
+@dataclass(slots=True)
+class _Sample:
+    """States of nodes at one time, and the line where it begins."""
+
+    time_us: int
+    file: LogFile
+    line: int
+    states: dict[str, NodeState] = field(default_factory=dict)
+    n_rows: int = 0
+
+    def add(self, node_names: Sequence[str], state: NodeState) -> None:
+        """Add a row; for a node in several partitions the strongest state counts."""
+        self.n_rows += 1
+        for node_name in node_names:
+            self.states[node_name] = stronger(state, self.states.get(node_name, NodeState.IDLE))
+
+
+def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: int) -> Iterator[_Sample]:
+    """Yield all samples in order of time; rows out of order are skipped.
+
+    A sample is yielded when the next but one begins: if time runs backwards after a single row, that row was wrong and
+    the sample before it goes on; otherwise the row that runs backwards is wrong.
+    """
+    report = record.report
+    previous: _Sample | None = None
+    current: _Sample | None = None
+    for log_file in log_files:
+        for line_number, text in text_lines(log_file, report):
+            report.read()
+            match = _LINE.fullmatch(text)
+            state = None if match is None else node_state(match[4])
+            try:
+                names = () if match is None else expand_nodes(match[3])
+            except ValueError:
+                names = ()
+            if match is None or state is None or not names:
+                report.skip_with_warning("unreadable sample", log_file.name, line_number, text)
+                report.set_row_amount(1, 0, period_us)
+                continue
+            time_us = _time_us(match)
+            if current is not None and time_us < current.time_us:
+                is_single = current.n_rows == 1 and (previous is None or time_us >= previous.time_us)
+                wrong, line = (current.file, current.line) if is_single else (log_file, line_number)
+                report.skip_with_warning("a sample out of the order of time", wrong.name, line, text, warning=BACKWARDS)
+                report.set_row_amount(1, 0, period_us)
+                if not is_single:
+                    continue
+                current, previous = previous, None
+            if current is None or time_us > current.time_us:
+                if previous is not None:
+                    report.keep(KEPT, previous.n_rows)
+                    yield previous
+                previous, current = current, _Sample(time_us, log_file, line_number)
+            current.add(names, state)
+    for sample in (previous, current):
+        if sample is not None:
+            report.keep(KEPT, sample.n_rows)
+            yield sample
+
+
+class _SampledStates:
+    """Current state of each node and its start; earlier ones go into the record."""
+
+    def __init__(self, record: ScheduleRecord, longest_us: int, period_us: int) -> None:
+        self._record, self._longest_us, self._period_us = record, longest_us, period_us
+        self._state: dict[str, NodeState] = {}
+        self._since_us: dict[str, int] = {}
+        self._ids: dict[str, NDArray[np.int32]] = {}
+        self._missing: set[str] = set()
+        self._first_us: int | None = None
+        self._last_us = 0
+        self._file, self._line = "", 0
+
+    def add(self, sample: _Sample) -> None:
+        """Add the next sample."""
+        record, time_us, states, file, line = self._record, sample.time_us, sample.states, sample.file, sample.line
+        self._file, self._line = file.name, line
+        if self._first_us is None:
+            self._first_us = self._last_us = time_us
+        if time_us - self._last_us > self._longest_us:
+            last_known_us = self._last_us + self._period_us
+            self._end_all(last_known_us)
+            record.add_outage(NodeState.UNKNOWN, last_known_us, time_us, None, file.name, line)
+            gap_text = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
+            node_hours = len(self._ids) * (time_us - last_known_us) / HOUR_US
+            record.report.warn(GAPS, file.name, line, gap_text, node_hours=node_hours)
+            self._since_us = dict.fromkeys(self._state, time_us)
+        new_names = [name for name in states if name not in self._ids]
+        if new_names:
+            record.add_inventory(new_names)
+            for name in new_names:
+                self._ids[name] = record.node_ids([name])
+                if time_us > self._first_us:
+                    self._state[name], self._since_us[name] = NodeState.UNKNOWN, self._first_us
+                    self._missing.add(name)
+        for name, state in states.items():
+            self._turn(name, state, time_us)
+        if len(states) < len(self._ids):
+            for name in [name for name in self._ids if name not in states]:
+                is_new = self._state[name] != NodeState.UNKNOWN
+                self._turn(name, NodeState.UNKNOWN, time_us)
+                if is_new:
+                    self._missing.add(name)
+        self._last_us = time_us
+
+    def finish(self, is_alone: bool) -> None:
+        """Close the states that are open at the last sample."""
+        if self._first_us is None:
+            return
+        self._end_all(self._last_us)
+        self._record.stamp(self._last_us)
+        if is_alone and self._last_us > self._first_us:
+            self._record.covers(self._first_us, self._last_us, "from the first to the last sample of sinfo")
+
+    def _turn(self, name: str, state: NodeState, time_us: int) -> None:
+        previous = self._state.get(name)
+        if previous != state:
+            if previous is not None:
+                self._end(name, previous, time_us)
+            self._state[name], self._since_us[name] = state, time_us
+
+    def _end_all(self, time_us: int) -> None:
+        for name, state in self._state.items():
+            self._end(name, state, time_us)
+
+    def _end(self, name: str, state: NodeState, time_us: int) -> None:
+        since_us = self._since_us[name]
+        if name in self._missing:
+            self._missing.remove(name)
+            node_hours = (time_us - since_us) / HOUR_US
+            self._record.report.warn(MISSING, self._file, self._line, name, node_hours=node_hours)
+        # an idle node is not an outage; a node first seen in this sample had no state before
+        if state != NodeState.IDLE and time_us > since_us:
+            self._record.add_outage(state, since_us, time_us, self._ids[name], self._file, self._line)

@@ -1,0 +1,312 @@
+"""Logs in CSV, with their metadata in a file beside them, and in Parquet: read in blocks, and written."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
+from bfreplay.datasets.log.event_tables import (
+    PARQUET_KEY,
+    LogHeader,
+    empty_log,
+    read_columns,
+    sidecar_path,
+    table_events,
+)
+from bfreplay.datasets.log.events import DEFAULT_BATCH_ROWS, NodeEvents
+from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
+from bfreplay.documents import endless_line, not_utf8, text_lines
+from bfreplay.errors import InputError
+
+_BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory
+_WRITTEN_COLUMNS = ("time", "node", "state", "cause")
+
+
+def read_csv(path: Path) -> NodeEvents:
+    """Return a log over a CSV file; its metadata come from ``<name>.meta.json`` if that exists.
+
+    Raises
+    ------
+    InputError
+        The file is missing, empty, damaged, no UTF-8, or has other columns.
+    """
+    columns = _header(path)
+    sidecar = sidecar_path(path) if sidecar_path(path).exists() else None
+    header = None if sidecar is None else _sidecar_header(sidecar, path)
+    read = read_columns(columns)
+    return table_events(path, columns, partial(_csv_batches, path, read), header, "csv", sidecar)
+
+
+def _header(path: Path) -> list[str]:
+    open_file: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with open_file(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            columns = next(csv.reader(text_lines(stream, path)), [])
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", file=path, fix="check the path") from error
+    except UnicodeDecodeError as error:
+        raise not_utf8(path) from error
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
+        raise _csv_error(path, error, 0) from error
+    if any("\0" in name for name in columns):
+        raise not_utf8(path)
+    if not columns:
+        raise empty_log(path)
+    return columns
+
+
+def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:
+    description = f"{sidecar.name} is read as the metadata (nodes and window) of {path.name}"
+    fix = f"correct {sidecar.name}, or delete it: nodes and window are then found from the rows"
+    try:
+        return LogHeader.from_text(sidecar.read_bytes(), sidecar)
+    except OSError as error:
+        raise InputError(f"{description}, but it cannot be read: {error.strerror}", file=sidecar, fix=fix) from error
+    except InputError as error:
+        value = {} if error.value is None else {"value": error.value}
+        raise InputError(
+            f"{description}, but {error.problem}",
+            file=sidecar,
+            row=error.row,
+            column=error.column,
+            expected=error.expected or "JSON as write_events writes it",
+            fix=fix,
+            **value,
+        ) from error
+
+
+def _csv_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
+    rows_before = 0
+    words = pa.dictionary(pa.int32(), pa.string())
+    types = {name: pa.string() if name == "time" else words for name in columns}
+    try:
+        with pa_csv.open_csv(
+            path,
+            read_options=pa_csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
+            convert_options=pa_csv.ConvertOptions(
+                include_columns=columns, column_types=types, strings_can_be_null=False, null_values=[]
+            ),
+        ) as reader:
+            for record_batch in reader:
+                yield record_batch
+                rows_before += record_batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise _csv_error(path, error, rows_before) from error
+
+
+def _csv_error(path: Path, error: Exception, rows: int) -> InputError:
+    text = " ".join(str(error).split())
+    if "Empty CSV" in text:
+        return empty_log(path)
+    if "straddling object" in text:
+        return endless_line(path, b"", rows + 2, _BLOCK_BYTES)
+    line = re.search(r"Row #(\d+): (Expected .*, got \d+): (.*)", text)
+    if line is not None:
+        return InputError(
+            f"a row has another number of columns than the header: {line[2]}",
+            file=path,
+            row=int(line[1]) - 1,
+            value=line[3],
+            expected="one value for each column",
+            fix="correct the row; a file that was cut ends in such a row",
+        )
+    if "invalid UTF8" in text:
+        return not_utf8(path)
+    line = re.search(r"Row #(\d+): ", text)
+    return InputError(
+        f"the file cannot be read as CSV: {text}",
+        file=path,
+        row=f"after row {rows}" if line is None else int(line[1]) - 1,
+        expected="UTF-8 text, gzipped if the name ends in .gz",
+        fix="copy or write the file again",
+    )
+
+
+def write_csv(events: NodeEvents, path: Path, gzipped: bool) -> None:
+    """Write the rows of a log to ``path``, replacing it if it exists; see also ``write_sidecar``.
+
+    Times are ISO-8601 UTC, with six decimals if not whole seconds. The bytes depend on the log only.
+    """
+    with path.open("wb") as raw:
+        if gzipped:
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
+                _write_rows(events, stream)
+        else:
+            _write_rows(events, raw)
+
+
+def write_sidecar(events: NodeEvents, path: Path) -> None:
+    """Write window, inventory and metadata of a log as JSON to ``path``."""
+    path.write_text(LogHeader.of(events).to_text(indent=1) + "\n", encoding="utf-8")
+
+
+def _write_rows(events: NodeEvents, stream: IO[bytes] | gzip.GzipFile) -> None:
+    needs_quotes = any('"' in name or "," in name for name in events.nodes)
+    style = "all_valid" if needs_quotes else "none"
+    schema = pa.schema([(name, pa.string()) for name in _WRITTEN_COLUMNS])
+    nodes, words = np.array(events.nodes, dtype=object), np.array(STATE_WORDS, dtype=object)
+    stream.write((",".join(_WRITTEN_COLUMNS) + "\n").encode())
+    options = pa_csv.WriteOptions(include_header=False, quoting_style=style)
+    with pa_csv.CSVWriter(stream, schema, write_options=options) as writer:
+        cause: str | None = "window_begin"
+        for batch in events.batches():
+            columns = [
+                pa.array(iso_texts(batch.time_us), pa.string()),
+                pa.array(nodes[batch.node], pa.string()),
+                pa.array(words[batch.state], pa.string()),
+                pa.array([cause] * len(batch), pa.string()),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            cause = None
+
+
+def iso_texts(time_us: NDArray[np.int64]) -> NDArray[np.str_]:
+    """Return times as ISO-8601 UTC, shape ``(E,)``, with six decimals if not whole seconds."""
+    stamps = time_us.astype("datetime64[us]")
+    texts = np.datetime_as_string(stamps.astype("datetime64[s]"), unit="s")
+    is_whole = time_us % 1_000_000 == 0
+    if not is_whole.all():
+        texts = np.where(is_whole, texts, np.datetime_as_string(stamps, unit="us"))
+    return np.strings.add(texts, "Z")
+
+
+CAUSES = ("window_begin",)
+
+
+def read_parquet(path: Path) -> NodeEvents:
+    """Return a log over a Parquet file, own or foreign; rows are read pass by pass.
+
+    Raises
+    ------
+    InputError
+        The file is not Parquet, cut or damaged, empty, or has other columns.
+    """
+    with open_parquet(path) as parquet:
+        columns, texts = parquet.schema_arrow.names, text_columns(parquet.schema_arrow)
+        text = (parquet.schema_arrow.metadata or {}).get(PARQUET_KEY)
+        if parquet.metadata.num_rows == 0:
+            raise empty_log(path)
+    header = None if text is None else LogHeader.from_text(text, path)
+    read = read_columns(columns)
+    return table_events(path, columns, partial(_parquet_batches, path, read, texts), header, "parquet")
+
+
+def open_parquet(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
+    """Open a Parquet file; raise ``InputError`` if it is none."""
+    try:
+        # buffered pages and no read-ahead: memory stays that of one batch, however long the file is
+        return pq.ParquetFile(path, read_dictionary=as_dictionary, buffer_size=1 << 20, pre_buffer=False)
+    except (pa.ArrowException, OSError) as error:
+        raise _parquet_error(path, error, rows=0) from error
+
+
+def _parquet_batches(path: Path, columns: list[str], texts: list[str], rows: int) -> Iterator[Any]:
+    for batch in read_batches(path, columns, texts, rows):
+        time = batch.column("time")
+        if pa.types.is_dictionary(time.type):
+            batch = batch.set_column(batch.schema.get_field_index("time"), "time", time.dictionary_decode())
+        yield batch
+
+
+def read_batches(path: Path, columns: Sequence[str], texts: Sequence[str], rows: int) -> Iterator[Any]:
+    """Yield columns of a Parquet file in batches of about ``rows`` rows, those in ``texts`` as dictionaries.
+
+    Raises
+    ------
+    InputError
+        The file is not Parquet, cut or damaged, or has texts that are far too long.
+    """
+    rows_before = 0
+    with open_parquet(path, texts) as parquet:
+        batches = parquet.iter_batches(batch_size=rows, columns=columns, use_threads=False)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, OSError) as error:
+                raise _parquet_error(path, error, rows_before) from error
+            if batch is None:
+                return
+            refuse_swollen_texts(batch, path)
+            yield batch
+            rows_before += batch.num_rows
+
+
+def _parquet_error(path: Path, error: Exception, rows: int) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError("there is no such file", file=path, fix="check the path")
+    with path.open("rb") as stream:
+        starts_right = stream.read(4) == b"PAR1"
+    if not starts_right:
+        return InputError(
+            "the file is not Parquet",
+            file=path,
+            expected="a Parquet file, which starts with the bytes PAR1",
+            fix="check the name of the file: its ending decides how it is read",
+        )
+    return InputError(
+        f"the Parquet file is cut or damaged: {' '.join(str(error).split())}",
+        file=path,
+        row=f"after row {rows}",
+        expected="a whole Parquet file",
+        fix="copy or write the file again",
+    )
+
+
+def write_parquet(events: NodeEvents, path: Path) -> None:
+    """Write a log in the neutral schema to ``path``, replacing it if it exists."""
+    schema = pa.schema(
+        [
+            ("time", pa.timestamp("us", tz="UTC")),
+            ("node", pa.dictionary(pa.int32(), pa.string())),
+            ("state", pa.dictionary(pa.int8(), pa.string())),
+            ("cause", pa.dictionary(pa.int8(), pa.string())),
+        ],
+        metadata={PARQUET_KEY: LogHeader.of(events).to_text()},
+    )
+    words = [pa.array(events.nodes, pa.string()), pa.array(STATE_WORDS, pa.string()), pa.array(CAUSES, pa.string())]
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for group, is_snapshot in _row_groups(events.batches()):
+            causes = pa.array(np.zeros(len(group), dtype=np.int8), mask=~is_snapshot)
+            columns = [
+                pa.array(group.time_us, pa.int64()).cast(schema.field("time").type),
+                pa.DictionaryArray.from_arrays(group.node, words[0]),
+                pa.DictionaryArray.from_arrays(group.state, words[1]),
+                pa.DictionaryArray.from_arrays(causes, words[2]),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+def _row_groups(batches: Iterator[EventBatch]) -> Iterator[tuple[EventBatch, Any]]:
+    """Yield the snapshot together with the first events, then one row group a batch, none of them tiny."""
+    group: list[EventBatch] = []
+    n_rows = n_snapshot = 0
+    for batch in batches:
+        if not group and n_snapshot == 0:
+            n_snapshot = len(batch)
+        elif n_rows + len(batch) > DEFAULT_BATCH_ROWS + n_snapshot:
+            yield _join(group), np.arange(n_rows) < n_snapshot
+            group, n_rows, n_snapshot = [], 0, -1
+        group.append(batch)
+        n_rows += len(batch)
+    yield _join(group), np.arange(n_rows) < n_snapshot
+
+
+def _join(batches: list[EventBatch]) -> EventBatch:
+    return EventBatch(
+        np.concatenate([batch.time_us for batch in batches]),
+        np.concatenate([batch.node for batch in batches]),
+        np.concatenate([batch.state for batch in batches]),
+    )
