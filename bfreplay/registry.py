@@ -39,6 +39,10 @@ class PublishedSystem:
         known ending.
     generated_jobs
         Function from the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``.
+    isolated_policy
+        Function of a run's policy: the policy that gives each job an equal part of the nodes, a baseline of the run.
+    check_ideal, ideal_jct_s
+        Functions that check a run for, and return, completion times with shares of time applied without rounds.
     """
 
     name: str
@@ -47,11 +51,19 @@ class PublishedSystem:
     read_trace: str
     generated_jobs: str
     traces_are_csv: bool = False
+    isolated_policy: str = ""
+    check_ideal: str = ""
+    ideal_jct_s: str = ""
 
 
 def published_systems() -> list[PublishedSystem]:
     """Return the published systems. A new one is a folder in ``bfreplay.systems``, and a line here."""
     return [importlib.import_module(module).SYSTEM for module in _SYSTEMS]
+
+
+def contribution(name: str) -> Any:
+    """Import the thing that a published system has under this field, such as ``isolated_policy``."""
+    return built_in(next(filter(None, (getattr(system, name) for system in published_systems()))))
 
 
 def built_in(location: str) -> Any:

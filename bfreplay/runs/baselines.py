@@ -10,10 +10,10 @@ import numpy as np
 
 from bfreplay.bounds import reason_without_bound
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
-from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.registry import contribution
 from bfreplay.replay.active import NEVER_US, ActiveJobs
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.pool import NodePool, Timeline
@@ -121,8 +121,7 @@ def isolated_jct_s(
 ) -> dict[int, float]:
     """Return the completion time in seconds of each job that finishes under ``gavel.isolated``, by number.
 
-    Options, above all the length of rounds, are those of ``policy`` if it is one of Gavel's, else the defaults; time is
-    continuous.
+    Its options are those of ``policy`` if it is one of Gavel's, else the defaults; time is continuous.
 
     Parameters
     ----------
@@ -136,20 +135,8 @@ def isolated_jct_s(
     InputError
         The jobs come from a source, which may make other jobs here.
     """
-    from bfreplay.systems.gavel.gavel_policy import GavelPolicy  # slow to import, and seldom needed
-    from bfreplay.systems.gavel.options import GavelOptions
-    from bfreplay.systems.gavel.policies import gavel_policy
-
     refuse_source(jobs)
-    inner = policy.with_known_curves() or policy
-    options = GavelOptions()
-    if isinstance(inner, GavelPolicy):
-        options = inner.options
-        if not inner.follows_gavel_alone:  # of another system: its rounds, without its published simulator
-            options = GavelOptions(
-                round_s=options.round_s, restart_s=options.restart_s, gang=options.gang, refill=options.refill
-            )
-    isolated_policy = gavel_policy("isolated")(options)
+    isolated_policy: Policy = contribution("isolated_policy")(policy.with_known_curves() or policy)
     settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False)
     try:
         engine = Engine(events, jobs, isolated_policy, settings, RunTables.nowhere(events.node_types.names))
@@ -174,53 +161,13 @@ def ideal_jct_s(
     InputError
         As ``check_ideal``.
     """
-    check_ideal(events, jobs, policy)
-    from bfreplay.systems.gavel.gavel_policy import GavelPolicy
-    from bfreplay.systems.gavel.ideal import IdealReplay
-
-    assert isinstance(jobs, JobSet)
-    assert isinstance(policy, GavelPolicy)
-    n_of_type = np.bincount(events.node_types.of_node, minlength=len(events.node_types.names)).tolist()
-    replay = IdealReplay(
-        jobs,
-        dict(zip(events.node_types.names, n_of_type, strict=True)),
-        policy.make_shares(policy.options),
-        policy.options,
-        max_parallel=settings.max_parallel,
-        start_us=events.window_start_us,
-    )
-    return replay.jct_s(None if settings.measured is None else range(*settings.measured))
+    times: dict[int, float] = contribution("ideal_jct_s")(events, jobs, policy, settings)
+    return times
 
 
 def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) -> None:
     """Raise ``InputError`` without shares of time to apply, a fixed cluster and a set of jobs."""
-    from bfreplay.systems.gavel.gavel_policy import GavelPolicy  # slow to import, and seldom needed
-
-    if not isinstance(policy, GavelPolicy) or not policy.follows_gavel_alone:
-        raise InputError(
-            f"the policy {policy.name!r} has no shares of time to apply without rounds",
-            column="ideal",
-            value=policy.name,
-            expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
-            fix="omit --ideal (Python: with_ideal)",
-        )
-    changing = next((job for job in jobs if job.adaptation is not None), None) if isinstance(jobs, JobSet) else None
-    if changing is not None:
-        raise InputError(
-            f"the job {changing.name!r} changes its batch size: shares without rounds do not support that",
-            column="ideal",
-            value=changing.model or changing.name,
-            expected="jobs with a fixed batch size",
-            fix="omit --ideal (Python: with_ideal)",
-        )
-    if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
-        raise InputError(
-            "shares without rounds need a fixed cluster and a set of jobs",
-            column="ideal",
-            value=events.metadata.source_format,
-            expected="a cluster (--cluster) and a set of jobs",
-            fix="omit --ideal (Python: with_ideal)",
-        )
+    contribution("check_ideal")(events, jobs, policy)
 
 
 def refuse_source(jobs: JobSet | JobSource) -> None:
@@ -230,7 +177,7 @@ def refuse_source(jobs: JobSet | JobSource) -> None:
             "fairness cannot be measured for a job source: it may make other jobs under the isolated policy",
             value=jobs.name,
             expected="a set of jobs",
-            fix="omit --fairness (Python: with_fairness)",
+            fix="omit --fairness (Python: fairness)",
         )
 
 

@@ -3,8 +3,8 @@
 Its data are measured throughputs by node type (``throughputs``; made-up ones in ``made_up_throughputs``), traces of
 jobs (``trace``) and generated workloads (``generated_workload``). Its policies are listed in ``policies``: ``shares``
 splits time among jobs, ``rounds`` turns shares into assignments of nodes, with the quirks of the published program, and
-``ideal`` applies shares without rounds. Unmeasured rates of pairs are estimated (``pair_estimates``), and learnt as
-pairs run (``pair_estimates``).
+``ideal`` applies shares without rounds. Unmeasured rates of pairs are estimated, and learnt as pairs
+run (``pair_estimates``).
 """
 
 from bfreplay.registry import PublishedSystem
@@ -16,4 +16,7 @@ SYSTEM = PublishedSystem(
     is_trace="bfreplay.systems.gavel.trace:is_trace",
     read_trace="bfreplay.systems.gavel.trace:trace_with",
     generated_jobs="bfreplay.systems.gavel.generated_workload:draw_jobs",
+    isolated_policy="bfreplay.systems.gavel.policies:isolated_policy",
+    check_ideal="bfreplay.systems.gavel.ideal:check_ideal",
+    ideal_jct_s="bfreplay.systems.gavel.ideal:ideal_jct_s",
 )

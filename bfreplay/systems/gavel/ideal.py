@@ -8,9 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
+from bfreplay.errors import InputError
+from bfreplay.policies import Policy
+from bfreplay.replay.settings import ReplaySettings
+from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
 from bfreplay.systems.gavel.shares.share_problem import NO_PAIRS, SharePolicy, ShareProblem
-from bfreplay.workload import ElasticJob, JobSet
+from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _TOGETHER = 1e-12
 """Jobs whose remaining times differ by less than this fraction end at the same instant."""
@@ -204,3 +210,62 @@ def _together(jobs: JobSet, kinds: Mapping[tuple[str, int], int], types: tuple[s
                     jobs.colocation.rates(model, other_model, width, name) for name in types
                 ]
     return pair_rates
+
+
+def ideal_jct_s(
+    events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings
+) -> dict[int, float]:
+    """Seconds from submission to finish of the jobs that finish with shares of time applied without rounds.
+
+    Parameters
+    ----------
+    events, jobs, policy, settings
+        Inputs of the run to measure; the rates of pairs are known, whatever the policy has to learn.
+
+    Raises
+    ------
+    InputError
+        As ``check_ideal``.
+    """
+    check_ideal(events, jobs, policy)
+    assert isinstance(jobs, JobSet)
+    assert isinstance(policy, GavelPolicy)
+    n_of_type = np.bincount(events.node_types.of_node, minlength=len(events.node_types.names)).tolist()
+    replay = IdealReplay(
+        jobs,
+        dict(zip(events.node_types.names, n_of_type, strict=True)),
+        policy.make_shares(policy.options),
+        policy.options,
+        max_parallel=settings.max_parallel,
+        start_us=events.window_start_us,
+    )
+    return replay.jct_s(None if settings.measured is None else range(*settings.measured))
+
+
+def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) -> None:
+    """Raise ``InputError`` without shares of time to apply, a fixed cluster and a set of jobs."""
+    if not isinstance(policy, GavelPolicy) or not policy.follows_gavel_alone:
+        raise InputError(
+            f"the policy {policy.name!r} has no shares of time to apply without rounds",
+            column="ideal",
+            value=policy.name,
+            expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
+            fix="omit --ideal (Python: ideal)",
+        )
+    changing = next((job for job in jobs if job.adaptation is not None), None) if isinstance(jobs, JobSet) else None
+    if changing is not None:
+        raise InputError(
+            f"the job {changing.name!r} changes its batch size: shares without rounds do not support that",
+            column="ideal",
+            value=changing.model or changing.name,
+            expected="jobs with a fixed batch size",
+            fix="omit --ideal (Python: ideal)",
+        )
+    if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
+        raise InputError(
+            "shares without rounds need a fixed cluster and a set of jobs",
+            column="ideal",
+            value=events.metadata.source_format,
+            expected="a cluster (--cluster) and a set of jobs",
+            fix="omit --ideal (Python: ideal)",
+        )

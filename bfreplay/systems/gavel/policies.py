@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bfreplay.policies import Policy
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy
     from bfreplay.systems.gavel.options import GavelOptions
     from bfreplay.systems.gavel.shares.share_problem import SharePolicy
@@ -81,6 +82,21 @@ def gavel_policy(name: str) -> type[GavelPolicy]:
     attributes = {"name": f"gavel.{name}", "make_shares": staticmethod(make_shares), "__module__": __name__}
     policy_class: type[GavelPolicy] = type(name, (GavelPolicy,), attributes)
     return policy_class
+
+
+def isolated_policy(policy: Policy) -> GavelPolicy:
+    """Return ``gavel.isolated`` with the options of ``policy``, above all its rounds, if it is one of Gavel's."""
+    from bfreplay.systems.gavel.gavel_policy import GavelPolicy
+    from bfreplay.systems.gavel.options import GavelOptions
+
+    options = GavelOptions()
+    if isinstance(policy, GavelPolicy):
+        options = policy.options
+        if not policy.follows_gavel_alone:  # of another system: its rounds, without its published simulator
+            options = GavelOptions(
+                round_s=options.round_s, restart_s=options.restart_s, gang=options.gang, refill=options.refill
+            )
+    return gavel_policy("isolated")(options)
 
 
 def __getattr__(name: str) -> type[GavelPolicy]:
