@@ -200,7 +200,7 @@ class OptunaStudy:
         file: Path,
     ) -> None:
         self._file = file
-        self._sampler, self._pruner = table.sampler, table.pruner or "median"
+        self._sampler, self._pruner = table.sampler, "median" if table.pruner is None else table.pruner
         self._report_every = table.report_every
         self._optuna = load_optuna(file)
         with locate_errors(file, "[optuna]"):

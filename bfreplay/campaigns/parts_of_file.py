@@ -26,10 +26,12 @@ RANDOM, OPTUNA = "random", "optuna"
 
 def proposer_name(tables: CampaignFile, file: Path) -> str:
     """Return the name of the proposer, which is Optuna in a file with ``[optuna]``; InputError for another there."""
-    if tables.optuna is None:
-        return tables.campaign.proposer or RANDOM
-    name = tables.campaign.proposer or OPTUNA
-    if name != OPTUNA:
+    name = tables.campaign.proposer
+    if name is None:
+        return RANDOM if tables.optuna is None else OPTUNA
+    with locate_errors(file, "[campaign]"):
+        checks.text("proposer", name)
+    if tables.optuna is not None and name != OPTUNA:
         raise InputError(
             "[optuna] has no effect with another proposer",
             file=file,

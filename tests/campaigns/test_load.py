@@ -270,6 +270,8 @@ def changed(old, new, text=LEAST):
         (changed("trials = 6", "trials = 6\nevery_s = 3"), "[campaign]", "every_s", "remove"),
         (changed("trials = 6", 'trials = 6\nproposer = "randon"'), "[campaign]", "proposer", "'random'"),
         (changed("trials = 6", 'trials = 6\nproposer = "optuna"'), "[campaign]", "proposer", "add one"),
+        (changed("trials = 6", 'trials = 6\nproposer = ""'), "[campaign]", "proposer", "between the quotes"),
+        (LEAST + SEARCH + '[optuna]\npruner = ""\n[pruner]\nkind = "optuna"\n', "[optuna]", "pruner", None),
         (changed("trials = 6", "trials = 6\nbudget = 3"), "[campaign.budget]", None, "[campaign.budget]"),
         (changed("[trial]", "[campaign.budget]\nhours = -2\n[trial]"), "[campaign.budget]", "hours", "> 0"),
         (changed("[trial]", "[campaign.budget]\nhour = 2\n[trial]"), "[campaign.budget]", "hour", "'hours'"),
