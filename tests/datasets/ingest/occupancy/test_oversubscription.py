@@ -8,7 +8,8 @@ from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.idleness.idleness_text import render
 from bfreplay.datasets.ingest.occupancy import spool
 from bfreplay.datasets.ingest.occupancy.build import build_events
-from bfreplay.datasets.ingest.occupancy.rules import IDLE_BY_RULE, OVERSUBSCRIPTION
+from bfreplay.datasets.ingest.occupancy.rules import OVERSUBSCRIPTION
+from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE
 from bfreplay.datasets.log.states import NodeState
 from tests.datasets.ingest.occupancy.small_records import HOUR, MIN, S, counted, listed, plain
 
