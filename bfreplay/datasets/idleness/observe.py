@@ -108,10 +108,10 @@ def observe(
         arrays = _ScanArrays.of(len(batch))
         rows = _Rows(batch.time_us, batch.node, batch.state)
         n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, arrays)
-        length, cut_code = arrays.length[:n_intervals], arrays.cut[:n_intervals]
+        length, is_cut = arrays.length[:n_intervals], arrays.cut[:n_intervals]
         if counts_lengths:
-            complete.add(length[~cut_code])
-        cut_at_start.append(length[cut_code])
+            complete.add(length[~is_cut])
+        cut_at_start.append(length[is_cut])
         changes.append(np.stack([array[:n_stamps] for array in (arrays.stamp, arrays.joined, arrays.reclaimed)]))
         n_pending += n_stamps
         if part_events is not None and n_pending >= part_events:
@@ -206,7 +206,7 @@ def _scan(
     """
     time_us, node, states_after = rows
     state, idle_since, ever_idle, longest_us, longest_since = nodes
-    length, cut_code, stamp, join_counts, reclaim_counts = arrays
+    length, is_cut, stamp, join_counts, reclaim_counts = arrays
     n_intervals, n_stamps, row, n_rows = 0, 0, 0, len(node)
     while row < n_rows:
         now = time_us[row]
@@ -225,7 +225,7 @@ def _scan(
                     joins += 1
                 elif state_before == _IDLE:
                     length[n_intervals] = now - idle_since[n]
-                    cut_code[n_intervals] = idle_since[n] == start_us
+                    is_cut[n_intervals] = idle_since[n] == start_us
                     if length[n_intervals] > longest_us[n]:
                         longest_us[n] = length[n_intervals]
                         longest_since[n] = idle_since[n]

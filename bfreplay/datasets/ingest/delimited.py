@@ -162,9 +162,9 @@ class CsvTable:
         Afterwards ``is_cut`` is true if the last line, ``last_line``, has no end.
         """
         lines = self._lines()
-        for line_text, text in lines:
+        for line_number, text in lines:
             if text.strip() and not text.startswith("#"):
-                below = lines if self._has_header else chain([(line_text, text.removeprefix("\ufeff"))], lines)
+                below = lines if self._has_header else chain([(line_number, text.removeprefix("\ufeff"))], lines)
                 yield from rows_of(below, self.delimiter, len(self.names))
 
     def _lines(self) -> Iterator[tuple[int, str]]:

@@ -27,8 +27,8 @@ class AllDrops(ImportReport):
         super().__init__()
         self.lines = []
 
-    def skip(self, reason, file="", line=None, value="", n=1):
-        super().skip(reason, file, line, value, n)
+    def skip(self, reason, file="", line=None, value="", count=1):
+        super().skip(reason, file, line, value, count)
         self.lines.append(line)
 
 

@@ -65,8 +65,8 @@ def drops(monkeypatch) -> Iterator[list[tuple[str, int | None, str]]]:
     found: list[tuple[str, int | None, str]] = []
     plain = ImportReport.skip
 
-    def skip(self, reason, file="", line=None, value="", n=1):
-        plain(self, reason, file, line, value, n)
+    def skip(self, reason, file="", line=None, value="", count=1):
+        plain(self, reason, file, line, value, count)
         found.append((file, line, reason))
 
     monkeypatch.setattr(ImportReport, "skip", skip)

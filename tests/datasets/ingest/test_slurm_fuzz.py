@@ -115,8 +115,8 @@ class Counted(ImportReport):
         super().__init__()
         self.lines: set[int] = set()
 
-    def skip(self, reason, file="", line=None, value="", n=1):
-        super().skip(reason, file, line, value, n)
+    def skip(self, reason, file="", line=None, value="", count=1):
+        super().skip(reason, file, line, value, count)
         self.lines.add(line)
 
 

@@ -118,10 +118,10 @@ class LinesDropped(ImportReport):
         super().__init__()
         self.lines = set()
 
-    def skip(self, reason, file="", line=None, value="", n=1):
-        assert n == 0 or line is not None
+    def skip(self, reason, file="", line=None, value="", count=1):
+        assert count == 0 or line is not None
         self.lines.add((file, line))
-        super().skip(reason, file, line, value, n)
+        super().skip(reason, file, line, value, count)
 
 
 def read(case, folder, first):

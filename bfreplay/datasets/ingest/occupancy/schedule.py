@@ -172,7 +172,7 @@ class ScheduleRecord:
 
     def add_job(
         self,
-        job_id: str | int,
+        job: str | int,
         start_us: int,
         end_us: int | None,
         nodes: NDArray[np.int32] | None = None,
@@ -186,7 +186,7 @@ class ScheduleRecord:
 
         Parameters
         ----------
-        job_id
+        job
             Identity of the job: rows of the same job and start are one interval read twice. Parts of a heterogeneous
             job need different identities.
         start_us, end_us
@@ -211,17 +211,15 @@ class ScheduleRecord:
             return
         if not 0 < n_nodes <= MOST_NODES:
             return self.report.skip(
-                "a job without nodes" if n_nodes <= 0 else TOO_WIDE, file, line, f"{job_id}: {n_nodes} nodes"
+                "a job without nodes" if n_nodes <= 0 else TOO_WIDE, file, line, f"{job}: {n_nodes} nodes"
             )
         end = OPEN_END if end_us is None else end_us
         has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
         limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
-        key = job_key(job_id)
+        key = job_key(job)
         self.jobs.add(start_us, end, limit, key, n_nodes, nodes)
         if self.job_names is not None:
-            self.job_names.add(
-                key, str(job_id).replace(f"{file} line ", f"{Path(file).name} line ")
-            )  # one without an id
+            self.job_names.add(key, str(job).replace(f"{file} line ", f"{Path(file).name} line "))  # one without an id
         self._note_start(start_us, start_us)
         if end_us is None:
             self.n_open += 1
@@ -235,9 +233,7 @@ class ScheduleRecord:
             strange = nodes[nodes >= self.n_given][:5].tolist()
             if strange:
                 names = self.nodes
-                self.report.warn(
-                    NOT_IN_INVENTORY, file, line, f"{job_id}: {', '.join(names[index] for index in strange)}"
-                )
+                self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[index] for index in strange)}")
         self.report.set_row_amount(n_nodes, start_us, end_us)
 
     def add_counted_jobs(

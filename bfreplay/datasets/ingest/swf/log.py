@@ -253,7 +253,7 @@ class SwfLog:
             amount = {} if node_time_us is None else {"node_hours": float(node_time_us[index]) / HOUR_US}
             count(reason, self.file.name, line_text, block.text(line_text), **amount)
         amount = {} if node_time_us is None else {"node_hours": float(node_time_us[MOST_EXAMPLES:].sum()) / HOUR_US}
-        count(reason, n=len(lines[MOST_EXAMPLES:]), **amount)
+        count(reason, count=len(lines[MOST_EXAMPLES:]), **amount)
 
     @property
     def _is_sized(self) -> bool:

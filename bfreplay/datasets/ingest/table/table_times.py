@@ -115,8 +115,7 @@ class TableClock(IntervalClock):
     def read(self, value: Any, time_unit: str | None = None) -> int | Wall | None:
         """Return UTC microseconds, or a time on a clock of unknown zone; ``None`` for a missing value.
 
-        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``time_unit``, by default that of the
-        options.
+        Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``time_unit``, else in that of the options.
 
         Raises
         ------
