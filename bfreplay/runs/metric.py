@@ -70,16 +70,6 @@ class Metric:
         return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}.get(self.kind, "double")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFigure:
-    """A metric of one run: name, description, value (``None`` for none) and format."""
-
-    key: str
-    words: str
-    value: Any
-    kind: Kind
-
-
 _IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
 
 

@@ -7,16 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import ROUND_FLOOR, Context
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from markupsafe import Markup
 
 from bfreplay.datasets.times import EPOCH
 from bfreplay.wording import amount, count, duration, percent, signed_amount
-
-if TYPE_CHECKING:
-    from bfreplay.runs.metric import KeyFigure
-
 
 Kind = Literal[
     "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
@@ -56,6 +52,16 @@ _WRITERS: Mapping[Kind, Callable[[Any], str]] = {
     "number": "{:.6g}".format,
     "time": lambda time_us: f"{EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S}",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """A metric of one run: name, description, value (``None`` for none) and format."""
+
+    key: str
+    words: str
+    value: Any
+    kind: Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.runs.metric import KeyFigure
-from bfreplay.runs.shown_values import exact, show_count
+from bfreplay.runs.shown_values import KeyFigure, exact, show_count
 
 
 @pytest.mark.parametrize(
