@@ -24,22 +24,22 @@ def job(index, gpus, *, submit_s=0, duration_s=1000, deadline_s=10_000):
 # the program of Themis
 
 
-def claims(elapsed_s, iterations, rates, isolated, gpus, n_gpus):
-    arrays = [np.array(each, dtype=float) for each in (elapsed_s, iterations, rates, isolated, gpus)]
+def claims(elapsed_s, iterations, rates, reference_s, gpus, n_gpus):
+    arrays = [np.array(each, dtype=float) for each in (elapsed_s, iterations, rates, reference_s, gpus)]
     return SimpleNamespace(
-        **dict(zip(("elapsed_s", "iterations", "rates", "isolated", "gpus"), arrays, strict=True)), n_gpus=n_gpus
+        **dict(zip(("elapsed_s", "iterations", "rates", "reference_s", "gpus"), arrays, strict=True)), n_gpus=n_gpus
     )
 
 
 def ratios(of, fractions):
-    return (of.elapsed_s + of.iterations / (of.rates * fractions)) / of.isolated
+    return (of.elapsed_s + of.iterations / (of.rates * fractions)) / of.reference_s
 
 
 def best_ratio(of):
     """Return the best ratio by bisection: at a ratio each job needs a fraction, and the GPUs must suffice."""
 
     def fits(ratio):
-        time_s = ratio * of.isolated - of.elapsed_s
+        time_s = ratio * of.reference_s - of.elapsed_s
         if (time_s <= 0).any():
             return False
         needs = of.iterations / (of.rates * time_s)
