@@ -15,7 +15,7 @@ from time import perf_counter
 
 from measure import SHARED, SUMMIT, heading, table_head, table_row
 
-from bfreplay.experiments.tuning import tune
+from bfreplay.experiments.tuning.tuner import tune
 from bfreplay.experiments.tuning.tuning_text import render
 
 T_FWD = (10, 30, 60, 120, 300, 600, 1200, "auto")

@@ -17,7 +17,7 @@ from .errors import InputError as InputError
 from .errors import LedgerError as LedgerError
 from .errors import OutputExistsError as OutputExistsError
 from .errors import SolverUnavailableError as SolverUnavailableError
-from .experiments.finishing import finish as finish
+from .experiments.finish_times import finish as finish
 from .experiments.one_run import open_session as open_session
 from .experiments.one_run import replay_log as replay_log
 from .experiments.regret import regret as regret
@@ -25,7 +25,7 @@ from .experiments.run_comparison.comparison import compare as compare
 from .experiments.run_list import list_runs as list_runs
 from .experiments.run_options import RunOptions as RunOptions
 from .experiments.sweep import sweep as sweep
-from .experiments.tuning import tune as tune
+from .experiments.tuning.tuner import tune as tune
 from .milp import AllocationProblem as AllocationProblem
 from .milp import ModelBuilder as ModelBuilder
 from .milp import Solution as Solution

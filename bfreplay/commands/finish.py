@@ -61,8 +61,8 @@ def finish(
       bfreplay finish log.parquet --jobs search.toml --dedicated 32 --out finish
       bfreplay finish log.parquet --jobs jobs.csv --max-parallel 35 --starts 200 --picture finish.png
     """
-    from bfreplay.experiments.finishing import finish as run_finish
-    from bfreplay.experiments.finishing.finish_text import render
+    from bfreplay.experiments.finish_text import render
+    from bfreplay.experiments.finish_times import finish as run_finish
     from bfreplay.experiments.resumable_folder import check_folder
     from bfreplay.result_folders.records import FINISH
 

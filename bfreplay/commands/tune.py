@@ -13,7 +13,7 @@ from bfreplay.commands.progress import sweeping
 from bfreplay.options import REQUIRED
 
 if TYPE_CHECKING:
-    from bfreplay.experiments.tuning import Tuning
+    from bfreplay.result_folders.tuning import Tuning
 
 
 @click.command()
@@ -70,7 +70,7 @@ def tune(
       bfreplay tune log.parquet --jobs jobs.csv --own-work --window 2021-02-12 2021-02-19
     """
     from bfreplay.experiments.resumable_folder import check_folder
-    from bfreplay.experiments.tuning import tune as run_tune
+    from bfreplay.experiments.tuning.tuner import tune as run_tune
     from bfreplay.experiments.tuning.tuning_text import render
     from bfreplay.result_folders.records import TUNING
 

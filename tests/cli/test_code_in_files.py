@@ -307,7 +307,7 @@ def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, ho
         "from bfreplay.result_folders.lab import LabResult\n"
         "from bfreplay.result_folders.comparison import RunComparison\n"
         "from bfreplay.experiments.sweep import SweepResult\n"
-        "from bfreplay.experiments.tuning import Tuning\n"
+        "from bfreplay.result_folders.tuning import Tuning\n"
         "from bfreplay.report import draw_comparison, draw_lab, draw_tuning\n"
         "for number, (kind, folder) in enumerate(zip(sys.argv[2::2], sys.argv[3::2])):\n"
         "    reads = {'lab': (LabResult.load, draw_lab), 'comparison': (RunComparison.load, draw_comparison),\n"

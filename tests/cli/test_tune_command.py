@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from bfreplay.cli import main
 from bfreplay.commands.tune import tune
 from bfreplay.experiments.sweep import run_sweep
-from bfreplay.experiments.tuning import TOLERANCE, TRAIN
 from bfreplay.experiments.tuning.grid import USUAL_MAX_PARALLEL, USUAL_T_FWD
+from bfreplay.experiments.tuning.tuner import TOLERANCE, TRAIN
 from tests.experiments.sweep.small_sweeps import Inline
 from tests.experiments.tuning.little_logs import write_jobs, write_log
 

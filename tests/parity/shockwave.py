@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
-from bfreplay.systems.shockwave.options import PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.policies import baseline_shares, shockwave_policy
 from bfreplay.systems.shockwave.profile import profile_of
+from bfreplay.systems.shockwave.shockwave_policy import PlannedOptions, ShockwaveOptions
 from bfreplay.workload import ElasticJob
 from tests.parity.comparison import EXACT, ROUNDING, Comparison, Reason, Table, Tolerance, printed
 from tests.parity.shockwave_plan_records import RUNS as PLANNED

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.rounds.state import RoundState
-from bfreplay.systems.shockwave.options import PlannedOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues
 from bfreplay.systems.shockwave.planner.solve import Plan
-from bfreplay.systems.shockwave.shockwave_policy import PlannerPolicy
+from bfreplay.systems.shockwave.shockwave_policy import PlannedOptions, PlannerPolicy
 from tests.parity.records import read_record
 from tests.parity.shockwave_records import golden, replay_set
 

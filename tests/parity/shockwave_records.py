@@ -19,9 +19,8 @@ from bfreplay.systems.gavel.rounds.state import Assignment, RoundState
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
 from bfreplay.systems.gavel.throughputs import read_throughputs
-from bfreplay.systems.shockwave.options import ShockwaveOptions
 from bfreplay.systems.shockwave.shares import GandivaFair
-from bfreplay.systems.shockwave.shockwave_policy import ShockwavePolicy
+from bfreplay.systems.shockwave.shockwave_policy import ShockwaveOptions, ShockwavePolicy
 from bfreplay.systems.shockwave.trace import read_trace
 from bfreplay.workload import JobSet
 from tests.parity.records import golden as record

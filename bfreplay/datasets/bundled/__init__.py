@@ -9,7 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.synthetic import synthetic_jobs, synthetic_machine
+from bfreplay.datasets.synthetic.elastic_jobs import synthetic_jobs
+from bfreplay.datasets.synthetic.machine import synthetic_machine
 from bfreplay.workload import JobSet
 
 __all__ = ["make_sample_events", "make_sample_jobs", "sample_events_path", "sample_jobs_path"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, PolicyCapabilities
@@ -16,15 +17,68 @@ from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
-from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState
+from bfreplay.systems.gavel.quirks import Quirks
+from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundRules, RoundState
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares
 from bfreplay.systems.shockwave.adaptation_rules import MODES, model_and_batch_size
-from bfreplay.systems.shockwave.options import ROUND_S, PlannedOptions, ShockwaveOptions
 from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.profile import Profile, even_profile, profile_of
-from bfreplay.systems.shockwave.published_jobs import PublishedJob, PublishedJobs, PublishedMetrics
+from bfreplay.systems.shockwave.published_jobs import DEADLINE_FACTOR, PublishedJob, PublishedJobs, PublishedMetrics
+from bfreplay.systems.shockwave.trace import RESTORE_S
 from bfreplay.workload import ElasticJob
+
+ROUND_S = 120.0
+"""Length of Shockwave's rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShockwaveOptions(GavelOptions):
+    """Options of a ``ShockwavePolicy``: those of Gavel's rounds, with other defaults.
+
+    Parameters
+    ----------
+    published
+        Repeat the published simulator: at least 1,000 s between two recomputations, its own changes of batch sizes
+        (``published_jobs``), restarts that cost steps instead of time, and nodes kept empty for jobs that arrived after
+        the last recomputation. Needs jobs of a trace.
+    deadline_factor
+        With ``published``, a job that has run for this multiple of its exclusive time counts as finished.
+
+    Raises
+    ------
+    InputError
+        A value out of range.
+    """
+
+    published_reset_s: ClassVar[float] = 1000.0
+    published_quirks: ClassVar[Quirks] = Quirks(reset_at_zero_means_never=True, shareless_jobs_take_nodes=True)
+
+    round_s: float = ROUND_S
+    restart_s: float = RESTORE_S
+    deadline_factor: float = DEADLINE_FACTOR
+
+    def rules(self, types_in_log: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
+        """Return the rules of the rounds, without restarts in the published simulator (see ``PublishedJobs``)."""
+        rules = GavelOptions.rules(self, types_in_log, type_names, shares)
+        return replace(rules, restart_s=0.0) if self.published else rules
+
+    def __post_init__(self) -> None:
+        GavelOptions.__post_init__(self)
+        checks.number("deadline_factor", self.deadline_factor, above=0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOptions(ShockwaveOptions):
+    """Options of the policy ``shockwave.shockwave``: those of the other policies, and its planner's.
+
+    Parameters
+    ----------
+    planner
+        Options of prediction, objective and back end; its rounds are as long as those of the policy.
+    """
+
+    planner: PlannerOptions = field(default_factory=PlannerOptions)
 
 
 class ShockwavePolicy(GavelPolicy):

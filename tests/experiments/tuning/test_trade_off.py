@@ -5,9 +5,10 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.tuning import Tuning, tune
 from bfreplay.experiments.tuning.trade_off import knee_of
+from bfreplay.experiments.tuning.tuner import tune
 from bfreplay.report.figures.tuning import trade_off_points, tuning_figure
+from bfreplay.result_folders.tuning import Tuning
 from tests.experiments.tuning.little_logs import BORDER, END, START
 
 

@@ -10,7 +10,8 @@ from bfreplay.cli import main
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep
-from bfreplay.experiments.tuning import Tuning, tune
+from bfreplay.experiments.tuning.tuner import tune
+from bfreplay.result_folders.tuning import Tuning
 from tests.experiments.sweep.small_sweeps import NOTING, Inline
 from tests.experiments.tuning.little_logs import BORDER, END, START, write_log
 

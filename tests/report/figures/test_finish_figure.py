@@ -6,7 +6,7 @@ import pytest
 
 from bfreplay.report.figures.finish import finish_figure, finish_times, medians
 from bfreplay.result_folders.finish import Start
-from tests.experiments.finishing.test_finish_text import HOUR, record
+from tests.experiments.test_finish_text import HOUR, record
 
 MONDAY_US = 1_714_348_800_000_000  # 2024-04-29 UTC
 

@@ -19,8 +19,8 @@ from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.policies import gavel_policy
 from bfreplay.systems.shockwave.adaptation_rules import Mode
 from bfreplay.systems.shockwave.generated_workload import generated_jobs
-from bfreplay.systems.shockwave.options import ShockwaveOptions
 from bfreplay.systems.shockwave.policies import shockwave_policy
+from bfreplay.systems.shockwave.shockwave_policy import ShockwaveOptions
 from bfreplay.systems.shockwave.trace import AskedJob, JobMaker
 from bfreplay.workload import Adaptation, ElasticJob, JobSet
 from tests.replay.tiny import log

@@ -8,10 +8,12 @@ import bfreplay
 from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError
-from bfreplay.experiments.finishing import Finish, finish, finisher
+from bfreplay.experiments import finish_times
+from bfreplay.experiments.finish_times import finish
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep
 from bfreplay.policies import BFTrainerPolicy
+from bfreplay.result_folders.finish import Finish
 from tests.experiments.sweep.small_sweeps import Inline
 from tests.experiments.tuning.little_logs import END, write_log
 from tests.replay.tiny import SECOND
@@ -104,7 +106,7 @@ def test_the_worth_is_proven_by_the_times_on_as_many_nodes_and_on_one_fewer(file
 
 
 def test_idle_nodes_may_be_worth_more_than_the_most_that_were_tried(files, monkeypatch):
-    monkeypatch.setattr(finisher, "smallest_cluster", lambda *_, **__: None)
+    monkeypatch.setattr(finish_times, "smallest_cluster", lambda *_, **__: None)
     record = found(dedicated=1).record
     assert (record.worth.meaning, record.worth.nodes) == ("more than", 3)
 

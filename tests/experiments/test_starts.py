@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bfreplay.experiments.finishing.finisher import stratified_starts
+from bfreplay.experiments.finish_times import stratified_starts
 
 SECOND = 1_000_000
 

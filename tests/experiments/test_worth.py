@@ -2,7 +2,7 @@
 
 import pytest
 
-from bfreplay.experiments.finishing.finisher import smallest_cluster
+from bfreplay.experiments.finish_times import smallest_cluster
 
 
 class Times:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bfreplay.experiments.finishing.finish_text import answer_of, cautions, notes
+from bfreplay.experiments.finish_text import answer_of, cautions, notes
 from bfreplay.result_folders.finish import (
     AT_MOST,
     EXACT,

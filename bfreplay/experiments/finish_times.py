@@ -18,7 +18,7 @@ from bfreplay.datasets.idleness.week import choose_zone
 from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
-from bfreplay.experiments.finishing.finish_text import answer_of, cautions, notes
+from bfreplay.experiments.finish_text import answer_of, cautions, notes
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
