@@ -3,8 +3,8 @@
 Its data are measured throughputs by node type (``throughputs``; made-up ones in ``made_up_throughputs``), traces of
 jobs (``trace``) and generated workloads (``generated_workload``). Its policies are listed in ``policies``: ``shares``
 splits time among jobs, ``rounds`` turns shares into assignments of nodes, with the quirks of the published program, and
-``ideal`` applies shares without rounds. Unmeasured rates of pairs are estimated (``pair_estimates``), and learnt as
-pairs run (``pair_estimates``).
+``ideal`` applies shares without rounds. Unmeasured rates of pairs are estimated, and learnt as pairs run
+(``pair_estimates``).
 """
 
 from bfreplay.registry import PublishedSystem
