@@ -100,7 +100,7 @@ def replay(
     from bfreplay.replay.checkpoint import StoppedError
     from bfreplay.result_folders.records import RUN
     from bfreplay.result_folders.writing import check_target
-    from bfreplay.runs.run_settings import Saving
+    from bfreplay.runs.run_settings import Output, Saving
     from bfreplay.runs.summary_text import render
 
     every_s = None if checkpoint_every is None else checks.length_of_time("checkpoint-every", checkpoint_every, 0.0)
@@ -122,7 +122,8 @@ def replay(
     saving = Saving(every_s=every_s, resume=resume is not None, options=options_of_run.to_json(absolute=True))
     try:
         with progress_of(prepared_run, hidden=quiet) as progress, stop_on_signals(saving):
-            result = prepared_run.replay(out, overwrite=force, progress=progress, session=command_line(), saving=saving)
+            output = Output(folder=out, overwrite=force, progress=progress, session=command_line(), saving=saving)
+            result = prepared_run.replay(output)
     except StoppedError:
         say(f"Stopped, and saved. Go on with: bfreplay replay --resume {out}", err=True)
         raise SystemExit(128 + saving.signal) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
@@ -31,7 +32,7 @@ from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs import ReplaySession, RunResult, Saving
+from bfreplay.runs import Output, ReplaySession, RunResult, Saving
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _INPUTS = ("events", "jobs", "policy")
@@ -114,12 +115,9 @@ def replay_log(
         policy,
         settings,
         options,
-        save_failures,
+        Output(folder=out, overwrite=overwrite, progress=progress, saving=_saving(checkpoint_every, resume)),
+        save_failures=save_failures,
         with_tables=with_tables,
-        out=out,
-        overwrite=overwrite,
-        progress=progress,
-        saving=_saving(checkpoint_every, resume),
     ) as session:
         return session.run()
 
@@ -162,12 +160,9 @@ def open_session(
         policy,
         settings,
         options,
-        save_failures,
+        Output(folder=out, overwrite=overwrite, progress=progress, saving=_saving(checkpoint_every, resume)),
+        save_failures=save_failures,
         with_tables=with_tables,
-        out=out,
-        overwrite=overwrite,
-        progress=progress,
-        saving=_saving(checkpoint_every, resume),
         portions=True,
     )
 
@@ -178,10 +173,11 @@ def _session_of(
     policy: Policy | str | None,
     settings: ReplaySettings | None,
     options: dict[str, Any],
-    save_failures: str | Path | None,
+    output: Output,
     *,
+    save_failures: str | Path | None,
     with_tables: bool,
-    **of_session: Any,
+    portions: bool = False,
 ) -> ReplaySession:
     """Check what is given, load what is named, and return the session."""
     begin_s = perf_counter()
@@ -224,9 +220,9 @@ def _session_of(
         else policy_for(declaration, save_failures=save_failures),
         settings,
         run_settings_of(declaration, with_tables=with_tables),
-        session={"load_s": perf_counter() - begin_s, "files": places},
+        replace(output, session={"load_s": perf_counter() - begin_s, "files": places}),
+        portions=portions,
         batch_jobs=declaration.batch_jobs,
-        **of_session,
     )
 
 

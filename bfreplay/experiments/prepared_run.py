@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,8 +21,7 @@ from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.replay.engine import ProgressCallback
-from bfreplay.runs import RunResult, RunSettings, Saving, run_replay
+from bfreplay.runs import Output, RunResult, RunSettings, run_replay
 from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000
@@ -56,28 +54,16 @@ class PreparedRun:
         """Settings of the replay."""
         return settings_of(self.options, self.log, self.jobs)
 
-    def replay(
-        self,
-        out: str | Path | None = None,
-        *,
-        overwrite: bool = False,
-        with_tables: bool = False,
-        progress: ProgressCallback | None = None,
-        session: Mapping[str, Any] | None = None,
-        saving: Saving | None = None,
-    ) -> RunResult:
+    def replay(self, output: Output | None = None, *, with_tables: bool = False) -> RunResult:
         """Replay, and close the policy; arguments and errors as those of ``run_replay``."""
+        output = output or Output()
         return run_replay(
             self.log,
             self.jobs,
             self.policy,
             self.settings,
             run_settings_of(self.options, with_tables=with_tables),
-            out=out,
-            overwrite=overwrite,
-            progress=progress,
-            session={"load_s": self.load_s, "files": files_of(self.options), **(session or {})},
-            saving=saving,
+            replace(output, session={"load_s": self.load_s, "files": files_of(self.options), **output.session}),
             batch_jobs=self.options.batch_jobs,
         )
 

@@ -135,9 +135,10 @@ class RunOptions(DeclaredOptions):
         InputError, OutputExistsError, SolverUnavailableError, LedgerError
             As ``prepare``.
         """
-        return self.prepare(save_failures=save_failures).replay(
-            out, overwrite=overwrite, with_tables=with_tables, progress=progress, session=session
-        )
+        from bfreplay.runs import Output
+
+        output = Output(folder=out, overwrite=overwrite, progress=progress, session=session or {})
+        return self.prepare(save_failures=save_failures).replay(output, with_tables=with_tables)
 
 
 def as_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from bfreplay.runs.replay_session import ReplaySession
 from bfreplay.runs.run_record import Efficiency
 from bfreplay.runs.run_replay import run_replay
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.run_settings import RunSettings, Saving
+from bfreplay.runs.run_settings import Output, RunSettings, Saving
 from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions
 
 __all__ = [
     "Efficiency",
+    "Output",
     "RecordedDecision",
     "ReplaySession",
     "RunResult",

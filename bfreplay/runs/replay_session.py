@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy
 from bfreplay.replay.checkpoint import Checkpoints, about, check_same
-from bfreplay.replay.engine import Engine, ProgressCallback
+from bfreplay.replay.engine import Engine
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
@@ -50,7 +50,7 @@ from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_input
 from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.run_settings import RunSettings, Saving
+from bfreplay.runs.run_settings import Output, RunSettings, Saving
 from bfreplay.saved_state import State, UnsavedError, classes_inside, read_state, restore_state, save_state, write_state
 from bfreplay.versions import versions
 from bfreplay.workload import Ending, JobSet, JobSource
@@ -73,17 +73,8 @@ class ReplaySession:
         Policy that decides the node counts; closed at the end.
     settings, run_settings
         Everything else that changes the result.
-    out
-        Folder to write, made when the run is complete; by default nothing is written.
-    overwrite
-        Replace an existing run folder, and an unfinished run.
-    progress
-        Called after every instant with (time reached in us, decisions so far).
-    session
-        More entries for ``session.json``, such as the command line. ``"files"`` has the paths of ``"events"``,
-        ``"jobs"`` and ``"curves"``, to read them again later.
-    saving
-        Checkpoints, for a run with ``out``.
+    output
+        Folder, progress and checkpoints; by default nothing is written.
     batch_jobs
         File of the batch jobs of the log (``bfreplay ingest --batch-jobs``): the delays that the run caused are then
         propagated through their recorded schedule.
@@ -126,21 +117,18 @@ class ReplaySession:
         policy: Policy,
         settings: ReplaySettings,
         run_settings: RunSettings,
+        output: Output | None = None,
         *,
-        out: str | Path | None = None,
-        overwrite: bool = False,
-        progress: ProgressCallback | None = None,
-        session: Mapping[str, Any] | None = None,
-        saving: Saving | None = None,
         portions: bool = False,
         batch_jobs: str | PathLike[str] | None = None,
     ) -> None:
         self.events, self.policy, self.settings = events, policy, settings
         self._run_settings = run_settings
         self._seconds = dict.fromkeys(("dedicated_s", "loop_s", "isolated_s", "ideal_s", "bound_s"), 0.0)
-        self._called = dict(session or {})
+        output = output or Output()
+        self._called = dict(output.session)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._out = None if out is None else Path(out)
+        self._out = None if output.folder is None else Path(output.folder)
         self._ended_by = ""
         self._stack = ExitStack()
         self._stack.callback(policy.close)
@@ -148,8 +136,8 @@ class ReplaySession:
             undo.push(self._stack)
             self.portions = Portions(events) if portions else None
             self._check(jobs, batch_jobs)
-            self._saving = saving or Saving()
-            self._open(overwrite, progress)
+            self._saving = output.saving
+            self._open(output)
             undo.pop_all()
 
     def _check(self, jobs: JobSet | JobSource, batch_jobs: str | PathLike[str] | None) -> None:
@@ -181,14 +169,14 @@ class ReplaySession:
         record_json(self._called, "the run")
         record_json(self._inputs, "the run")
 
-    def _open(self, overwrite: bool, progress: ProgressCallback | None) -> None:
+    def _open(self, output: Output) -> None:
         """Open the tables and build the engine, which goes on from its last state in a run that is resumed."""
         self._checkpoints = self._checkpoints_of(self._saving)
         state = None
         if self._checkpoints is not None:
-            state = self._checkpoints.begin(resume=self._saving.resume, overwrite=overwrite)
+            state = self._checkpoints.begin(resume=self._saving.resume, overwrite=output.overwrite)
             self._stack.callback(self._checkpoints.close)
-        self._folder = self._stack.enter_context(new_folder(self._out, RUN, overwrite=overwrite))
+        self._folder = self._stack.enter_context(new_folder(self._out, RUN, overwrite=output.overwrite))
         events, jobs, folder = self.events, self._anchored, self._folder
         types = events.node_types.names
         nowhere = folder is None and not self._run_settings.tables
@@ -209,7 +197,7 @@ class ReplaySession:
         self._measured: tuple[Baselines | None, Total | None] = (None, None)
         if not isinstance(jobs, JobSet):  # before the run: a source describes its last replay, which must be this run
             self._measured = self._measure_dedicated(events, events)
-        self.engine = Engine(events, jobs, self.policy, self.settings, run_tables, progress)
+        self.engine = Engine(events, jobs, self.policy, self.settings, run_tables, output.progress)
         self.engine.feed.keep_calls()
         self.engine.pool.batch_starts.keeps_met = self._batch_jobs is not None
         self._in_place = classes_inside(self)

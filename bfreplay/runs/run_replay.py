@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bfreplay.datasets import NodeEvents, NodeState
 from bfreplay.policies import BFTrainerPolicy, Policy
-from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.runs.replay_session import ReplaySession
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.run_settings import RunSettings, Saving
+from bfreplay.runs.run_settings import Output, RunSettings
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
@@ -26,19 +22,15 @@ def run_replay(
     policy: Policy,
     settings: ReplaySettings,
     run_settings: RunSettings,
+    output: Output | None = None,
     *,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-    progress: ProgressCallback | None = None,
-    session: Mapping[str, Any] | None = None,
-    saving: Saving | None = None,
     batch_jobs: str | PathLike[str] | None = None,
 ) -> RunResult:
     """Replay ``jobs`` on the idle nodes of ``events``, and measure the run against its baselines.
 
     Parameters
     ----------
-    events, jobs, policy, settings, run_settings, out, overwrite, progress, session, saving, batch_jobs
+    events, jobs, policy, settings, run_settings, output, batch_jobs
         As for ``ReplaySession``.
 
     Raises
@@ -50,19 +42,7 @@ def run_replay(
     StoppedError
         The run was stopped, after its state was saved.
     """
-    with ReplaySession(
-        events,
-        jobs,
-        policy,
-        settings,
-        run_settings,
-        out=out,
-        overwrite=overwrite,
-        progress=progress,
-        session=session,
-        saving=saving,
-        batch_jobs=batch_jobs,
-    ) as replay:
+    with ReplaySession(events, jobs, policy, settings, run_settings, output, batch_jobs=batch_jobs) as replay:
         return replay.run()
 
 

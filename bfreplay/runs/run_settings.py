@@ -1,12 +1,14 @@
-"""Settings of a run besides those of its replay, and the schedule of its checkpoints."""
+"""Settings of a run besides those of its replay: what is measured, where it is written, when its state is saved."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from bfreplay import defaults
+from bfreplay.replay.engine import ProgressCallback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,3 +69,29 @@ class Saving:
     stops: bool = False
     signal: int = 0
     listens: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where a run is written, and how it is followed and saved while it is made; the result is the same.
+
+    Parameters
+    ----------
+    folder
+        Folder to write, made when the run is complete; ``None``: nothing is written.
+    overwrite
+        Replace an existing run folder, and an unfinished run.
+    progress
+        Called after every instant with (time reached in us, decisions so far).
+    session
+        More entries for ``session.json``, such as the command line. ``"files"`` has the paths of ``"events"``,
+        ``"jobs"`` and ``"curves"``, to read them again later.
+    saving
+        Checkpoints, for a run with a folder.
+    """
+
+    folder: str | Path | None = None
+    overwrite: bool = False
+    progress: ProgressCallback | None = None
+    session: Mapping[str, Any] = field(default_factory=dict)
+    saving: Saving = field(default_factory=Saving)

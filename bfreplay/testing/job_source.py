@@ -17,7 +17,7 @@ import pytest
 from bfreplay.datasets import NodeEvents
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import ReplaySession, RunSettings, run_replay
+from bfreplay.runs import Output, ReplaySession, RunSettings, run_replay
 from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
@@ -277,7 +277,7 @@ class JobSourceContract:
                 EqualSharePolicy(),
                 ReplaySettings(max_parallel=6),
                 RunSettings(efficiency=False),
-                out=folder,
+                Output(folder=folder),
             )  # a ledger that does not close has raised
             assert result.summary["ledger"]["samples"] > 0, "nothing was trained"
         files = sorted(path.name for path in folders[0].iterdir())

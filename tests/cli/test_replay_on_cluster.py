@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from bfreplay.cli import main
 from bfreplay.commands.progress import JobsProgress, progress_of
+from bfreplay.runs import Output
 from tests.experiments.small_cluster import CLUSTER, options, write_files
 
 
@@ -96,7 +97,7 @@ def test_progress_is_told_in_jobs_where_the_run_ends_with_them(files, monkeypatc
     run = options(files, measure=(1, 3)).prepare()
     with progress_of(run, hidden=False) as progress:
         assert progress is not None
-        run.replay(progress=progress)
+        run.replay(Output(progress=progress))
     assert "2 of 2 jobs" in terminal.getvalue()
     assert "day 0.0" in terminal.getvalue()
 

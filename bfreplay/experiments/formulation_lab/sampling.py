@@ -20,7 +20,7 @@ from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.replay import ReplaySettings
 from bfreplay.result_folders.lab import Sampling, Stratum
-from bfreplay.runs import RunSettings, run_replay
+from bfreplay.runs import Output, RunSettings, run_replay
 from bfreplay.runs.run_record import RunRecord
 from bfreplay.workload import JobSet, JobSource
 
@@ -145,7 +145,9 @@ def sample_decisions(
             watch,
             ReplaySettings(settings.max_parallel),
             RunSettings(unlimited_work=settings.unlimited_work, efficiency=False, bound=False, tables=False),
-            progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us),
+            Output(
+                progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us)
+            ),
         )
         return watch, result.record
 

@@ -20,6 +20,7 @@ from bfreplay.experiments.sweep.identity import digest_of_module, file_of_module
 from bfreplay.experiments.sweep.inputs import Inputs, changed_input_error, key_of, load_expected_jobs
 from bfreplay.experiments.sweep.store import Failure, Store, failure_of
 from bfreplay.result_folders.records import JsonObject
+from bfreplay.runs.run_settings import Output
 
 _AT_WORK = Lock()
 """Lock for one run at a time in a process, also in a worker with several threads."""
@@ -157,7 +158,8 @@ def _replay(task: RunTask, store: Store) -> None:
     jobs = (
         _INPUTS.jobs(options, of_jobs) if task.jobs_are_a_set else load_expected_jobs(key_of(options, "jobs"), of_jobs)
     )
-    prepare_run(options, log=log, jobs=jobs).replay(store.run_folder(task.id), session={"worker": worker_name()})
+    output = Output(folder=store.run_folder(task.id), session={"worker": worker_name()})
+    prepare_run(options, log=log, jobs=jobs).replay(output)
     stamps_after = _stamps(options)
     for input_kind, stamp in stamps_before.items():
         if stamps_after[input_kind] != stamp:  # a log is read throughout the replay
