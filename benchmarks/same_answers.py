@@ -220,6 +220,7 @@ _LEDGER = re.compile(
 
 # a key that says nothing, and numbers of lines of code
 _LEFT_OUT = re.compile(r'\n *(?:"|&#34;)measured(?:"|&#34;): null,|(?<=\.py):\d+')
+_MADE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|\b\d{16}\b")
 _COMPILING = "Compiling the inner loops for this machine (first run only) ...\n"
 
 
@@ -350,6 +351,8 @@ def _text(file: Path) -> str:
     else:
         text = file.read_text(encoding="utf-8", errors="replace")
     text = _LEFT_OUT.sub("", _LEDGER.sub("", text)).replace(_COMPILING, "")
+    if file.stem == "runs":  # the list of runs tells when each was made, and in which folder
+        text = _MADE.sub("#", text).replace(f"runs in {file.parents[0].name}", "runs in FOLDER")
     for folder in (file.parents[0], file.parents[1]):
         text = text.replace(str(folder), "FOLDER")
     return _LOOSE.sub("#", text)
