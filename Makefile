@@ -18,7 +18,7 @@ replay-newest: export NUMBA_CACHE_DIR = $(CURDIR)/$(NEWEST)/compiled
 $(LOWEST)/%: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 # no golden replays, no searches, no sweeps, no browser, no documentation
-FAST   := runs systems policies replay result_folders scalability workload datasets milp/backends milp/files \
+FAST   := runs systems parity policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
 .PHONY: demo help test test-all test-lowest replay-lowest replay-newest docs parity lint compiled compiled-ingest unsafe-cbc clean
