@@ -73,7 +73,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where a run is written, and how it is followed and saved while it is made; the result is the same.
+    """Folder, progress and checkpoints of a run; none of them changes its result.
 
     Parameters
     ----------
