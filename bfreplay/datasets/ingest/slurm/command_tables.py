@@ -73,7 +73,7 @@ class Layout:
     Attributes
     ----------
     names
-        Names in lower_names case, in order.
+        Names in lower case, in order.
     delimiter
         Separator of cells.
     is_trailing
