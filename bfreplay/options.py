@@ -7,6 +7,7 @@ records and the documentation are made from ``options_of`` that class.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
@@ -47,6 +48,17 @@ class Number:
         """Return the value; ``InputError`` for anything else."""
         most = self.most if self.below is None else math.nextafter(self.below, -math.inf)
         return checks.number(name, value, least=self.least, above=self.above, most=most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration:
+    """Check of a length of time in seconds, 0 or more and below ``below``; a command takes units: ``"2min"``."""
+
+    below: float
+
+    def __call__(self, name: str, value: object) -> float:
+        """Return the seconds; ``InputError`` for anything else."""
+        return checks.number(name, value, least=0.0, most=math.nextafter(self.below, -math.inf))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +104,12 @@ class Option:
         Meaning of ``None``, in words.
     metavar, n_values
         Name of a value in ``--help``, and its number of words.
+    flag
+        Name on the command line where it is not that of the field: ``"--tz"``.
+    unit_s
+        Unit of a ``Duration`` on the command line, in seconds.
+    is_mapping
+        True for a mapping whose items are given one by one, by an option that is repeatable.
     parse
         Function that converts a word of the command line; ``ValueError`` for a bad one. By default from ``check``.
     is_argument
@@ -119,6 +137,9 @@ class Option:
     usual: str | None = None
     metavar: str | None = None
     n_values: int = 1
+    flag: str = ""
+    unit_s: float = 1.0
+    is_mapping: bool = False
     parse: Callable[[str], Any] | None = None
     is_argument: bool = False
     is_rare: bool = False
@@ -154,6 +175,28 @@ def option_metadata(check: Callable[[str, Any], Any], group: str, text: str, **a
 def options_of(dataclass_type: type) -> Mapping[str, Option]:
     """Return the options that a dataclass declares, by field, in their order."""
     return {field.name: field.metadata[_KEY] for field in fields(dataclass_type) if _KEY in field.metadata}
+
+
+def flag_of(made: type, field: str) -> str:
+    """Return the name of a declared option on the command line: ``"--tz"`` for ``"timezone"``."""
+    return options_of(made)[field].flag or f"--{option_name(field)}"
+
+
+def check_options(made: Any) -> None:
+    """Replace the options of a frozen dataclass by their checked values; ``None`` where that is the default stays."""
+    for name, declaration in options_of(type(made)).items():
+        value = getattr(made, name)
+        if value is not None or declaration.default is not None:
+            object.__setattr__(made, name, declaration.check(name, value))
+
+
+def add_options(doc: str | None, options: Mapping[str, Option]) -> str:
+    """Return the docstring with these options added to its parameters."""
+    head, raises, tail = (doc or "").partition("\n    Raises\n")
+    lines = [] if "    Parameters\n" in head else ["", "Parameters", "----------"]
+    for name, declaration in options.items():
+        lines += [name, textwrap.indent(textwrap.fill(declaration.text, 112), "    ")]
+    return f"{head.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{tail}"
 
 
 def option_name(field: str) -> str:

@@ -6,182 +6,64 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
-from bfreplay.commands.option_flags import PLACE, Parsed, adding
+from bfreplay.commands.option_flags import PLACE, adding, declared_options, made_from
 from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, tell_of_compiling, terminal_bar
+from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OccupancyRules
+from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.errors import InputError
-from bfreplay.experiments.option_checks import amount
+from bfreplay.options import OneOf, options_of
 from bfreplay.wording import paragraphs
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def _one_of(flag: str, words_text: str, text: str) -> Callable[[_Command], _Command]:
-    """Return an option for one of the listed words, by default the first."""
-    choices = words_text.split()
-    return click.option(flag, type=click.Choice(choices), default=choices[0], help=text)
-
-
-def _amount(flag: str, name: str, default: float, text: str, unit_s: float = 1.0) -> Callable[[_Command], _Command]:
-    of_unit = Parsed(lambda word: amount(word, unit_s))
-    return click.option(flag, name, type=of_unit, metavar="TIME", default=default, help=text)
-
 
 reading_options = adding(
-    click.option(
-        "--tz", "timezone", metavar="ZONE", help="Time zone of local times in all files, e.g. Europe/Paris or UTC."
-    ),
-    _one_of(
-        "--dst-fold",
-        "reject earlier later",
-        "Treatment of local times that occur twice at the end of summer time and stay ambiguous.",
-    ),
-    click.option("--nodes", "n_nodes", type=click.IntRange(min=1), help="Number of nodes, if the log has only counts."),
-    click.option("--procs-per-node", type=click.IntRange(min=1), help="Processors per node, if the log counts them."),
+    *declared_options(ReadOptions),
     click.option("--inventory", type=PLACE, help="File with the names of all nodes, used or not."),
     click.option(
         "--inventory-only", is_flag=True, help="Keep only the nodes of --inventory, and skip others in the log."
     ),
-    _one_of(
-        "--node-names",
-        "as-is short lower short-lower",
-        "Node names in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
-    ),
     click.option(
         "--outages",
-        "outages",
         type=PLACE,
         multiple=True,
         help="Table of outages (node, start, end, state), with any log; repeatable.",
     ),
-    click.option("--columns", metavar="NAME,...", help="Column names of a log without a header line, in order."),
-    click.option("--delimiter", metavar="CHARACTER", help="Column separator."),
-    click.option(
-        "--map",
-        "mapping",
-        metavar="ROLE=COLUMN[:UNIT]",
-        multiple=True,
-        help="For 'table': column of a role (start, end, nodes, node_count, job, ...); repeatable.",
-    ),
-    _one_of("--time-unit", "s ms us ns", "Unit of numbers in a table's start and end."),
-    click.option("--time-format", metavar="FORMAT", help="Format of times in a table, e.g. '%d.%m.%Y %H:%M:%S'."),
-    click.option("--missing-wait-is-zero", is_flag=True, help="SWF: a job without a waiting time did not wait."),
-    _one_of("--reservations", "idle reserved", "State of reserved nodes, other than for maintenance."),
 )
 """Adds the options of ``ReadOptions``, the list of nodes and outages."""
 
 rule_options = adding(
-    _one_of(
-        "--assignment",
-        "lowest-id most-recently-used least-recently-used random all",
-        "Assignment of nodes if the log has only counts; 'all': a log for each rule, and the spread.",
-    ),
-    click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of --assignment random."),
-    _one_of(
-        "--oversubscription",
-        "clip drop delay",
-        "A job that needs more nodes than are free: gets the free ones, and the others as they become free; is "
-        "skipped; or starts later.",
-    ),
-    _one_of(
-        "--shared-nodes",
-        "count refuse",
-        "Jobs that share a node: it is idle when the last one has left; or they are an error.",
-    ),
-    _one_of(
-        "--empty-machine",
-        "auto down idle",
-        "State of the nodes while the whole machine has no job; 'auto': down, unless the log records outages.",
-    ),
-    _amount(
-        "--empty-after", "empty_after_min", 60.0, "Shortest time without any job for --empty-machine, in minutes.", 60.0
-    ),
-    _amount("--min-gap", "min_gap_s", 10.0, "Shortest idle interval to keep, in seconds."),
-    _amount("--release-delay", "release_delay_s", 0.0, "Time from the end of a job to free nodes, in seconds."),
-    click.option(
-        "--window",
-        nargs=2,
-        metavar="START END",
-        help="Part of the log to keep: two ISO-8601 times (UTC) or epoch seconds.  [default: estimated from the load]",
+    *declared_options(
+        OccupancyRules,
+        assignment={
+            "check": OneOf((*ASSIGNMENTS, "all")),
+            "help": f"{options_of(OccupancyRules)['assignment'].help} 'all': a log for each rule, and the spread.",
+        },
+        window={"default": None},
     ),
     click.option("--full-window", is_flag=True, help="Keep the whole log, with edges that lack jobs."),
-    click.option(
-        "--log-end", metavar="TIME", help="Time at which the log was written: running jobs end there or later."
-    ),
-    _amount(
-        "--limit-grace",
-        "limit_grace_min",
-        60.0,
-        "Time from its limit to the assumed end of a job without an end, in minutes.",
-        60.0,
-    ),
-    _amount(
-        "--absent-after",
-        "absent_after_days",
-        7.0,
-        "Time without use at an edge of the log from which a node counts as absent, in days; not with --inventory.",
-        86_400.0,
-    ),
 )
 """Adds the options of ``OccupancyRules``."""
 
 
-def read_options(parameters: dict[str, Any]) -> Any:
-    """Return ``ReadOptions`` from the given options, which are removed from ``parameters``."""
-    from bfreplay.datasets.ingest.reader import ReadOptions
-
-    columns, mapping = parameters.pop("columns"), {}
-    for text in parameters.pop("mapping"):
-        role, sign, column = text.partition("=")
-        if not sign or not role.strip() or not column.strip():
-            raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
-        mapping[role.strip()] = column.strip()
-    plain = {field.name for field in fields(ReadOptions)} - {"columns", "mapping"}
-    return ReadOptions(
-        columns=None if columns is None else tuple(name.strip() for name in columns.split(",")),
-        mapping=mapping,
-        **{name: parameters.pop(name) for name in plain},
-    )
-
-
-def occupancy_rules(parameters: dict[str, Any]) -> Any:
-    """Return ``OccupancyRules`` from the options, which are removed from ``parameters``; for ``all`` the first rule."""
-    from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
-
-    window, full = parameters.pop("window"), parameters.pop("full_window")
-    if window is not None and full:
+def occupancy_rules(parameters: dict[str, Any]) -> OccupancyRules:
+    """Return the rules from the options, which are removed from ``parameters``; for ``all`` the first rule."""
+    is_full = parameters.pop("full_window")
+    if is_full and parameters["window"] is not None:
         raise InputError("--window and --full-window cannot both be", fix="give one of them")
-    log_end, assignment = parameters.pop("log_end"), parameters.pop("assignment")
-    return OccupancyRules(
-        assignment="lowest-id" if assignment == "all" else assignment,
-        window="full" if full else "estimate" if window is None else _times("--window", window),
-        log_end_us=None if log_end is None else _times("--log-end", [log_end])[0],
-        empty_after_s=parameters.pop("empty_after_min") * 60,
-        limit_grace_s=parameters.pop("limit_grace_min") * 60,
-        absent_after_s=parameters.pop("absent_after_days") * DAY_S,
-        **{field.name: parameters.pop(field.name) for field in fields(OccupancyRules) if field.name in parameters},
-    )
-
-
-def _times(option: str, texts: Any) -> Any:
-    from bfreplay.datasets.times import EXPECTED_TIME, ISO_FIX, parse_time_us
-
-    times = []
-    for text in texts:
-        try:
-            times.append(parse_time_us(text))
-        except ValueError as error:
-            raise InputError(f"{option}: {error}", value=text, expected=EXPECTED_TIME, fix=ISO_FIX) from error
-    return tuple(times)
+    if is_full:
+        parameters["window"] = "full"
+    if parameters["assignment"] == "all":
+        parameters["assignment"] = ASSIGNMENTS[0]
+    return made_from(OccupancyRules, parameters)
 
 
 @click.command()
@@ -243,11 +125,10 @@ def ingest(
         )
     from bfreplay import write_events
     from bfreplay._compiled import notice_of_compiling
-    from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS
     from bfreplay.datasets.ingest.read_log import read_log
 
     is_spread = parameters["assignment"] == "all"
-    rules, options = occupancy_rules(parameters), read_options(parameters)
+    rules, options = occupancy_rules(parameters), made_from(ReadOptions, parameters)
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
     if batch_jobs is not None:
         _check_batch_jobs(batch_jobs, out, is_spread, force)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import GROUPS, OPTIONS
 from bfreplay.experiments.option_checks import amount, path
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.options import REQUIRED, Number, OneOf, Option, Whole, option_name
+from bfreplay.options import REQUIRED, Duration, Number, OneOf, Option, Whole, option_name, options_of
 
 PLACE = click.Path(path_type=Path)
 """A file or a folder."""
@@ -34,6 +35,7 @@ _OBJECTIVE_OF_RUN = {
 }
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_Options = TypeVar("_Options")
 
 
 class Parsed(click.ParamType[Any]):
@@ -165,18 +167,44 @@ def note_options_without_effect(context: click.Context, options: RunOptions) -> 
             note(f"{words[0]} has no effect {reasons[name]}.")
 
 
+def declared_options(made: type, **changes: Mapping[str, Any]) -> list[Callable[[Any], Any]]:
+    """Return the options that a dataclass declares; ``changes`` of attributes by field, as for ``run_options``."""
+    return [
+        _click_option(name, replace(declaration, **changes.get(name, {})), is_grouped=False)
+        for name, declaration in options_of(made).items()
+    ]
+
+
+def made_from(made: type[_Options], parameters: dict[str, Any]) -> _Options:
+    """Return the dataclass from the options of a command, which are removed from ``parameters``."""
+    values = {}
+    for name, declaration in options_of(made).items():
+        value = parameters.pop(name)
+        if declaration.is_mapping:
+            value = dict(value)
+        elif isinstance(declaration.check, Duration):
+            value *= declaration.unit_s
+        if value is not None:
+            values[name] = value
+    return made(**values)
+
+
 def _click_option(name: str, declaration: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
     if declaration.is_argument:
         return click.argument(name, type=_click_type(declaration), required=declaration.default is REQUIRED)
     is_switch, is_required = declaration.check is checks.truth, declaration.default is REQUIRED
-    words = f"--{option_name(name)}"
+    words = declaration.flag or f"--{option_name(name)}"
+    default = None if is_required or declaration.is_mapping else declaration.default
+    if isinstance(declaration.check, Duration):
+        default = declaration.default / declaration.unit_s
     return click.option(
         f"{words}/--no-{option_name(name)}" if is_switch and declaration.default else words,
         name,
-        default=None if is_required else declaration.default,
+        default=default,
         show_default="required" if is_required else None,
         is_flag=is_switch or None,
         nargs=declaration.n_values,
+        multiple=declaration.is_mapping,
         type=None if is_switch else _click_type(declaration),
         metavar=declaration.metavar,
         help=declaration.text,
@@ -188,6 +216,8 @@ def _click_type(declaration: Option) -> click.ParamType[Any]:
     if declaration.parse is not None:
         return Parsed(declaration.parse)
     match declaration.check:
+        case Duration():
+            return Parsed(partial(amount, unit_s=declaration.unit_s))
         case Whole(least, most):
             return click.IntRange(min=least, max=None if most == checks.LARGEST else most)
         case Number(least=least, above=above, most=most, below=below):

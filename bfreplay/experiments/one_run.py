@@ -27,7 +27,7 @@ from bfreplay.experiments.prepared_run import (
     run_settings_of,
     settings_of,
 )
-from bfreplay.experiments.run_options import add_options
+from bfreplay.options import add_options
 from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay import ReplaySettings
@@ -273,5 +273,5 @@ def _signature() -> inspect.Signature:
     )
 
 
-replay_log.__doc__ = add_options(replay_log.__doc__, *_KEYWORDS)
+replay_log.__doc__ = add_options(replay_log.__doc__, {name: OPTIONS[name] for name in _KEYWORDS})
 replay_log.__signature__ = _signature()  # type: ignore[attr-defined]  # every function may have one

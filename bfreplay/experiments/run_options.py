@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES, OPTIONS, DeclaredOptions
-from bfreplay.options import option_name
+from bfreplay.options import add_options, option_name
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun
@@ -192,13 +191,4 @@ def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
     return str(folder / value)
 
 
-def add_options(doc: str | None, *names: str) -> str:
-    """Return the docstring with these options added to its parameters."""
-    head, raises, tail = (doc or "").partition("\n    Raises\n")
-    lines = [] if "    Parameters\n" in head else ["", "Parameters", "----------"]
-    for name in names:
-        lines += [name, textwrap.indent(textwrap.fill(OPTIONS[name].text, 112), "    ")]
-    return f"{head.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{tail}"
-
-
-RunOptions.__doc__ = add_options(RunOptions.__doc__, *OPTIONS)
+RunOptions.__doc__ = add_options(RunOptions.__doc__, OPTIONS)

@@ -15,13 +15,14 @@ from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.reader import FLAGS, OF_ALL_LOGS, LogReader, ReadOptions
+from bfreplay.datasets.ingest.reader import OF_ALL_LOGS, LogReader, ReadOptions
 from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.errors import InputError
+from bfreplay.options import flag_of
 
 NO_LOG_FILE = "a file in a folder or an archive is not recognised by this reader; it was skipped"
 
@@ -176,7 +177,7 @@ def _refuse_options_without_use(
         value = getattr(options, name)
         if value == getattr(default, name):
             continue
-        flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+        flag = flag_of(ReadOptions, name)
         if name == "dst_fold":
             continue  # noted after the log is read
         if name == "timezone":

@@ -4,64 +4,106 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay import checks
+from bfreplay.errors import InputError
+from bfreplay.options import OneOf, Whole, add_options, check_options, option, option_metadata, options_of
+
+if TYPE_CHECKING:  # the options of a command need no numpy
+    from bfreplay.datasets.ingest.log_file import LogFile
+    from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+
+
+_FACTS, _TABLES = "Facts that the log lacks", "Tables"
+_DST_FOLD = ("reject", "earlier", "later")
+_TIME_UNITS = ("s", "ms", "us", "ns")
+_NODE_NAMES = ("as-is", "short", "lower", "short-lower")
+_RESERVATIONS = ("idle", "reserved")
+
+
+def _column_names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _role_and_column(text: str) -> tuple[str, str]:
+    role, sign, column = text.partition("=")
+    if not sign or not role.strip() or not column.strip():
+        raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
+    return role.strip(), column.strip()
+
+
+def _unchecked(_name: str, value: Any) -> Any:
+    """Return the value: readers check it, who know their columns."""
+    return value
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Options of readers; each reader uses the ones that its format needs.
+    """Options of readers; each reader uses the ones that its format needs."""
 
-    Parameters
-    ----------
-    timezone
-        Zone of local times in the log (IANA name, e.g. ``"Europe/Paris"``), ``None`` if not known.
-    dst_fold
-        Rule for a local time that occurs twice at the end of summer time and that nothing else resolves:
-        ``"reject"``, ``"earlier"`` or ``"later"``.
-    n_nodes, procs_per_node
-        Nodes of the machine, processors of each, if the log gives only counts.
-    columns
-        Names of the columns of a table without a header, in order.
-    delimiter
-        Separator of its columns.
-    mapping
-        Role -> column name, for tables of any make: ``{"start": "start_time", "elapsed": "dur:min", ...}``; the role
-        ``nodes`` may be ``ALL`` in a table of outages.
-    time_unit
-        Unit of numbers in start and end of such tables: ``"s"``, ``"ms"``, ``"us"``, ``"ns"``.
-    time_format
-        Format of times in such tables as of ``datetime.strptime``, if not ISO-8601.
-    missing_wait_is_zero
-        SWF: a job without a waiting time started when it was submitted.
-    node_names
-        Form of node names in jobs, outages and inventory: ``"as-is"``, ``"short"`` (without the domain),
-        ``"lower"`` or ``"short-lower"``. Otherwise a log that spells a node in several ways has several nodes.
-    reservations
-        State of nodes in reservations other than for maintenance: ``"idle"`` or ``"reserved"``.
-    """
+    timezone: str | None = option(
+        None,
+        _unchecked,
+        _FACTS,
+        "Time zone of local times in all files, e.g. Europe/Paris or UTC.",
+        flag="--tz",
+        metavar="ZONE",
+    )
+    dst_fold: str = option(
+        "reject",
+        OneOf(_DST_FOLD),
+        _FACTS,
+        "Treatment of local times that occur twice at the end of summer time and stay ambiguous.",
+    )
+    n_nodes: int | None = option(None, Whole(1), _FACTS, "Number of nodes, if the log has only counts.", flag="--nodes")
+    procs_per_node: int | None = option(None, Whole(1), _FACTS, "Processors per node, if the log counts them.")
+    node_names: str = option(
+        "as-is",
+        OneOf(_NODE_NAMES),
+        _FACTS,
+        "Node names in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
+    )
+    columns: tuple[str, ...] | None = option(
+        None,
+        _unchecked,
+        _TABLES,
+        "Column names of a log without a header line, in order.",
+        metavar="NAME,...",
+        parse=_column_names,
+    )
+    delimiter: str | None = option(None, _unchecked, _TABLES, "Column separator.", metavar="CHARACTER")
+    mapping: Mapping[str, str] = field(
+        default_factory=dict,
+        metadata=option_metadata(
+            _unchecked,
+            _TABLES,
+            "For 'table': column of a role (start, end, nodes, node_count, job, ...), which may have a unit: "
+            "elapsed=dur:min; repeatable.",
+            default={},
+            flag="--map",
+            metavar="ROLE=COLUMN[:UNIT]",
+            parse=_role_and_column,
+            is_mapping=True,
+        ),
+    )
+    time_unit: str = option("s", OneOf(_TIME_UNITS), _TABLES, "Unit of numbers in a table's start and end.")
+    time_format: str | None = option(
+        None, _unchecked, _TABLES, "Format of times in a table, e.g. '%d.%m.%Y %H:%M:%S'.", metavar="FORMAT"
+    )
+    missing_wait_is_zero: bool = option(False, checks.truth, _FACTS, "SWF: a job without a waiting time did not wait.")
+    reservations: str = option(
+        "idle", OneOf(_RESERVATIONS), _FACTS, "State of reserved nodes, other than for maintenance."
+    )
 
-    timezone: str | None = None
-    dst_fold: str = "reject"
-    n_nodes: int | None = None
-    procs_per_node: int | None = None
-    columns: tuple[str, ...] | None = None
-    delimiter: str | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    time_unit: str = "s"
-    time_format: str | None = None
-    missing_wait_is_zero: bool = False
-    node_names: str = "as-is"
-    reservations: str = "idle"
+    def __post_init__(self) -> None:
+        check_options(self)
 
+
+ReadOptions.__doc__ = add_options(ReadOptions.__doc__, options_of(ReadOptions))
 
 OF_ALL_LOGS = ("n_nodes", "node_names")
 """Options that every log has a use for."""
-
-FLAGS = {"timezone": "--tz", "n_nodes": "--nodes", "mapping": "--map"}
-"""Names of options on the command line, where they differ."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from bfreplay.datasets.times import US
+from bfreplay.datasets.times import US, parse_time_us
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
+from bfreplay.options import Duration, OneOf, Whole, add_options, check_options, option, options_of
 
 ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random")
 """Rules of node assignment for logs of counts; the position in this tuple is the rule's code in the sweep."""
@@ -19,74 +21,118 @@ WINDOWS = ("estimate", "full")
 DAY_S = 86_400.0
 
 
+_RULES = "Rules"
+_MINUTE_S = 60.0
+_LONGEST_S = 1e9
+
+
+def _window(name: str, value: object) -> Any:
+    if isinstance(value, str) and value not in WINDOWS:
+        raise InputError("the window is unknown", column=name, value=value, expected=f"one of {WINDOWS}, or two times")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class OccupancyRules:
     """Rules that make node states of job intervals, outages and an inventory.
 
-    Parameters
-    ----------
-    assignment, seed
-        If the log has only counts, a job gets the free nodes of lowest id (as in the inventory's order), the ones that
-        became free last (``most-recently-used``) or first (``least-recently-used``), or ``random`` ones (by ``seed``).
-    oversubscription
-        A job that needs more nodes than are free gets the free ones, and the others as they become free, in order of
-        start (``clip``); or it is skipped (``drop``), or starts when enough are free, first come first served
-        (``delay``).
-    shared_nodes
-        A node is idle when its last job has left (``count``); ``refuse``: jobs that share a node are an error.
-    empty_machine, empty_after_s
-        Time without any job on the whole machine, longer than ``empty_after_s``: ``down`` (assumed), or ``idle``.
-        ``auto``: down, unless the log records outages, which then tell when it was down, or is of a simulation.
-    min_gap_s
-        Shorter idle intervals between two uses of a node are ignored: the node keeps its state.
-    release_delay_s
-        Time from the end of a job until its nodes are free (epilog, cleaning up).
-    window
-        ``estimate``: the part of the log unaffected by missing jobs, by the load; ``full``: from the first start to
-        the last stamp; or two times, microseconds UTC.
-    log_end_us
-        Time at which the log was written: jobs without an end ran until then. ``None``: the latest time in it.
-    limit_grace_s
-        Time from its limit to the assumed end of a job without an end, if inside the log (a *runaway* job).
-    absent_after_s
-        Without a full list of nodes, a node that no job used for this long before its first or after its last job was
-        absent then: ``unknown``, not idle.
+    Times are UTC microseconds; the window is also ``estimate``, the part of the log unaffected by missing jobs, by the
+    load, or ``full``, from the first start to the last stamp.
     """
 
-    assignment: str = "lowest-id"
-    seed: int = 0
-    oversubscription: str = "clip"
-    shared_nodes: str = "count"
-    empty_machine: str = "auto"
-    empty_after_s: float = 3_600.0
-    min_gap_s: float = 10.0
-    release_delay_s: float = 0.0
-    window: str | tuple[int, int] = "estimate"
-    log_end_us: int | None = None
-    limit_grace_s: float = 3_600.0
-    absent_after_s: float = 7 * DAY_S
+    assignment: str = option(
+        "lowest-id",
+        OneOf(ASSIGNMENTS),
+        _RULES,
+        "Assignment of nodes if the log has only counts: a job gets the free nodes of lowest id, those that "
+        "became free "
+        "last or first, or random ones.",
+    )
+    seed: int = option(0, Whole(0), _RULES, "Seed of --assignment random.")
+    oversubscription: str = option(
+        "clip",
+        OneOf(OVERSUBSCRIPTION),
+        _RULES,
+        "A job that needs more nodes than are free: gets the free ones, and the others as they become free; is "
+        "skipped; or starts later.",
+    )
+    shared_nodes: str = option(
+        "count",
+        OneOf(SHARED_NODES),
+        _RULES,
+        "Jobs that share a node: it is idle when the last one has left; or they are an error.",
+    )
+    empty_machine: str = option(
+        "auto",
+        OneOf(EMPTY_MACHINE),
+        _RULES,
+        "State of the nodes while the whole machine has no job; 'auto': down, unless the log records outages or "
+        "is of a "
+        "simulation.",
+    )
+    empty_after_s: float = option(
+        3_600.0,
+        Duration(below=_LONGEST_S),
+        _RULES,
+        "Shortest time without any job for --empty-machine, in minutes.",
+        flag="--empty-after",
+        unit_s=_MINUTE_S,
+    )
+    min_gap_s: float = option(
+        10.0, Duration(below=_LONGEST_S), _RULES, "Shortest idle interval to keep, in seconds.", flag="--min-gap"
+    )
+    release_delay_s: float = option(
+        0.0,
+        Duration(below=_LONGEST_S),
+        _RULES,
+        "Time from the end of a job to free nodes, in seconds.",
+        flag="--release-delay",
+    )
+    window: str | tuple[int, int] = option(
+        "estimate",
+        _window,
+        _RULES,
+        "Part of the log to keep: two ISO-8601 times (UTC) or epoch seconds.",
+        usual="estimated from the load",
+        metavar="START END",
+        n_values=2,
+        parse=parse_time_us,
+    )
+    log_end_us: int | None = option(
+        None,
+        Whole(-(2**63)),
+        _RULES,
+        "Time at which the log was written: running jobs end there or later.",
+        flag="--log-end",
+        metavar="TIME",
+        parse=parse_time_us,
+    )
+    limit_grace_s: float = option(
+        3_600.0,
+        Duration(below=_LONGEST_S),
+        _RULES,
+        "Time from its limit to the assumed end of a job without an end, in minutes.",
+        flag="--limit-grace",
+        unit_s=_MINUTE_S,
+    )
+    absent_after_s: float = option(
+        7 * DAY_S,
+        Duration(below=_LONGEST_S),
+        _RULES,
+        "Time without use at an edge of the log from which a node counts as absent, in days; not with --inventory.",
+        flag="--absent-after",
+        unit_s=DAY_S,
+    )
 
     def __post_init__(self) -> None:
-        for column, value, valid_words in (
-            ("assignment", self.assignment, ASSIGNMENTS),
-            ("oversubscription", self.oversubscription, OVERSUBSCRIPTION),
-            ("shared_nodes", self.shared_nodes, SHARED_NODES),
-            ("empty_machine", self.empty_machine, EMPTY_MACHINE),
-        ):
-            if value not in valid_words:
-                raise InputError(f"{column} is unknown", column=column, value=value, expected=f"one of {valid_words}")
-        if isinstance(self.window, str) and self.window not in WINDOWS:
-            raise InputError(
-                "the window is unknown", column="window", value=self.window, expected=f"one of {WINDOWS}, or two times"
-            )
-        for column in ("empty_after_s", "min_gap_s", "release_delay_s", "limit_grace_s", "absent_after_s"):
-            value = getattr(self, column)
-            if not 0 <= value < 1e9:
-                raise InputError(f"{column} is out of range", column=column, value=value, expected="seconds, 0 or more")
+        check_options(self)
 
     def to_json(self) -> dict[str, Json]:
         """Return every rule with its value, for the metadata."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+
+OccupancyRules.__doc__ = add_options(OccupancyRules.__doc__, options_of(OccupancyRules))
 
 
 def microseconds(seconds: float) -> int:

@@ -1,0 +1,11 @@
+from .jobs.load import load_jobs as load_jobs
+from .jobs.load import write_jobs as write_jobs
+from .log.events import NodeEvents as NodeEvents
+from .log.load import load_events as load_events
+from .log.load import write_events as write_events
+from .log.metadata import EventsMetadata as EventsMetadata
+from .log.metadata import SourceFile as SourceFile
+from .log.states import EventBatch as EventBatch
+from .log.states import NodeState as NodeState
+from .published.matrix import read_published_events as read_published_events
+from .published.pickled_jobs import read_published_jobs as read_published_jobs
