@@ -160,7 +160,7 @@ def test_an_output_that_is_there_is_kept(folder):
         (["swf", "log.swf", "-o", "events.txt"], "a name ending in .parquet"),
         (["swf", "log.swf", "--map", "start"], "ROLE=COLUMN"),
         (["swf", "log.swf", "--window", "2023-01-01", "soon"], "--window"),
-        (["swf", "log.swf", "--window", "01.07.2024", "02.07.2024"], "such as 2024-07-01"),
+        (["swf", "log.swf", "--window", "01.07.2024", "02.07.2024"], "2024-07-01T08:00"),
         (["slurm", "counts.psv", "--tz", "UTC"], "the column NodeList is missing"),
         (["swf", "log.swf", "--window", "2021-01-01", "2021-02-01"], "outside the log"),
         (["swf", "log.swf", "--full-window", "--window", "1", "2"], "cannot both be"),

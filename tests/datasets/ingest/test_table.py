@@ -180,7 +180,7 @@ def test_numbers_in_another_unit_are_refused_with_the_unit(read):
     with pytest.raises(InputError) as caught:
         read("id,start,end,nodes\n1,1614556800000,1614556860000,2\n")
     assert "--time-unit ms" in caught.value.fix
-    with pytest.raises(InputError, match="unknown unit"):
+    with pytest.raises(InputError, match="time_unit is unknown"):
         read("id,start,end,nodes\n1,1,2,2\n", time_unit="minutes")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bfreplay.datasets.times import US, parse_time_us
+from bfreplay.datasets.times import ISO_FIX, US, parse_time_us
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.options import Duration, OneOf, Whole, add_options, check_options, option, options_of
@@ -20,7 +20,6 @@ WINDOWS = ("estimate", "full")
 
 DAY_S = 86_400.0
 
-
 _RULES = "Rules"
 _MINUTE_S = 60.0
 _LONGEST_S = 1e9
@@ -30,6 +29,13 @@ def _window(name: str, value: object) -> Any:
     if isinstance(value, str) and value not in WINDOWS:
         raise InputError("the window is unknown", column=name, value=value, expected=f"one of {WINDOWS}, or two times")
     return value
+
+
+def _time_us(text: str) -> int:
+    try:
+        return parse_time_us(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}; {ISO_FIX}.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +51,8 @@ class OccupancyRules:
         OneOf(ASSIGNMENTS),
         _RULES,
         "Assignment of nodes if the log has only counts: a job gets the free nodes of lowest id, those that "
-        "became free "
-        "last or first, or random ones.",
+        "became "
+        "free last or first, or random ones.",
     )
     seed: int = option(0, Whole(0), _RULES, "Seed of --assignment random.")
     oversubscription: str = option(
@@ -66,9 +72,8 @@ class OccupancyRules:
         "auto",
         OneOf(EMPTY_MACHINE),
         _RULES,
-        "State of the nodes while the whole machine has no job; 'auto': down, unless the log records outages or "
-        "is of a "
-        "simulation.",
+        "State of the nodes while the whole machine has no job; 'auto': down, unless the log records outages or is of "
+        "a simulation.",
     )
     empty_after_s: float = option(
         3_600.0,
@@ -96,7 +101,7 @@ class OccupancyRules:
         usual="estimated from the load",
         metavar="START END",
         n_values=2,
-        parse=parse_time_us,
+        parse=_time_us,
     )
     log_end_us: int | None = option(
         None,
@@ -105,7 +110,7 @@ class OccupancyRules:
         "Time at which the log was written: running jobs end there or later.",
         flag="--log-end",
         metavar="TIME",
-        parse=parse_time_us,
+        parse=_time_us,
     )
     limit_grace_s: float = option(
         3_600.0,

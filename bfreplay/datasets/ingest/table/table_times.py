@@ -82,7 +82,7 @@ class TableClock(IntervalClock):
     Raises
     ------
     InputError
-        Unknown zone, unit or format.
+        Unknown zone or format.
 
     Attributes
     ----------
@@ -93,14 +93,6 @@ class TableClock(IntervalClock):
     skipped_warning, folded_warning = ZONE_WRONG, AMBIGUOUS_CHOSEN
 
     def __init__(self, options: ReadOptions, report: ImportReport, export: str) -> None:
-        if options.time_unit not in UNIT_DIGITS:
-            raise InputError(
-                "unknown unit of time",
-                column="--time-unit",
-                value=options.time_unit,
-                expected="s, ms, us or ns",
-                fix="give the unit of the numbers in the columns of times",
-            )
         if options.time_format is not None:
             check_time_format(options.time_format)
         self._options = options
