@@ -44,23 +44,8 @@ _COLUMN_FORMS = {
 }
 """Forms of columns of Slurm, which tell where a surplus separator is."""
 
-_FREE_TEXT_COLUMNS = frozenset(
-    {
-        "jobname",
-        "comment",
-        "admincomment",
-        "systemcomment",
-        "submitline",
-        "workdir",
-        "reason",
-        "extra",
-        "stdout",
-        "stdin",
-        "stderr",
-        "container",
-    }
-)
-_COLUMNS_WITH_COMMAS = frozenset({"nodelist", "nodenames", "nodes", "flags", "licenses", "constraints", "qosreq"})
+_FREE_TEXT = re.compile(r"jobname|(admin|system)?comment|submitline|workdir|reason|extra|std(in|out|err)|container")
+_TEXT_WITH_COMMAS = re.compile(r"nodelist|nodenames|nodes|flags|licenses|constraints|qosreq|.*tres.*", re.DOTALL)
 
 BLOCK_BYTES = 1 << 20
 """Text that a ``BulkReader`` gets at once: little, for rows with a name that is new in their block are read singly."""
@@ -94,11 +79,8 @@ class Layout:
     def from_names(cls, column_names: Sequence[str], delimiter: str, is_trailing: bool = False) -> Layout:
         """Return the layout with these columns, named in any case."""
         lower_names = tuple(name.strip().lower() for name in column_names)
-        free = tuple(
-            index
-            for index, name in enumerate(lower_names)
-            if name in _FREE_TEXT_COLUMNS or (delimiter == "," and (name in _COLUMNS_WITH_COMMAS or "tres" in name))
-        )
+        free_text = [_FREE_TEXT, _TEXT_WITH_COMMAS] if delimiter == "," else [_FREE_TEXT]
+        free = tuple(i for i, name in enumerate(lower_names) if any(form.fullmatch(name) for form in free_text))
         job_column = next((lower_names.index(name) for name in ("jobidraw", "jobid") if name in lower_names), -1)
         return cls(lower_names, delimiter, is_trailing, free, job_column)
 

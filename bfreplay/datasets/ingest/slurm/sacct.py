@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bfreplay._compiled import IS_COMPILED
+from bfreplay.datasets.ingest.delimited import names_in
 from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
@@ -22,17 +23,22 @@ from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock, TimeFormatErr
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
-SACCT_COLUMNS = (
-    "JobIDRaw", "JobID", "Cluster", "Partition", "State", "Submit", "Eligible", "Start", "End", "ElapsedRaw",
-    "Suspended", "TimelimitRaw", "NNodes", "NodeList", "Reservation", "Restarts",
-)  # fmt: skip
+SACCT_COLUMNS = tuple(
+    names_in(
+        "JobIDRaw,JobID,Cluster,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,Suspended,TimelimitRaw,NNodes,"
+        "NodeList,Reservation,Restarts",
+        ",",
+    )
+)
 """Columns of the export command in messages."""
 
-XDMOD_COLUMNS = (
-    "JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID", "Submit", "Eligible",
-    "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem", "ReqTRES", "AllocTRES",
-    "Timelimit", "NodeList", "JobName",
-)  # fmt: skip
+XDMOD_COLUMNS = tuple(
+    names_in(
+        "JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,ExitCode,"
+        "State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName",
+        ",",
+    )
+)
 """Columns of XDMoD exports, without a header, in UTC."""
 
 ABSENT_COLUMNS = "columns of sacct that are not there"

@@ -16,14 +16,15 @@ ABSENT_TIMES = frozenset({"", "0", "unknown", "none", "n/a", "(null)"})
 ABSENT_NODES = frozenset({"none assigned", "(null)", "none"})
 """Texts for a job without nodes, in lower case."""
 
-WAITING_STATES = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
-RUNNING_STATES = frozenset(
-    {"RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "STOPPED", "SIGNALING", "STAGE_OUT"}
+WAITING_STATES, RUNNING_STATES, FINISHED_STATES = (
+    frozenset(words.split())
+    for words in (
+        "PENDING REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT",
+        "RUNNING SUSPENDED COMPLETING CONFIGURING RESIZING STOPPED SIGNALING STAGE_OUT",
+        "COMPLETED CANCELLED FAILED TIMEOUT OUT_OF_MEMORY DEADLINE REVOKED REQUEUED NODE_FAIL PREEMPTED BOOT_FAIL "
+        "LAUNCH_FAILED RECONFIG_FAIL",
+    )
 )
-FINISHED_STATES = frozenset(
-    {"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "REVOKED", "REQUEUED", "NODE_FAIL",
-     "PREEMPTED", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL"}
-)  # fmt: skip
 JOB_STATES = tuple(sorted(WAITING_STATES | RUNNING_STATES | FINISHED_STATES))
 
 _LONGEST_SHOWN = 100
@@ -122,15 +123,9 @@ _WORDS: dict[NodeState, str] = {  # the weakest state first
 _STATE_OF_WORD = {word: state for state, words in _WORDS.items() for word in words.split()}
 # "planned by the backfill scheduler" (-) and "jobs are completing" (+) leave a node's state as it is
 _STATE_OF_SUFFIX = {
-    "*": NodeState.DOWN,
-    "^": NodeState.DOWN,
-    "~": NodeState.OFF,
-    "#": NodeState.OFF,
-    "%": NodeState.OFF,
-    "!": NodeState.OFF,
-    "@": NodeState.DRAIN,
-    "$": NodeState.RESERVED,
-    "-": NodeState.IDLE,
+    **dict.fromkeys("*^", NodeState.DOWN),
+    **dict.fromkeys("~#%!", NodeState.OFF),
+    **{"@": NodeState.DRAIN, "$": NodeState.RESERVED, "-": NodeState.IDLE},
 }
 _STRENGTH = {state: i for i, state in enumerate(_WORDS)}
 

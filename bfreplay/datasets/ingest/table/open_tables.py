@@ -68,40 +68,35 @@ def split_units(
     return columns, units
 
 
+def _split_names(names_by_role: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    return {role: names.split() for role, names in names_by_role.items()}
+
+
 # Names in lower case with "_" for other characters than letters and digits; the first that exists counts.
-_KNOWN: Mapping[str, tuple[str, ...]] = {
-    "job": ("jobidraw", "job_id_raw", "cobalt_jobid", "job_id", "jobid", "allocation_id", "jid", "job", "id"),
-    "nodes": (
-        "nodelist", "node_list", "alloc_nodelist", "allocated_nodes", "exec_host", "hostlist", "host_list", "hosts",
-        "node_names", "location", "nodes",
-    ),
-    "node_count": (
-        "num_nodes_alloc", "allocnodes", "nodes_alloc", "nnodes", "n_nodes", "nodes_used", "used_nodes", "num_nodes",
-        "node_num", "node_count", "nodecount", "nnuma", "nnumr", "nodes_req", "num_nodes_req", "nodes_requested",
-        "reqnodes", "nodes",
-    ),
-    "processors": (
-        "num_cores_alloc", "alloccpus", "ncpus", "cpu_num", "num_processors", "processors", "cores_used", "used_cores",
-        "cnumat", "cnumr", "processors_req", "num_cores_req", "cores", "cpus",
-    ),
-    "elapsed": (
-        "elapsedraw", "elapsed", "run_time", "runtime", "runtime_seconds", "elapsed_s", "elapsed_seconds",
-        "elapsed_time", "duration", "duration_s", "duration_seconds",
-    ),
-    "limit": ("wallclock_req", "walltime_seconds"),
-    "state": ("state", "job_state", "jobstate", "job_status", "status"),
-}  # fmt: skip
+_KNOWN = _split_names(
+    {
+        "job": "jobidraw job_id_raw cobalt_jobid job_id jobid allocation_id jid job id",
+        "nodes": "nodelist node_list alloc_nodelist allocated_nodes exec_host hostlist host_list hosts node_names "
+        "location nodes",
+        "node_count": "num_nodes_alloc allocnodes nodes_alloc nnodes n_nodes nodes_used used_nodes num_nodes node_num "
+        "node_count nodecount nnuma nnumr nodes_req num_nodes_req nodes_requested reqnodes nodes",
+        "processors": "num_cores_alloc alloccpus ncpus cpu_num num_processors processors cores_used used_cores cnumat "
+        "cnumr processors_req num_cores_req cores cpus",
+        "elapsed": "elapsedraw elapsed run_time runtime runtime_seconds elapsed_s elapsed_seconds elapsed_time "
+        "duration duration_s duration_seconds",
+        "limit": "wallclock_req walltime_seconds",
+        "state": "state job_state jobstate job_status status",
+    }
+)
 # Two of these in one table are two meanings, not two spellings: only the user knows.
-_TIMES: Mapping[str, tuple[str, ...]] = {
-    "start": (
-        "start_time", "start", "starttime", "start_timestamp", "begin_time", "time_start", "sdt", "t_run",
-        "started_at", "time_started", "job_start", "begin",
-    ),
-    "end": (
-        "end_time", "end", "endtime", "end_timestamp", "finish_time", "time_end", "edt", "t_inactive", "ended_at",
-        "finished_at", "time_ended", "completion_time", "job_end", "finish",
-    ),
-}  # fmt: skip
+_TIMES = _split_names(
+    {
+        "start": "start_time start starttime start_timestamp begin_time time_start sdt t_run started_at time_started "
+        "job_start begin",
+        "end": "end_time end endtime end_timestamp finish_time time_end edt t_inactive ended_at finished_at "
+        "time_ended completion_time job_end finish",
+    }
+)
 # In a table of jobs a "host" may be where a job was submitted.
 _NODES_OF_OUTAGES = (*_KNOWN["nodes"], "node", "node_name", "nodename", "hostname", "host")
 _ROLES_OF_OUTAGES = ("start", "end", "nodes", "outage_state")
@@ -188,7 +183,7 @@ class Columns:
         if "node_count" in self.by_role and "processors" not in mapping:
             self.unread_processors = self.by_role.pop("processors", None)
 
-    def _candidates(self) -> dict[str, tuple[str, ...]]:
+    def _candidates(self) -> dict[str, Sequence[str]]:
         """Return the known column names by role."""
         if self.is_outages:
             return {"nodes": _NODES_OF_OUTAGES, **_TIMES}

@@ -11,29 +11,27 @@ from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
 from bfreplay.datasets.times import US
 from bfreplay.documents import Cell
 
-UNIT_NS: Mapping[str, int] = {
-    "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000, "h": 3_600_000_000_000,
-    "d": 86_400_000_000_000,
-}  # fmt: skip
+UNIT_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3_600 * 10**9, "d": 86_400 * 10**9}
 """Nanoseconds by unit."""
 
 TIME_UNITS = ("s", "ms", "us", "ns")
 SPAN_UNITS = ("s", "ms", "us", "ns", "min", "h", "d")
-UNITS_OF: Mapping[str, tuple[str, ...]] = {
-    "start": TIME_UNITS, "end": TIME_UNITS, "elapsed": SPAN_UNITS, "limit": SPAN_UNITS,
-}  # fmt: skip
+UNITS_OF = {"start": TIME_UNITS, "end": TIME_UNITS, "elapsed": SPAN_UNITS, "limit": SPAN_UNITS}
 """Possible units of numbers by role."""
 
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    "ns": ("ns", "nsec", "nsecs", "nanos", "nanosecond", "nanoseconds"),
-    "us": ("us", "usec", "usecs", "micros", "microsecond", "microseconds"),
-    "ms": ("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"),
-    "s": ("s", "sec", "secs", "second", "seconds"),
-    "min": ("min", "mins", "minute", "minutes"),
-    "h": ("h", "hr", "hrs", "hour", "hours"),
-    "d": ("d", "day", "days"),
+_UNIT_OF_WORD = {
+    word: words.split()[0]
+    for words in (
+        "ns nsec nsecs nanos nanosecond nanoseconds",
+        "us usec usecs micros microsecond microseconds",
+        "ms msec msecs millis millisecond milliseconds",
+        "s sec secs second seconds",
+        "min mins minute minutes",
+        "h hr hrs hour hours",
+        "d day days",
+    )
+    for word in words.split()
 }
-_UNIT_OF_WORD = {word: unit for unit, words in _WORDS.items() for word in words}
 _PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 

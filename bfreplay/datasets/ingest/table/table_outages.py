@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,20 +36,7 @@ IN_USE = "rows of a table of outages say that nodes are in use: they were skippe
 STATE_COLUMNS = ("state", "node_state", "status", "event", "event_type", "event_state")
 """Names of a column of states in tables of outages, in lower case."""
 
-_OF_NODES_ALONE = (
-    "down",
-    "drain",
-    "drng",
-    "maint",
-    "outage",
-    "offline",
-    "broken",
-    "not_responding",
-    "reboot",
-    "power",
-    "resv",
-    "reserved",
-)
+_OF_NODES_ALONE = re.compile(r"down|drain|drng|maint|outage|offline|broken|not_responding|reboot|power|resv|reserved")
 _IN_SERVICE = frozenset({"up", "free"})
 _WORST_FIRST = (NodeState.DOWN, NodeState.OFF, NodeState.DRAIN, NodeState.RESERVED)
 _MARKS = "*~#$@+!%-"
@@ -189,7 +177,7 @@ def outage_column(table: Table, mapped: str | None) -> str | None:
 
 def is_outage_word(state_word: str) -> bool:
     """Return whether a word is a state of unusable nodes, and never of jobs: ``failed`` may be either."""
-    return any(part.strip("_").startswith(_OF_NODES_ALONE) for part in state_word.split("+"))
+    return any(_OF_NODES_ALONE.match(part.strip("_")) for part in state_word.split("+"))
 
 
 def is_node_word(state_word: str) -> bool:

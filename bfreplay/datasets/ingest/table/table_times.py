@@ -47,11 +47,11 @@ READABLE_TIMES = (
 
 _PROBE = datetime(2013, 11, 24, 17, 38, 49, tzinfo=UTC)
 _USUAL = (
-    "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S",
-    "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M", "%d-%m-%Y %H:%M:%S",
-    "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S", "%b %d %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%Y.%m.%d %H:%M:%S",
-    "%Y%m%d%H%M%S", "%Y%m%d %H%M%S", "%Y%m%dT%H%M%S",
-)  # fmt: skip
+    *("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M:%S %p", "%m/%d/%Y %H:%M:%S"),
+    *("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M", "%d-%m-%Y %H:%M:%S"),
+    *("%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S", "%b %d %Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%Y.%m.%d %H:%M:%S"),
+    *("%Y%m%d%H%M%S", "%Y%m%d %H%M%S", "%Y%m%dT%H%M%S"),
+)
 
 
 @dataclass(frozen=True, slots=True)
