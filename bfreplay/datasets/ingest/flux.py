@@ -59,26 +59,17 @@ def read_events(log_file: LogFile, record: ScheduleRecord) -> None:
         event = _parse_event(line_text)
         time_us = None if event is None else _event_time_us(event.get("timestamp"))
         name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
-        if time_us is None or not isinstance(name, str) or not isinstance(context, dict):
-            reason = "an event that is not a JSON object with timestamp, name and context"
-            record.report.skip_with_warning(
-                reason, *row_place, warning=EVENTS_UNREADABLE, why_no_amount=WHICH_IS_UNKNOWN
-            )
-            continue
-        record.stamp(time_us)
-        try:
-            state.take(name, time_us, context, line_number, line_text)
-        except _NamelessError:
-            record.report.skip_with_warning(
-                "an event of ranks without names", *row_place, warning=NO_NAMES, why_no_amount=WHICH_IS_UNKNOWN
-            )
-        except ValueError:
-            record.report.skip_with_warning(
-                "an event whose nodes or ranks cannot be read",
-                *row_place,
-                warning=EVENTS_UNREADABLE,
-                why_no_amount=WHICH_IS_UNKNOWN,
-            )
+        reason, warning = "an event that is not a JSON object with timestamp, name and context", EVENTS_UNREADABLE
+        if time_us is not None and isinstance(name, str) and isinstance(context, dict):
+            record.stamp(time_us)
+            try:
+                state.take(name, time_us, context, line_number, line_text)
+                continue
+            except _NamelessError:
+                reason, warning = "an event of ranks without names", NO_NAMES
+            except ValueError:
+                reason = "an event whose nodes or ranks cannot be read"
+        record.report.skip_with_warning(reason, *row_place, warning=warning, why_no_amount=WHICH_IS_UNKNOWN)
     state.finish()
 
 
@@ -95,23 +86,20 @@ class _Nodes:
         self._names: dict[int, str] = {}
 
     def take(self, name: str, time_us: int, context: dict[str, Json], line_number: int, line_text: str) -> None:
+        is_new = False
         if name in _SNAPSHOTS:
-            is_new = self._start_over(name, time_us, context, line_number)
-            kind_of_event = "restart of the resource service"
-        elif name in _STATE or name in _BACK:
-            nodes = self._nodes(context)
-            if name in _STATE:
-                is_new, kind_of_event = (
-                    self._begin(name, nodes, time_us, line_number),
-                    "event of nodes that were out already",
-                )
-            else:
-                self._end(_BACK[name], nodes, time_us)
-                is_new, kind_of_event = False, "event of nodes that came back"
+            reason = "restart of the resource service"
+            is_new = self._start_over(time_us, context, line_number)
+        elif name in _STATE:
+            reason = "event of nodes that were out already"
+            is_new = self._begin(name, self._nodes(context), time_us, line_number)
+        elif name in _BACK:
+            reason = "event of nodes that came back"
+            self._end(_BACK[name], self._nodes(context), time_us)
         else:
-            is_new, kind_of_event = False, "event of another kind"
+            reason = "event of another kind"
         if not is_new:
-            self._record.report.skip(kind_of_event, self._file.name, line_number, line_text)
+            self._record.report.skip(reason, self._file.name, line_number, line_text)
 
     def finish(self) -> None:
         """Add the outages that last to the end of the log."""
@@ -148,15 +136,14 @@ class _Nodes:
             node_ids = self._record.node_ids(names)
             self._record.add_outage(_STATE[kind], since_us, time_us, node_ids, self._file.name, line)
 
-    def _start_over(self, name: str, time_us: int, context: dict[str, Json], line_number: int) -> bool:
+    def _start_over(self, time_us: int, context: dict[str, Json], line_number: int) -> bool:
         """Process a snapshot: the node of each rank, and the online, torpid and drained nodes."""
         names_before = self._names
         try:
             self._names = _names_of(context) or names_before
-            online = context.get("online")
-            online_nodes = (
-                frozenset(self._node_names(ranks_in(online))) if isinstance(online, str) and self._names else None
-            )
+            online, online_nodes = context.get("online"), None
+            if isinstance(online, str) and self._names:
+                online_nodes = frozenset(self._node_names(ranks_in(online)))
             torpid = self._node_names(ranks_in(context.get("torpid", "")))
             drains = self._drained_nodes(context.get("drain"), time_us)
         except ValueError:
@@ -165,9 +152,8 @@ class _Nodes:
         is_new = False
         if online_nodes is not None:
             self._end("offline", [node for node in self._out["offline"] if node in online_nodes], time_us)
-            is_new |= self._begin(
-                "offline", [node for node in self._names.values() if node not in online_nodes], time_us, line_number
-            )
+            others = [node for node in self._names.values() if node not in online_nodes]
+            is_new |= self._begin("offline", others, time_us, line_number)
         self._end_others("torpid", torpid, time_us)
         is_new |= self._begin("torpid", torpid, time_us, line_number)
         if drains is not None:
@@ -295,12 +281,7 @@ class FluxReader:
 
 def _looks_like_jobs(log_file: LogFile) -> bool:
     head_bytes = log_file.head().lstrip()
-    return (
-        head_bytes.startswith(b"{")
-        and b'"jobs"' in head_bytes
-        and b'"t_submit"' in head_bytes
-        and b'"t_depend"' in head_bytes
-    )
+    return head_bytes.startswith(b"{") and all(key in head_bytes for key in (b'"jobs"', b'"t_submit"', b'"t_depend"'))
 
 
 def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
@@ -319,9 +300,8 @@ def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
     record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
-        record.report.warn(
-            PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount="the list does not tell what it lacks"
-        )
+        reason = "the list does not tell what it lacks"
+        record.report.warn(PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount=reason)
     if record.jobs.n_rows == n_before:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
         raise log_file.error(
@@ -365,12 +345,12 @@ def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleR
         record.report.skip_with_warning("a job that ran has neither nodelist nor nnodes", *row_place)
         return True
     end = inactive
-    if end is None and cleanup is not None and job.get("state") == "INACTIVE":
+    if end is None and job.get("state") == "INACTIVE":
+        if cleanup is None:
+            record.report.skip_with_warning("a job is over and has no end", *row_place)
+            return True
         end = cleanup
         record.report.warn(NO_INACTIVE, *row_place)
-    if end is None and job.get("state") == "INACTIVE":
-        record.report.skip_with_warning("a job is over and has no end", *row_place)
-        return True
     if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
         record.report.warn(LONG_CLEANUP, *row_place)
     known = [time for time in times.values() if isinstance(time, int)]

@@ -74,6 +74,11 @@ class LogFile:
         return f"<LogFile {self.name}>"
 
     @property
+    def short_name(self) -> str:
+        """Name in messages, without folders."""
+        return self.name.rsplit("/", 1)[-1]
+
+    @property
     def size(self) -> int:
         """Bytes on disk."""
         return self.path.stat().st_size

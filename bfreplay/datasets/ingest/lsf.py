@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import each_a_name
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
@@ -45,15 +46,6 @@ _AFTER_STATUS_TO_INDEX = 29  # status, factor, name and command of the job, 19 o
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Text of a record and its first line; ``is_whole`` unless a quote in it is open."""
-
-    number: int
-    text: str
-    is_whole: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Finish:
     """Occupancy of a JOB_FINISH record; ``start_s`` 0: the job never started."""
 
@@ -73,12 +65,15 @@ class HostControl:
     host: str
 
 
-def record_texts(log_file: LogFile) -> Iterator[Text]:
-    """Join the lines of records with line ends in strings. Comments and blank lines are skipped."""
+def record_texts(log_file: LogFile) -> Iterator[tuple[int, str, bool]]:
+    """Join the lines of records with line ends in strings: first line, text, and whether no quote in it is open.
+
+    Comments and blank lines are skipped.
+    """
     first, parts, open_quotes = 0, [""], False
     for line_number, line_text in log_file.lines(RECORD_START):
         if open_quotes and (RECORD_START.match(line_text) or len(parts) >= MOST_LINES):
-            yield Text(first, parts[0], False)
+            yield first, parts[0], False
             open_quotes = False
         if not open_quotes:
             if not line_text.strip() or line_text.startswith("#"):
@@ -87,9 +82,9 @@ def record_texts(log_file: LogFile) -> Iterator[Text]:
         parts.append(line_text)
         open_quotes ^= line_text.count('"') % 2 == 1
         if not open_quotes:
-            yield Text(first, "\n".join(parts), True)
+            yield first, "\n".join(parts), True
     if open_quotes:
-        yield Text(first, parts[0], False)
+        yield first, parts[0], False
 
 
 def fields_of(line_text: str) -> list[str] | None:
@@ -111,11 +106,8 @@ def finish_of(fields: Sequence[str]) -> Finish:
     """
     if len(fields) <= _ASKED:
         raise ValueError("the record is cut")
-    end_s, job, start_s = (
-        _whole(fields, 2, "event time"),
-        _whole(fields, _JOB, "job id"),
-        _whole(fields, _START, "start", has_unknown=True),
-    )
+    end_s, job = _whole(fields, 2, "event time"), _whole(fields, _JOB, "job id")
+    start_s = _whole(fields, _START, "start", has_unknown=True)
     if not fields[_START + 1].startswith('"'):
         raise ValueError("the user is not a string: a field is missing before")
     if start_s > end_s:
@@ -271,68 +263,61 @@ class _Reading:
         self._report = record.report
         self._wants_reservations = options.reservations == "reserved"
         self._lists = NodeLists(record)
-        self._controls: list[tuple[HostControl, str, int]] = []
+        self._controls: list[tuple[HostControl, Place]] = []
 
     def read(self, log_file: LogFile) -> None:
         """Read a file; HOST_CTRL waits for ``close_hosts``."""
         last_s = 0
-        for record_text in record_texts(log_file):
+        for number, text, is_whole in record_texts(log_file):
             self._report.read()
-            match = RECORD_START.match(record_text.text)
-            fields = fields_of(record_text.text) if match and record_text.is_whole else None
+            place = log_file.name, number
+            match = RECORD_START.match(text)
+            fields = fields_of(text) if match and is_whole else None
             if match is None or fields is None:
-                self._report.skip_with_warning(
-                    "no record, or a quote in it is not closed", log_file.name, record_text.number, record_text.text
-                )
+                self._report.skip_with_warning("no record, or a quote in it is not closed", *place, text)
                 continue
             kind, time_s = match[1], int(match[3])
             if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
                 why_no_amount = "" if kind == "JOB_FINISH" else "which outages it moves is not known"
-                self._report.warn(
-                    _ORDER_WARNING, log_file.name, record_text.number, time_s, why_no_amount=why_no_amount
-                )
+                self._report.warn(_ORDER_WARNING, *place, time_s, why_no_amount=why_no_amount)
             last_s = time_s
             try:
                 if kind == "JOB_FINISH":
-                    self._finish(fields, log_file, record_text.number)
+                    self._finish(fields, place)
                 elif kind == "HOST_CTRL":
-                    self._controls.append((host_control_of(fields), log_file.name, record_text.number))
+                    self._controls.append((host_control_of(fields), place))
                 else:
-                    self._other(kind, log_file, record_text.number)
+                    self._other(kind, place)
             except ValueError as error:
-                self._report.skip_with_warning(
-                    "fields that cannot be read", log_file.name, record_text.number, f"{kind}: {error}"
-                )
+                self._report.skip_with_warning("fields that cannot be read", *place, f"{kind}: {error}")
 
-    def _finish(self, fields: Sequence[str], log_file: LogFile, number: int) -> None:
+    def _finish(self, fields: Sequence[str], place: Place) -> None:
         job = finish_of(fields)
         if job.start_s == 0:
             self._report.set_row_amount(0, 0, 0)
-            return self._report.skip("never started", log_file.name, number, job.job)
+            return self._report.skip("never started", *place, job.job)
         hosts = tuple(host for host in job.hosts if "@" not in host)
         if len(hosts) < len(job.hosts):
-            self._report.warn(_ELSEWHERE_WARNING, log_file.name, number, job.job, aside=_NOT_OURS)
+            self._report.warn(_ELSEWHERE_WARNING, *place, job.job, aside=_NOT_OURS)
             if not hosts:
                 self._report.set_row_amount(len(job.hosts), job.start_s * US, job.end_s * US)
-                return self._report.skip("ran in another cluster", log_file.name, number, job.job)
+                return self._report.skip("ran in another cluster", *place, job.job)
         nodes = self._lists.ids("\0".join(hosts), lambda: each_a_name(hosts, "host"))
         if job.start_s < job.submit_s:
-            self._report.warn(_EARLY_WARNING, log_file.name, number, job.job)
-        self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, file=log_file.name, line=number)
+            self._report.warn(_EARLY_WARNING, *place, job.job)
+        self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, None, None, *place)
 
-    def _other(self, kind: str, log_file: LogFile, number: int) -> None:
+    def _other(self, kind: str, place: Place) -> None:
         if kind == "JOB_RESIZE":
-            self._report.skip_with_warning("resize of a job", log_file.name, number, warning=_RESIZE_WARNING)
+            self._report.skip_with_warning("resize of a job", *place, warning=_RESIZE_WARNING)
         elif kind == "EVENT_ADRSV_FINISH":
-            self._report.skip("advance reservation", log_file.name, number)
+            self._report.skip("advance reservation", *place)
             if self._wants_reservations:
-                self._report.warn(
-                    _RESERVED_WARNING, log_file.name, number, why_no_amount="reservations are not read from LSF"
-                )
+                self._report.warn(_RESERVED_WARNING, *place, why_no_amount="reservations are not read from LSF")
         else:
-            self._report.skip(_OTHER_TYPE, log_file.name, number, kind)
+            self._report.skip(_OTHER_TYPE, *place, kind)
             if kind not in KNOWN_TYPES:
-                self._report.warn(_UNKNOWN_WARNING, log_file.name, number, kind)
+                self._report.warn(_UNKNOWN_WARNING, *place, kind)
 
     def close_hosts(self) -> bool:
         """Add outages for closed hosts: they take no new jobs, running ones go on.
@@ -340,45 +325,38 @@ class _Reading:
         Returns whether there was any host control.
         """
         self._report.read(0)  # outages from several rows each
-        closures: dict[str, tuple[int, str, int]] = {}
+        closures: dict[str, tuple[int, Place]] = {}
         previous_controls: set[HostControl] = set()
-        for control, file, number in sorted(self._controls, key=lambda one: one[0].time_s):
+        for control, place in sorted(self._controls, key=lambda control_and_place: control_and_place[0].time_s):
+            host, value = control.host, control.host
             if control in previous_controls:
-                self._report.skip("host control that was read twice", file, number, control.host)
-            elif control.code == _CLOSE and control.host not in closures:
-                closures[control.host] = (control.time_s, file, number)
+                reason = "host control that was read twice"
+            elif control.code == _CLOSE and host not in closures:
+                closures[host] = control.time_s, place
+                reason = ""
             elif control.code == _CLOSE:
-                self._report.skip("host closed that was closed", file, number, control.host)
-            elif control.code == _OPEN and control.host in closures:
-                self._close(control.host, closures.pop(control.host), control.time_s)
-                self._report.skip(
-                    "host opened, its outage is known from when it was closed", file, number, control.host
-                )
+                reason = "host closed that was closed"
+            elif control.code == _OPEN and host in closures:
+                self._close(host, *closures.pop(host), control.time_s)
+                reason = "host opened, its outage is known from when it was closed"
             elif control.code == _OPEN:
-                self._report.skip("host opened that was not closed in this log", file, number, control.host)
+                reason = "host opened that was not closed in this log"
             else:
-                self._report.skip(
-                    "host control other than open and close", file, number, f"{control.code} {control.host}"
-                )
+                reason, value = "host control other than open and close", f"{control.code} {host}"
+            self._report.skip(reason, *place, value, count=bool(reason))
             previous_controls.add(control)
-        for host, since in closures.items():
-            self._close(host, since, None)
+        for host, (start_s, place) in closures.items():
+            self._close(host, start_s, place, None)
         return bool(self._controls)
 
-    def _close(self, host: str, since: tuple[int, str, int], until_s: int | None) -> None:
-        start_s, file, number = since
+    def _close(self, host: str, start_s: int, place: Place, until_s: int | None) -> None:
         try:
             node_ids = self._record.node_ids(each_a_name((host,), "host"))
         except ValueError as error:
-            return self._report.skip_with_warning(
-                "fields that cannot be read",
-                file,
-                number,
-                f"HOST_CTRL: {error}",
-                why_no_amount="its host cannot be read",
-            )
+            reason, value = "fields that cannot be read", f"HOST_CTRL: {error}"
+            return self._report.skip_with_warning(reason, *place, value, why_no_amount="its host cannot be read")
         end_us = None if until_s is None else until_s * US
-        self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, node_ids, file=file, line=number)
+        self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, node_ids, *place)
 
 
 def _types_in_head(log_file: LogFile) -> list[str]:

@@ -194,6 +194,11 @@ class ImportReport:
             tally.add_amount(*self._row_amount)
         self._row_tallies.clear()
 
+    def note_no_effect(self, flag: str, reason: str, is_so: bool = True) -> None:
+        """Note as a fact that an option has no effect on this log, if ``is_so``."""
+        if is_so:
+            self.facts[flag] = f"has no effect: {reason}"
+
     @property
     def needs_row_amount(self) -> bool:
         """True if the row that is being read has a warning, and its amount is not known yet."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from bfreplay.datasets.times import ISO_FIX, US, parse_time_us
 from bfreplay.documents import Json
@@ -20,9 +21,16 @@ WINDOWS = ("estimate", "full")
 
 DAY_S = 86_400.0
 
-_RULES = "Rules"
 _MINUTE_S = 60.0
-_LONGEST_S = 1e9
+_Value = TypeVar("_Value")
+
+
+def _rule(default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any) -> _Value:
+    return option(default, check, "Rules", text, **attributes)
+
+
+def _length_of_time(default_s: float, flag: str, text: str, unit_s: float = 1.0) -> float:
+    return _rule(default_s, Duration(below=1e9), text, flag=flag, unit_s=unit_s)
 
 
 def _window(name: str, value: object) -> Any:
@@ -46,87 +54,65 @@ class OccupancyRules:
     load, or ``full``, from the first start to the last stamp.
     """
 
-    assignment: str = option(
+    assignment: str = _rule(
         "lowest-id",
         OneOf(ASSIGNMENTS),
-        _RULES,
-        "Assignment of nodes if the log has only counts: a job gets the free nodes of lowest id, those that "
-        "became "
+        "Assignment of nodes if the log has only counts: a job gets the free nodes of lowest id, those that became "
         "free last or first, or random ones.",
     )
-    seed: int = option(0, Whole(0), _RULES, "Seed of --assignment random.")
-    oversubscription: str = option(
+    seed: int = _rule(0, Whole(0), "Seed of --assignment random.")
+    oversubscription: str = _rule(
         "clip",
         OneOf(OVERSUBSCRIPTION),
-        _RULES,
         "A job that needs more nodes than are free: gets the free ones, and the others as they become free; is "
         "skipped; or starts later.",
     )
-    shared_nodes: str = option(
+    shared_nodes: str = _rule(
         "count",
         OneOf(SHARED_NODES),
-        _RULES,
         "Jobs that share a node: it is idle when the last one has left; or they are an error.",
     )
-    empty_machine: str = option(
+    empty_machine: str = _rule(
         "auto",
         OneOf(EMPTY_MACHINE),
-        _RULES,
         "State of the nodes while the whole machine has no job; 'auto': down, unless the log records outages or is of "
         "a simulation.",
     )
-    empty_after_s: float = option(
-        3_600.0,
-        Duration(below=_LONGEST_S),
-        _RULES,
-        "Shortest time without any job for --empty-machine, in minutes.",
-        flag="--empty-after",
-        unit_s=_MINUTE_S,
+    empty_after_s: float = _length_of_time(
+        3_600.0, "--empty-after", "Shortest time without any job for --empty-machine, in minutes.", _MINUTE_S
     )
-    min_gap_s: float = option(
-        10.0, Duration(below=_LONGEST_S), _RULES, "Shortest idle interval to keep, in seconds.", flag="--min-gap"
+    min_gap_s: float = _length_of_time(10.0, "--min-gap", "Shortest idle interval to keep, in seconds.")
+    release_delay_s: float = _length_of_time(
+        0.0, "--release-delay", "Time from the end of a job to free nodes, in seconds."
     )
-    release_delay_s: float = option(
-        0.0,
-        Duration(below=_LONGEST_S),
-        _RULES,
-        "Time from the end of a job to free nodes, in seconds.",
-        flag="--release-delay",
-    )
-    window: str | tuple[int, int] = option(
+    window: str | tuple[int, int] = _rule(
         "estimate",
         _window,
-        _RULES,
         "Part of the log to keep: two ISO-8601 times (UTC) or epoch seconds.",
         usual="estimated from the load",
         metavar="START END",
         n_values=2,
         parse=_time_us,
     )
-    log_end_us: int | None = option(
+    log_end_us: int | None = _rule(
         None,
         Whole(-(2**63)),
-        _RULES,
         "Time at which the log was written: running jobs end there or later.",
         flag="--log-end",
         metavar="TIME",
         parse=_time_us,
     )
-    limit_grace_s: float = option(
+    limit_grace_s: float = _length_of_time(
         3_600.0,
-        Duration(below=_LONGEST_S),
-        _RULES,
+        "--limit-grace",
         "Time from its limit to the assumed end of a job without an end, in minutes.",
-        flag="--limit-grace",
-        unit_s=_MINUTE_S,
+        _MINUTE_S,
     )
-    absent_after_s: float = option(
+    absent_after_s: float = _length_of_time(
         7 * DAY_S,
-        Duration(below=_LONGEST_S),
-        _RULES,
+        "--absent-after",
         "Time without use at an edge of the log from which a node counts as absent, in days; not with --inventory.",
-        flag="--absent-after",
-        unit_s=DAY_S,
+        DAY_S,
     )
 
     def __post_init__(self) -> None:

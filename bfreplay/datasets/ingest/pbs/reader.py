@@ -29,14 +29,9 @@ _BACK_US = 3_900 * US  # the end of summer time puts the clock back by one hour
 _QUIET_US = 7 * 86_400 * US
 
 _WITHOUT_RUN = {
-    "Q": "queued record",
-    "L": "licence record",
-    "M": "moved to another server",
-    "P": "provisioning record",
-    "p": "provisioning record",
-    "a": "alteration of a job",
-    "z": "suspend or resume record",
-    "r": "suspend or resume record",
+    **{"Q": "queued record", "L": "licence record", "M": "moved to another server", "a": "alteration of a job"},
+    **dict.fromkeys("Pp", "provisioning record"),
+    **dict.fromkeys("zr", "suspend or resume record"),
 }
 _OUTAGES = (
     "not in accounting logs: nodes that were down or drained look idle; give them with --outages FILE"
@@ -63,7 +58,7 @@ class PbsReader:
     def recognise(self, file: LogFile) -> str | None:
         """Return why ``file`` looks like PBS accounting, ``None`` if it does not."""
         lines = [line_text for line_text in file.head_lines() if line_text.strip()]
-        count = sum(records.RECORD_START.match(line_text) is not None for line_text in lines)
+        count = len(list(filter(records.RECORD_START.match, lines)))
         if not count or 2 * count < len(lines):
             return None
         return f"{count} of the first {len(lines)} lines are PBS accounting records: MM/DD/YYYY HH:MM:SS;TYPE;ID;..."
@@ -125,13 +120,8 @@ def _read_file(
             report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, log_file.name, line_number, line_text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
-            report.warn(
-                ORDER_WARNING,
-                log_file.name,
-                line_number,
-                line_text[:19],
-                why_no_amount="which runs it moves is not known",
-            )
+            why_no_amount = "which runs it moves is not known"
+            report.warn(ORDER_WARNING, log_file.name, line_number, line_text[:19], why_no_amount=why_no_amount)
         last_us = line.stamp_us
         _take(line, report, runs, reservations)
     return last_us
@@ -153,9 +143,8 @@ def _complete(line_text: str) -> str:
 
 def _take(line: Line, report: ImportReport, runs: Runs, reservations: Reservations) -> None:
     kind = line.kind
-    without_run = _WITHOUT_RUN.get(kind)
-    if without_run is not None:
-        report.skip(without_run, line.file, line.number, line.job)
+    if kind in _WITHOUT_RUN:
+        report.skip(_WITHOUT_RUN[kind], *line.place)
     elif kind in RESERVATION_KINDS:
         reservations.take(line)
     elif kind not in "SERADCTcsue":
@@ -163,7 +152,7 @@ def _take(line: Line, report: ImportReport, runs: Runs, reservations: Reservatio
     elif not records.is_job(line.job):
         report.skip_with_warning(_NO_JOB, line.file, line.number, f"{kind};{line.job}")
     elif "[]" in line.job:
-        report.skip("array parent", line.file, line.number, line.job)
+        report.skip("array parent", *line.place)
     elif kind == "S":
         runs.start(line)
     elif kind in "ERA":
@@ -185,11 +174,10 @@ def _first_stamp(log_file: LogFile) -> int:
         Another file, without a record.
     """
     lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
-    for line_text in lines:
-        if records.RECORD_START.match(line_text):
-            stamp = records.stamp_of(line_text[:19])
-            if stamp is not None:
-                return stamp
+    stamps = (records.stamp_of(line_text[:19]) for line_text in lines if records.RECORD_START.match(line_text))
+    first_stamp_us = next((stamp_us for stamp_us in stamps if stamp_us is not None), None)
+    if first_stamp_us is not None:
+        return first_stamp_us
     if any(records.SERVER_LOG_START.match(line_text) for line_text in lines):
         raise log_file.error(
             "this is a log of the PBS server, which has no nodes of jobs",
@@ -225,7 +213,7 @@ class Reservations:
         """Read a record of ``RESERVATION_KINDS``."""
         if line.kind == "B":
             return self._begin(line)
-        self._record.report.skip(_REASON, line.file, line.number, line.job)
+        self._record.report.skip(_REASON, *line.place)
         reservation = self._open.pop(line.job, None) if line.kind in "FKk" else None
         if reservation is not None:
             self._clock.resolve(line, reservation.start_us, partial(self._add, reservation))
@@ -246,28 +234,22 @@ class Reservations:
             names = records.vnode_hosts(values.get("nodes", "").strip("\"'"))
         except ValueError as error:
             if not self._are_kept:
-                return report.skip(_REASON, line.file, line.number, line.job)
+                return report.skip(_REASON, *line.place)
+            value, reason = f"{line.job}: {error}", "when it was, or of which nodes, cannot be read"
             return report.skip_with_warning(
-                _UNREADABLE,
-                line.file,
-                line.number,
-                f"{line.job}: {error}",
-                warning=_UNREADABLE_WARNING,
-                why_no_amount="when it was, or of which nodes, cannot be read",
+                _UNREADABLE, *line.place[:2], value, warning=_UNREADABLE_WARNING, why_no_amount=reason
             )
         open_reservation = self._open.get(line.job)
         if open_reservation is not None and open_reservation.start_us == start_time:
-            report.skip(_REASON, open_reservation.line.file, open_reservation.line.number, line.job)
+            report.skip(_REASON, *open_reservation.line.place)
         elif open_reservation is not None:
             self._add(open_reservation, open_reservation.end_us)
         self._open[line.job] = _Reservation(start_time, end_time, names, line)
 
     def _add(self, reservation: _Reservation, end_us: int) -> None:
-        end_us = min(end_us, reservation.end_us)
+        start_us, end_us = reservation.start_us, min(end_us, reservation.end_us)
         if not self._are_kept:
-            self._record.report.skip(_REASON, reservation.line.file, reservation.line.number, reservation.line.job)
-            return self._record.add_reservation(reservation.start_us, end_us, reservation.names)
+            self._record.report.skip(_REASON, *reservation.line.place)
+            return self._record.add_reservation(start_us, end_us, reservation.names)
         node_ids = self._record.node_ids(reservation.names)
-        self._record.add_outage(
-            NodeState.RESERVED, reservation.start_us, end_us, node_ids, reservation.line.file, reservation.line.number
-        )
+        self._record.add_outage(NodeState.RESERVED, start_us, end_us, node_ids, *reservation.line.place[:2])

@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from bfreplay.datasets.ingest.hostlists import NO_NODES, each_a_name
-from bfreplay.datasets.ingest.local_times import TIMES_MOVE, Clock, wall_clock_us
+from bfreplay.datasets.ingest.local_times import TIMES_MOVE, Clock, RowPlace, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.times import DAY_US, EPOCH, US, iso_utc
@@ -48,6 +48,16 @@ class Line:
     kind: str
     job: str
     text: str
+
+    @property
+    def place(self) -> RowPlace:
+        """Place for the report, with the job."""
+        return self.file, self.number, self.job
+
+    def error(self, problem: str, *, value: str, expected: str, fix: str) -> InputError:
+        """Return an error about this record; ``value`` follows its type and job."""
+        text = f"{self.kind};{self.job}{value}"
+        return InputError(problem, file=self.file, row=f"line {self.number}", value=text, expected=expected, fix=fix)
 
 
 def parse_line(line_text: str, file_name: str, number: int) -> Line | None:
@@ -213,11 +223,10 @@ class FileDays:
         days = sorted(self._covered)
         gaps = [(day + 1, next_day) for day, next_day in pairwise(days) if next_day - day > 1]
         n_missing = sum(next_day - first for first, next_day in gaps)
-        gaps_text = ", ".join(_words(first, next_day - 1) for first, next_day in gaps[:_MOST_SHOWN])
-        more = ", ..." if len(gaps) > _MOST_SHOWN else ""
-        report.warn(
-            MISSING_DAYS_WARNING, value=gaps_text + more, count=n_missing, node_hours=24.0 * n_missing * n_nodes
-        )
+        gap_texts = [_words(first, next_day - 1) for first, next_day in gaps[:_MOST_SHOWN]]
+        value = ", ".join([*gap_texts, "..."] if len(gaps) > _MOST_SHOWN else gap_texts)
+        node_hours = 24.0 * n_missing * n_nodes
+        report.warn(MISSING_DAYS_WARNING, value=value, count=n_missing, node_hours=node_hours)
 
 
 def _words(first: int, last: int) -> str:
@@ -295,17 +304,15 @@ class StampClock(Clock):
             fits = [moment for moment in self._local.utc_us(line.stamp_us) if moment >= floor_us]
             if len(fits) == 1:
                 self.counts["settled"] += 1
-                then(fits[0])
-                return
+                return then(fits[0])
         self._waiting.append(_Waiting(line, floor_us, self._offset_us, self.latest_us, then))
 
     def finish(self) -> None:
         """Resolve the remaining stamps, and report the offsets."""
         self._settle(None, None)
         if self._disagreed > self._agreed:
-            self._report.warn(
-                _OTHER_ZONE_WARNING, value=f"{self.zone}; {self._offsets_text()}", why_no_amount=TIMES_MOVE
-            )
+            value = f"{self.zone}; {self._offsets_text()}"
+            self._report.warn(_OTHER_ZONE_WARNING, value=value, why_no_amount=TIMES_MOVE)
         self._report.facts["time zone"] = self._sentence()
 
     def moment(self, stamp_us: int) -> int | None:
@@ -320,13 +327,7 @@ class StampClock(Clock):
         for waiting_stamp in waiting:
             moment = self._moment_in_order(waiting_stamp, offset_us, after_us)
             if moment is None:
-                self._report.skip_with_warning(
-                    _IMPOSSIBLE,
-                    waiting_stamp.line.file,
-                    waiting_stamp.line.number,
-                    waiting_stamp.line.job,
-                    warning=_IMPOSSIBLE_WARNING,
-                )
+                self._report.skip_with_warning(_IMPOSSIBLE, *waiting_stamp.line.place, warning=_IMPOSSIBLE_WARNING)
             else:
                 self.counts["settled"] += 1
                 waiting_stamp.then(moment)
@@ -341,19 +342,20 @@ class StampClock(Clock):
                 raise _no_zone(waiting_stamp.line)
             moments = tuple(sorted(stamp - offset for offset in offsets))
         moments = tuple(moment for moment in moments if moment >= waiting_stamp.floor_us)
-        is_forward = waiting_stamp.before_us is None or after_us is None or waiting_stamp.before_us <= after_us
+        earliest, latest = waiting_stamp.before_us, after_us
+        if earliest is not None and latest is not None and earliest > latest:  # the clock went back
+            earliest = latest = None
         in_order = [
             moment
             for moment in moments
-            if (waiting_stamp.before_us is None or not is_forward or moment >= waiting_stamp.before_us - _SLACK_US)
-            and (after_us is None or not is_forward or moment <= after_us + _SLACK_US)
+            if (earliest is None or moment >= earliest - _SLACK_US) and (latest is None or moment <= latest + _SLACK_US)
         ]
         fits = in_order or list(moments)
         if len(fits) < 2:
             return fits[0] if fits else None
         if self._fold == "reject":
             raise _ambiguous(waiting_stamp.line, fits, self.zone)
-        return self.by_fold(fits, (waiting_stamp.line.file, waiting_stamp.line.number, waiting_stamp.line.job))
+        return self.by_fold(fits, waiting_stamp.line.place)
 
     def _sentence(self) -> str:
         parts = ["start and end are epoch seconds: no zone needed"]
@@ -382,22 +384,18 @@ def _offset_text(offset_us: int) -> str:
 
 
 def _no_zone(line: Line) -> InputError:
-    return InputError(
+    return line.error(
         "a run ends by a record that has only a text stamp, and no record in this log shows the zone of the stamps",
-        file=line.file,
-        row=f"line {line.number}",
-        value=f"{line.kind};{line.job}",
+        value="",
         expected="the zone of the server that wrote the log",
         fix="give it: --tz America/Chicago (`timedatectl` on the server shows it)",
     )
 
 
 def _ambiguous(line: Line, moments: list[int], time_zone: str | None) -> InputError:
-    return InputError(
+    return line.error(
         "a text stamp lies in the hour that the clock shows twice, and nothing in the log resolves it",
-        file=line.file,
-        row=f"line {line.number}",
-        value=f"{line.kind};{line.job}: " + " or ".join(iso_utc(moment) for moment in moments),
+        value=": " + " or ".join(map(iso_utc, moments)),
         expected="a time that occurred once",
         fix="choose: --dst-fold earlier or --dst-fold later" + (f"; or --tz {time_zone} is wrong" if time_zone else ""),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -52,12 +52,12 @@ Nodes = NDArray[np.int32]
 class _Run:
     """Run without an end so far; ``listed`` is its raw node list, ``warnings_of_lines``: warnings with lines."""
 
+    line: Line
     start_us: int
-    nodes: Nodes | None
     listed: str | None
     count: int | None
-    limit_us: int | None
-    line: Line
+    nodes: Nodes | None = None
+    limit_us: int | None = None
     is_deleted: bool = False
     warnings_of_lines: list[tuple[str, Line]] = field(default_factory=list)
 
@@ -79,111 +79,98 @@ class Runs:
 
     def start(self, line: Line) -> None:
         """Process S: the job holds nodes from now on."""
-        values = self._attributes(line)
-        if values is None:
+        consistent = self._attributes(line)
+        if consistent is None:
             return
-        start = values[1]
-        if start is None:
+        values, start_us, _ = consistent
+        if start_us is None:
             return self._unreadable(BAD_ATTRIBUTES, line)
-        if not self._is_consistent(line, values[0], start, start, earliest_us=line.stamp_us - FARTHEST_US):
+        if not self._is_consistent(line, values, start_us, start_us, earliest_us=line.stamp_us - FARTHEST_US):
             return
-        warnings_of_lines: list[tuple[str, Line]] = []
-        nodes = self._nodes(line, values[0], warnings_of_lines, is_required=True)
-        if nodes is _NONE:
+        run = self._run_of(line, values, start_us, is_required=True)
+        if run is None:
             return
-        if not self._clock.witness(line.stamp_us, start):
-            warnings_of_lines.append((_OTHER_START_WARNING, line))
+        if not self._clock.witness(line.stamp_us, start_us):
+            run.warnings_of_lines.append((_OTHER_START_WARNING, line))
         open_run = self._open.get(line.job)
         if open_run is not None:
-            if start < open_run.start_us:
-                return self._report.skip_with_warning(_LATE, line.file, line.number, line.job, warning=ORDER_WARNING)
-            if start == open_run.start_us:
-                self._report.skip(_TWICE, open_run.line.file, open_run.line.number, line.job)
+            if start_us < open_run.start_us:
+                return self._report.skip_with_warning(_LATE, *line.place, warning=ORDER_WARNING)
+            if start_us == open_run.start_us:
+                self._report.skip(_TWICE, *open_run.line.place)
             else:
                 open_run.warnings_of_lines.append((_OVERLAP_WARNING, open_run.line))
-                self._add(line.job, open_run, start)
-        limit = records.walltime_us(values[0])
-        self._open[line.job] = _Run(
-            start,
-            nodes,
-            _node_lists(values[0]),
-            records.count_of(values[0]),
-            None if limit is None else start + limit,
-            line,
-            warnings_of_lines=warnings_of_lines,
-        )
+                self._add(open_run, start_us)
+        time_limit_us = records.walltime_us(values)
+        run.limit_us = None if time_limit_us is None else start_us + time_limit_us
+        self._open[line.job] = run
 
     def end(self, line: Line) -> None:
         """Process E, R or A: the job releases its nodes; the record has times and nodes, or only its stamp."""
         consistent = self._attributes(line)
         if consistent is None:
             return
-        values, start, end = consistent
+        values, start_us, end_us = consistent
         open_run = self._open.get(line.job)
-        if start is None:
+        if start_us is None:
             if open_run is None:
-                self._report.skip(_NO_RUN.get(line.kind, _NEVER), line.file, line.number, line.job)
-                return self._report.warn(_LOST_WARNING, line.file, line.number, line.job, count=line.kind == "R")
-            start = open_run.start_us
-        if not self._is_consistent(line, values, start, end):
+                self._report.skip(_NO_RUN.get(line.kind, _NEVER), *line.place)
+                return self._report.warn(_LOST_WARNING, *line.place, count=line.kind == "R")
+            start_us = open_run.start_us
+        if not self._is_consistent(line, values, start_us, end_us):
             return
-        warnings_of_lines: list[tuple[str, Line]] = []
-        nodes = self._nodes(line, values, warnings_of_lines, is_required=open_run is None)
-        if nodes is _NONE:
+        run = self._run_of(line, values, start_us, is_required=open_run is None)
+        if run is None:
             return
-        if end is not None and not self._clock.witness(line.stamp_us, end):
-            if end <= start:  # without length by one of two different times: not a run to skip
+        if end_us is not None and not self._clock.witness(line.stamp_us, end_us):
+            if end_us <= start_us:  # without length by one of two different times: not a run to skip
                 return self._unreadable(CONTRADICTION, line)
-            warnings_of_lines.append((_OTHER_END_WARNING, line))
-        if end is None and line.kind == "E":
-            warnings_of_lines.append((_NO_END_WARNING, line))
-        run = _Run(
-            start, nodes, _node_lists(values), records.count_of(values), None, line, warnings_of_lines=warnings_of_lines
-        )
+            run.warnings_of_lines.append((_OTHER_END_WARNING, line))
+        if end_us is None and line.kind == "E":
+            run.warnings_of_lines.append((_NO_END_WARNING, line))
         if open_run is not None:
-            self._meet(line, run, open_run, line.stamp_us + FARTHEST_US if end is None else end)
-        if end is not None:
-            self._add(line.job, run, end)
-            return
-        self._clock.resolve(line, run.start_us, partial(self._add, line.job, run))
+            self._meet(line, run, open_run, line.stamp_us + FARTHEST_US if end_us is None else end_us)
+        if end_us is not None:
+            return self._add(run, end_us)
+        self._clock.resolve(line, run.start_us, partial(self._add, run))
 
     def delete(self, line: Line) -> None:
         """Process D: a request to end the job; only E has its end."""
         run = self._open.get(line.job)
         if run is not None:
             run.is_deleted = True
-        self._report.skip("request to delete", line.file, line.number, line.job)
+        self._report.skip("request to delete", *line.place)
 
     def give_back(self, line: Line) -> None:
         """Process c, s, u, e: a job with phases, which released nodes."""
-        self._report.skip("update of a running job", line.file, line.number, line.job)
+        self._report.skip("update of a running job", *line.place)
         run = self._open.get(line.job)
         if line.kind in "cs" and run is not None:
             run.warnings_of_lines.append((_PHASES_WARNING, line))
         elif line.kind in "cs":
-            self._report.warn(_PHASES_WARNING, line.file, line.number, line.job)
+            self._report.warn(_PHASES_WARNING, *line.place)
 
     def checkpoint(self, line: Line) -> None:
         """Process C, T: checkpointed and held, restarted from there."""
-        self._report.skip("checkpoint record", line.file, line.number, line.job)
+        self._report.skip("checkpoint record", *line.place)
         if line.job in self._open:
             self._open[line.job].warnings_of_lines.append((_CHECKPOINT_WARNING, line))
 
     def finish(self) -> None:
         """Add the jobs that are running at the end of the log."""
         latest = self._clock.latest_us
-        for job, run in self._open.items():
+        for run in self._open.values():
             if run.is_deleted:
                 run.warnings_of_lines.append((_DELETED_WARNING, run.line))
             elif run.limit_us is not None and latest is not None and latest > run.limit_us + _GRACE_US:
                 run.warnings_of_lines.append((_PAST_LIMIT_WARNING, run.line))
-            self._add(job, run, None)
+            self._add(run, None)
         self._open.clear()
         # virtual nodes may have other names than their hosts
         self._report.read(0)
         if len(self._differing) < self._n_agreeing:
             for line in self._differing:
-                self._report.warn(_VNODES_WARNING, line.file, line.number, line.job)
+                self._report.warn(_VNODES_WARNING, *line.place)
 
     # ---- shared by the methods --------------------------------------------------------------------------------
 
@@ -191,7 +178,7 @@ class Runs:
         """Combine an end record with the run opened by its job's last start record."""
         if run.start_us > open_run.start_us:
             open_run.warnings_of_lines.append((_OVERLAP_WARNING, open_run.line))
-            self._add(line.job, open_run, run.start_us)
+            self._add(open_run, run.start_us)
         elif end_us < open_run.start_us:
             return  # the end of an earlier run: the open one goes on
         else:
@@ -203,20 +190,18 @@ class Runs:
             elif open_run.nodes is not None and run.listed != open_run.listed and not _same(run.nodes, open_run.nodes):
                 run.warnings_of_lines.append((_HOSTS_WARNING, line))
             run.warnings_of_lines[:0] = open_run.warnings_of_lines
-            self._report.skip(_PAIRED, open_run.line.file, open_run.line.number, line.job)
+            self._report.skip(_PAIRED, *open_run.line.place)
         del self._open[line.job]
 
-    def _add(self, job_id: str, run: _Run, end_us: int | None) -> None:
-        line = run.line
+    def _add(self, run: _Run, end_us: int | None) -> None:
+        file, number, job = run.line.place
         self._report.read(0)  # only what is wrong with this run is about its nodes and times
-        self._report_warnings(run.warnings_of_lines, job_id)
-        self._record.add_job(
-            job_id, run.start_us, end_us, run.nodes, run.count, run.limit_us, file=line.file, line=line.number
-        )
+        self._report_warnings(run)
+        self._record.add_job(job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file, number)
 
-    def _report_warnings(self, warnings_of_lines: Sequence[tuple[str, Line]], job_id: str) -> None:
-        for sentence, line in warnings_of_lines:
-            self._report.warn(sentence, line.file, line.number, job_id)
+    def _report_warnings(self, run: _Run) -> None:
+        for sentence, line in run.warnings_of_lines:
+            self._report.warn(sentence, *line.place)
 
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
         try:
@@ -242,24 +227,25 @@ class Runs:
             self._unreadable(CONTRADICTION, line)
         return fine
 
-    def _nodes(
-        self, line: Line, values: Mapping[str, str], warnings_of_lines: list[tuple[str, Line]], *, is_required: bool
-    ) -> Nodes | None:
-        """Return the indices of the nodes, ``None`` if none are listed, ``_NONE`` if the row is skipped."""
-        node_list = _node_lists(values)
+    def _run_of(self, line: Line, values: Mapping[str, str], start_us: int, *, is_required: bool) -> _Run | None:
+        """Return the run of a record, ``None`` if its nodes cannot be read, or are ``is_required`` and not there."""
+        node_list = None
+        if "exec_host" in values or "exec_vnode" in values:
+            node_list = values.get("exec_host", "") + " " + values.get("exec_vnode", "")
+        run = _Run(line, start_us, node_list, records.count_of(values))
         try:
-            if is_required and node_list is None and records.count_of(values) is None:
+            if node_list is not None:
+                if not records.has_following_text(line.text, values):
+                    run.warnings_of_lines.append((_CUT_WARNING, line))
+                nodes = self._lists.ids(node_list, partial(self._names, line, values))
+                run.nodes = nodes if len(nodes) else None
+            elif is_required and run.count is None:
                 raise ValueError("neither exec_host nor exec_vnode")
-            if node_list is None:
-                return None
-            if not records.has_following_text(line.text, values):
-                warnings_of_lines.append((_CUT_WARNING, line))
-            nodes = self._lists.ids(node_list, partial(self._names, line, values))
         except ValueError as error:
-            self._report_warnings(warnings_of_lines, line.job)
+            self._report_warnings(run)
             self._unreadable(BAD_NODES, line, str(error))
-            return _NONE
-        return nodes if len(nodes) else None
+            return None
+        return run
 
     def _names(self, line: Line, values: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names in a new list; check whether the list of virtual nodes has the same."""
@@ -274,19 +260,9 @@ class Runs:
             self._differing.append(line)
         return names
 
-    def _unreadable(self, reason: str, line: Line, why_no_amount: str = "") -> None:
-        value = f"{line.kind};{line.job}" + (f": {why_no_amount}" if why_no_amount else "")
+    def _unreadable(self, reason: str, line: Line, fault: str = "") -> None:
+        value = f"{line.kind};{line.job}" + (f": {fault}" if fault else "")
         self._report.skip_with_warning(reason, line.file, line.number, value)
-
-
-_NONE: Nodes = np.empty(0, np.int32)
-
-
-def _node_lists(values: Mapping[str, str]) -> str | None:
-    """Return the raw node lists of the record, ``None`` without any."""
-    if "exec_host" not in values and "exec_vnode" not in values:
-        return None
-    return values.get("exec_host", "") + " " + values.get("exec_vnode", "")
 
 
 def _same(first: Nodes, second: Nodes) -> bool:

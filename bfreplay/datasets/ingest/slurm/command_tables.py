@@ -17,6 +17,7 @@ from bfreplay.datasets.ingest.delimited import CUT_END, split
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import AS_READ, JOINED_ROWS, LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.slurm.slurm_cells import count_column
 
 COMMAND_DELIMITERS = ("|", "\t", ";", ",", "^")
 """Separators of tables that Slurm's commands print, the usual one first."""
@@ -152,7 +153,7 @@ class Layout:
     def _count_matches_list(self, cells: Sequence[str]) -> bool:
         """Return whether the number of nodes is that of the list, where there are both."""
         by_name = dict(zip(self.names, cells, strict=True))
-        node_list, count = by_name.get("nodelist", ""), by_name.get("nnodes", by_name.get("allocnodes"))
+        node_list, count = by_name.get("nodelist", ""), by_name.get(count_column(by_name))
         if not count or node_list.lower() in ("", "none assigned", "(null)"):
             return True
         try:
@@ -173,12 +174,8 @@ class Layout:
         """
         raw_cells = _split_line(line_text, self.delimiter) or []
         n_rows, n_cells = self._n_rows(raw_cells[:-1] if self.is_trailing else raw_cells), len(self.names)
-        if n_rows == 1 or not self.is_trailing:
-            return n_rows, []
-        return n_rows, [
-            self.delimiter.join([*raw_cells[begin : begin + n_cells], ""])
-            for begin in range(0, n_rows * n_cells, n_cells)
-        ]
+        begins = range(0, n_rows * n_cells, n_cells) if n_rows > 1 and self.is_trailing else ()
+        return n_rows, [self.delimiter.join([*raw_cells[begin : begin + n_cells], ""]) for begin in begins]
 
     def _n_rows(self, cells: list[str]) -> int:
         step = len(self.names) - (not self.is_trailing)  # the last cell of a row is joined to the first of the next
@@ -189,7 +186,7 @@ class Layout:
         starts = [cells[number * step + self.job_column].lower() for number in range(1, n_rows)]
         return n_rows if all(text[-1:].isdigit() or text.endswith(name) for text in starts) else 1
 
-    def has_ambiguous_cell(self, cells: Sequence[str], needed_names: Sequence[str]) -> bool:
+    def is_ambiguous(self, cells: Sequence[str], needed_names: Sequence[str]) -> bool:
         """Return whether a surplus separator leaves the cell of a needed column open; a list of nodes may be."""
         positions = [self.index(name) for name in needed_names if name != "nodelist"]
         return any(position >= 0 and cells[position] == _AMBIGUOUS for position in positions)
@@ -233,9 +230,15 @@ def find_header(log_file: LogFile, delimiter: str | None, is_header: Callable[[L
     return next((layout for layout in layouts if layout is not None and is_header(layout)), None)
 
 
-def text_lines(log_file: LogFile, report: ImportReport) -> Iterator[tuple[int, str]]:
-    """Yield number (from 1) and text of each line that is not blank; warn of a last line without its end."""
-    for line_number, text, is_whole in log_file.lines_with_ends():
+def text_lines(
+    log_file: LogFile, report: ImportReport, bulk_reader: BulkReader | None = None
+) -> Iterator[tuple[int, str]]:
+    """Yield number (from 1) and text of each line that is not blank; warn of a last line without its end.
+
+    Lines that ``bulk_reader`` reads are not among them.
+    """
+    lines = log_file.lines_with_ends() if bulk_reader is None else _lines_for_single_rows(log_file, bulk_reader)
+    for line_number, text, is_whole in lines:
         report.read(0)  # no warning of the row before is meant
         if text and not text.isspace():
             yield line_number, text
@@ -261,23 +264,16 @@ class BulkReader(Protocol):
         """
 
 
-def _lines_for_single_rows(
-    log_file: LogFile, report: ImportReport, bulk_reader: BulkReader
-) -> Iterator[tuple[int, str]]:
-    """Yield lines as ``text_lines``, but not those that ``bulk_reader`` reads."""
+def _lines_for_single_rows(log_file: LogFile, bulk_reader: BulkReader) -> Iterator[tuple[int, str, bool]]:
+    """Yield lines as ``LogFile.lines_with_ends``, but not those that ``bulk_reader`` reads."""
     number = 1
     for block in log_file.blocks(BLOCK_BYTES):
         end = block.rfind(b"\n") + 1
         for line_number, text in bulk_reader.read_block(block[:end], number):
-            if text and not text.isspace():
-                yield line_number, text
+            yield line_number, text, True
         number += block.count(b"\n")
         if end < len(block):
-            report.read(0)
-            text = block[end:].rstrip(b"\r").decode("utf-8", "surrogateescape")
-            if text and not text.isspace():
-                yield number, text
-            report.warn(CUT_END, log_file.name, number)
+            yield number, block[end:].rstrip(b"\r").decode("utf-8", "surrogateescape"), False
 
 
 def rows_below_headers(
@@ -306,9 +302,7 @@ def rows_below_headers(
         layout.check_names_once(needed_names, log_file)
     if bulk_reader is not None:
         bulk_reader.layout = layout
-    lines = (
-        text_lines(log_file, report) if bulk_reader is None else _lines_for_single_rows(log_file, report, bulk_reader)
-    )
+    lines = text_lines(log_file, report, bulk_reader)
     ahead: deque[tuple[int, str]] = deque()
     while following := ahead.popleft() if ahead else next(lines, None):
         number, line = following
@@ -336,11 +330,7 @@ def rows_below_headers(
         elif cells is None:
             many = line.count(layout.delimiter) >= len(layout.names)
             report.skip_with_warning(layout.surplus_reason() if many else TOO_FEW_CELLS, log_file.name, number, line)
-        elif any(
-            cells[index] == _AMBIGUOUS
-            for name in needed_names
-            if (index := layout.index(name)) >= 0 and name != "nodelist"
-        ):
+        elif layout.is_ambiguous(cells, needed_names):
             report.skip_with_warning(layout.surplus_reason(), log_file.name, number, line)
         else:
             yield number, line, cells, layout

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from statistics import median_low
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.hostlists import expand_nodes
-from bfreplay.datasets.ingest.local_times import RowPlace
+from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
@@ -67,6 +69,24 @@ def is_header(layout: Layout) -> bool:
     return is_of_events or is_reservation_header(layout)
 
 
+@dataclass(frozen=True, slots=True)
+class _EventRow:
+    """Row of a table of node events or reservations, its place, and the clock for its times."""
+
+    layout: Layout
+    cells: list[str]
+    clock: SlurmClock
+    place: RowPlace
+
+    def cell(self, *names: str) -> str:
+        """Return the cell of the first of these columns that exists."""
+        return self.cells[self.layout.index(*names)]
+
+    def times(self) -> tuple[Candidates | None, Candidates | None]:
+        """Return the possible starts and ends; ``ValueError`` for unreadable times."""
+        return self.clock.read(self.cell(*_STARTS)), self.clock.read(self.cell(*_ENDS))
+
+
 class NodeEvents:
     """Converter of the node events and reservations of all files to outages."""
 
@@ -86,22 +106,20 @@ class NodeEvents:
         InputError
             Local times of unknown zone.
         """
-        header = find_header(log_file, self._options.delimiter, is_header)
+        report, delimiter = self._record.report, self._options.delimiter
+        header = find_header(log_file, delimiter, is_header)
         is_reservations = header is not None and is_reservation_header(header)
         command = RESERVATION_COMMAND if is_reservations else EVENT_COMMAND
         self._record.add_format("slurm reservations" if is_reservations else "slurm node events")
         clock = SlurmClock(log_file.name, self._options, self._evidence, command)
-        report, delimiter = self._record.report, self._options.delimiter
+        state_of_row = self._state_of_reservation if is_reservations else self._state_of_event
         for line_number, text, cells, layout in rows_below_headers(log_file, report, delimiter, is_header, _USED):
-            row_place = log_file.name, line_number, text
-            if is_reservations:
-                state = self._state_of_reservation(layout, cells, row_place)
-            else:
-                state = self._state_of_event(layout, cells, clock, row_place)
+            row = _EventRow(layout, cells, clock, (log_file.name, line_number, text))
+            state = state_of_row(row)
             if state == NodeState.IDLE:
-                self._leave_idle(layout, cells, clock)
+                self._leave_idle(row)
             elif state is not None:
-                self._add(state, layout, cells, clock, row_place)
+                self._add(state, row)
 
     def finish(self) -> None:
         """Warn if the events seem incomplete because all are recent."""
@@ -120,101 +138,91 @@ class NodeEvents:
             # open events are shown without All_Time too: weak evidence, but a complete export may have no more
             record.report.facts["node events"] = OPEN_ONLY
 
-    def _state_of_event(
-        self, layout: Layout, cells: list[str], clock: SlurmClock, row_place: RowPlace
-    ) -> NodeState | None:
+    def _state_of_event(self, row: _EventRow) -> NodeState | None:
         """Return the state of a node in an event, IDLE if the node is usable or looks so; ``None``: of no node."""
         report = self._record.report
-        if not cells[layout.index(*_NODE)]:
-            report.skip("cluster event", *row_place)
-            self._note_cluster(cells, layout, clock, row_place[0])
+        if not row.cell(*_NODE):
+            report.skip("cluster event", *row.place)
+            self._note_cluster(row)
             return None
-        cluster = layout.index("cluster")
-        if cluster >= 0 and not cells[cluster].isprintable():  # never a node name: columns may have moved
-            report.skip_with_warning(SPOILT_CLUSTER, *row_place)
+        # never a node name: columns may have moved
+        if row.layout.index("cluster") >= 0 and not row.cell("cluster").isprintable():
+            report.skip_with_warning(SPOILT_CLUSTER, *row.place)
             return NodeState.IDLE
-        words = cells[layout.index(*_STATES)]
+        words = row.cell(*_STATES)
         state = node_state(words)
         if state is None:
-            report.skip("unknown state of a node", *row_place)
-            report.warn(UNKNOWN_STATE, *row_place[:2], words)
-        elif has_strange_word(words):
-            report.warn(STRANGE_WORD, *row_place[:2], words)
-        if state in (NodeState.IDLE, NodeState.BUSY):
-            report.skip("an event that leaves its node usable", *row_place)
+            report.skip("unknown state of a node", *row.place)
+            report.warn(UNKNOWN_STATE, *row.place[:2], words)
             return NodeState.IDLE
-        return NodeState.IDLE if state is None else state
+        if has_strange_word(words):
+            report.warn(STRANGE_WORD, *row.place[:2], words)
+        if state not in (NodeState.IDLE, NodeState.BUSY):
+            return state
+        report.skip("an event that leaves its node usable", *row.place)
+        return NodeState.IDLE
 
-    def _note_cluster(self, cells: list[str], layout: Layout, clock: SlurmClock, file_name: str) -> None:
-        try:
-            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
-        except ValueError:
-            return  # the row holds no nodes: its faults have no effect
-        if start_time:
-            self._note(start_time[0], end_time[0] if end_time else None, file_name)
+    def _note_cluster(self, row: _EventRow) -> None:
+        with suppress(ValueError):  # the row holds no nodes: its faults have no effect
+            start_time, end_time = row.times()
+            if start_time:
+                self._note(start_time[0], end_time[0] if end_time else None, row.place[0])
 
     def _note(self, start_us: int, end_us: int | None, file_name: str) -> None:
         self._where = file_name
         self._earliest_start_us = min(self._earliest_start_us, start_us)
         self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
 
-    def _state_of_reservation(self, layout: Layout, cells: list[str], row_place: RowPlace) -> NodeState | None:
+    def _state_of_reservation(self, row: _EventRow) -> NodeState | None:
         """Return the state of reserved nodes; ``None`` without nodes."""
-        report = self._record.report
-        if not cells[layout.index(*_NODES)]:
-            report.skip("reservation without nodes", *row_place)
+        if not row.cell(*_NODES):
+            self._record.report.skip("reservation without nodes", *row.place)
             return None
-        if "MAINT" in _FLAGS.split(cells[layout.index("flags")].upper()):
+        if "MAINT" in _FLAGS.split(row.cell("flags").upper()):
             return NodeState.DOWN
         if self._options.reservations == "reserved":
             return NodeState.RESERVED
-        report.skip("reservation, kept idle", *row_place)
+        self._record.report.skip("reservation, kept idle", *row.place)
         return NodeState.IDLE
 
-    def _leave_idle(self, layout: Layout, cells: list[str], clock: SlurmClock) -> None:
+    def _leave_idle(self, row: _EventRow) -> None:
         """Note how much a row in doubt, or a reservation, leaves idle; one that cannot be read has no effect."""
-        try:
-            node_names = expand_nodes(cells[layout.index(*_NODES)])
-            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
-        except ValueError:
-            return
-        if not start_time:
-            return
-        end_us = end_time[-1] if end_time else None
-        self._record.report.set_row_amount(len(node_names), start_time[0], end_us)
-        if is_reservation_header(layout):
-            self._record.add_reservation(start_time[0], end_us, node_names)
+        with suppress(ValueError):
+            node_names = expand_nodes(row.cell(*_NODES))
+            start_time, end_time = row.times()
+            if start_time:
+                end_us = end_time[-1] if end_time else None
+                self._record.report.set_row_amount(len(node_names), start_time[0], end_us)
+                if is_reservation_header(row.layout):
+                    self._record.add_reservation(start_time[0], end_us, node_names)
 
-    def _add(self, state: NodeState, layout: Layout, cells: list[str], clock: SlurmClock, row_place: RowPlace) -> None:
+    def _add(self, state: NodeState, row: _EventRow) -> None:
         record, report = self._record, self._record.report
+        node_names: Sequence[str] = ()
+        with suppress(ValueError):
+            node_names = expand_nodes(row.cell(*_NODES))
+        if not node_names:
+            return report.skip_with_warning("unreadable names of nodes", *row.place, why_no_amount=UNKNOWN_NODES)
         try:
-            names = expand_nodes(cells[layout.index(*_NODES)])
-        except ValueError:
-            names = ()
-        if not names:
-            return report.skip_with_warning("unreadable names of nodes", *row_place, why_no_amount=UNKNOWN_NODES)
-        try:
-            start_time, end_time = clock.read(cells[layout.index(*_STARTS)]), clock.read(cells[layout.index(*_ENDS)])
+            start_time, end_time = row.times()
         except ValueError as error:
             reason = str(error) if isinstance(error, TimeFormatError) else "unreadable time"
-            return report.skip_with_warning(reason, *row_place, why_no_amount=UNKNOWN_TIMES)
+            return report.skip_with_warning(reason, *row.place, why_no_amount=UNKNOWN_TIMES)
         if start_time is None:
-            return report.skip_with_warning("an outage without a start", *row_place, why_no_amount=UNKNOWN_TIMES)
-        if end_time is None and cells[layout.index(*_ENDS)].lower() != "unknown":
-            report.warn(BLANK_END, *row_place)
-        duration = layout.index("duration")
-        length_us = duration_us(cells[duration]) if duration >= 0 else None
-        times_us = clock.settle(start_time, end_time, length_us, row_place)
+            return report.skip_with_warning("an outage without a start", *row.place, why_no_amount=UNKNOWN_TIMES)
+        if end_time is None and row.cell(*_ENDS).lower() != "unknown":
+            report.warn(BLANK_END, *row.place)
+        length_us = duration_us(row.cell("duration")) if row.layout.index("duration") >= 0 else None
+        times_us = row.clock.settle(start_time, end_time, length_us, row.place)
         if times_us is None:
-            return report.skip(SKIPPED, *row_place)
+            return report.skip(SKIPPED, *row.place)
         start_us, end_us = times_us
-        if not is_reservation_header(layout):
-            self._note(start_us, end_us, row_place[0])
-        node_ids = record.node_ids(names)
-        if not is_reservation_header(layout):
+        node_ids = record.node_ids(node_names)
+        if not is_reservation_header(row.layout):
+            self._note(start_us, end_us, row.place[0])
             self._nodes.update(node_ids.tolist())
             self._held_us += len(node_ids) * max((record.last_stamp_us if end_us is None else end_us) - start_us, 0)
-        record.add_outage(state, start_us, end_us, node_ids, *row_place[:2])
+        record.add_outage(state, start_us, end_us, node_ids, *row.place[:2])
 
 
 SAMPLES_COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
@@ -230,12 +238,28 @@ _LINE = re.compile(r"([1-9]\d{8,9})(?:\.(\d{1,9}))?\|([^|]+)\|([^|]*)(?:\|.*)?",
 _MOST_HEAD_LINES = 200
 
 
+@dataclass(frozen=True, slots=True)
+class _SampleLine:
+    """Line of a sample: its time, the nodes as text, and their state."""
+
+    time_us: int
+    node_list: str
+    state: NodeState
+
+    @classmethod
+    def read(cls, line_text: str) -> _SampleLine | None:
+        """Read a line; ``None`` if it is not of a sample with a known state."""
+        match = _LINE.fullmatch(line_text)
+        state = None if match is None else node_state(match[4])
+        if match is None or state is None:
+            return None
+        return cls(int(match[1]) * US + int((match[2] or "0").ljust(6, "0")[:6]), match[3], state)
+
+
 def share_of_samples(log_file: LogFile) -> float:
     """Return the share of the first lines that are samples."""
     lines = [line_text for line_text in log_file.head_lines()[:_MOST_HEAD_LINES] if line_text.strip()]
-    matches = [_LINE.fullmatch(line_text) for line_text in lines]
-    n_samples = sum(match is not None and node_state(match[4]) is not None for match in matches)
-    return n_samples / len(lines) if lines else 0.0
+    return sum(_SampleLine.read(line_text) is not None for line_text in lines) / len(lines) if lines else 0.0
 
 
 def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool) -> None:
@@ -252,33 +276,23 @@ def read_sinfo(files: Sequence[LogFile], record: ScheduleRecord, is_alone: bool)
     period_us = _median_period_us(files)
     timeline = _SampledStates(record, GAP_PERIODS * period_us, period_us)
     for sample in _samples(files, record, period_us):
+        record.report.keep(KEPT, sample.n_rows)
         timeline.add(sample)
     timeline.finish(is_alone)
 
 
 def _median_period_us(log_files: Sequence[LogFile]) -> int:
     """Return the median time from one sample to the next (the lower of two), 0 for a single sample."""
-    periods: list[int] = []
-    previous_us: int | None = None
-    for log_file in log_files:
-        # a first reading, not counted in the progress bar
-        for _, text in LogFile(log_file.path, log_file.name).lines():
-            match = _LINE.fullmatch(text)
-            if match is None or node_state(match[4]) is None:
-                continue
-            time_us = _time_us(match)
-            if previous_us is not None and time_us > previous_us:
-                periods.append(time_us - previous_us)
-            previous_us = time_us
-    return median_low(periods) if periods else 0
-
-
-def _time_us(match: re.Match[str]) -> int:
-    return int(match[1]) * US + int((match[2] or "0").ljust(6, "0")[:6])
+    # a first reading, not counted in the progress bar
+    lines = chain.from_iterable(LogFile(log_file.path, log_file.name).lines() for log_file in log_files)
+    times_us = (sample.time_us for _, line_text in lines if (sample := _SampleLine.read(line_text)) is not None)
+    periods_us = [after_us - before_us for before_us, after_us in pairwise(times_us) if after_us > before_us]
+    return median_low(periods_us) if periods_us else 0
 
 
 def _first_time_us(log_file: LogFile) -> int:
-    return next((_time_us(match) for line_text in log_file.head_lines() if (match := _LINE.fullmatch(line_text))), 0)
+    samples = filter(None, map(_SampleLine.read, log_file.head_lines()))
+    return next((sample.time_us for sample in samples), 0)
 
 
 @dataclass(slots=True)
@@ -310,17 +324,14 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
     for log_file in log_files:
         for line_number, text in text_lines(log_file, report):
             report.read()
-            match = _LINE.fullmatch(text)
-            state = None if match is None else node_state(match[4])
-            try:
-                names = () if match is None else expand_nodes(match[3])
-            except ValueError:
-                names = ()
-            if match is None or state is None or not names:
+            sample_line, node_names = _SampleLine.read(text), ()
+            with suppress(ValueError):
+                node_names = expand_nodes(sample_line.node_list) if sample_line is not None else ()
+            if sample_line is None or not node_names:
                 report.skip_with_warning("unreadable sample", log_file.name, line_number, text)
                 report.set_row_amount(1, 0, period_us)
                 continue
-            time_us = _time_us(match)
+            time_us = sample_line.time_us
             if current is not None and time_us < current.time_us:
                 is_single = current.n_rows == 1 and (previous is None or time_us >= previous.time_us)
                 wrong, line = (current.file, current.line) if is_single else (log_file, line_number)
@@ -331,14 +342,10 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
                 current, previous = previous, None
             if current is None or time_us > current.time_us:
                 if previous is not None:
-                    report.keep(KEPT, previous.n_rows)
                     yield previous
                 previous, current = current, _Sample(time_us, log_file, line_number)
-            current.add(names, state)
-    for sample in (previous, current):
-        if sample is not None:
-            report.keep(KEPT, sample.n_rows)
-            yield sample
+            current.add(node_names, sample_line.state)
+    yield from filter(None, (previous, current))
 
 
 class _SampledStates:
@@ -371,19 +378,18 @@ class _SampledStates:
         new_names = [name for name in states if name not in self._ids]
         if new_names:
             record.add_inventory(new_names)
-            for name in new_names:
-                self._ids[name] = record.node_ids([name])
-                if time_us > self._first_us:
-                    self._state[name], self._since_us[name] = NodeState.UNKNOWN, self._first_us
-                    self._missing.add(name)
+        for name in new_names:
+            self._ids[name] = record.node_ids([name])
+            if time_us > self._first_us:
+                self._state[name], self._since_us[name] = NodeState.UNKNOWN, self._first_us
+                self._missing.add(name)
         for name, state in states.items():
             self._turn(name, state, time_us)
-        if len(states) < len(self._ids):
-            for name in [name for name in self._ids if name not in states]:
-                is_new = self._state[name] != NodeState.UNKNOWN
-                self._turn(name, NodeState.UNKNOWN, time_us)
-                if is_new:
-                    self._missing.add(name)
+        for name in [name for name in self._ids if name not in states] if len(states) < len(self._ids) else []:
+            is_new = self._state[name] != NodeState.UNKNOWN
+            self._turn(name, NodeState.UNKNOWN, time_us)
+            if is_new:
+                self._missing.add(name)
         self._last_us = time_us
 
     def finish(self, is_alone: bool) -> None:

@@ -101,9 +101,12 @@ class TextRows:
 
     def matches(self, column: int, pattern: re.Pattern[bytes]) -> NDArray[np.bool_]:
         """Return which cells are as ``pattern``."""
-        first, after_last = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
-        is_match = (pattern.fullmatch(self.block, *place) is not None for place in zip(first, after_last, strict=True))
+        is_match = (pattern.fullmatch(self.block, *place) is not None for place in self._places(column))
         return self.is_whole & np.fromiter(is_match, np.bool_, len(self))
+
+    def _places(self, column: int) -> Iterator[tuple[int, int]]:
+        """Return the first byte of each cell of a column, and after the last."""
+        return zip(self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist(), strict=True)
 
     def values(
         self, column: int, read: Callable[[str], Any], value_of_text: dict[bytes, Any], otherwise: Any
@@ -114,9 +117,8 @@ class TextRows:
         """
         if len(value_of_text) > _MOST_KNOWN:
             value_of_text.clear()
-        first, after_last = self.cell_first[:, column].tolist(), (self.cell_first[:, column + 1] - 1).tolist()
         block, column_values = self.block, []
-        for begin, end, is_whole in zip(first, after_last, self.is_whole.tolist(), strict=True):
+        for (begin, end), is_whole in zip(self._places(column), self.is_whole.tolist(), strict=True):
             if not is_whole:
                 column_values.append(otherwise)
                 continue
@@ -251,8 +253,9 @@ class OrdinaryRows:
         start_us, is_start = self._times(text_rows, column_of["start"])
         end_us, is_end = self._times(text_rows, column_of["end"])
         count, is_count = np.zeros(len(text_rows), np.int64), np.ones(len(text_rows), np.bool_)
-        if "nnodes" in column_of or "allocnodes" in column_of:
-            count, is_count = text_rows.numbers(column_of["nnodes" if "nnodes" in column_of else "allocnodes"])
+        count_column = fields.count_column(column_of)
+        if count_column in column_of:
+            count, is_count = text_rows.numbers(column_of[count_column])
             is_count &= count > 0
         elapsed_us = self._elapsed_us(text_rows, column_of)
         off_us = np.where(elapsed_us == _NONE, 0, end_us - start_us - elapsed_us)
@@ -261,9 +264,7 @@ class OrdinaryRows:
         is_ordinary &= (elapsed_us != _UNREADABLE) & (abs(off_us) <= SLACK_US)
         state = self._column_codes(text_rows, column_of, "state", _run_code)
         is_ordinary &= state != _NO_RUN
-        is_ordinary &= (
-            self._column_codes(text_rows, column_of, "suspended", lambda cell: fields.duration_us(cell) or 0) <= 0
-        )
+        is_ordinary &= self._column_codes(text_rows, column_of, "suspended", _pause_code) <= 0
         is_ordinary &= self._column_codes(text_rows, column_of, "restarts", lambda cell: int(cell != "0")) <= 0
         if "cluster" in column_of:
             ours = ("", self._rows.first_cluster)
@@ -271,11 +272,9 @@ class OrdinaryRows:
             is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text_rows))
         row = np.flatnonzero(is_ordinary)
         self._known_nodes.learn()
-        first, after_last = (
-            text_rows.cell_first[row, column_of["nodelist"]],
-            text_rows.cell_first[row, column_of["nodelist"] + 1] - 1,
-        )
-        n_nodes, nodes = self._known_nodes.read_lists(text_rows.bytes, first, after_last, count[row])
+        list_column = column_of["nodelist"]
+        first, next_first = (text_rows.cell_first[row, column] for column in (list_column, list_column + 1))
+        n_nodes, nodes = self._known_nodes.read_lists(text_rows.bytes, first, next_first - 1, count[row])
         n_rows = len(text_rows) if len(n_nodes) == len(row) else int(row[len(n_nodes)])
         row, n_nodes = row[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
         first_node = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_nodes)])
@@ -322,6 +321,10 @@ class OrdinaryRows:
 def _run_code(cell_text: str) -> int:
     state = fields.job_state(cell_text)
     return _NO_RUN if state not in fields.FINISHED_STATES else _COMPLETED if state == "COMPLETED" else _FINISHED
+
+
+def _pause_code(cell_text: str) -> int:
+    return fields.duration_us(cell_text) or 0
 
 
 def _duration_code(cell_text: str) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from bfreplay._compiled import IS_COMPILED
@@ -131,14 +130,17 @@ _KNOWN = (
 
 def recognise_rows(log_file: LogFile) -> tuple[Layout, KnownRows] | None:
     """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
-    lines = [line_text for line_text in log_file.head_lines()[:_HEAD_ROWS] if line_text.strip()]
+    lines = _first_rows(log_file)
     for candidate in _KNOWN:
         for is_trailing in (True, False):  # else a last column of free text would take the separator
             layout = Layout.from_names(candidate.columns, "|", is_trailing)
-            fitting = sum(_fits(layout.cells(line_text), layout) for line_text in lines)
-            if 2 * fitting > len(lines):
+            if 2 * sum(_fits(layout.cells(line_text), layout) for line_text in lines) > len(lines):
                 return layout, candidate
     return None
+
+
+def _first_rows(log_file: LogFile) -> list[str]:
+    return [line_text for line_text in log_file.head_lines()[:_HEAD_ROWS] if line_text.strip()]
 
 
 def _fits(cells: list[str] | None, layout: Layout) -> bool:
@@ -156,12 +158,9 @@ def _fits(cells: list[str] | None, layout: Layout) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    is_epoch = len(text) == 10 and fields.whole(text) is not None
-    return (
-        is_epoch
-        or text.lower() in fields.ABSENT_TIMES
-        or (len(text) == 19 and text[4] == text[7] == "-" and text[13] == ":")
-    )
+    if len(text) == 19:
+        return text[4] == text[7] == "-" and text[13] == ":"
+    return text.lower() in fields.ABSENT_TIMES or (len(text) == 10 and fields.whole(text) is not None)
 
 
 _CHECKS: dict[str, Callable[[str], int | None]] = {
@@ -198,16 +197,10 @@ def layout_of(log_file: LogFile, options: ReadOptions) -> tuple[Layout | None, b
 def _layout_of_columns(
     log_file: LogFile, columns: tuple[str, ...], delimiter: str | None, known: tuple[str, ...] | None
 ) -> Layout:
-    lines = [line_text for line_text in log_file.head_lines()[:_HEAD_ROWS] if line_text.strip()]
+    lines = _first_rows(log_file)
     line_text = next(iter(lines), "")
     if delimiter is None:
-        delimiter = max(
-            COMMAND_DELIMITERS,
-            key=lambda candidate: (
-                min(line_text.count(candidate) + 1, len(columns)),
-                -COMMAND_DELIMITERS.index(candidate),
-            ),
-        )
+        delimiter = max(COMMAND_DELIMITERS, key=lambda candidate: min(line_text.count(candidate) + 1, len(columns)))
     is_trailing = line_text.endswith(delimiter) and line_text.count(delimiter) >= len(columns)
     layout = Layout.from_names(columns, delimiter, is_trailing)
     if lines and all(layout.cells(line_text) is None for line_text in lines):
@@ -258,7 +251,7 @@ def read_sacct(
             rows.add(job_row, clock)
     rows.finish_file(log_file)
     if options.columns is not None and layout is None:
-        record.report.facts["--columns"] = f"has no effect on {Path(log_file.name).name}, which has a header line"
+        record.report.facts["--columns"] = f"has no effect on {log_file.short_name}, which has a header line"
     header = layout or find_header(log_file, options.delimiter, is_header)
     absent = [name for name in SACCT_COLUMNS if header is not None and name.lower() not in header.names]
     if absent:
@@ -267,53 +260,49 @@ def read_sacct(
 
 def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, report: ImportReport) -> JobRow | None:
     """Return the row, or ``None`` if it was skipped: a step, an array that waits, or unreadable."""
-    job_id = cells.get("jobid")
+    reason = "unreadable JobID"
     try:
-        job = fields.job_identity(cells.get("jobidraw"), job_id)
+        job = fields.job_identity(cells.get("jobidraw"), cells.get("jobid"))
+        reason = "unreadable Start"
+        start_time = _of_cell(cells, "start", clock.read)
+        reason = "unreadable End"
+        end_time = _of_cell(cells, "end", clock.read)
     except fields.JobStepError:
         report.skip("job step", *row_place)
         return None
-    except ValueError:
-        report.skip_with_warning("unreadable JobID", *row_place)
+    except ValueError as error:
+        report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else reason, *row_place)
         _note_row_amount(cells, report)
         return None
-    times = []
-    for name, reason in (("start", "unreadable Start"), ("end", "unreadable End")):
-        try:
-            times.append(_of_cell(cells, name, clock.read))
-        except ValueError as error:
-            report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else reason, *row_place)
-            _note_row_amount(cells, report)
-            return None
-    if times[0] is None and fields.is_pending_array(job_id):
+    if start_time is None and fields.is_pending_array(cells.get("jobid")):
         report.skip("pending array", *row_place)
         return None
     restarts = _of_cell(cells, "restarts", fields.whole)
     if restarts is None and cells.get("restarts"):
         report.warn(RESTARTS_UNREADABLE, *row_place)
-    count = "nnodes" if "nnodes" in cells else "allocnodes"
+    count_column = fields.count_column(cells)
     return JobRow(
         job,
         fields.job_state(cells["state"]),
-        times[0],
-        times[1],
+        start_time,
+        end_time,
         _span_us(cells, "elapsedraw", US, "elapsed"),
         _of_cell(cells, "suspended", fields.duration_us),
         _span_us(cells, "timelimitraw", 60 * US, "timelimit"),
-        _of_cell(cells, count, fields.whole),
+        _of_cell(cells, count_column, fields.whole),
         cells.get("nodelist"),
         cells.get("cluster"),
         restarts,
         cells.get("submit"),
         row_place,
-        count in cells,
-        "end" in cells,
+        has_count=count_column in cells,
+        has_end="end" in cells,
     )
 
 
 def _note_row_amount(cells: Mapping[str, str], report: ImportReport) -> None:
     """Note how much a row concerns that cannot be read otherwise, if it has a number of nodes and a running time."""
-    n_nodes = _of_cell(cells, "nnodes" if "nnodes" in cells else "allocnodes", fields.whole)
+    n_nodes = _of_cell(cells, fields.count_column(cells), fields.whole)
     span_us = _span_us(cells, "elapsedraw", US, "elapsed")
     if n_nodes is not None and span_us is not None:
         report.set_row_amount(n_nodes, 0, span_us)

@@ -132,6 +132,10 @@ class JobRow:
     has_count: bool = False  # the table has a column for it
     has_end: bool = True
 
+    def limit_end_us(self, start_us: int) -> int | None:
+        """Return the latest end of a run by its time limit; ``None`` without one."""
+        return start_us + self.limit_us if self.limit_us else None
+
 
 @dataclass(frozen=True, slots=True)
 class OrdinaryJobs:
@@ -196,9 +200,7 @@ class JobRows:
         if n_nodes and span_us:
             self._report.set_row_amount(n_nodes, 0, span_us)
         elif n_nodes and job_row.start and not job_row.end:
-            self._report.set_row_amount(
-                n_nodes, job_row.start[0], job_row.start[0] + job_row.limit_us if job_row.limit_us else None
-            )
+            self._report.set_row_amount(n_nodes, job_row.start[0], job_row.limit_end_us(job_row.start[0]))
 
     def _add(self, job_row: JobRow, clock: SlurmClock) -> None:
         report = self._report
@@ -241,9 +243,9 @@ class JobRows:
             return report.skip(SKIPPED, *job_row.at)
         start_us, end_us = times_us
         if nodes is None:
-            sentence = NO_LISTS if job_row.nodes is None else LIST_UNREADABLE if job_row.nodes else LIST_MISSING
+            sentence = NO_LISTS if nodes_text is None else LIST_UNREADABLE if nodes_text else LIST_MISSING
             report.warn(
-                sentence, *job_row.at[:2], job_row.at[2] if job_row.nodes is None else job_row.nodes, aside=WHICH_NODES
+                sentence, *job_row.at[:2], job_row.at[2] if nodes_text is None else nodes_text, aside=WHICH_NODES
             )
         elif job_row.has_count and job_row.count is None:
             report.warn(COUNT_UNREADABLE, *job_row.at)
@@ -256,17 +258,14 @@ class JobRows:
             report.warn(END_IS_COMPUTED, *job_row.at, count=job_row.has_end)
         elif end_us is None:
             if span_us is not None and job_row.state != "SUSPENDED" and len(self._dump_times) < 3 * _MOST_DUMP_TIMES:
-                self._dump_times.extend(
-                    (start_us + span_us, start_us, job_row.count or (0 if nodes is None else len(nodes)))
-                )
+                n_nodes = job_row.count or (0 if nodes is None else len(nodes))
+                self._dump_times.extend((start_us + span_us, start_us, n_nodes))
         else:
             self._check_span(job_row, end_us - start_us, span_us)
             self._last.add(end_us, start_us)
         self._first.add(start_us, job_row.submitted)
-        limit_end_us = start_us + job_row.limit_us if job_row.limit_us else None
-        self._record.add_job(
-            self._identity(job_row), start_us, end_us, nodes, job_row.count, limit_end_us, *job_row.at[:2]
-        )
+        identity, limit_end_us = self._identity(job_row), job_row.limit_end_us(start_us)
+        self._record.add_job(identity, start_us, end_us, nodes, job_row.count, limit_end_us, *job_row.at[:2])
 
     def add_ordinary(self, jobs: OrdinaryJobs) -> None:
         """Keep rows as ``add`` would, which has nothing to report about them."""
@@ -289,10 +288,9 @@ class JobRows:
         """Add warnings about all rows; ``log_file`` is their place in the report."""
         report = self._report
         report.read(0)  # the warnings below are of no single row
-        if self._first.is_cut:
-            report.warn(CUT_STARTS, log_file.name, None, self._first.time_text, self._first.count, aside=OUTSIDE)
-        if self._last.is_cut:
-            report.warn(CUT_ENDS, log_file.name, None, self._last.time_text, self._last.count, aside=OUTSIDE)
+        for edge, sentence in ((self._first, CUT_STARTS), (self._last, CUT_ENDS)):
+            if edge.is_cut:
+                report.warn(sentence, log_file.name, None, edge.time_text, edge.count, aside=OUTSIDE)
         if self._n_completed >= _MANY_COMPLETED and not self._n_others:
             report.warn(ALL_COMPLETED, log_file.name, None, f"{self._n_completed:,} rows", why_no_amount=OTHERS_MISSING)
         if self._n_computed_ends:
@@ -302,7 +300,7 @@ class JobRows:
             job, (_, first_place) = next(iter(self._restarted.items()))
             report.warn(RUNS_MISSING, *first_place, job, len(self._restarted))
         if len(self._clusters) == 1:
-            self._record.cluster = next(iter(self._clusters))
+            self._record.cluster = self.first_cluster
 
     def finish_file(self, log_file: LogFile) -> None:
         """Determine from the running jobs of ``log_file`` when it was written."""
@@ -369,9 +367,9 @@ class JobRows:
         cluster = job_row.cluster
         if not cluster or not _CLUSTER.fullmatch(cluster):
             return job_row.job
-        if cluster not in self._clusters and len(self._clusters) < _MOST_IDS:
-            self._clusters[cluster] = None
-        if next(iter(self._clusters)) == cluster:
+        if len(self._clusters) < _MOST_IDS:
+            self._clusters.setdefault(cluster)
+        if self.first_cluster == cluster:
             return job_row.job
         self._report.warn(CLUSTERS, *job_row.at[:2], cluster)
         return f"{cluster}:{job_row.job}"

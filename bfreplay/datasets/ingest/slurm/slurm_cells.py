@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import US
@@ -43,6 +44,11 @@ def whole(cell_text: str) -> int | None:
     if cell_text.isascii() and cell_text.isdigit() and len(cell_text) <= _LARGEST_WHOLE:
         return int(cell_text)
     return None
+
+
+def count_column(column_names: Container[str]) -> str:
+    """Return the column of ``sacct`` with the number of nodes, among these (lower case)."""
+    return "nnodes" if "nnodes" in column_names else "allocnodes"
 
 
 def duration_us(cell_text: str) -> int | None:
