@@ -39,6 +39,7 @@ _STATE_COLUMNS = ("nb_sleeping", "nb_switching_on", "nb_switching_off", "nb_idle
 _SCHEDULE_COLUMNS = frozenset({"makespan", "nb_jobs", "time_computing"})
 _SECONDS = re.compile(r"-?\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
+_TIME_ZONE = "seconds from the start of the simulation, put at 1970-01-01: no zone is needed"
 _NOT_STARTED = ("", "-1")
 _NODE_TIME_SLACK = 1e-6
 _SLACK_US = 10  # Batsim rounds each time to six decimals
@@ -98,14 +99,11 @@ class BatsimReader:
         record.time_origin = "relative"
         record.outages_known = True  # no outages: a simulated machine without jobs is idle
         record.add_format("batsim")
-        record.report.facts["time zone"] = (
-            "seconds from the start of the simulation, put at 1970-01-01: no zone is needed"
-        )
+        record.report.facts["time zone"] = _TIME_ZONE
         n_machines = _read_workload(by_kind[WORKLOAD], record)
         n_without_nodes = _read_states(by_kind[STATES], record)
-        n_machines = n_machines if n_machines is not None else n_without_nodes
-        if options.n_nodes is not None:
-            n_machines = options.n_nodes
+        sizes = (options.n_nodes, n_machines, n_without_nodes)
+        n_machines = next((n_nodes for n_nodes in sizes if n_nodes is not None), None)
         if n_machines is not None:
             record.add_inventory(_name(index) for index in range(n_machines))
             record.set_machine_size(n_machines)
@@ -223,13 +221,8 @@ def _read_states(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | 
             record.report.set_row_amount(since[1], since[0], None)
         record.report.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
-            record.report.warn(
-                MACHINES_CHANGE,
-                log_file.name,
-                None,
-                sorted(totals),
-                why_no_amount="which machines were there is not known",
-            )
+            reason = "which machines were there is not known"
+            record.report.warn(MACHINES_CHANGE, log_file.name, None, sorted(totals), why_no_amount=reason)
     total = max(totals, default=0)
     return total if 0 < total <= MOST_NODES else None
 
@@ -267,10 +260,9 @@ def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord
             limit_end = start_time + limit if limit is not None and limit > 0 else None
             job_nodes = record.node_ids(nodes)
             _check_row(csv_row, len(nodes), row_place, record)
-            record.add_job(
-                job, start_time, None if is_running else end_time, job_nodes, None, limit_end, *row_place[:2]
-            )
-            node_time_us += 0 if is_running or end_time is None else max(0, end_time - start_time) * len(nodes)
+            end_us = None if is_running else end_time
+            record.add_job(job, start_time, end_us, job_nodes, None, limit_end, *row_place[:2])
+            node_time_us += 0 if end_us is None else max(0, end_us - start_time) * len(nodes)
     if not record.jobs.n_rows:
         reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
         raise log_file.error(
@@ -285,13 +277,12 @@ def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord
 def _check_row(csv_row: dict[str, str], n_nodes: int, row_place: RowPlace, record: ScheduleRecord) -> None:
     """Warn of a row that contradicts itself; Batsim writes its times in several ways."""
     times = {column: _seconds_us(csv_row[column]) for columns in _SUMS for column in columns if column in csv_row}
-    for whole, *parts in _SUMS:
-        if any(column not in csv_row for column in (whole, *parts)):
-            continue
-        total, first, second = times[whole], times[parts[0]], times[parts[1]]
-        if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
-            record.report.warn(CONTRADICTING, *row_place)
-            break
+    for columns in _SUMS:
+        if all(column in csv_row for column in columns):
+            total, first, second = (times[column] for column in columns)
+            if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
+                record.report.warn(CONTRADICTING, *row_place)
+                break
     request = csv_row.get("requested_number_of_resources")
     if request is not None and not (_WHOLE.fullmatch(request) and int(request) == n_nodes):
         record.report.warn(OTHER_COUNT, *row_place)
@@ -305,10 +296,8 @@ def _check_schedule(log_files: Sequence[LogFile], node_time_us: int, record: Sch
             computing = _seconds_us(csv_row["time_computing"])
             if computing is None:
                 continue
-            record.report.facts["node time of jobs (s)"] = {
-                "out_jobs.csv": node_time_us / 1e6,
-                "out_schedule.csv": computing / 1e6,
-            }
+            times_s = {"out_jobs.csv": node_time_us / 1e6, "out_schedule.csv": computing / 1e6}
+            record.report.facts["node time of jobs (s)"] = times_s
             if abs(computing - node_time_us) > _NODE_TIME_SLACK * max(computing, node_time_us):
                 times_text = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
                 hours = abs(computing - node_time_us) / HOUR_US

@@ -173,13 +173,13 @@ def recognise_files(log_files: Sequence[LogFile]) -> tuple[LogReader, list[LogFi
             )
         log_reader = reader
         own_files.append(log_file)
-        reasons.setdefault(reason, []).append(log_file.name.rsplit("/", 1)[-1])
+        reasons.setdefault(reason, []).append(log_file.short_name)
     if log_reader is None:
         raise unknown or InputError("no file to read", expected="at least one file")
-    sentences = [
-        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''}: {log_reader.name}, because {reason}"
-        for reason, names in reasons.items()
-    ]
+    sentences = []
+    for reason, names in reasons.items():
+        files_text = f"{names[0]} and {len(names) - 1:,} more" if len(names) > 1 else names[0]
+        sentences.append(f"{files_text}: {log_reader.name}, because {reason}")
     return log_reader, own_files, sentences
 
 
@@ -211,13 +211,9 @@ def refuse_events(log_file: LogFile) -> None:
     InputError
         The message names the commands that read it as it is.
     """
-    start = log_file.head()
-    if start.startswith(_PICKLE):
-        columns = {"a published node-state matrix"}
-        is_events = True
-    else:
-        columns = _columns(log_file)
-        is_events = {"time", "node"} <= columns and bool({"state", "idle"} & columns)
+    is_pickle = log_file.head().startswith(_PICKLE)
+    columns = {"a published node-state matrix"} if is_pickle else _columns(log_file)
+    is_events = is_pickle or ({"time", "node"} <= columns and bool({"state", "idle"} & columns))
     if is_events:
         raise log_file.error(
             "this is a log of node events already: it needs no import",

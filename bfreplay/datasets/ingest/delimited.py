@@ -108,10 +108,8 @@ def names_in(text: str, delimiter: str) -> list[str]:
 
 def first_line(log_file: LogFile) -> str:
     """Return the first line that is neither blank nor a ``#`` comment; empty if the first 64 KiB have none."""
-    for text in log_file.head_lines():
-        if text.strip() and not text.startswith("#"):
-            return text.removeprefix("\ufeff")
-    return ""
+    texts = (text for text in log_file.head_lines() if text.strip() and not text.startswith("#"))
+    return next(texts, "").removeprefix("\ufeff")
 
 
 def check_text(log_file: LogFile) -> None:

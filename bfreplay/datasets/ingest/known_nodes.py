@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled, compiled_inline
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.spool import first_of_each
 
 LEAST_NODES = 1 << 20
 """Nodes of one call of ``KnownNodes.read_lists``, unless the machine has more."""
@@ -83,10 +84,9 @@ class KnownNodes:
 
 def _hash_table(names: list[str], nodes: list[int]) -> _Names:
     name_bytes = [node_name.encode("utf-8", "surrogateescape") for node_name in names]
-    lengths = np.array([0, *map(len, name_bytes)], np.int64)
-    n_slots = 1 << (2 * len(names) + 2).bit_length()
-    text = np.frombuffer(b"".join(name_bytes), np.uint8)
-    names_table = _Names(text, np.cumsum(lengths), np.array(nodes, np.int32), np.full(n_slots, _NONE, np.int32))
+    first = first_of_each(list(map(len, name_bytes)))
+    slots = np.full(1 << (2 * len(names) + 2).bit_length(), _NONE, np.int32)
+    names_table = _Names(np.frombuffer(b"".join(name_bytes), np.uint8), first, np.array(nodes, np.int32), slots)
     _fill_slots(names_table)
     return names_table
 

@@ -251,9 +251,8 @@ class IntervalClock(Clock, ABC):
         if end_time is None:
             pairs = [(time_us, None) for time_us in start_time]
         else:
-            pairs = possible_pairs(start_time, end_time, elapsed_us, slack_us) or possible_pairs(
-                start_time, end_time, None
-            )
+            pairs = possible_pairs(start_time, end_time, elapsed_us, slack_us)
+            pairs = pairs or possible_pairs(start_time, end_time, None)
             if not pairs:  # it ends before it starts in any case: the record warns of it
                 return start_time[0], end_time[-1]
         if len(pairs) == 1:

@@ -12,10 +12,12 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from io import BufferedReader, FileIO
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, cast
 
 from bfreplay.datasets.log.metadata import SourceFile
@@ -98,9 +100,11 @@ class LogFile:
             lines.pop()
         return lines
 
-    def binary(self) -> IO[bytes]:
-        """Open the content, decompressed, as a context. A cut or damaged file raises ``InputError`` on reading."""
-        return cast(IO[bytes], _GuardedStream(self._open(self._progress), self))
+    @contextmanager
+    def binary(self) -> Iterator[IO[bytes]]:
+        """Open the content, decompressed, to be read only. A cut or damaged file raises ``InputError`` on reading."""
+        with self._open(self._progress) as stream:
+            yield cast(IO[bytes], SimpleNamespace(read=partial(self._guard, stream.read)))
 
     def lines(self, record_start: re.Pattern[str] | None = None) -> Iterator[tuple[int, str]]:
         """Yield line number (from 1) and line without its end (LF, CR LF or CR); other bytes than UTF-8 as surrogates.
@@ -110,8 +114,7 @@ class LogFile:
         InputError
             The file is cut or damaged, or a line is longer than 16 MiB.
         """
-        for line_number, text, _ in self.lines_with_ends(record_start):
-            yield line_number, text
+        return ((line_number, text) for line_number, text, _ in self.lines_with_ends(record_start))
 
     def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
         """Yield whole lines of the content with line feeds at their ends, about ``size`` bytes at a time."""
@@ -185,7 +188,7 @@ class LogFile:
             return cast(IO[bytes], BufferedReader(pa.CompressedInputStream(raw, "zstd"), _BUFFER))
         return cast(IO[bytes], raw)
 
-    def _guard(self, read: Callable[[int], bytes], size: int) -> bytes:
+    def _guard(self, read: Callable[[int], bytes], size: int = -1) -> bytes:
         try:
             return read(size)
         except _DAMAGED as error:
@@ -222,25 +225,6 @@ class _Counted(FileIO):
         return count
 
 
-class _GuardedStream:
-    """Binary stream that raises ``InputError`` for damage, with the methods that stream parsers call."""
-
-    def __init__(self, stream: IO[bytes], log_file: LogFile) -> None:
-        self._stream, self._file = stream, log_file
-
-    def __enter__(self) -> _GuardedStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def read(self, size: int = -1) -> bytes:
-        return self._file._guard(self._stream.read, size)
-
-    def close(self) -> None:
-        self._stream.close()
-
-
 class OpenedLog(ExitStack):
     """Files behind the given paths: files as they are, folders as their files, archives as their members.
 
@@ -269,9 +253,8 @@ class OpenedLog(ExitStack):
             self.close()
             raise
         if not self.files:
-            raise InputError(
-                "the archive has no files", file=on_disk[0][0], expected="files of a log", fix="check the archive"
-            )
+            file, expected = on_disk[0][0], "files of a log"
+            raise InputError("the archive has no files", file=file, expected=expected, fix="check the archive")
         self.n_bytes = sum(file.size for file in self.files)
 
     def _members(self, path: Path, is_named: bool) -> list[LogFile]:
@@ -345,9 +328,8 @@ def _files_of(path: Path) -> list[Path]:
     files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
     files = [file for file in files if file.stat().st_size]
     if not files:
-        raise InputError(
-            "this folder has no files", file=path, expected="a folder with log files", fix="check the path"
-        )
+        expected = "a folder with log files"
+        raise InputError("this folder has no files", file=path, expected=expected, fix="check the path")
     for file in files:
         check_is_file(file)
     return files

@@ -143,11 +143,11 @@ def read_log(
                 record.report.warn(NO_LOG_FILE, file.name, why_no_amount="nothing shows what the file holds")
         log_reader.read(files, record, options)
         record.report.read(0)
-        if options.dst_fold != "reject" and not any("--dst-fold" in warning for warning in record.report.warnings):
-            record.report.facts["--dst-fold"] = "has no effect: no local time was left ambiguous"
+        is_clear = options.dst_fold != "reject" and not any("--dst-fold" in text for text in record.report.warnings)
+        record.report.note_no_effect("--dst-fold", "no local time was left ambiguous", is_clear)
         has_reservations = any(outage.state == NodeState.RESERVED for outage in record.outages)
-        if options.reservations == "reserved" and not has_reservations:
-            record.report.facts["--reservations"] = "has no effect: no reservation was read other than for maintenance"
+        are_none = options.reservations == "reserved" and not has_reservations
+        record.report.note_no_effect("--reservations", "no reservation was read other than for maintenance", are_none)
         if outage_files:
             from bfreplay.datasets.ingest.table.table_outages import read_outages  # imports csv or pyarrow if needed
 
@@ -166,28 +166,23 @@ def read_log(
 
 
 def _refuse_options_without_use(
-    reader: LogReader, options: ReadOptions, report: ImportReport, *, has_outages: bool
+    log_reader: LogReader, options: ReadOptions, report: ImportReport, *, has_outages: bool
 ) -> None:
     """Raise ``InputError`` for an option that the reader has no use for; note those of clocks that the log lacks."""
-    option_names = {*getattr(reader, "options", (field.name for field in fields(ReadOptions))), *OF_ALL_LOGS}
+    option_names = {*getattr(log_reader, "options", (field.name for field in fields(ReadOptions))), *OF_ALL_LOGS}
     if has_outages:
         option_names.update(("timezone", "dst_fold", "time_unit", "time_format"))
     default = ReadOptions()
     for name in (field.name for field in fields(ReadOptions) if field.name not in option_names):
-        value = getattr(options, name)
-        if value == getattr(default, name):
+        value, flag = getattr(options, name), flag_of(ReadOptions, name)
+        if value == getattr(default, name) or name == "dst_fold":  # noted after the log is read
             continue
-        flag = flag_of(ReadOptions, name)
-        if name == "dst_fold":
-            continue  # noted after the log is read
         if name == "timezone":
             report.facts[flag] = "has no effect on this log, which has no local times"
             continue
-        of_others = [
-            reader_name for reader_name in READERS.names() if name in getattr(find_reader(reader_name), "options", ())
-        ]
+        of_others = [reader for reader in READERS.names() if name in getattr(find_reader(reader), "options", ())]
         raise InputError(
-            f"{flag} does not apply to a log read as {reader.name}",
+            f"{flag} does not apply to a log read as {log_reader.name}",
             column=flag,
             value=value if isinstance(value, str | int) else str(value),
             expected=f"an option of this format; {flag} is for {', '.join(of_others)}",

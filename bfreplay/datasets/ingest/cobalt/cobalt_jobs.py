@@ -63,9 +63,8 @@ class CobaltClock(TableClock):
 
     def evidence(self) -> str:
         """Describe the zone of the stamps and its reason. Warns if the starts of maintenance contradict it."""
-        zone_text = f"the stamps have no zone; read as {self.zone}, " + (
-            "as given" if self._is_given else "the zone of ALCF's tables (--tz for another zone)"
-        )
+        reason = "as given" if self._is_given else "the zone of ALCF's tables (--tz for another zone)"
+        zone_text = f"the stamps have no zone; read as {self.zone}, {reason}"
         count = sum(self._maintenance.values())
         if count < _FEWEST:
             return zone_text
@@ -148,7 +147,7 @@ class CobaltJobs:
         span_us = _elapsed_us(cells)
         try:
             node_count = _count(cells)
-            start_time, end_time = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
+            start_time, end_time = map(self._clock.read, (cells["START_TIMESTAMP"], cells["END_TIMESTAMP"]))
         except ValueError:
             return  # it counts as the mean job
         if start_time is not None and end_time is not None:
@@ -163,7 +162,7 @@ class CobaltJobs:
             return self._report.warn(OTHER_MACHINE, *row_place, machine, aside=NOT_OURS)
         times_text = f"{cells['START_TIMESTAMP']} to {cells['END_TIMESTAMP']}"
         try:
-            start_time, end_time = self._clock.read(cells["START_TIMESTAMP"]), self._clock.read(cells["END_TIMESTAMP"])
+            start_time, end_time = map(self._clock.read, (cells["START_TIMESTAMP"], cells["END_TIMESTAMP"]))
         except ValueError:
             return self._report.skip_with_warning("a time that cannot be read", *row_place, times_text)
         if start_time is None:
@@ -203,39 +202,35 @@ class CobaltJobs:
         row_place: Place,
     ) -> None:
         location_text = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
-        names: tuple[str, ...] = ()
-        is_cut = is_nowhere = False
+        location, is_readable = Location((), False, None), True
         try:
             location = location_of(location_text, count)
         except ValueError:
+            is_readable = False
             self._report.warn(LOCATION_UNREADABLE, *row_place, location_text, aside=WHICH_NODES)
-        else:
-            names = location.nodes
-            is_cut = location.is_cut
-            if location.block_size is not None:
-                if count is not None and count != location.block_size:
-                    self._report.warn(BLOCK_DIFFERS, *row_place, f"{count} nodes in {location_text}")
-                count = max(count or 0, location.block_size)
-            self._has_locations |= bool(names) or location.block_size is not None
-            is_nowhere = not names and location.block_size is None
+        names, block_size = location.nodes, location.block_size
+        if block_size is not None:
+            if count is not None and count != block_size:
+                self._report.warn(BLOCK_DIFFERS, *row_place, f"{count} nodes in {location_text}")
+            count = max(count or 0, block_size)
+        has_location = bool(names) or block_size is not None
+        self._has_locations |= has_location
         n_nodes = max(count or 0, len(names))
         if not n_nodes:
             return self._report.skip("a job without nodes", *row_place, job_id)
         if self._size is not None and n_nodes > self._size:
-            self._report.skip_with_warning(
-                "more nodes than the machine has", *row_place, f"{n_nodes} nodes", warning=TOO_LARGE
-            )
+            reason, value = "more nodes than the machine has", f"{n_nodes} nodes"
+            self._report.skip_with_warning(reason, *row_place, value, warning=TOO_LARGE)
             return self._report.set_row_amount(n_nodes, start_us, end_us)
-        if is_nowhere:
+        if is_readable and not has_location:
             self._nowhere.add(Example(*row_place, ""), 1)
             self._nowhere.add_amount(n_nodes, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job_id, start_us, location_text if names else "", *row_place)
         node_ids = self._record.node_ids(names) if names else None
-        self._record.add_job(identity, start_us, end_us, node_ids, count, limit_end, *row_place, is_cut=is_cut)
-        outage_index = bisect_left(self._open, start_us) - 1
-        for index in range(outage_index, -1, -1):
+        self._record.add_job(identity, start_us, end_us, node_ids, count, limit_end, *row_place, location.is_cut)
+        for index in reversed(range(bisect_left(self._open, start_us))):
             first_start_us = self.next_start[index]
             if first_start_us is not None and first_start_us <= start_us:
                 break
@@ -302,27 +297,14 @@ def location_of(text: str, node_count: int | None) -> Location:
             raise ValueError("a part of the list is not a block")
         return Location((), False, sum(sizes))
     nodes = {}
-    last = len(tokens) - 1
-    for index, token in enumerate(tokens):
+    for position, token in enumerate(tokens, 1):
         names = _names(token)
-        if names is None:
-            if (
-                index == last
-                and last > 0
-                and node_count is not None
-                and len(nodes) < node_count
-                and _is_name_prefix(token)
-            ):
-                return Location(tuple(nodes), True, None)
-            raise ValueError(f"{token!r} is not a node")
-        if (
-            index == last
-            and last > 0
-            and node_count is not None
-            and len(nodes) + len(names) < node_count
-            and not _is_whole(tokens)
-        ):
+        n_nodes = len(nodes) + len(names or ())
+        may_be_cut = 1 < position == len(tokens) and node_count is not None and n_nodes < node_count
+        if may_be_cut and (_is_name_prefix(token) if names is None else not _is_whole(tokens)):
             return Location(tuple(nodes), True, None)
+        if names is None:
+            raise ValueError(f"{token!r} is not a node")
         nodes.update(dict.fromkeys(names))
         if len(nodes) > MOST_NODES:
             raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
@@ -341,7 +323,7 @@ def _names(token: str) -> list[str] | None:
 
 def _is_name_prefix(token: str) -> bool:
     """Return whether a token can be the first letters of a node's name."""
-    return token == "" or re.fullmatch(r"[A-Za-z0-9_.\-]+", token) is not None
+    return re.fullmatch(r"[A-Za-z0-9_.\-]*", token) is not None
 
 
 def _is_whole(tokens: list[str]) -> bool:

@@ -6,6 +6,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -70,14 +71,12 @@ class CobaltOutages:
         times = self._times(cells["START_TIMESTAMP"], cells.get("END_TIMESTAMP", ""), row_place)
         if times is None:
             return
-        if word in _NO:
-            start = cells["START_TIMESTAMP"]
-            reason = "the log does not tell how many nodes were down"
-            self._report.skip_with_warning(
-                "an outage of a part of the machine", *row_place, start, warning=PART_DOWN, why_no_amount=reason
-            )
-        else:
-            self._add_down(times, row_place)
+        if word in _YES:
+            return self._add_down(times, row_place)
+        reason, start_text = "the log does not tell how many nodes were down", cells["START_TIMESTAMP"]
+        self._report.skip_with_warning(
+            "an outage of a part of the machine", *row_place, start_text, warning=PART_DOWN, why_no_amount=reason
+        )
 
     def add_maintenance(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add a maintenance period of the whole machine."""
@@ -115,8 +114,7 @@ class CobaltOutages:
             if is_kept_idle:
                 return self._record.add_reservation(*times, None)
             state = NodeState.DOWN if is_repair else NodeState.RESERVED
-            self._record.add_outage(state, *times, None, *row_place)
-            return
+            return self._record.add_outage(state, *times, None, *row_place)
         if is_kept_idle:
             return
         self._report.skip("a reservation on unknown nodes", *row_place, cells["BLOCKS"])
@@ -245,8 +243,8 @@ class CobaltReader:
                 expected="a table of jobs, beside machine status, maintenance periods and reservations",
                 fix=f"give the jobs of the same machine and time too: {_HOW}",
             )
-        if options.columns is not None and all(layout_of(log_file) for log_file in files):
-            record.report.facts["--columns"] = "has no effect: the files are known by their columns"
+        is_known = options.columns is not None and all(map(layout_of, files))
+        record.report.note_no_effect("--columns", "the files are known by their columns", is_known)
         machine = _machine(layouts)
         machine_size = options.n_nodes or MACHINE_SIZES.get(machine or "")
         if machine_size is not None:
@@ -326,34 +324,25 @@ def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
 
 
 def _read_one(log_file: LogFile, layout: Layout, add_row: Add, record: ScheduleRecord) -> None:
-    report = record.report
-    warning = UNREADABLE if layout.kind is Kind.JOBS else OUTAGES_UNREADABLE
-    if layout.kind is Kind.JOBS and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
+    report, is_of_jobs, header = record.report, layout.kind is Kind.JOBS, first_line(log_file)
+    warning, why_no_amount = (UNREADABLE, "") if is_of_jobs else (OUTAGES_UNREADABLE, OUTAGE_UNKNOWN)
+    if is_of_jobs and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
         report.facts["nodes of jobs"] = NO_LOCATION
-    lines = (
-        (line_number, text.removeprefix("\ufeff") if line_number == 1 else text)
-        for line_number, text in log_file.lines()
-    )
+    lines = ((number, text.removeprefix("\ufeff") if number == 1 else text) for number, text in log_file.lines())
     is_first = layout.has_header
-    header = first_line(log_file)
     for row in rows_of(lines, ",", len(layout.names)):
         if is_first:
             is_first = row.text.startswith("#")
             continue
         report.read()
+        place = log_file.name, row.line
         if row.cells is None:
-            report.skip_with_warning(
-                "a row with another number of columns",
-                log_file.name,
-                row.line,
-                row.text,
-                warning=warning,
-                why_no_amount=OUTAGE_UNKNOWN if warning == OUTAGES_UNREADABLE else "",
-            )
+            reason = "a row with another number of columns"
+            report.skip_with_warning(reason, *place, row.text, warning=warning, why_no_amount=why_no_amount)
         elif layout.has_header and row.text == header:
-            report.skip("the header again", log_file.name, row.line, row.text)
+            report.skip("the header again", *place, row.text)
         else:
-            add_row(dict(zip(layout.names, row.cells, strict=True)), (log_file.name, row.line))
+            add_row(dict(zip(layout.names, row.cells, strict=True)), place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,11 +363,9 @@ def layout_of(log_file: LogFile, columns: Sequence[str] | None = None) -> Layout
     if columns is not None:
         names = tuple(name.strip().upper() for name in columns)
         kind_and_columns = _by_names(names)
-        return (
-            None
-            if kind_and_columns is None
-            else Layout(kind_and_columns[0], f"the given columns have {kind_and_columns[1]}", names, False)
-        )
+        if kind_and_columns is None:
+            return None
+        return Layout(kind_and_columns[0], f"the given columns have {kind_and_columns[1]}", names, False)
     if b"\x00" in log_file.head():
         return None
     header = first_line(log_file)
@@ -387,22 +374,20 @@ def layout_of(log_file: LogFile, columns: Sequence[str] | None = None) -> Layout
     if kind_and_columns is not None:
         return Layout(kind_and_columns[0], f"line 1 has {kind_and_columns[1]}", names, True)
     if names == MAINTENANCE_COLUMNS and _all_rows(log_file, 1, _is_maintenance):
-        return Layout(Kind.MAINTENANCE, "every row is a start and an end, nothing else", MAINTENANCE_COLUMNS, True)
-    for kind, shape, columns_of in (
-        (Kind.JOBS, _is_raw_job, RAW_JOB_COLUMNS),
-        (Kind.RESERVATIONS, _is_reservation, RESERVATION_COLUMNS),
-        (Kind.MAINTENANCE, _is_maintenance, MAINTENANCE_COLUMNS),
+        return Layout(Kind.MAINTENANCE, _MAINTENANCE_ROWS, names, True)
+    for kind, has_shape, kind_columns, reason in (
+        (Kind.JOBS, _is_raw_job, RAW_JOB_COLUMNS, _JOB_ROWS),
+        (Kind.RESERVATIONS, _is_reservation, RESERVATION_COLUMNS, _RESERVATION_ROWS),
+        (Kind.MAINTENANCE, _is_maintenance, MAINTENANCE_COLUMNS, _MAINTENANCE_ROWS),
     ):
-        if _all_rows(log_file, 0, shape):
-            return Layout(kind, _WHY[kind], columns_of, False)
+        if _all_rows(log_file, 0, has_shape):
+            return Layout(kind, reason, kind_columns, False)
     return None
 
 
-_WHY = {
-    Kind.JOBS: "rows have the 27 cells of raw Cobalt jobs: three stamps, three dates as numbers, ...",
-    Kind.RESERVATIONS: "rows have the 16 cells of Cobalt reservations: two stamps, a name, a machine, ..., a status",
-    Kind.MAINTENANCE: "every row is a start and an end, nothing else",
-}
+_JOB_ROWS = "rows have the 27 cells of raw Cobalt jobs: three stamps, three dates as numbers, ..."
+_RESERVATION_ROWS = "rows have the 16 cells of Cobalt reservations: two stamps, a name, a machine, ..., a status"
+_MAINTENANCE_ROWS = "every row is a start and an end, nothing else"
 
 
 def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
@@ -422,13 +407,11 @@ def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
 def _all_rows(log_file: LogFile, n_header_lines: int, has_shape: Callable[[list[str]], bool]) -> bool:
     """Return whether most of the first rows have a shape; spoilt rows do not change the kind of file."""
     rows = [text for text in log_file.head_lines() if text.strip()][n_header_lines : n_header_lines + _LOOKED_AT]
-    good = 0
+    n_fitting = 0
     for text in rows:
-        try:
-            good += has_shape(split(text.removeprefix("\ufeff"), ","))
-        except csv.Error:
-            continue
-    return 2 * good > len(rows)
+        with suppress(csv.Error):
+            n_fitting += has_shape(split(text.removeprefix("\ufeff"), ","))
+    return 2 * n_fitting > len(rows)
 
 
 def _begins_with_stamps(cells: list[str], n_columns: int) -> bool:

@@ -132,9 +132,8 @@ def advance(until_us: int, jobs: Jobs, outages: Outages, terms: Terms, machine: 
             state.n_ends -= 1
             end_interval(number, machine)
         _begin_outages(outages, machine)
-        _begin_with_nodes(
-            jobs, terms, machine
-        )  # first, so that no node listed by a job of this instant is chosen for another
+        # first, so that no node listed by a job of this instant is chosen for another
+        _begin_with_nodes(jobs, terms, machine)
         _serve_lacking(jobs, terms, machine)
         _begin_from_queue(jobs, terms, machine)
         has_refusal = _begin_without_nodes(jobs, terms, machine)

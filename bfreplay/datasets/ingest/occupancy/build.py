@@ -19,7 +19,7 @@ from bfreplay.datasets.ingest.occupancy.machine import NEVER
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
-from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, first_of_each
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep
 from bfreplay.datasets.ingest.occupancy.window import choose_window, first_time_us, longest_gap_us
 from bfreplay.datasets.log.events import NodeEvents
@@ -40,10 +40,8 @@ def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[
     for holdings in Sweep(record, plan, is_noted=True).taken():
         if len(holdings) and holdings["start_us"][0] > stop_us:
             return
-        is_in_window = (
-            (holdings["end_us"] > begin_us) & (holdings["start_us"] <= stop_us) & (holdings["node"] < plan.n_kept)
-        )
-        holdings = holdings[is_in_window]
+        is_in_window = (holdings["end_us"] > begin_us) & (holdings["start_us"] <= stop_us)
+        holdings = holdings[is_in_window & (holdings["node"] < plan.n_kept)]
         if not len(holdings):
             continue
         holdings = holdings[np.lexsort((holdings["node"], holdings["slot"], holdings["job_key"], holdings["start_us"]))]
@@ -52,13 +50,9 @@ def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[
         first = np.flatnonzero(is_first)
         jobs = holdings[first]
         end_us = np.where(jobs["end_us"] == NEVER, plan.log_end_us, jobs["end_us"])
-        yield BatchJobs(
-            names.of(jobs["job_key"]),
-            np.ascontiguousarray(jobs["start_us"]),
-            end_us,
-            np.append(first, len(holdings)),
-            holdings["node"].astype(np.int32),
-        )
+        job_names, start_us = names.of(jobs["job_key"]), np.ascontiguousarray(jobs["start_us"])
+        job_nodes = holdings["node"].astype(np.int32)
+        yield BatchJobs(job_names, start_us, end_us, np.append(first, len(holdings)), job_nodes)
 
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
@@ -143,13 +137,9 @@ def build_events(
     window = choose_window(record, rules, log_end_us)
     length_us = window.end_us - window.start_us
     if window.share_inside < MOST:
-        value_text, outside = percent(window.share_inside), 1 - window.share_inside
-        report.warn(
-            MOSTLY_CUT_OFF,
-            value=f"{value_text} of the jobs' node-hours are inside",
-            node_hours=outside * record.held_us / HOUR_US,
-            aside=CUT_OFF,
-        )
+        value = f"{percent(window.share_inside)} of the jobs' node-hours are inside"
+        hours_outside = (1 - window.share_inside) * record.held_us / HOUR_US
+        report.warn(MOSTLY_CUT_OFF, value=value, node_hours=hours_outside, aside=CUT_OFF)
     surplus = 0 if record.machine_size is None else len(record.nodes) - record.machine_size
     if surplus > 0:
         value_text = f"{len(record.nodes)} listed, {record.machine_size} given"
@@ -240,9 +230,7 @@ def _warn_of_uncertain_idle_time(
             for node in nodes:
                 report.warn(sentence, value=record.nodes[node], node_hours=each_hours)
     reservation_outages = [
-        reservation
-        for reservation in record.reservations
-        if reservation.start_us < end_us and reservation.end_us > start_us
+        outage for outage in record.reservations if outage.start_us < end_us and outage.end_us > start_us
     ]
     if reservation_outages and (hours := idle_hours(reservation_outages)) > 0:
         report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", count=len(reservation_outages), node_hours=hours)
@@ -285,21 +273,19 @@ def _check_machine(record: ScheduleRecord, node_names: Sequence[str], report: Im
             fix="give --nodes N, or --inventory FILE with the names of all nodes",
         )
     if not node_names:
-        raise InputError(
-            "the log has no nodes", expected="node lists, or the size of the machine", fix="give --nodes N"
-        )
+        expected = "node lists, or the size of the machine"
+        raise InputError("the log has no nodes", expected=expected, fix="give --nodes N")
 
 
 def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
     if record.states_seen:  # node states need not be assumed
         return False
+    is_recorded = any(
+        outage.state != NodeState.RESERVED for outage in record.outages
+    )  # reservations are no such record
     return rules.empty_machine == "down" or (
-        rules.empty_machine == "auto" and not record.outages_known and not any(map(_is_recorded_outage, record.outages))
+        rules.empty_machine == "auto" and not record.outages_known and not is_recorded
     )
-
-
-def _is_recorded_outage(outage: Outage) -> bool:
-    return outage.state != NodeState.RESERVED  # a list of reservations is no record of outages
 
 
 def _outages_by_start(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
@@ -310,7 +296,7 @@ def _outages_by_start(outages: Sequence[Outage], position: NDArray[np.int32]) ->
         np.array([outage.start_us for outage in by_start], dtype=np.int64),
         np.array([outage.end_us for outage in by_start], dtype=np.int64),
         np.array([int(outage.state) for outage in by_start], dtype=np.int8),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum([len(node) for node in nodes], dtype=np.int64)]),
+        first_of_each(list(map(len, nodes))),
         np.concatenate([np.empty(0, np.int32), *nodes]),
     )
 

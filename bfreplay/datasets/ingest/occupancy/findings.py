@@ -139,9 +139,8 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
             idle_us[rule] += _advance(until_us, jobs.start_us, end_us, jobs.count, terms, demands[rule])
     rule_index = OVERSUBSCRIPTION.index(plan.rules.oversubscription)
     short_hours = idle_us[rule_index] / HOUR_US - idle_hours
-    return {
-        name: max(time_us / HOUR_US - short_hours, 0.0) for name, time_us in zip(OVERSUBSCRIPTION, idle_us, strict=True)
-    }
+    hours = [max(time_us / HOUR_US - short_hours, 0.0) for time_us in idle_us]
+    return dict(zip(OVERSUBSCRIPTION, hours, strict=True))
 
 
 def _with_room(demand: Demand, n_jobs: int) -> Demand:
@@ -150,12 +149,9 @@ def _with_room(demand: Demand, n_jobs: int) -> Demand:
     waiting_jobs = np.asarray(demand.queue)[state.queue_first : state.queue_end]
     state.queue_first, state.queue_end = 0, len(waiting_jobs)
     n_most = n_jobs + len(waiting_jobs)
-    return Demand(
-        state,
-        longer(demand.end_us[: state.n_active], state.n_active + n_most),
-        longer(demand.end_count[: state.n_active], state.n_active + n_most),
-        longer(waiting_jobs, n_most),
-    )
+    n_active, n_ends = state.n_active, state.n_active + n_most
+    end_us, end_count = (longer(ends[:n_active], n_ends) for ends in (demand.end_us, demand.end_count))
+    return Demand(state, end_us, end_count, longer(waiting_jobs, n_most))
 
 
 NODES, NODE_HOURS, ROWS = "nodes", "node_hours", "rows of events"
@@ -198,9 +194,8 @@ def report_survey(
     """
     sweep, tallies, facts = survey.sweep, survey.sweep.tallies, report.facts
     facts[NODES] = len(survey.start)
-    facts[NODE_HOURS] = {
-        word: node_us / HOUR_US for word, node_us in zip(STATE_WORDS, survey.node_us.tolist(), strict=True) if node_us
-    }
+    hours_by_state = zip(STATE_WORDS, (survey.node_us / HOUR_US).tolist(), strict=True)
+    facts[NODE_HOURS] = {word: hours for word, hours in hours_by_state if hours}
     facts[ROWS] = survey.n_rows
     if survey.idle_intervals.n_closed:
         facts[SHORT_INTERVALS] = {
@@ -213,12 +208,8 @@ def report_survey(
     if absence is not None:
         idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
         hours_text = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
-        report.warn(
-            ABSENT_WARNING,
-            value=f"{absence.examples}: {hours_text}",
-            count=absence.nodes,
-            node_hours=absence.node_hours,
-        )
+        value = f"{absence.examples}: {hours_text}"
+        report.warn(ABSENT_WARNING, value=value, count=absence.nodes, node_hours=absence.node_hours)
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
         "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,
@@ -251,10 +242,9 @@ def report_survey(
     _warning_hours(report, CLIPPED, tallies.clipped_node_us, int(tallies.clipped), "node-hours missing")
     _warning_hours(report, DROPPED, tallies.left_out_node_us, int(tallies.left_out), "node-hours missing")
     if tallies.delayed:
-        average_hours = tallies.delay_us / HOUR_US / int(tallies.delayed)
-        node_hours = float(tallies.delay_node_us) / HOUR_US
-        value = f"{average_hours:,.2f} hours on average"
-        report.warn(DELAYED, value=value, count=int(tallies.delayed), node_hours=node_hours)
+        n_delayed = int(tallies.delayed)
+        value = f"{tallies.delay_us / HOUR_US / n_delayed:,.2f} hours on average"
+        report.warn(DELAYED, value=value, count=n_delayed, node_hours=float(tallies.delay_node_us) / HOUR_US)
     _warning_hours(report, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
     if sweep.never_began or tallies.clipped or tallies.left_out or tallies.delayed:
         by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
@@ -275,8 +265,8 @@ def note_rules_without_effect(record: ScheduleRecord, plan: Plan, report: Import
         "absent_after_s": "" if record.machine_size is None else "the size of the machine is known",
     }
     for name, reason in reason_of_rule.items():
-        if reason and getattr(rules, name) != getattr(default, name):
-            report.facts[f"--{name.removesuffix('_s').replace('_', '-')}"] = f"has no effect: {reason}"
+        is_unused = reason and getattr(rules, name) != getattr(default, name)
+        report.note_no_effect(f"--{name.removesuffix('_s').replace('_', '-')}", reason, is_unused)
 
 
 def _warning_hours(report: ImportReport, sentence: str, node_us: float, count: int, unit: str = "node-hours") -> None:

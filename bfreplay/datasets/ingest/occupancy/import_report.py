@@ -98,13 +98,12 @@ class Tally:
         # without folders: the same log gives the same text anywhere
         examples = [str(replace(example, file=example.file.rsplit("/", 1)[-1])) for example in self.examples]
         document: dict[str, Json] = {"count": self.count, "examples": examples}
-        if not has_amount:
-            return document
-        if self.node_hours is not None:
+        if has_amount and self.node_hours is not None:
             document["node_hours"] = self.node_hours
-        if self.n_known < self.count:
+        if has_amount and self.n_known < self.count:
             document["why_no_amount"] = self.why or WHY_NO_AMOUNT
-        return document | {name: mark for name in ("is_estimate", "aside") if (mark := getattr(self, name))}
+        marks = {"is_estimate": self.is_estimate, "aside": self.aside} if has_amount else {}
+        return document | {name: mark for name, mark in marks.items() if mark}
 
 
 class ImportReport:
@@ -194,7 +193,7 @@ class ImportReport:
             tally.add_amount(*self._row_amount)
         self._row_tallies.clear()
 
-    def note_no_effect(self, flag: str, reason: str, is_so: bool = True) -> None:
+    def note_no_effect(self, flag: str, reason: str, is_so: object = True) -> None:
         """Note as a fact that an option has no effect on this log, if ``is_so``."""
         if is_so:
             self.facts[flag] = f"has no effect: {reason}"
@@ -237,14 +236,8 @@ class ImportReport:
         skip_reasons = self.skip_reasons()
         reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in skip_reasons[:MOST_EXAMPLES])
         example = next((tally.examples[0] for _, tally in skip_reasons if tally.examples), Example("", None, ""))
-        return InputError(
-            f"{problem}: {reasons or otherwise}",
-            file=example.file or file,
-            row=example.row,
-            value=example.value,
-            expected=expected,
-            fix=fix,
-        )
+        place = {"file": example.file or file, "row": example.row, "value": example.value}
+        return InputError(f"{problem}: {reasons or otherwise}", **place, expected=expected, fix=fix)
 
     def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without any run of a job."""
@@ -283,20 +276,19 @@ class ImportReport:
 def _count(
     tallies: dict[str, Tally],
     reason: str,
-    file_name: str,
-    line_number: int | None,
+    file: str,
+    line: int | None,
     value: object,
     count: int,
-    node_hours: float | None = None,
+    hours: float | None = None,
 ) -> Tally | None:
     if count == 0:
         return None
     text = printable(" ".join(str(value).split()))
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 3] + "..."
-    has_example = bool(file_name) or bool(text)
     tally = tallies.setdefault(reason, Tally())
-    tally.add(Example(file_name, line_number, text) if has_example else None, count, node_hours)
+    tally.add(Example(file, line, text) if file or text else None, count, hours)
     return tally
 
 

@@ -105,21 +105,19 @@ def warn_of_spellings(
             there_us[node] -= max(min(outage.end_us, window.end_us) - max(outage.start_us, window.start_us), 0)
     for short, nodes in alike.items():
         lower = {node_names[node].lower() for node in nodes}
-        if len(nodes) > 1 and (
-            short in lower or len(lower) < len(nodes)
-        ):  # a difference in the domain alone may mean two nodes
+        # a difference in the domain alone may mean two nodes
+        if len(nodes) > 1 and (short in lower or len(lower) < len(nodes)):
+            value = ", ".join(node_names[node] for node in nodes)
             surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
-            report.warn(
-                TWO_SPELLINGS, value=", ".join(node_names[index] for index in nodes), node_hours=surplus_us / HOUR_US
-            )
+            report.warn(TWO_SPELLINGS, value=value, node_hours=surplus_us / HOUR_US)
     domains: dict[int, dict[str, str]] = {}
     for spelling, node in record.spellings.items() if record.node_names.startswith("short") else ():
         domain = spelling.lower().removeprefix(node_names[node].lower())
         domains.setdefault(node, {}).setdefault(domain, spelling)
     for node, domain_nodes in domains.items():
-        if len(domain_nodes.keys() - {""}) > 1:
-            node_hours = (len(domain_nodes.keys() - {""}) - 1) * there_us[node] / HOUR_US
-            report.warn(MERGED, value=", ".join(domain_nodes.values()), node_hours=node_hours)
+        n_surplus = len(domain_nodes.keys() - {""}) - 1
+        if n_surplus > 0:
+            report.warn(MERGED, value=", ".join(domain_nodes.values()), node_hours=n_surplus * there_us[node] / HOUR_US)
     if len(record.spellings) > len(node_names):
         report.facts["node names"] = f"{len(record.spellings):,} spellings of {len(node_names):,} ({record.node_names})"
 
@@ -151,9 +149,9 @@ def warn_of_unused_nodes(
     """Warn of nodes of the inventory that no job used for long, or ever: they may be down."""
     if not record.inventory_known or record.n_counted or record.outages_known or record.states_seen:
         return
-    n_nodes, after_us = len(node_uses.jobs_on), microseconds(rules.absent_after_s)
+    node_names, n_nodes = record.nodes, len(node_uses.jobs_on)
+    after_us, length_us = microseconds(rules.absent_after_s), window.end_us - window.start_us
     is_due = np.arange(n_nodes) < (record.n_given if record.is_restricted else n_nodes)
-    length_us = window.end_us - window.start_us
     until_us = np.where(node_uses.is_used, np.minimum(node_uses.first_us, window.end_us), window.end_us)
     behind_us = np.where(node_uses.is_used, np.clip(node_uses.last_us, window.start_us, window.end_us), window.end_us)
     before_us = _without_outages(record, np.full(n_nodes, window.start_us), until_us)
@@ -166,7 +164,6 @@ def warn_of_unused_nodes(
         (LONG_UNUSED, node_uses.is_used & (unused_us > 0) & is_due, unused_us),
     ):
         nodes_to_warn = np.flatnonzero(which)
-        node_names = record.nodes
         for node in nodes_to_warn[:MOST_EXAMPLES].tolist():
             report.warn(sentence, value=node_names[node], node_hours=int(idle_us[node]) / HOUR_US)
         remainder = nodes_to_warn[MOST_EXAMPLES:]
@@ -221,40 +218,37 @@ def absences(
             f"{count(int(is_absent.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
             f"of the window, such as {such}"
         )
-    late = np.minimum(node_uses.first_us, window.end_us) - window.start_us > after_us
-    early = window.end_us - np.maximum(node_uses.last_us, window.start_us) > after_us
-    late, early = late & ~is_absent, early & ~is_absent  # unused nodes are absent throughout
+    # unused nodes are absent throughout
+    late = ~is_absent & (np.minimum(node_uses.first_us, window.end_us) - window.start_us > after_us)
+    early = ~is_absent & (window.end_us - np.maximum(node_uses.last_us, window.start_us) > after_us)
     edge_us = min(window.start_us, record.first_start_us) - 1
     free_us = node_uses.last_us + np.where(early, microseconds(rules.release_delay_s), 0)
-    outages = [
-        Outage(NodeState.UNKNOWN, edge_us, int(node_uses.first_us[node]), np.array([node], np.int32))
-        for node in np.flatnonzero(late)
-    ] + [
-        Outage(NodeState.UNKNOWN, int(free_us[node]), OPEN_END, np.array([node], np.int32))
-        for node in np.flatnonzero(early)
-    ]
-    if outages:
-        first_us = np.where(late, np.minimum(node_uses.first_us, window.end_us), window.start_us)
-        last_us = np.where(early, np.clip(free_us, window.start_us, window.end_us), window.end_us)
-        before_us = _without_outages(record, np.full(n_nodes, window.start_us), first_us)
-        behind_us = _without_outages(record, last_us, np.full(n_nodes, window.end_us))
-        absent_us = before_us + behind_us
-        absent_nodes = np.flatnonzero(absent_us)
-        node_names = record.nodes
-        if len(absent_nodes):
-            node_hours, such_as = (
-                absent_us.sum(dtype=float) / HOUR_US,
-                [node_names[node] for node in absent_nodes[:MOST_EXAMPLES]],
-            )
-            report.facts[ABSENT] = {
-                "nodes": len(absent_nodes),
-                "before their first job": int(np.count_nonzero(before_us)),
-                "after their last job": int(np.count_nonzero(behind_us)),
-                "node_hours": node_hours,
-                "such as": such_as,
-            }
-            return outages, is_absent, Absence(len(absent_nodes), node_hours, ", ".join(such_as))
-    return outages, is_absent, None
+    outages = [_absence_of(node, edge_us, node_uses.first_us[node]) for node in np.flatnonzero(late)]
+    outages += [_absence_of(node, free_us[node], OPEN_END) for node in np.flatnonzero(early)]
+    if not outages:
+        return outages, is_absent, None
+    first_us = np.where(late, np.minimum(node_uses.first_us, window.end_us), window.start_us)
+    last_us = np.where(early, np.clip(free_us, window.start_us, window.end_us), window.end_us)
+    before_us = _without_outages(record, np.full(n_nodes, window.start_us), first_us)
+    behind_us = _without_outages(record, last_us, np.full(n_nodes, window.end_us))
+    absent_us = before_us + behind_us
+    absent_nodes = np.flatnonzero(absent_us)
+    if not len(absent_nodes):
+        return outages, is_absent, None
+    node_names, node_hours = record.nodes, absent_us.sum(dtype=float) / HOUR_US
+    such_as = [node_names[node] for node in absent_nodes[:MOST_EXAMPLES]]
+    report.facts[ABSENT] = {
+        "nodes": len(absent_nodes),
+        "before their first job": int(np.count_nonzero(before_us)),
+        "after their last job": int(np.count_nonzero(behind_us)),
+        "node_hours": node_hours,
+        "such as": such_as,
+    }
+    return outages, is_absent, Absence(len(absent_nodes), node_hours, ", ".join(such_as))
+
+
+def _absence_of(node: np.intp, start_us: int, end_us: int) -> Outage:
+    return Outage(NodeState.UNKNOWN, int(start_us), int(end_us), np.array([node], np.int32))
 
 
 def positions(node_names: Sequence[str], is_absent: NDArray[np.bool_]) -> NDArray[np.int32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bfreplay.datasets.ingest.occupancy import findings
@@ -24,33 +24,21 @@ def render(build: BuiltLog, reader: str) -> str:
     report, events = build.report, build.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
-    results_text = (
-        ", ".join(count(number, kind_of_result.removesuffix("s")) for kind_of_result, number in report.kept.items())
-        or "nothing"
-    )
+    results = [count(number, kind.removesuffix("s")) for kind, number in report.kept.items()]
     lines = [
         _line("read", f"{count(report.rows_read, 'row')} as {metadata.source_format or reader}"),
-        _line("kept", results_text),
+        _line("kept", ", ".join(results) or "nothing"),
         _line("skipped", count(report.rows_skipped, "row")),
     ]
     for reason, tally in sorted(report.skipped.items(), key=lambda item: -item[1].count):
         example = f", e.g. {tally.examples[0]}" if tally.examples else ""
         lines.append(_line("", f"{tally.count:,} x {reason}{example}", hanging=2))
     has_inventory = metadata.node_inventory == "metadata"
-    lines += [
-        _line(
-            "window",
-            f"{iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days), "
-            f"{build.window.why}",
-        ),
-        _line(
-            "nodes",
-            f"{len(events.nodes):,}" + ("" if has_inventory else " seen in the log; --inventory adds the others"),
-        ),
-    ]
-    lines += [
-        _line("assignment", sentence) for sentence in LogWarnings(node_assignment=metadata.assignment).sentences()
-    ]
+    nodes_text = f"{len(events.nodes):,}" + ("" if has_inventory else " seen in the log; --inventory adds the others")
+    period_text = f"{iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days)"
+    lines += [_line("window", f"{period_text}, {build.window.why}"), _line("nodes", nodes_text)]
+    sentences = LogWarnings(node_assignment=metadata.assignment).sentences()
+    lines += [_line("assignment", sentence) for sentence in sentences]
     lines += [_line(label, text) for label, text in _facts(report.facts)]
     warnings = {warning.sentence: warning for warning in metadata.log_warnings.warnings}
     for sentence, tally in report.warnings.items():
@@ -120,16 +108,13 @@ _SENTENCES: Mapping[str, Callable[[Any], str]] = {
 _SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, or among the warnings
 
 
-def _facts(facts: Mapping[str, Json]) -> list[tuple[str, str]]:
-    """Return label and text of each fact."""
-    lines = []
+def _facts(facts: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """Yield label and text of each fact."""
     for name, value in facts.items():
-        if name in _SHOWN_ELSEWHERE:
-            continue
-        sentence = _SENTENCES.get(name)
-        label = "node-hours" if name == findings.NODE_HOURS else "noted"
-        lines.append((label, f"{name}: {_text_of(value)}" if sentence is None else sentence(value)))
-    return lines
+        if name not in _SHOWN_ELSEWHERE:
+            sentence = _SENTENCES.get(name)
+            label = "node-hours" if name == findings.NODE_HOURS else "noted"
+            yield label, f"{name}: {_text_of(value)}" if sentence is None else sentence(value)
 
 
 def _text_of(value: Any) -> str:
@@ -139,6 +124,4 @@ def _text_of(value: Any) -> str:
         return "; ".join(_text_of(item) for item in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return amount(value)
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return amount(value) if isinstance(value, int | float) else str(value)

@@ -131,9 +131,8 @@ class ScheduleRecord:
             position = index.get(node_name)
             if position is None:
                 checks.name("node", node_name, "node")
-                position = index[node_name] = self._index.setdefault(
-                    one_name(node_name, self.node_names), len(self._index)
-                )
+                own_name = one_name(node_name, self.node_names)
+                position = index[node_name] = self._index.setdefault(own_name, len(self._index))
             node_set[position] = None
         return np.fromiter(node_set, dtype=np.int32, count=len(node_set))
 
@@ -210,14 +209,12 @@ class ScheduleRecord:
         if not self._is_interval("job", start_us, end_us, file, line):
             return
         if not 0 < n_nodes <= MOST_NODES:
-            return self.report.skip(
-                "a job without nodes" if n_nodes <= 0 else TOO_WIDE, file, line, f"{job}: {n_nodes} nodes"
-            )
-        end = OPEN_END if end_us is None else end_us
-        has_limit = limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US
-        limit = limit_end_us if has_limit and limit_end_us is not None else OPEN_END
-        key = job_key(job)
-        self.jobs.add(start_us, end, limit, key, n_nodes, nodes)
+            reason = "a job without nodes" if n_nodes <= 0 else TOO_WIDE
+            return self.report.skip(reason, file, line, f"{job}: {n_nodes} nodes")
+        limit_us, key = OPEN_END, job_key(job)
+        if limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US:
+            limit_us = limit_end_us
+        self.jobs.add(start_us, OPEN_END if end_us is None else end_us, limit_us, key, n_nodes, nodes)
         if self.job_names is not None:
             self.job_names.add(key, str(job).replace(f"{file} line ", f"{Path(file).name} line "))  # one without an id
         self._note_start(start_us, start_us)
@@ -233,7 +230,7 @@ class ScheduleRecord:
             strange = nodes[nodes >= self.n_given][:5].tolist()
             if strange:
                 names = self.nodes
-                self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[index] for index in strange)}")
+                self.report.warn(NOT_IN_INVENTORY, file, line, f"{job}: {', '.join(names[node] for node in strange)}")
         self.report.set_row_amount(n_nodes, start_us, end_us)
 
     def add_counted_jobs(
@@ -275,8 +272,7 @@ class ScheduleRecord:
         """
         if not self._is_interval("outage", start_us, end_us, file, line):
             return
-        end = OPEN_END if end_us is None else end_us
-        self.outages.append(Outage(state, start_us, end, nodes))
+        self.outages.append(Outage(state, start_us, OPEN_END if end_us is None else end_us, nodes))
         if state == NodeState.BUSY:  # from samples; the end of an outage may be planned
             self.states_seen = True
             self.stamp(start_us if end_us is None else end_us)
@@ -319,29 +315,23 @@ class ScheduleRecord:
 
     def covers(self, start_us: int, end_us: int, reason: str) -> None:
         """Note the time for which the log claims to be complete."""
-        previous = self.coverage
-        if previous is not None:
-            start_us, end_us = min(start_us, previous.start_us), max(end_us, previous.end_us)
+        if self.coverage is not None:
+            start_us, end_us = min(start_us, self.coverage.start_us), max(end_us, self.coverage.end_us)
         self.coverage = Window(start_us, end_us, reason)
 
     def add_format(self, name: str) -> None:
         """Add a kind of input to ``source_format``."""
-        names = [part for part in self.source_format.split(" + ") if part]
-        if name not in names:
-            self.source_format = " + ".join([*names, name])
+        if name not in self.source_format.split(" + "):
+            self.source_format = " + ".join(filter(None, (self.source_format, name)))
 
-    def _is_interval(
-        self, kind: str, start_us: int, end_us: int | None, file_name: str, line_number: int | None
-    ) -> bool:
+    def _is_interval(self, kind: str, start_us: int, end_us: int | None, file: str, line: int | None) -> bool:
         if not FIRST_TIME_US < start_us < LAST_TIME_US or (end_us is not None and not end_us < LAST_TIME_US):
-            self.report.skip(
-                f"{kind}: a time outside the calendar", file_name, line_number, f"{start_us} to {end_us} us"
-            )
+            self.report.skip(f"{kind}: a time outside the calendar", file, line, f"{start_us} to {end_us} us")
             return False
         if end_us is None or end_us > start_us:
             return True
         reason = f"{kind} of no length" if end_us == start_us else f"{kind} that ends before it starts"
-        self.report.skip(reason, file_name, line_number, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
+        self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
     def _note_jobs(self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64]) -> float:

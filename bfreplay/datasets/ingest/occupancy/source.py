@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,13 +103,9 @@ def _inside(
 
 def _with_last(pieces: Iterator[Rows]) -> Iterator[tuple[Rows, bool]]:
     """Yield each piece, and whether it is the last one."""
-    previous = None
-    for piece in pieces:
+    for previous, piece in pairwise(chain(pieces, [None])):
         if previous is not None:
-            yield previous, False
-        previous = piece
-    if previous is not None:
-        yield previous, True
+            yield previous, piece is None
 
 
 class ShortIntervals:
@@ -149,9 +146,8 @@ class ShortIntervals:
         pending: tuple[Any, ...] = self._held
         rows = _Buffer._make(np.concatenate(pair) for pair in zip(pending, new_columns, strict=True))
         n_pending, n_rows = len(self._held.time_us), len(rows.time_us)
-        n_short, short_us = _close_short(
-            rows, n_pending, self._first_row, self._nodes, self.min_gap_us, self._window_us
-        )
+        window_us, first_row = self._window_us, self._first_row
+        n_short, short_us = _close_short(rows, n_pending, first_row, self._nodes, self.min_gap_us, window_us)
         self.n_closed += n_short
         self.closed_us += short_us
         n_final = n_rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from bfreplay.outputs import naming, scratch_prefix
 
@@ -60,7 +60,7 @@ class JobIntervals:
     def take(self, index: NDArray[np.int64]) -> JobIntervals:
         """Return the rows ``index``, in that order."""
         lengths = np.diff(self.first_node)[index]
-        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        first = first_of_each(lengths)
         source = np.repeat(self.first_node[:-1][index] - first[:-1], lengths) + np.arange(first[-1])
         return _intervals((column[index] for column in self.columns), first, self.nodes[source])
 
@@ -171,16 +171,15 @@ class JobSpool:
                         reader.grow()
                 continue
             # a run with rows on disk has one in its block: the last start of a block is never before the boundary
-            following = min(
-                (int(reader.block.start_us[0]) for reader in readers if len(reader.block)), default=OPEN_END
-            )
+            starts_us = [int(reader.block.start_us[0]) for reader in readers if len(reader.block)]
+            following = min(starts_us, default=OPEN_END)
             yield self._without_twins(_merge(parts)), following
 
     def _without_twins(self, rows: JobIntervals) -> JobIntervals:
         same = (rows.start_us[1:] == rows.start_us[:-1]) & (rows.job_key[1:] == rows.job_key[:-1])
         if not same.any():
             return rows
-        group = np.concatenate([np.zeros(1, np.int64), np.cumsum(~same)])
+        group = first_of_each(~same)
         has_end = rows.end_us != OPEN_END
         best = np.lexsort((rows.end_us, has_end, group))  # last of each group: the latest known end, if any
         is_best = np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])
@@ -188,17 +187,15 @@ class JobSpool:
         self.n_repeated += len(rows) - len(best_of_group)
         for row_index in best[~is_best].tolist():
             best_row = int(best_of_group[group[row_index]])
-            is_other = rows.count[row_index] != rows.count[best_row] or set(_nodes_of(rows, row_index)) != set(
-                _nodes_of(rows, best_row)
-            )
-            self.n_contradicting += bool(
-                is_other or (has_end[row_index] and rows.end_us[row_index] != rows.end_us[best_row])
-            )
+            is_other = rows.count[row_index] != rows.count[best_row]
+            is_other |= set(_nodes_of(rows, row_index)) != set(_nodes_of(rows, best_row))
+            is_other |= has_end[row_index] and rows.end_us[row_index] != rows.end_us[best_row]
+            self.n_contradicting += bool(is_other)
         return rows.take(best_of_group)
 
     def _run_by_start(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
-        first = np.concatenate([np.zeros(1, np.int64), np.cumsum(table[:, 5])])
+        first = first_of_each(table[:, 5])
         nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
         return _in_order(_intervals(_columns(table), first, nodes))
 
@@ -222,10 +219,8 @@ class _Run:
         rows = np.column_stack([*run.columns, run.first_node[:-1]])
         end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
         files_of_run = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
-        for table, file in (
-            (np.concatenate([rows, end]), files_of_run.rows_file),
-            (run.nodes, files_of_run.nodes_file),
-        ):
+        tables = (np.concatenate([rows, end]), files_of_run.rows_file), (run.nodes, files_of_run.nodes_file)
+        for table, file in tables:
             with naming(file):
                 file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile ignores a full disk
         return files_of_run
@@ -277,6 +272,11 @@ class _RunReader(_BlockReader):
         self.block = _join([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
 
 
+def first_of_each(lengths: ArrayLike) -> NDArray[np.int64]:
+    """Return where each of several lists begins that stand one after another, and where the last ends, ``(L + 1,)``."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
 def no_jobs() -> JobIntervals:
     """Return an empty table."""
     none = np.empty(0, np.int64)
@@ -291,12 +291,9 @@ def _join(parts: list[JobIntervals]) -> JobIntervals:
     parts = [part for part in parts if len(part)] or [no_jobs()]
     if len(parts) == 1:
         return parts[0]
-    first, n_nodes = [np.zeros(1, np.int64)], 0
-    for part in parts:
-        first.append(part.first_node[1:] + n_nodes)
-        n_nodes += len(part.nodes)
-    columns = (np.concatenate(column_parts) for column_parts in zip(*(part.columns for part in parts), strict=True))
-    return _intervals(columns, np.concatenate(first), np.concatenate([part.nodes for part in parts]))
+    columns = map(np.concatenate, zip(*(part.columns for part in parts), strict=True))
+    lengths = np.concatenate([np.diff(part.first_node) for part in parts])
+    return _intervals(columns, first_of_each(lengths), np.concatenate([part.nodes for part in parts]))
 
 
 def _merge(parts: list[JobIntervals]) -> JobIntervals:

@@ -118,9 +118,8 @@ class Sweep:
         for _ in self._slices:
             pass
         waiting_jobs, (start_us, stop_us) = self._jobs_in_queue(), self._plan.window_us
-        inside_us = np.maximum(
-            np.minimum(waiting_jobs["end_us"], stop_us) - np.maximum(waiting_jobs["start_us"], start_us), 0
-        )
+        first_us, last_us = np.maximum(waiting_jobs["start_us"], start_us), np.minimum(waiting_jobs["end_us"], stop_us)
+        inside_us = np.maximum(last_us - first_us, 0)
         self.never_began = int(np.count_nonzero(inside_us))
         self.never_began_us = float((inside_us.astype(np.float64) * waiting_jobs["count"]).sum())
 
@@ -190,9 +189,8 @@ class Sweep:
         state = self._machine.state
         state.next_job = state.next_chance = 0
         self._make_room_in_queue(len(jobs))
-        slice_ = Jobs(
-            jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, jobs.job_key, self._chances(jobs)
-        )
+        chances = self._chances(jobs)
+        slice_ = Jobs(jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, jobs.job_key, chances)
         while True:
             stop_reason, n_rows = advance(until_us, slice_, self._plan.outages, self._terms, self._machine, self._rows)
             if n_rows or self._machine.state.n_taken:
@@ -201,9 +199,8 @@ class Sweep:
             if stop_reason == DONE:
                 return
             if stop_reason == MACHINE_FULL:
-                self._machine = machine.with_room(
-                    self._machine, 2 * len(self._machine.slots), 2 * len(self._machine.holdings)
-                )
+                n_slots, n_holdings = 2 * len(self._machine.slots), 2 * len(self._machine.holdings)
+                self._machine = machine.with_room(self._machine, n_slots, n_holdings)
 
     def _chances(self, jobs: JobIntervals) -> NDArray[np.float64]:
         """Return a random number for each node that may have to be chosen in a slice."""

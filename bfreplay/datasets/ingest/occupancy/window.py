@@ -61,9 +61,8 @@ def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
             has_job[np.minimum((inside - window.start_us) // width, BINS - 1)] = True
     bins_with_job = np.concatenate([[-1], np.flatnonzero(has_job), [BINS]])
     longest = int(np.argmax(np.diff(bins_with_job)))
-    return window.start_us + int(bins_with_job[longest] + 1) * width, window.start_us + int(
-        bins_with_job[longest + 1]
-    ) * width
+    first, last = int(bins_with_job[longest] + 1), int(bins_with_job[longest + 1])
+    return window.start_us + first * width, window.start_us + last * width
 
 
 def first_time_us(record: ScheduleRecord) -> int:
@@ -135,9 +134,8 @@ def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[ND
 
 def _is_used(record: ScheduleRecord, span_us: tuple[int, int]) -> bool:
     """Return whether any job runs in a span."""
-    return any(
-        bool(((jobs.start_us < span_us[1]) & (jobs.end_us > span_us[0])).any()) for jobs, _ in record.jobs.slices()
-    )
+    jobs_of_slices = (jobs for jobs, _ in record.jobs.slices())
+    return any(((jobs.start_us < span_us[1]) & (jobs.end_us > span_us[0])).any() for jobs in jobs_of_slices)
 
 
 def _load(record: ScheduleRecord, first_us: int, last_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.datasets.ingest.known_nodes import KnownNodes
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, first_of_each
 from bfreplay.datasets.ingest.slurm import slurm_cells as fields
 from bfreplay.datasets.ingest.slurm.command_tables import Layout
 from bfreplay.datasets.ingest.slurm.sacct_rows import SLACK_US, JobRows, OrdinaryJobs
@@ -277,7 +277,7 @@ class OrdinaryRows:
         n_nodes, nodes = self._known_nodes.read_lists(text_rows.bytes, first, next_first - 1, count[row])
         n_rows = len(text_rows) if len(n_nodes) == len(row) else int(row[len(n_nodes)])
         row, n_nodes = row[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
-        first_node = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_nodes)])
+        first_node = first_of_each(n_nodes)
         limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
         columns = (start_us[row], end_us[row], limit_end_us[row], job[row], n_nodes)
         submit = column_of.get("submit")

@@ -47,11 +47,8 @@ def read_sacct_json(
     clock = SlurmClock(log_file.name, options, evidence, JSON_COMMAND)
     for record_number, job in records(log_file, "jobs", JSON_COMMAND, are_several=True):
         report.read()
-        row_place = (
-            log_file.name,
-            None,
-            f"jobs[{record_number - 1}] job_id {job.get('job_id') if isinstance(job, dict) else None}",
-        )
+        job_id = job.get("job_id") if isinstance(job, dict) else None
+        row_place = log_file.name, None, f"jobs[{record_number - 1}] job_id {job_id}"
         try:
             job_row = _row(job, row_place)
         except _UnreadableError as error:
@@ -212,11 +209,10 @@ class SlurmReader:
         for log_file in kinds["events"]:
             events.read(log_file)
         events.finish()
-        if not kinds["sacct"] and not kinds["events"]:
-            for flag in (f"--{name}" for name in ("delimiter", "columns") if getattr(options, name) is not None):
-                record.report.facts[flag] = "has no effect: no file is a table"
-        if options.timezone is not None and not evidence.counts["local"]:
-            record.report.facts["--tz"] = "has no effect: no time is local"
+        for name in ("delimiter", "columns") if not kinds["sacct"] and not kinds["events"] else ():
+            record.report.note_no_effect(f"--{name}", "no file is a table", getattr(options, name) is not None)
+        is_without_local = options.timezone is not None and not evidence.counts["local"]
+        record.report.note_no_effect("--tz", "no time is local", is_without_local)
         if kinds["sinfo"]:
             node_states.read_sinfo(kinds["sinfo"], record, is_alone=not job_files)
         has_size = record.machine_size is not None or record.inventory_known or record.nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ NO_WAIT, NO_SUBMIT = "wait is missing", "submit time is missing"
 EPOCHS_FROM_S = 500_000_000
 """16 years: if the first jobs are submitted so long after the start, their times count from 1970 (1985 and later)."""
 
+_RELATIVE = f"no {START}: times count from the start of the log, which is put at 1970-01-01; no zone is needed"
 _OUTSIDE = "a time outside the calendar"
 _TOO_MANY = "more processors than a machine has"
 _Ints = NDArray[np.int64]
@@ -109,10 +111,9 @@ class SwfLog:
         """Begin after the comments before the first job; ``block`` has the first jobs."""
         record = self.record
         start = self.header.number(START)
-        submit_us = [rows.submit_us[rows.submit_us >= 0] for rows in (block.standard, block.extended)]
-        is_epoch = (
-            min((int(times_us.min()) for times_us in submit_us if len(times_us)), default=0) >= EPOCHS_FROM_S * US
-        )
+        submit_us = np.concatenate([rows.submit_us for rows in (block.standard, block.extended)])
+        submit_us = submit_us[submit_us >= 0]
+        is_epoch = len(submit_us) > 0 and int(submit_us.min()) >= EPOCHS_FROM_S * US
         is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
         if is_relative and not alone:
             raise self.file.error(
@@ -125,9 +126,7 @@ class SwfLog:
         self.start_us = 0 if start is None or is_relative or is_epoch else start * US
         if is_relative:
             record.time_origin = "relative"
-            self.report.facts["time zone"] = (
-                f"no {START}: times count from the start of the log, which is put at 1970-01-01; no zone is needed"
-            )
+            self.report.facts["time zone"] = _RELATIVE
             return
         evidence = f"{START} counts seconds since 1970-01-01 UTC: no zone is needed"
         if is_epoch:
@@ -196,9 +195,8 @@ class SwfLog:
             self._count(self.report.warn, block, rows.line[is_one], warning, part_us)
         if not len(usable_rows):
             return
-        self.n_requested += (
-            int((is_usable & (rows.processors == UNKNOWN) & (processors > 0)).sum()) if not rows.node_lists else 0
-        )
+        if not rows.node_lists:
+            self.n_requested += int((is_usable & (rows.processors == UNKNOWN) & (processors > 0)).sum())
         self.n_kept += len(usable_rows)
         job_key = np.where(rows.job >= 0, rows.job, _NO_NUMBER + rows.line) + (self.index << _FILE_SHIFT)
         if self.record.job_names is not None:
@@ -218,23 +216,20 @@ class SwfLog:
         surplus_us = node_time_us - machine.shares_of(processors) * rows.run_us
         is_partial = is_usable & machine.has_partial_node(processors)
         self._count(self.report.warn, block, rows.line[is_partial], sentence, surplus_us[is_partial])
-        self.record.add_counted_jobs(
-            job_key[usable_rows], start_us[usable_rows], end_us[usable_rows], machine.nodes_of(processors[usable_rows])
-        )
+        n_nodes = machine.nodes_of(processors[usable_rows])
+        self.record.add_counted_jobs(job_key[usable_rows], start_us[usable_rows], end_us[usable_rows], n_nodes)
         self.record.add_format("swf")
 
     def _add_listed(self, rows: Rows, usable_rows: _Ints, job_key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
         """Add the rows ``usable_rows`` (indices) with these keys and times, on the nodes that they list."""
         record, list_sizes, file_name = self.record, list_lengths(rows), self.file.name
-        for index, job, start, end in zip(
-            usable_rows.tolist(), job_key.tolist(), start_us.tolist(), end_us.tolist(), strict=True
-        ):
+        columns = (usable_rows.tolist(), job_key.tolist(), start_us.tolist(), end_us.tolist())
+        for index, job, start, end in zip(*columns, strict=True):
             line, processors = int(rows.line[index]), int(rows.processors[index])
             record.report.read(0)
             if processors != list_sizes[index]:
-                record.report.warn(
-                    ANOTHER_NUMBER, file_name, line, f"{processors} processors, {list_sizes[index]} listed"
-                )
+                value = f"{processors} processors, {list_sizes[index]} listed"
+                record.report.warn(ANOTHER_NUMBER, file_name, line, value)
             node_ids = record.node_ids(nodes_of_list(rows.node_lists[index]))
             record.add_job(job, start, end, node_ids, file=file_name, line=line)
 
@@ -249,9 +244,9 @@ class SwfLog:
         self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, node_time_us: _Floats | None = None
     ) -> None:
         """Count these lines, and of warnings the node-microseconds of each, if they are known."""
-        for index, line_text in enumerate(lines[:MOST_EXAMPLES].tolist()):
+        for index, line in enumerate(lines[:MOST_EXAMPLES].tolist()):
             amount = {} if node_time_us is None else {"node_hours": float(node_time_us[index]) / HOUR_US}
-            count(reason, self.file.name, line_text, block.text(line_text), **amount)
+            count(reason, self.file.name, line, block.text(line), **amount)
         amount = {} if node_time_us is None else {"node_hours": float(node_time_us[MOST_EXAMPLES:].sum()) / HOUR_US}
         count(reason, count=len(lines[MOST_EXAMPLES:]), **amount)
 
@@ -259,9 +254,8 @@ class SwfLog:
     def _is_sized(self) -> bool:
         """True if the number and the size of the nodes are known."""
         header, options = self.header.values, self.options
-        return (options.n_nodes is not None or NODES in header) and (
-            options.procs_per_node is not None or PROCESSORS in header
-        )
+        is_counted = options.n_nodes is not None or NODES in header
+        return is_counted and (options.procs_per_node is not None or PROCESSORS in header)
 
     def _machine_or_error(self) -> Machine:
         if self.machine is None:
@@ -300,19 +294,16 @@ class SwfLog:
             has_run = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
             has_run &= (rows.submit_us >= 0) & ~np.isin(rows.status, _PIECES)
             start_us = (rows.submit_us + wait_us)[has_run]
-            jobs.add_counts(
-                start_us, start_us + rows.run_us[has_run], start_us, rows.line[has_run], processors[has_run]
-            )
+            end_us = start_us + rows.run_us[has_run]
+            jobs.add_counts(start_us, end_us, start_us, rows.line[has_run], processors[has_run])
         peak = most_at_once(jobs)
         return peak, idle_share(jobs, peak)
 
 
 def not_swf(swf_log: SwfLog) -> InputError:
     """Return the error for a file without any row of the format, with its first other line."""
-    tallies = swf_log.report.skipped.items()
-    example = next(
-        (candidate for _, tally in tallies for candidate in tally.examples if candidate.file == swf_log.file.name), None
-    )
+    examples = chain.from_iterable(tally.examples for tally in swf_log.report.skipped.values())
+    example = next((example for example in examples if example.file == swf_log.file.name), None)
     return swf_log.file.error(
         "there is no row of the Standard Workload Format in this file",
         row=example.row if example else None,

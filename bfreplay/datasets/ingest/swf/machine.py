@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
-from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool
+from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool, first_of_each
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.errors import InputError
 from bfreplay.wording import count
@@ -147,7 +147,7 @@ def most_at_once(jobs: JobSpool) -> int:
     for rows, following in jobs.slices():
         order = np.argsort(end := np.concatenate([end, rows.end_us]), kind="stable")
         end, count = end[order], np.concatenate([count, rows.count])[order]
-        cumulative_ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+        cumulative_ends = first_of_each(count)
         n_running = int(cumulative_ends[-1] - rows.count.sum())
         cumulative_starts = n_running + np.cumsum(rows.count)
         # of several with one start, the last one sees all of them

@@ -81,11 +81,8 @@ class SwfReader:
         paths = [log_file.path.resolve() for log_file in files]
         for log_file, path in zip(files, paths, strict=True):
             if paths.count(path) > 1:
-                raise log_file.error(
-                    "the same file is given twice",
-                    expected="each log once",
-                    fix="name it once: its jobs would count twice",
-                )
+                fix = "name it once: its jobs would count twice"
+                raise log_file.error("the same file is given twice", expected="each log once", fix=fix)
         logs = [SwfLog(log_file, index, record, options) for index, log_file in enumerate(files)]
         for swf_log in logs:
             swf_log.read(alone=len(logs) == 1)
@@ -100,19 +97,15 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
     for swf_log in logs:
         if swf_log.header.submit_is_start:
             report.facts[SUBMIT_IS_START] = swf_log.header.submit_is_start
-            report.warn(
-                WAIT_BESIDE_NOTE,
-                swf_log.file.name,
-                count=swf_log.n_waited,
-                why_no_amount="which of the two holds is not known",
-            )
+            reason, n_waited = "which of the two holds is not known", swf_log.n_waited
+            report.warn(WAIT_BESIDE_NOTE, swf_log.file.name, count=n_waited, why_no_amount=reason)
     if logs[0].options.missing_wait_is_zero:
-        if all(swf_log.header.submit_is_start for swf_log in logs):
-            report.facts["--missing-wait-is-zero"] = "has no effect: the note of the log says so already"
-        elif all(swf_log.n_with_wait == swf_log.n_rows for swf_log in logs):
-            report.facts["--missing-wait-is-zero"] = "has no effect: every job has a waiting time"
-    if logs[0].options.procs_per_node and all(swf_log.machine is None for swf_log in logs):
-        report.facts["--procs-per-node"] = "has no effect: the log names the nodes of jobs"
+        all_wait = all(swf_log.n_with_wait == swf_log.n_rows for swf_log in logs)
+        has_note = all(swf_log.header.submit_is_start for swf_log in logs)
+        reason = "the note of the log says so already" if has_note else "every job has a waiting time"
+        report.note_no_effect("--missing-wait-is-zero", reason, has_note or all_wait)
+    names_nodes = logs[0].options.procs_per_node and all(swf_log.machine is None for swf_log in logs)
+    report.note_no_effect("--procs-per-node", "the log names the nodes of jobs", names_nodes)
     for swf_log in logs:
         if swf_log.n_kept:
             continue
@@ -146,23 +139,13 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
         report.facts["jobs whose processors are those requested, as those in use are unknown"] = n_requests
     report.read(0)
     if n_removals or any(swf_log.header.is_cleaned for swf_log in logs):
-        hours_of_removals, why_no_amount, text = None, "the log does not tell how many", f"{n_removals:,} jobs"
+        hours, why_no_amount, text = None, "the log does not tell how many", f"{n_removals:,} jobs"
         if n_removals and record.jobs.n_rows:
-            hours_of_removals, why_no_amount = n_removals * _median_node_hours(record), ""
+            hours, why_no_amount = n_removals * _median_node_hours(record), ""
             at_mean = n_removals * (record.mean_node_hours or 0.0)
-            text += (
-                f": {amount(hours_of_removals)} node-hours at the median of the others, {amount(at_mean)} at their mean"
-            )
-        report.warn(
-            CLEANED,
-            logs[0].file.name,
-            None,
-            text,
-            max(1, n_removals),
-            hours_of_removals,
-            why_no_amount,
-            is_estimate=bool(hours_of_removals),
-        )
+            text += f": {amount(hours)} node-hours at the median of the others, {amount(at_mean)} at their mean"
+        place, n_jobs = (logs[0].file.name, None, text), max(1, n_removals)
+        report.warn(CLEANED, *place, n_jobs, hours, why_no_amount, is_estimate=bool(hours))
 
 
 def _median_node_hours(record: ScheduleRecord) -> float:

@@ -197,9 +197,8 @@ def _plain_rows(
         value = np.zeros(len(token), np.int64)
         for index in range(min(_LONGEST, int(length.max(initial=0)))):
             inside = index < length
-            digit = text[np.minimum(digit_place + index, len(text) - 1)] - np.uint8(
-                _ZERO
-            )  # characters below "0" wrap round above 9
+            # characters below "0" wrap round above 9
+            digit = text[np.minimum(digit_place + index, len(text) - 1)] - np.uint8(_ZERO)
             is_plain &= ~inside | (digit <= 9)
             value = np.where(inside, value * 10 + digit, value)
         values[position] = np.where(is_negative, -value, value) * (1_000_000 if column in _TIMES else 1)

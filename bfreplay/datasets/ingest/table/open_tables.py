@@ -141,40 +141,31 @@ class Columns:
     ) -> None:
         self.names = tuple(column_names)
         self.is_outages = is_outages
-        self.is_whole_machine = False
         self.by_role: dict[str, str] = {}
         self.ambiguous: dict[str, list[str]] = {}
         self.absent: dict[str, str] = {}
         by_plain = by_plain_name(column_names)
-        for role, name in mapping.items():
-            if role == "outage_state" or (is_outages and role not in _ROLES_OF_OUTAGES):
-                continue
-            if role == "nodes" and name == WHOLE_MACHINE and name not in self.names:
-                continue
+        of_table = [role for role in mapping if role in _ROLES_OF_OUTAGES or not is_outages]
+        for role in (*(role for role in of_table if role != "outage_state"), "outage_state"):
+            name = mapping.get(role, "")
             if name in self.names:
                 self.by_role[role] = name
-            else:
+            elif role != "outage_state" and (role, name) != ("nodes", WHOLE_MACHINE):
                 self.absent[role] = name
-        if "outage_state" in mapping and mapping["outage_state"] in self.names:
-            self.by_role["outage_state"] = mapping["outage_state"]
         for role, candidates in self._candidates().items():
             if role in self.by_role or role in self.absent:
                 continue
-            candidates_in_table = [
-                by_plain[name]
-                for name in candidates
-                if name in by_plain and by_plain[name] not in self.by_role.values()
-            ]
+            in_table = [by_plain[name] for name in candidates if name in by_plain]
+            in_table = [name for name in in_table if name not in self.by_role.values()]
             if "nodes" in by_plain:
                 is_count = looks_like_count(by_plain["nodes"])
                 if (role == "nodes" and is_count) or (role == "node_count" and not is_count):
-                    candidates_in_table = [name for name in candidates_in_table if name != by_plain["nodes"]]
-            if role in _TIMES and len(candidates_in_table) > 1:
-                self.ambiguous[role] = candidates_in_table
-            elif candidates_in_table:
-                self.by_role[role] = candidates_in_table[0]
-        if is_outages and "nodes" not in self.by_role:
-            self.is_whole_machine = mapping.get("nodes") == WHOLE_MACHINE
+                    in_table = [name for name in in_table if name != by_plain["nodes"]]
+            if role in _TIMES and len(in_table) > 1:
+                self.ambiguous[role] = in_table
+            elif in_table:
+                self.by_role[role] = in_table[0]
+        self.is_whole_machine = is_outages and "nodes" not in self.by_role and mapping.get("nodes") == WHOLE_MACHINE
         # only requested nodes, irrelevant beside a list of nodes held
         is_request = plain(self.by_role.get("node_count", "")) in _REQUESTED
         if "nodes" in self.by_role and "node_count" not in mapping and is_request:
@@ -209,13 +200,12 @@ class Columns:
         """Raise ``InputError`` if a needed role has no column, or several; the fix is an option."""
         for role, name in self.absent.items():
             raise self._error(f"there is no column {name!r}, which was given as {role}", file_name, [role], name)
-        duplicates = [role for role, name in self.by_role.items() if self.names.count(name) > 1]
-        if duplicates:
-            name = self.by_role[duplicates[0]]
+        duplicate = next((name for name in self.by_role.values() if self.names.count(name) > 1), None)
+        if duplicate is not None:
             raise InputError(
-                f"two columns are called {name!r}",
+                f"two columns are called {duplicate!r}",
                 file=file_name,
-                column=name,
+                column=duplicate,
                 expected="one column of that name",
                 fix="rename one of them in the table, or name another column with --map",
             )
@@ -223,10 +213,11 @@ class Columns:
             of_what = "outages" if self.is_outages else "jobs"
             raise self._error(f"{' and '.join(names)} could both be the {role} of {of_what}", file_name, [role], None)
         missing = self.missing
-        if missing == ["nodes"] and self.is_outages:
-            raise self._error("this table of outages has no column of nodes", file_name, missing, None)
         if missing:
-            raise self._error(f"no column is known to be the {' or the '.join(missing)}", file_name, missing, None)
+            problem = f"no column is known to be the {' or the '.join(missing)}"
+            if missing == ["nodes"] and self.is_outages:
+                problem = "this table of outages has no column of nodes"
+            raise self._error(problem, file_name, missing, None)
 
     def _error(self, problem: str, file_name: str, roles: list[str], value: str | None) -> InputError:
         mappings: list[str] = []
@@ -412,9 +403,8 @@ def rows_by_role(
     for row in table.rows():
         report.read()
         if row.cells is None:
-            report.skip_with_warning(
-                "a row with another number of columns", table.file.name, row.line, row.text, warning=unreadable
-            )
+            reason = "a row with another number of columns"
+            report.skip_with_warning(reason, table.file.name, row.line, row.text, warning=unreadable)
         elif table.is_header(row):
             report.skip("the header again", table.file.name, row.line, row.text)
         else:

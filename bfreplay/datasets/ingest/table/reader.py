@@ -45,6 +45,7 @@ EXPORTS: Sequence[Export] = (
     Export(PARQUET_IN_UTC, "the same of a Parquet file"),
     Export(JOIN, "LSF with CSM: each allocation with its nodes"),
 )
+_RELATIVE = "all times lie within ten years of zero: they count from the log's start"
 _OWN_FORMATS = (  # columns by which other readers recognise their logs
     {"is_all_machine_down"},
     {"start_timestamp", "machine_name"},
@@ -127,20 +128,16 @@ class TableReader:
         are_numbers = counts["numbers"] and not counts["local"] and not counts["zoned"]
         if are_numbers and record.last_stamp_us < RELATIVE_BEFORE_US:
             record.time_origin = "relative"
-            record.report.facts["time origin"] = (
-                "all times lie within ten years of zero: they count from the log's start"
-            )
+            record.report.facts["time origin"] = _RELATIVE
         record.report.facts["time zone"] = clock.evidence()
-        if options.timezone is not None and not counts["local"]:
-            record.report.facts["--tz"] = "has no effect: no time is local"
-        if options.time_unit != "s" and not counts["numbers"]:
-            record.report.facts["--time-unit"] = "has no effect: no start or end is a number"
-        if options.time_format and not counts["formatted"]:
-            record.report.facts["--time-format"] = "has no effect: no start or end is text"
+        note = record.report.note_no_effect
+        note("--tz", "no time is local", options.timezone is not None and not counts["local"])
+        note("--time-unit", "no start or end is a number", options.time_unit != "s" and not counts["numbers"])
+        note("--time-format", "no start or end is text", options.time_format and not counts["formatted"])
         if has_parquet and (options.delimiter or options.columns) and all(map(open_tables.is_parquet, files)):
             record.report.facts["--delimiter, --columns"] = "have no effect: Parquet files have columns with names"
-        if options.procs_per_node and not counts["by processors"]:
-            record.report.facts["--procs-per-node"] = "has no effect: no table gives the processors of jobs"
+        is_unused = options.procs_per_node and not counts["by processors"]
+        note("--procs-per-node", "no table gives the processors of jobs", is_unused)
 
     def _read_one(
         self,
@@ -157,16 +154,15 @@ class TableReader:
         columns = Columns(table.names, mapping, are_counts)
         _check_join(columns, file)
         state_option = mapping.get("outage_state")
-        word: str | None = None
-        if state_option is not None and state_option not in table.names and "job" not in columns.by_role:
-            word = state_option
+        is_word = state_option is not None and state_option not in table.names and "job" not in columns.by_role
+        word = state_option if is_word else None
         state_column = state_option if state_option in table.names else None
         if state_column is None and word is None:
             state_column = table_outages.outage_column(table, mapping.get("state"))
-        is_outages = state_column is not None or word is not None
-        if is_outages:
-            roles_mapping = {**mapping, "outage_state": state_column or word or ""}
-            columns = Columns(table.names, roles_mapping, are_counts, is_outages=True)
+        state_source = state_column or word
+        is_outages = state_source is not None
+        if state_source is not None:
+            columns = Columns(table.names, {**mapping, "outage_state": state_source}, are_counts, is_outages=True)
         columns.check(file.name)
         roles = [role for role in columns.by_role if is_outages or role != "outage_state"]
         kind = "parquet" if isinstance(table, open_tables.ParquetTable) else "csv"
@@ -175,14 +171,13 @@ class TableReader:
         rows: JobRows | table_outages.OutageRows
         if is_outages:
             clock.use_format(open_tables.first_cells(table, columns.by_role["start"]))
-            is_named = state_option is not None
+            is_named, unreadable = state_option is not None, table_outages.OUTAGES_UNREADABLE
             rows = table_outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
         else:
             clock.use_format()
-            by_role = {role: columns.by_role[role] for role in roles}
+            by_role, unreadable = {role: columns.by_role[role] for role in roles}, UNREADABLE
             has_processors = not is_only or columns.unread_processors is not None
             rows = JobRows(record, options, clock, identities, file.name, by_role, units, has_processors)
-        unreadable = table_outages.OUTAGES_UNREADABLE if is_outages else UNREADABLE
         for line, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
             rows.add(cells, line)
         if isinstance(rows, JobRows):
@@ -215,9 +210,8 @@ def _check_join(columns: Columns, log_file: LogFile) -> None:
 def _note_columns(
     record: ScheduleRecord, log_file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
 ) -> None:
-    column_facts: dict[str, Json] = {
-        role: columns.by_role[role] + (f" ({units[role]})" if role in units else "") for role in roles
-    }
+    column_facts: dict[str, Json] = {role: columns.by_role[role] for role in roles}
+    column_facts |= {role: f"{columns.by_role[role]} ({units[role]})" for role in roles if role in units}
     limit = columns.limit_of_unknown_unit
     if limit is not None:
         column_facts["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
@@ -225,7 +219,7 @@ def _note_columns(
         column_facts["nodes"] = "the whole machine, as given"
     all_facts = record.report.facts.setdefault("columns", column_facts)
     if all_facts != column_facts:
-        record.report.facts[f"columns of {log_file.name.rsplit('/', 1)[-1]}"] = column_facts
+        record.report.facts[f"columns of {log_file.short_name}"] = column_facts
 
 
 def _nothing(

@@ -107,10 +107,8 @@ def span_us(cell_value: Any, time_unit: str = "s") -> int:
     if isinstance(cell_value, int | float):
         if not 0 <= cell_value < 1e21:
             raise ValueError("no span of time")
-        whole = int(cell_value)
-        return _check_span(
-            whole * UNIT_NS[time_unit] // 1_000 + round((cell_value - whole) * UNIT_NS[time_unit] / 1_000)
-        )
+        whole, unit_ns = int(cell_value), UNIT_NS[time_unit]
+        return _check_span(whole * unit_ns // 1_000 + round((cell_value - whole) * unit_ns / 1_000))
     text = cell_value if isinstance(cell_value, str) else ""
     match = _NUMBER.fullmatch(text)
     if match is not None:

@@ -51,6 +51,7 @@ _WRITING_TAKES_US = 600_000_000
 _MOST_WRITTEN = 100_000
 _STEP = re.compile(r"(\d+(?:_\d+|\+\d+)?)\.(batch|extern|interactive|\d+)", re.ASCII)
 
+_TIMES, _NODES = ("start", "end"), ("nodes", "node_count", "processors")
 _T = TypeVar("_T")
 
 MOST_REMEMBERED = 65_536
@@ -133,74 +134,67 @@ class JobRows:
             self._report.set_row_amount(n_nodes, 0, span_us)
 
     def _add(self, cells: Mapping[str, Cell], line_number: int) -> None:
-        row_place = self._file, line_number
+        row_place, report = (self._file, line_number), self._report
         state = values.first_word(cells.get("state"))
         job = self._job(cells.get("job"))
         if job and self._is_step(job):
-            return self._report.skip("job step", *row_place, job)
+            return report.skip("job step", *row_place, job)
         if state in PENDING:
-            return self._report.skip("never started (pending)", *row_place, job)
+            return report.skip("never started (pending)", *row_place, job)
         try:
             start_time = self._clock.read(cells.get("start"), self._units.get("start"))
             end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
-            return self._report.skip_with_warning(
-                "a time that cannot be read", *row_place, f"{cell_texts(cells, 'start', 'end')}: {error}"
-            )
+            value = f"{cell_texts(cells, *_TIMES)}: {error}"
+            return report.skip_with_warning("a time that cannot be read", *row_place, value)
         try:
             elapsed = self._elapsed_us(cells, end, row_place)
         except (ValueError, OverflowError) as error:
-            return self._report.skip_with_warning(
-                "a running time that cannot be read", *row_place, f"{cell_texts(cells, 'elapsed')}: {error}"
-            )
+            value = f"{cell_texts(cells, 'elapsed')}: {error}"
+            return report.skip_with_warning("a running time that cannot be read", *row_place, value)
         if end is not None and _us(end) == 0:
             end = None
         # an export that writes 0 for "not yet": only in logs that count from zero can a job start there
         if start_time is None or (_us(start_time) == 0 and (end is None or _us(end) > RELATIVE_BEFORE_US)):
-            if (
-                end is not None
-                and not is_missing(cells.get("nodes"))
-                and elapsed != 0
-                and not state.startswith("cancel")
-            ):
-                self._report.warn(NO_START, *row_place, f"{job} {cell_texts(cells, 'start', 'end')}")
-            return self._report.skip("never started", *row_place, job)
+            has_nodes = end is not None and not is_missing(cells.get("nodes"))
+            if has_nodes and elapsed != 0 and not state.startswith("cancel"):
+                report.warn(NO_START, *row_place, f"{job} {cell_texts(cells, *_TIMES)}")
+            return report.skip("never started", *row_place, job)
         try:
             node_count = self._count(cells)
         except ValueError:
-            cell_value = cell_texts(cells, "nodes", "node_count", "processors")
-            return self._report.skip_with_warning("a number of nodes that cannot be read", *row_place, cell_value)
+            value = cell_texts(cells, *_NODES)
+            return report.skip_with_warning("a number of nodes that cannot be read", *row_place, value)
         slack = values.span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
         interval = self._clock.interval(start_time, end, elapsed, row_place, slack)
         if interval is None:
-            return self._report.skip(SKIPPED, *row_place, cell_texts(cells, "start", "end"))
+            return report.skip(SKIPPED, *row_place, cell_texts(cells, *_TIMES))
         start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, row_place)
         if state and is_node_word(state):
-            self._report.warn(NODE_STATES, *row_place, state)
+            report.warn(NODE_STATES, *row_place, state)
         if end_us is not None and elapsed is not None and end is not None:
             self._check_running_time(cells, end_us - start_us, elapsed, slack, isinstance(start_time, Wall), row_place)
         if not is_interval(start_us, end_us):
             if end_us is not None and end_us < start_us:
                 is_less = isinstance(start_time, Wall) and start_us - end_us < HOUR_US
                 sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_less else BACKWARDS
-                self._report.warn(sentence, *row_place, cell_texts(cells, "start", "end"))
+                report.warn(sentence, *row_place, cell_texts(cells, *_TIMES))
             return self._record.add_job(job, start_us, end_us, None, 1, None, *row_place)  # which counts the reason
         nodes, text = None, ""
         if not is_missing(cells.get("nodes")):
             try:
                 nodes, text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
-                cell_value = cell_texts(cells, "nodes", "node_count", "processors")
+                value = cell_texts(cells, *_NODES)
                 if not node_count:
-                    return self._report.skip_with_warning(
-                        "a list of nodes that cannot be read", *row_place, f"{cell_value}: {error}"
-                    )
-                self._report.warn(LISTS_UNREADABLE, *row_place, cell_value, aside=WHICH_NODES)
+                    reason = "a list of nodes that cannot be read"
+                    return report.skip_with_warning(reason, *row_place, f"{value}: {error}")
+                report.warn(LISTS_UNREADABLE, *row_place, value, aside=WHICH_NODES)
         if not node_count and not text:
-            self._report.warn(NO_NODES, *row_place, job)
-            return self._report.skip("a job without nodes", *row_place, job)
+            report.warn(NO_NODES, *row_place, job)
+            return report.skip("a job without nodes", *row_place, job)
         if not job and "job" in self._has:
-            self._report.warn(NO_JOB, *row_place)
+            report.warn(NO_JOB, *row_place)
         self._clock.count(start_time, is_number(cells["start"]))
         self._parent = job
         identity = self._identities.of(job or f"{self._file} line {line_number}", start_us, text, *row_place)
@@ -209,9 +203,8 @@ class JobRows:
         limit_end = None if limit is None else start_us + limit
         self._record.add_job(identity, start_us, end_us, nodes, node_count, limit_end, *row_place)
         if end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
-            self._written.append(
-                (start_us + elapsed, line_number, start_us, node_count or (0 if nodes is None else len(nodes)))
-            )
+            n_nodes = node_count or (0 if nodes is None else len(nodes))
+            self._written.append((start_us + elapsed, line_number, start_us, n_nodes))
 
     def _end(
         self,
@@ -301,9 +294,7 @@ class JobRows:
     def _is_step(self, job_id: str) -> bool:
         """Return whether a row is a job step; ``12.0`` is one only below ``12``, else a number that became a float."""
         match = _STEP.fullmatch(job_id)
-        if match is None:
-            return False
-        return not match[2].isdigit() or match[1] == self._parent
+        return match is not None and (not match[2].isdigit() or match[1] == self._parent)
 
 
 def _units_in_names(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
@@ -345,19 +336,16 @@ class Identities:
         """Return the identity of an interval; ``nodes`` is the raw list, empty without one."""
         run_key = (job_id, start_us)
         if nodes:
-            first = self._listed.get(run_key)
-            if first is None:
+            if run_key not in self._listed:
                 _make_room(self._listed)
-                self._listed[run_key] = first = nodes
-            return job_id if first == nodes else f"{job_id} on {nodes}"
+            return job_id if self._listed.setdefault(run_key, nodes) == nodes else f"{job_id} on {nodes}"
         earlier = self._counted.get(run_key, 0)
         if not earlier:
             _make_room(self._counted)
         self._counted[run_key] = earlier + 1
-        if not earlier:
-            return job_id
-        self._report.warn(SEVERAL_TASKS, file_name, line_number, job_id)
-        return f"{job_id} task {earlier + 1}"
+        if earlier:
+            self._report.warn(SEVERAL_TASKS, file_name, line_number, job_id)
+        return f"{job_id} task {earlier + 1}" if earlier else job_id
 
 
 def _make_room(memory: dict[tuple[str, int], _T]) -> None:

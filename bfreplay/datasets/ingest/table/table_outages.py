@@ -98,50 +98,42 @@ class OutageRows:
         if state == NodeState.BUSY and not self._is_named:
             self._warn(IN_USE, row_place, state_word, cells)
         if state in (NodeState.IDLE, NodeState.BUSY):
-            return self._skip("a state that is not an outage", row_place, state_word, is_warning=False)
+            return self._report.skip("a state that is not an outage", *row_place, state_word)
+        times_text = cell_texts(cells, "start", "end")
         try:
-            start_time, end_time = (
-                self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end")
-            )
+            start_time, end_time = self._times(cells)
         except (ValueError, OverflowError) as error:
-            cell_value = f"{cell_texts(cells, 'start', 'end')}: {error}"
-            return self._skip("an outage that cannot be read", row_place, cell_value, is_warning=True)
+            return self._unreadable("an outage that cannot be read", row_place, f"{times_text}: {error}")
         if start_time is None:
-            return self._skip(
-                "an outage without a start", row_place, cell_texts(cells, "start", "end"), is_warning=True
-            )
+            return self._unreadable("an outage without a start", row_place, times_text)
         interval = self._clock.interval(start_time, end_time, None, row_place)
         if interval is None:
-            return self._skip(SKIPPED, row_place, cell_texts(cells, "start", "end"), is_warning=False)
+            return self._report.skip(SKIPPED, *row_place, times_text)
         nodes: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
                 nodes, text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
-                return self._skip(
-                    "an outage that cannot be read",
-                    row_place,
-                    f"{cell_texts(cells, 'nodes')}: {error}",
-                    is_warning=True,
-                )
+                value = f"{cell_texts(cells, 'nodes')}: {error}"
+                return self._unreadable("an outage that cannot be read", row_place, value)
             if not text:  # the whole machine would be "all"
-                return self._skip("an outage without nodes", row_place, cells["nodes"], is_warning=True)
+                return self._unreadable("an outage without nodes", row_place, cells["nodes"])
         if interval[1] is not None and interval[1] < interval[0]:
-            self._report.warn(
-                OUTAGES_BACKWARDS, *row_place, cell_texts(cells, "start", "end"), why_no_amount=OUTAGE_UNKNOWN
-            )
+            self._report.warn(OUTAGES_BACKWARDS, *row_place, times_text, why_no_amount=OUTAGE_UNKNOWN)
         self._clock.count(start_time, is_number(cells["start"]))
         self._record.add_outage(state, *interval, nodes, *row_place)
 
-    def _skip(self, reason: str, row_place: Place, value: object, *, is_warning: bool) -> None:
-        self._report.skip(reason, *row_place, value)
-        if is_warning:
-            self._report.warn(OUTAGES_UNREADABLE, *row_place, value, why_no_amount=OUTAGE_UNKNOWN)
+    def _times(self, cells: Mapping[str, Cell]) -> Sequence[int | Wall | None]:
+        return [self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end")]
+
+    def _unreadable(self, reason: str, row_place: Place, value: object) -> None:
+        skip = self._report.skip_with_warning
+        skip(reason, *row_place, value, warning=OUTAGES_UNREADABLE, why_no_amount=OUTAGE_UNKNOWN)
 
     def _warn(self, sentence: str, row_place: Place, value: object, cells: Mapping[str, Cell]) -> None:
         """Warn of a row that is skipped, with its nodes and times if they can be read."""
         try:
-            start, end = (self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end"))
+            start, end = self._times(cells)
             n_nodes = len(nodes_in(cells.get("nodes")))
         except (ValueError, OverflowError):
             start, end, n_nodes = None, None, 0
@@ -215,13 +207,7 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
 
 def node_indices(cell_value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
     """Return the node indices of a cell, and the list as text; ``ValueError`` unless a list of nodes."""
-    text = (
-        cell_value
-        if isinstance(cell_value, str)
-        else " ".join(map(str, cell_value))
-        if isinstance(cell_value, list)
-        else str(cell_value)
-    )
+    text = " ".join(map(str, cell_value)) if isinstance(cell_value, list) else str(cell_value)
     nodes = lists.ids(text, lambda: nodes_in(cell_value))
     return nodes, text if len(nodes) else ""
 
@@ -251,9 +237,8 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
             expected=f"columns node, start, end and state ({_STATES})",
             fix=_example(),
         )
-    columns = Columns(
-        table.names, {} if state is None else {"outage_state": state}, looks_like_count(table), is_outages=True
-    )
+    mapping = {} if state is None else {"outage_state": state}
+    columns = Columns(table.names, mapping, looks_like_count(table), is_outages=True)
     try:
         columns.check(log_file.name)
     except InputError as error:
@@ -263,8 +248,7 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
     report, n_before, read = record.report, sum(record.report.kept.values()), record.report.rows_read
     skips_before = {reason: tally.count for reason, tally in report.skipped.items()}
     record.add_format("outage table")
-    short = log_file.name.rsplit("/", 1)[-1]
-    report.facts[f"columns of {short}"] = dict(columns.by_role)
+    report.facts[f"columns of {log_file.short_name}"] = dict(columns.by_role)
     clock = TableClock(options, report, IN_UTC)
     clock.use_format(first_cells(table, columns.by_role["start"]))
     roles = list(columns.by_role)
@@ -274,15 +258,14 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
     if report.rows_read > read and sum(report.kept.values()) == n_before:
         raise _nothing(log_file, record, skips_before, clock)
     record.outages_known = True
-    report.facts[f"time zone of {short}"] = clock.evidence()
+    report.facts[f"time zone of {log_file.short_name}"] = clock.evidence()
 
 
 def _nothing(log_file: LogFile, record: ScheduleRecord, skips_before: dict[str, int], clock: TableClock) -> InputError:
     counts = {reason: tally.count - skips_before.get(reason, 0) for reason, tally in record.report.skipped.items()}
     reason = max(counts, key=lambda name: (counts[name], name))
-    example = next(
-        (example for example in record.report.skipped[reason].examples if example.file == log_file.name), None
-    )
+    examples = record.report.skipped[reason].examples
+    example = next((example for example in examples if example.file == log_file.name), None)
     return log_file.error(
         f"no row of the table of outages can be used: {reason} ({counts[reason]:,} x)",
         row=example.row if example else None,

@@ -118,10 +118,8 @@ class TableClock(IntervalClock):
             wall = wall_clock_us(value)
             if wall is not None:
                 return Wall(wall)  # the most frequent form
-        if isinstance(value, Wall):
-            return value
-        if isinstance(value, Instant):
-            return value.us
+        if isinstance(value, Wall | Instant):
+            return value if isinstance(value, Wall) else value.us
         if is_missing(value):
             return None
         if isinstance(value, bool):
@@ -167,10 +165,8 @@ class TableClock(IntervalClock):
     def _of_number(self, whole_digits: str, fraction: str, unit: str) -> int:
         digits = UNIT_DIGITS[unit]
         self._units.setdefault(unit)
-        if digits < 0:
-            time_us = int(whole_digits) // 1_000
-        else:
-            time_us = int(whole_digits + "0" * digits) + int(fraction[:digits].ljust(digits, "0") or "0")
+        in_us = whole_digits[:digits] if digits < 0 else whole_digits + fraction[:digits].ljust(digits, "0")
+        time_us = int(in_us or 0)
         if time_us > _YEAR_2200_US and self.likely_unit is None:
             if _DIGITS_OF_A_DATE.fullmatch(whole_digits):
                 self._note_unread(whole_digits)
@@ -249,9 +245,9 @@ def is_interval(start_us: int, end_us: int | None) -> bool:
 
 
 def _plain(value: int | float) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return repr(value) if value < 1e15 else str(int(value)) if value < 1e19 else "infinite"
+    if isinstance(value, int) or 1e15 <= value < 1e19:
+        return str(int(value))
+    return repr(value) if value < 1e15 else "infinite"
 
 
 def check_time_format(form: str) -> None:
@@ -283,9 +279,8 @@ def time_by_format(cell_text: str, form: str) -> tuple[int, bool] | None:
         moment = datetime.strptime(cell_text, form)  # the offset, or --tz, gives the zone
     except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        return (moment.replace(tzinfo=UTC) - EPOCH) // MICROSECOND, False
-    return (moment - EPOCH) // MICROSECOND, True
+    is_utc = moment.tzinfo is not None
+    return ((moment if is_utc else moment.replace(tzinfo=UTC)) - EPOCH) // MICROSECOND, is_utc
 
 
 def fitting_formats(texts: Sequence[str]) -> list[str]:
