@@ -105,7 +105,7 @@ class BatsimReader:
         sizes = (options.n_nodes, n_machines, n_without_nodes)
         n_machines = next((n_nodes for n_nodes in sizes if n_nodes is not None), None)
         if n_machines is not None:
-            record.add_inventory(_name(index) for index in range(n_machines))
+            record.add_inventory(_name(machine_index) for machine_index in range(n_machines))
             record.set_machine_size(n_machines)
         node_time_us = _read_jobs(by_kind[JOBS][0], n_machines, record)
         if record.jobs.n_rows:
@@ -127,12 +127,12 @@ def resources(line_text: str) -> tuple[int, ...]:
 @lru_cache(maxsize=65_536)
 def _nodes(line_text: str) -> tuple[tuple[str, ...], int]:
     """Return the names of the nodes of a set, and its largest number."""
-    numbers = resources(line_text)
-    return tuple(map(_name, numbers)), max(numbers, default=-1)
+    machine_numbers = resources(line_text)
+    return tuple(map(_name, machine_numbers)), max(machine_numbers, default=-1)
 
 
-def _name(number: int) -> str:
-    return f"{number:04d}"
+def _name(machine_number: int) -> str:
+    return f"{machine_number:04d}"
 
 
 def _kind(log_file: LogFile) -> str | None:
@@ -140,13 +140,13 @@ def _kind(log_file: LogFile) -> str | None:
     if head_bytes.startswith(b"{"):
         is_workload = b'"jobs"' in head_bytes and b'"subtime"' in head_bytes and b'"profile"' in head_bytes
         return WORKLOAD if is_workload or (b'"nb_res"' in head_bytes and b'"profiles"' in head_bytes) else None
-    lines = log_file.head_lines()
-    columns = set(lines[0].removeprefix("\ufeff").split(",")) if lines else set()
-    if columns >= _JOB_COLUMNS:
+    head_lines = log_file.head_lines()
+    column_names = set(head_lines[0].removeprefix("\ufeff").split(",")) if head_lines else set()
+    if column_names >= _JOB_COLUMNS:
         return JOBS
-    if columns >= {"time", *_STATE_COLUMNS}:
+    if column_names >= {"time", *_STATE_COLUMNS}:
         return STATES
-    return SCHEDULE if columns >= _SCHEDULE_COLUMNS else None
+    return SCHEDULE if column_names >= _SCHEDULE_COLUMNS else None
 
 
 def _rows(log_file: LogFile, record: ScheduleRecord) -> Iterator[tuple[RowPlace, dict[str, str]]]:
@@ -155,20 +155,20 @@ def _rows(log_file: LogFile, record: ScheduleRecord) -> Iterator[tuple[RowPlace,
     A row is one line: an open quote spoils its row, not the rest of the file.
     """
     lines = log_file.lines()
-    _, first = next(lines)
-    columns = first.removeprefix("\ufeff").split(",")
-    for number, line_text in lines:
+    _, header_text = next(lines)
+    column_names = header_text.removeprefix("\ufeff").split(",")
+    for line_number, line_text in lines:
         if not line_text.strip():
             continue
         record.report.read()
         try:
-            fields = split(line_text, ",")
+            cell_texts = split(line_text, ",")
         except csv.Error:
-            fields = []
-        if len(fields) == len(columns):
-            yield (log_file.name, number, line_text), dict(zip(columns, fields, strict=True))
+            cell_texts = []
+        if len(cell_texts) == len(column_names):
+            yield (log_file.name, line_number, line_text), dict(zip(column_names, cell_texts, strict=True))
         else:
-            record.report.skip_with_warning("not as many fields as columns", log_file.name, number, line_text)
+            record.report.skip_with_warning("not as many fields as columns", log_file.name, line_number, line_text)
 
 
 def _seconds_us(line_text: str) -> int | None:
@@ -204,7 +204,7 @@ def _read_states(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | 
     for log_file in log_files:
         since: tuple[int, int, RowPlace] | None = None  # time, machines that are off, and place of the row before
         for row_place, csv_row in _rows(log_file, record):
-            counts = [csv_row[column] for column in _STATE_COLUMNS]
+            counts = [csv_row[state_column] for state_column in _STATE_COLUMNS]
             if not all(map(_WHOLE.fullmatch, counts)):
                 record.report.skip_with_warning("a count of machines is not a number", *row_place)
                 continue
@@ -212,8 +212,8 @@ def _read_states(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | 
             totals.add(sum(map(int, counts)))
             time_us, n_off = _seconds_us(csv_row["time"]), sum(map(int, counts[:3]))
             if since is not None and since[1] and time_us is not None:
-                hours = since[1] * max(time_us - since[0], 0) / HOUR_US
-                record.report.warn(SWITCHED_OFF, *since[2], node_hours=hours)
+                off_node_hours = since[1] * max(time_us - since[0], 0) / HOUR_US
+                record.report.warn(SWITCHED_OFF, *since[2], node_hours=off_node_hours)
             since = None if time_us is None else (time_us, n_off, row_place)
         if since is not None and since[1]:
             record.report.read(0)
@@ -223,8 +223,8 @@ def _read_states(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | 
         if len(totals) > 1:
             reason = "which machines were there is not known"
             record.report.warn(MACHINES_CHANGE, log_file.name, None, sorted(totals), why_no_amount=reason)
-    total = max(totals, default=0)
-    return total if 0 < total <= MOST_NODES else None
+    n_machines = max(totals, default=0)
+    return n_machines if 0 < n_machines <= MOST_NODES else None
 
 
 def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord) -> int:
@@ -238,7 +238,7 @@ def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord
             continue
         is_running = end_text in _NOT_STARTED or (end_time is not None and end_time < 0)
         try:
-            nodes, largest = _nodes(csv_row["allocated_resources"])
+            machine_names, largest = _nodes(csv_row["allocated_resources"])
         except ValueError:
             record.report.skip_with_warning("the allocated resources cannot be read", *row_place)
             continue
@@ -246,7 +246,7 @@ def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord
             record.report.skip_with_warning("a time is not a number", *row_place)
         elif not csv_row["job_id"]:
             record.report.skip_with_warning("no job_id", *row_place)
-        elif not nodes:
+        elif not machine_names:
             # rejected jobs have no time; a job with a time had resources
             if is_running or end_time == start_time:
                 record.report.skip("no resources", *row_place)
@@ -255,16 +255,16 @@ def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord
         elif n_machines is not None and largest >= n_machines:
             record.report.skip_with_warning("a resource that the machine does not have", *row_place)
         else:
-            job = f"{csv_row.get('workload_name', '')}!{csv_row['job_id']}"
-            limit = _seconds_us(csv_row.get("requested_time", ""))
-            limit_end = start_time + limit if limit is not None and limit > 0 else None
-            job_nodes = record.node_ids(nodes)
-            _check_row(csv_row, len(nodes), row_place, record)
+            job_identity = f"{csv_row.get('workload_name', '')}!{csv_row['job_id']}"
+            limit_us = _seconds_us(csv_row.get("requested_time", ""))
+            limit_end = start_time + limit_us if limit_us is not None and limit_us > 0 else None
+            job_nodes = record.node_ids(machine_names)
+            _check_row(csv_row, len(machine_names), row_place, record)
             end_us = None if is_running else end_time
-            record.add_job(job, start_time, end_us, job_nodes, None, limit_end, *row_place[:2])
-            node_time_us += 0 if end_us is None else max(0, end_us - start_time) * len(nodes)
+            record.add_job(job_identity, start_time, end_us, job_nodes, None, limit_end, *row_place[:2])
+            node_time_us += 0 if end_us is None else max(0, end_us - start_time) * len(machine_names)
     if not record.jobs.n_rows:
-        reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
+        reasons = ", ".join(f"{tally.count:,} x {skip_reason}" for skip_reason, tally in record.report.skipped.items())
         raise log_file.error(
             "no job of this simulation can be used",
             value=reasons or "no rows",
@@ -279,8 +279,8 @@ def _check_row(csv_row: dict[str, str], n_nodes: int, row_place: RowPlace, recor
     times = {column: _seconds_us(csv_row[column]) for columns in _SUMS for column in columns if column in csv_row}
     for columns in _SUMS:
         if all(column in csv_row for column in columns):
-            total, first, second = (times[column] for column in columns)
-            if total is None or first is None or second is None or abs(total - first - second) > _SLACK_US:
+            total_us, first, second = (times[column] for column in columns)
+            if total_us is None or first is None or second is None or abs(total_us - first - second) > _SLACK_US:
                 record.report.warn(CONTRADICTING, *row_place)
                 break
     request = csv_row.get("requested_number_of_resources")
@@ -300,5 +300,5 @@ def _check_schedule(log_files: Sequence[LogFile], node_time_us: int, record: Sch
             record.report.facts["node time of jobs (s)"] = times_s
             if abs(computing - node_time_us) > _NODE_TIME_SLACK * max(computing, node_time_us):
                 times_text = f"{node_time_us / 1e6:,.3f} s, time_computing {computing / 1e6:,.3f} s"
-                hours = abs(computing - node_time_us) / HOUR_US
-                record.report.warn(OTHER_NODE_TIME, *row_place[:2], times_text, node_hours=hours)
+                node_hours = abs(computing - node_time_us) / HOUR_US
+                record.report.warn(OTHER_NODE_TIME, *row_place[:2], times_text, node_hours=node_hours)

@@ -101,11 +101,11 @@ _JSON: _Forms = (
 def command_output(log_file: LogFile) -> CommandOutput | None:
     """Return the command whose output a file begins like, ``None`` if it is none of these."""
     head_bytes = log_file.head().decode("utf-8", "replace").lstrip("\ufeff").replace("\r", "")
-    forms, text, flag = _JSON, head_bytes[:_MOST_LOOKED_AT], re.DOTALL
+    forms, text, regex_flag = _JSON, head_bytes[:_MOST_LOOKED_AT], re.DOTALL
     if head_bytes.lstrip()[:1] not in ("{", "["):
-        lines = [line for line in head_bytes.split("\n") if line.strip() and not line.startswith("#")]
-        forms, text, flag = _TEXTS, "\n".join(line[:500] for line in lines[:60]), re.MULTILINE
-    return next((CommandOutput(*output) for form, output in forms if re.search(form, text, flag)), None)
+        text_lines = [line for line in head_bytes.split("\n") if line.strip() and not line.startswith("#")]
+        forms, text, regex_flag = _TEXTS, "\n".join(line[:500] for line in text_lines[:60]), re.MULTILINE
+    return next((CommandOutput(*output) for text_form, output in forms if re.search(text_form, text, regex_flag)), None)
 
 
 AUTO = "auto"
@@ -158,7 +158,7 @@ def recognise_files(log_files: Sequence[LogFile]) -> tuple[LogReader, list[LogFi
     unknown: InputError | None = None
     for log_file in log_files:
         try:
-            reader, reason = _reader_of(log_file)
+            reader, why_recognised = _reader_of(log_file)
         except InputError as error:
             if log_file.is_named:
                 raise
@@ -167,19 +167,19 @@ def recognise_files(log_files: Sequence[LogFile]) -> tuple[LogReader, list[LogFi
         if log_reader is not None and reader.name != log_reader.name:
             raise log_file.error(
                 f"the files are of two schedulers: the first of {log_reader.name}, this one of {reader.name}",
-                value=reason,
+                value=why_recognised,
                 expected="files of one scheduler",
                 fix=f"import them one by one, or name one reader for all: bfreplay ingest {log_reader.name} ...",
             )
         log_reader = reader
         own_files.append(log_file)
-        reasons.setdefault(reason, []).append(log_file.short_name)
+        reasons.setdefault(why_recognised, []).append(log_file.short_name)
     if log_reader is None:
         raise unknown or InputError("no file to read", expected="at least one file")
     sentences = []
-    for reason, names in reasons.items():
-        files_text = f"{names[0]} and {len(names) - 1:,} more" if len(names) > 1 else names[0]
-        sentences.append(f"{files_text}: {log_reader.name}, because {reason}")
+    for why_recognised, file_names in reasons.items():
+        files_text = f"{file_names[0]} and {len(file_names) - 1:,} more" if len(file_names) > 1 else file_names[0]
+        sentences.append(f"{files_text}: {log_reader.name}, because {why_recognised}")
     return log_reader, own_files, sentences
 
 
@@ -193,13 +193,13 @@ def readable_by(reader: LogReader, log_files: Sequence[LogFile]) -> list[LogFile
     InputError
         A file is not a log, for example a spreadsheet, or the output of a command about this moment.
     """
-    is_own = {file: reader.recognise(file) is not None for file in log_files}
-    files_to_read = [file for file in log_files if file.is_named or is_own[file]] or list(log_files)
-    for file in files_to_read:
-        if not is_own[file]:
+    is_own = {log_file: reader.recognise(log_file) is not None for log_file in log_files}
+    files_to_read = [log_file for log_file in log_files if log_file.is_named or is_own[log_file]] or list(log_files)
+    for log_file in files_to_read:
+        if not is_own[log_file]:
             if reader.name in READERS.built_in and reader.name != "table":  # others read whatever they are given
-                _refuse_command_output(file)
-            refuse_other_kind(file.head(), file.name, _LOG_EXPECTED)
+                _refuse_command_output(log_file)
+            refuse_other_kind(log_file.head(), log_file.name, _LOG_EXPECTED)
     return files_to_read
 
 
@@ -212,12 +212,12 @@ def refuse_events(log_file: LogFile) -> None:
         The message names the commands that read it as it is.
     """
     is_pickle = log_file.head().startswith(_PICKLE)
-    columns = {"a published node-state matrix"} if is_pickle else _columns(log_file)
-    is_events = is_pickle or ({"time", "node"} <= columns and bool({"state", "idle"} & columns))
+    column_names = {"a published node-state matrix"} if is_pickle else _columns(log_file)
+    is_events = is_pickle or ({"time", "node"} <= column_names and bool({"state", "idle"} & column_names))
     if is_events:
         raise log_file.error(
             "this is a log of node events already: it needs no import",
-            value=", ".join(sorted(columns)),
+            value=", ".join(sorted(column_names)),
             expected="a scheduler's log of jobs",
             fix="give it to the other commands as it is: bfreplay describe FILE; bfreplay replay FILE --jobs JOBS",
         )
@@ -233,7 +233,7 @@ def _columns(log_file: LogFile) -> set[str]:
             return set(pq.read_schema(log_file.path).names)
         except (pa.ArrowException, OSError):
             return set()  # damaged: its reader reports the fault
-    return {name.strip() for name in (log_file.head_lines() or [""])[0].split(",")}
+    return {column_name.strip() for column_name in (log_file.head_lines() or [""])[0].split(",")}
 
 
 def _refuse_command_output(log_file: LogFile) -> None:
@@ -256,11 +256,11 @@ def _refuse_command_output(log_file: LogFile) -> None:
 
 
 def _reader_of(log_file: LogFile) -> tuple[LogReader, str]:
-    for name in READERS.names():
-        reader = find_reader(name)
-        reason = reader.recognise(log_file)
-        if reason is not None:
-            return reader, reason
+    for reader_name in READERS.names():
+        reader = find_reader(reader_name)
+        why_recognised = reader.recognise(log_file)
+        if why_recognised is not None:
+            return reader, why_recognised
     refuse_other_kind(log_file.head(), log_file.name, _LOG_EXPECTED)
     _refuse_command_output(log_file)
     raise log_file.wrong_start(

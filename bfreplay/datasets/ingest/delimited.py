@@ -34,7 +34,7 @@ class Row:
     text: str
 
 
-def rows_of(lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int) -> Iterator[Row]:
+def rows_of(numbered_lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int) -> Iterator[Row]:
     """Split lines into rows of ``n_columns`` cells; blank lines are ignored.
 
     Quoted fields may span lines. A quote that does not close, or only by swallowing other rows, spoils only its own
@@ -42,10 +42,10 @@ def rows_of(lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int) ->
     """
     ahead: deque[tuple[int, str]] = deque()
     while True:
-        following = ahead.popleft() if ahead else next(lines, None)
-        if following is None:
+        next_line = ahead.popleft() if ahead else next(numbered_lines, None)
+        if next_line is None:
             return
-        line, text = following
+        line_number, text = next_line
         if not text.strip():
             continue
         if '"' not in text:
@@ -54,33 +54,33 @@ def rows_of(lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int) ->
             try:
                 cells = split(text, delimiter)
             except csv.Error as error:
-                cells = _join_lines(text, ahead, lines, delimiter, n_columns) if str(error) == _OPEN else None
-        yield Row(line, cells if cells is not None and len(cells) == n_columns else None, text)
+                cells = _join_lines(text, ahead, numbered_lines, delimiter, n_columns) if str(error) == _OPEN else None
+        yield Row(line_number, cells if cells is not None and len(cells) == n_columns else None, text)
 
 
-def split(text: str, delimiter: str) -> list[str]:
+def split(row_text: str, delimiter: str) -> list[str]:
     """Split one row into cells; ``csv.Error`` for wrong quotes."""
-    return next(csv.reader([text], delimiter=delimiter, strict=True), [])
+    return next(csv.reader([row_text], delimiter=delimiter, strict=True), [])
 
 
 def _join_lines(
-    text: str, ahead: deque[tuple[int, str]], lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int
+    row_text: str, ahead: deque[tuple[int, str]], lines: Iterator[tuple[int, str]], delimiter: str, n_columns: int
 ) -> list[str] | None:
     """Read on until the open quote closes; ``None``, with ``ahead`` unchanged, if that gives no row."""
     for n_lines in range(1, MOST_LINES):
         if len(ahead) < n_lines:
-            following = next(lines, None)
-            if following is None:
+            next_line = next(lines, None)
+            if next_line is None:
                 return None
-            ahead.append(following)
-        part = ahead[n_lines - 1][1]
-        if n_columns > 1 and part.count(delimiter) + 1 == n_columns:
+            ahead.append(next_line)
+        next_text = ahead[n_lines - 1][1]
+        if n_columns > 1 and next_text.count(delimiter) + 1 == n_columns:
             return None  # a row of its own
-        text = f"{text}\n{part}"
-        if '"' not in part:
+        row_text = f"{row_text}\n{next_text}"
+        if '"' not in next_text:
             continue
         try:
-            cells = split(text, delimiter)
+            cells = split(row_text, delimiter)
         except csv.Error as error:
             if str(error) == _OPEN:
                 continue
@@ -93,22 +93,22 @@ def _join_lines(
     return None
 
 
-def delimiter_of(text: str) -> str:
+def delimiter_of(header_text: str) -> str:
     """Return the separator that splits a header into most columns; a comma if none does."""
-    return max(DELIMITERS, key=text.count)
+    return max(DELIMITERS, key=header_text.count)
 
 
-def names_in(text: str, delimiter: str) -> list[str]:
+def names_in(header_text: str, delimiter: str) -> list[str]:
     """Return the column names of a header line; empty if it cannot be split."""
     try:
-        return [name.strip() for name in split(text.removeprefix("\ufeff"), delimiter)]
+        return [column_name.strip() for column_name in split(header_text.removeprefix("\ufeff"), delimiter)]
     except csv.Error:
         return []
 
 
 def first_line(log_file: LogFile) -> str:
     """Return the first line that is neither blank nor a ``#`` comment; empty if the first 64 KiB have none."""
-    texts = (text for text in log_file.head_lines() if text.strip() and not text.startswith("#"))
+    texts = (line_text for line_text in log_file.head_lines() if line_text.strip() and not line_text.startswith("#"))
     return next(texts, "").removeprefix("\ufeff")
 
 
@@ -134,23 +134,23 @@ class CsvTable:
         The content is not text, or has no header.
     """
 
-    def __init__(self, log_file: LogFile, delimiter: str | None, columns: Sequence[str] | None) -> None:
+    def __init__(self, log_file: LogFile, delimiter: str | None, column_names: Sequence[str] | None) -> None:
         check_text(log_file)
         self.file = log_file
-        header = first_line(log_file)
-        self.delimiter = delimiter_of(header) if delimiter is None else delimiter
-        self._has_header = columns is None
+        header_text = first_line(log_file)
+        self.delimiter = delimiter_of(header_text) if delimiter is None else delimiter
+        self._has_header = column_names is None
         # "a, b, c": padded headers have padded rows
-        self.is_padded = columns is None and header.count(f"{self.delimiter} ") > 1
-        self.names = tuple(names_in(header, self.delimiter) if columns is None else columns)
+        self.is_padded = column_names is None and header_text.count(f"{self.delimiter} ") > 1
+        self.names = tuple(names_in(header_text, self.delimiter) if column_names is None else column_names)
         if not self.names:
             raise log_file.wrong_start(
                 "the first line cannot be split into columns",
-                value=header[:80],
+                value=header_text[:80],
                 expected="names of columns, separated by comma, tab, semicolon or |",
                 fix="check the quotes of the first line, or give --delimiter",
             )
-        self._header = header
+        self._header = header_text
         self.is_cut = False
         self.last_line = 0
 
@@ -160,18 +160,18 @@ class CsvTable:
         Afterwards ``is_cut`` is true if the last line, ``last_line``, has no end.
         """
         lines = self._lines()
-        for line_number, text in lines:
-            if text.strip() and not text.startswith("#"):
-                below = lines if self._has_header else chain([(line_number, text.removeprefix("\ufeff"))], lines)
+        for line_number, line_text in lines:
+            if line_text.strip() and not line_text.startswith("#"):
+                below = lines if self._has_header else chain([(line_number, line_text.removeprefix("\ufeff"))], lines)
                 yield from rows_of(below, self.delimiter, len(self.names))
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """Yield lines as ``LogFile.lines``, and remember how the last one ends."""
-        for line_number, text, is_whole in self.file.lines_with_ends():
+        for line_number, line_text, is_whole in self.file.lines_with_ends():
             if not is_whole:
                 self.is_cut, self.last_line = True, line_number
-            yield line_number, text
+            yield line_number, line_text
 
-    def is_header(self, row: Row) -> bool:
+    def is_header(self, csv_row: Row) -> bool:
         """Return whether the row is the header again, as in joined files."""
-        return self._has_header and row.text.removeprefix("\ufeff") == self._header
+        return self._has_header and csv_row.text.removeprefix("\ufeff") == self._header

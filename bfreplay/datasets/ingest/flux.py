@@ -36,8 +36,8 @@ def looks_like_events(log_file: LogFile) -> bool:
     head_bytes = log_file.head().lstrip()
     if not head_bytes.startswith(b"{") or not any(sign in head_bytes for sign in _SIGNS):
         return False
-    first = next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")
-    event = _parse_event(first)
+    first_line = next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")
+    event = _parse_event(first_line)
     if event is None:
         return False
     return event.get("name") in (*_STATE, *_BACK, *_SNAPSHOTS, *_OTHERS) and "timestamp" in event
@@ -50,7 +50,7 @@ def read_events(log_file: LogFile, record: ScheduleRecord) -> None:
     drained before the first event of a truncated journal count from the time that it gives.
     """
     record.add_format("flux resource eventlog")
-    state = _Nodes(record, log_file)
+    open_outages = _Nodes(record, log_file)
     for line_number, line_text in log_file.lines():
         if not line_text.strip():
             continue
@@ -58,19 +58,19 @@ def read_events(log_file: LogFile, record: ScheduleRecord) -> None:
         row_place = log_file.name, line_number, line_text
         event = _parse_event(line_text)
         time_us = None if event is None else _event_time_us(event.get("timestamp"))
-        name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
-        reason, warning = "an event that is not a JSON object with timestamp, name and context", EVENTS_UNREADABLE
-        if time_us is not None and isinstance(name, str) and isinstance(context, dict):
+        event_name, context = ("", {}) if event is None else (event.get("name"), event.get("context", {}))
+        skip_reason, warning = "an event that is not a JSON object with timestamp, name and context", EVENTS_UNREADABLE
+        if time_us is not None and isinstance(event_name, str) and isinstance(context, dict):
             record.stamp(time_us)
             try:
-                state.take(name, time_us, context, line_number, line_text)
+                open_outages.take(event_name, time_us, context, line_number, line_text)
                 continue
             except _NamelessError:
-                reason, warning = "an event of ranks without names", NO_NAMES
+                skip_reason, warning = "an event of ranks without names", NO_NAMES
             except ValueError:
-                reason = "an event whose nodes or ranks cannot be read"
-        record.report.skip_with_warning(reason, *row_place, warning=warning, why_no_amount=WHICH_IS_UNKNOWN)
-    state.finish()
+                skip_reason = "an event whose nodes or ranks cannot be read"
+        record.report.skip_with_warning(skip_reason, *row_place, warning=warning, why_no_amount=WHICH_IS_UNKNOWN)
+    open_outages.finish()
 
 
 class _NamelessError(ValueError):
@@ -82,29 +82,29 @@ class _Nodes:
 
     def __init__(self, record: ScheduleRecord, log_file: LogFile) -> None:
         self._record, self._file = record, log_file
-        self._out: dict[str, dict[str, tuple[int, int]]] = {kind: {} for kind in _STATE}
+        self._out: dict[str, dict[str, tuple[int, int]]] = {outage_kind: {} for outage_kind in _STATE}
         self._names: dict[int, str] = {}
 
-    def take(self, name: str, time_us: int, context: dict[str, Json], line_number: int, line_text: str) -> None:
+    def take(self, event_name: str, time_us: int, context: dict[str, Json], line_number: int, line_text: str) -> None:
         is_new = False
-        if name in _SNAPSHOTS:
-            reason = "restart of the resource service"
+        if event_name in _SNAPSHOTS:
+            skip_reason = "restart of the resource service"
             is_new = self._start_over(time_us, context, line_number)
-        elif name in _STATE:
-            reason = "event of nodes that were out already"
-            is_new = self._begin(name, self._nodes(context), time_us, line_number)
-        elif name in _BACK:
-            reason = "event of nodes that came back"
-            self._end(_BACK[name], self._nodes(context), time_us)
+        elif event_name in _STATE:
+            skip_reason = "event of nodes that were out already"
+            is_new = self._begin(event_name, self._nodes(context), time_us, line_number)
+        elif event_name in _BACK:
+            skip_reason = "event of nodes that came back"
+            self._end(_BACK[event_name], self._nodes(context), time_us)
         else:
-            reason = "event of another kind"
+            skip_reason = "event of another kind"
         if not is_new:
-            self._record.report.skip(reason, self._file.name, line_number, line_text)
+            self._record.report.skip(skip_reason, self._file.name, line_number, line_text)
 
     def finish(self) -> None:
         """Add the outages that last to the end of the log."""
-        for kind, open_outages in self._out.items():
-            self._close(kind, list(open_outages), None)
+        for outage_kind, open_outages in self._out.items():
+            self._close(outage_kind, list(open_outages), None)
 
     def _nodes(self, context: dict[str, Json]) -> Sequence[str]:
         node_list = context.get("nodelist")
@@ -118,23 +118,23 @@ class _Nodes:
         except KeyError as error:
             raise _NamelessError(str(error)) from None
 
-    def _begin(self, kind: str, nodes: Sequence[str], since_us: int, line_number: int) -> bool:
+    def _begin(self, outage_kind: str, node_names: Sequence[str], since_us: int, line_number: int) -> bool:
         """Begin outages of nodes that are not out already; return whether any is new."""
-        open_outages = self._out[kind]
-        new_nodes = [node for node in nodes if node not in open_outages]
+        open_outages = self._out[outage_kind]
+        new_nodes = [node_name for node_name in node_names if node_name not in open_outages]
         open_outages.update(dict.fromkeys(new_nodes, (since_us, line_number)))
         return bool(new_nodes)
 
-    def _end(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
-        self._close(kind, [node for node in nodes if node in self._out[kind]], time_us)
+    def _end(self, outage_kind: str, node_names: Iterable[str], time_us: int) -> None:
+        self._close(outage_kind, [node for node in node_names if node in self._out[outage_kind]], time_us)
 
-    def _close(self, kind: str, nodes: Sequence[str], time_us: int | None) -> None:
+    def _close(self, outage_kind: str, node_names: Sequence[str], time_us: int | None) -> None:
         together: dict[tuple[int, int], list[str]] = {}
-        for node in nodes:
-            together.setdefault(self._out[kind].pop(node), []).append(node)
-        for (since_us, line), names in together.items():
-            node_ids = self._record.node_ids(names)
-            self._record.add_outage(_STATE[kind], since_us, time_us, node_ids, self._file.name, line)
+        for node_name in node_names:
+            together.setdefault(self._out[outage_kind].pop(node_name), []).append(node_name)
+        for (since_us, line_number), names_together in together.items():
+            node_ids = self._record.node_ids(names_together)
+            self._record.add_outage(_STATE[outage_kind], since_us, time_us, node_ids, self._file.name, line_number)
 
     def _start_over(self, time_us: int, context: dict[str, Json], line_number: int) -> bool:
         """Process a snapshot: the node of each rank, and the online, torpid and drained nodes."""
@@ -152,14 +152,14 @@ class _Nodes:
         is_new = False
         if online_nodes is not None:
             self._end("offline", [node for node in self._out["offline"] if node in online_nodes], time_us)
-            others = [node for node in self._names.values() if node not in online_nodes]
-            is_new |= self._begin("offline", others, time_us, line_number)
+            offline_names = [node for node in self._names.values() if node not in online_nodes]
+            is_new |= self._begin("offline", offline_names, time_us, line_number)
         self._end_others("torpid", torpid, time_us)
         is_new |= self._begin("torpid", torpid, time_us, line_number)
         if drains is not None:
-            for nodes, since_us in drains:
-                is_new |= self._begin("drain", nodes, since_us, line_number)
-            self._end_others("drain", [node for nodes, _ in drains for node in nodes], time_us)
+            for drained_names, since_us in drains:
+                is_new |= self._begin("drain", drained_names, since_us, line_number)
+            self._end_others("drain", [node for drained_names, _ in drains for node in drained_names], time_us)
         return is_new
 
     def _drained_nodes(self, drains: object, time_us: int) -> list[tuple[Sequence[str], int]] | None:
@@ -167,14 +167,14 @@ class _Nodes:
         if not isinstance(drains, dict):
             return None
         nodes_and_starts = []
-        for idset, entry in drains.items():
-            since_us = _event_time_us(entry.get("timestamp")) if isinstance(entry, dict) else None
+        for idset, drain_entry in drains.items():
+            since_us = _event_time_us(drain_entry.get("timestamp")) if isinstance(drain_entry, dict) else None
             nodes_and_starts.append((self._node_names(ranks_in(idset)), time_us if since_us is None else since_us))
         return nodes_and_starts
 
-    def _end_others(self, kind: str, nodes: Iterable[str], time_us: int) -> None:
-        still = frozenset(nodes)
-        self._end(kind, [node for node in self._out[kind] if node not in still], time_us)
+    def _end_others(self, outage_kind: str, node_names: Iterable[str], time_us: int) -> None:
+        still = frozenset(node_names)
+        self._end(outage_kind, [node_name for node_name in self._out[outage_kind] if node_name not in still], time_us)
 
 
 def _names_of(context: dict[str, Json]) -> dict[int, str]:
@@ -196,14 +196,14 @@ def _parse_event(line_text: str) -> dict[str, Json] | None:
     return event if isinstance(event, dict) else None
 
 
-def _event_time_us(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < _LONGEST_EVENT_S:
+def _event_time_us(seconds: object) -> int | None:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not abs(seconds) < _LONGEST_EVENT_S:
         return None
-    time_us = seconds_to_us(value, exact=False)
+    time_us = seconds_to_us(seconds, exact=False)
     return time_us if FIRST_TIME_US < time_us < LAST_TIME_US else None
 
 
-def ranks_in(text: object) -> list[int]:
+def ranks_in(idset_text: object) -> list[int]:
     """Return the numbers of an idset, ``0-3,7`` or ``[0-3,7]``.
 
     Raises
@@ -211,9 +211,9 @@ def ranks_in(text: object) -> list[int]:
     ValueError
         Not an idset.
     """
-    if not isinstance(text, str):
+    if not isinstance(idset_text, str):
         raise ValueError("no idset")
-    return numbers_in(text.removeprefix("[").removesuffix("]").split(",") if text else ())
+    return numbers_in(idset_text.removeprefix("[").removesuffix("]").split(",") if idset_text else ())
 
 
 NO_INACTIVE = "jobs are inactive without t_inactive: their nodes count as free from t_cleanup"
@@ -288,22 +288,22 @@ def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
     record.add_format("flux jobs")
     n_before = record.jobs.n_rows
     n_jobs = n_inside = n_that_ran = 0
-    for record_number, job in records(log_file, "jobs", JOBS_COMMAND):
+    for record_number, job_document in records(log_file, "jobs", JOBS_COMMAND):
         record.report.read()
         n_jobs += 1
-        if not isinstance(job, dict):
-            record.report.skip_with_warning("a job is not a JSON object", log_file.name, record_number, job)
+        if not isinstance(job_document, dict):
+            record.report.skip_with_warning("a job is not a JSON object", log_file.name, record_number, job_document)
             continue
-        n_inside += len(job["jobs"]) if isinstance(job.get("jobs"), list) else 0
-        n_that_ran += _add(job, record_number, log_file, record)
+        n_inside += len(job_document["jobs"]) if isinstance(job_document.get("jobs"), list) else 0
+        n_that_ran += _add(job_document, record_number, log_file, record)
     if n_inside:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
     record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
-        reason = "the list does not tell what it lacks"
-        record.report.warn(PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount=reason)
+        skip_reason = "the list does not tell what it lacks"
+        record.report.warn(PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount=skip_reason)
     if record.jobs.n_rows == n_before:
-        reasons = ", ".join(f"{tally.count:,} x {reason}" for reason, tally in record.report.skipped.items())
+        reasons = ", ".join(f"{tally.count:,} x {skip_reason}" for skip_reason, tally in record.report.skipped.items())
         raise log_file.error(
             f"no job of this list can be used: {n_that_ran:,} of {n_jobs:,} ever ran",
             value=reasons or "an empty list",
@@ -312,15 +312,15 @@ def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
         )
 
 
-def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleRecord) -> bool:
+def _add(job: dict[str, Json], record_number: int, log_file: LogFile, record: ScheduleRecord) -> bool:
     """Add a job, and return whether it ran."""
     job_text = ", ".join(f"{key} {job[key]}"[:60] for key in (*_HELD, "nodelist") if key in job)
-    row_place = log_file.name, number, job_text
+    row_place = log_file.name, record_number, job_text
     times = {key: _time_us(job.get(key)) for key in ("t_submit", "t_depend", "t_run", "t_cleanup", "t_inactive")}
     start_time, cleanup, inactive = times["t_run"], times["t_cleanup"], times["t_inactive"]
-    for time in times.values():
-        if isinstance(time, int):
-            record.stamp(time)
+    for time_us in times.values():
+        if isinstance(time_us, int):
+            record.stamp(time_us)
     if isinstance(start_time, str) or isinstance(cleanup, str) or isinstance(inactive, str):
         record.report.skip_with_warning("a time of a job is not a number of seconds", *row_place)
         return False
@@ -353,15 +353,15 @@ def _add(job: dict[str, Json], number: int, log_file: LogFile, record: ScheduleR
         record.report.warn(NO_INACTIVE, *row_place)
     if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
         record.report.warn(LONG_CLEANUP, *row_place)
-    known = [time for time in times.values() if isinstance(time, int)]
+    known = [time_us for time_us in times.values() if isinstance(time_us, int)]
     if known != sorted(known) and (end is None or end > start_time):
         record.report.warn(OUT_OF_ORDER, *row_place)
     if job.get("state", "RUN") not in _STATES:
         record.report.warn(UNKNOWN_STATE, *row_place)
     if len(node_ids) and "ranks" in job and not _are_ranks(job["ranks"], len(node_ids)):
         record.report.warn(OTHER_RANKS, *row_place)
-    limit = _limit_us(job, start_time)
-    record.add_job(str(identity), start_time, end, node_ids if len(node_ids) else None, count, limit, *row_place[:2])
+    limit_us = _limit_us(job, start_time)
+    record.add_job(str(identity), start_time, end, node_ids if len(node_ids) else None, count, limit_us, *row_place[:2])
     return True
 
 
@@ -377,16 +377,16 @@ def _nodes(nodelist: object, record: ScheduleRecord) -> NDArray[np.int32] | None
         return None
 
 
-def _are_ranks(value: object, n_nodes: int) -> bool:
+def _are_ranks(idset_text: object, n_nodes: int) -> bool:
     try:
-        return len(ranks_in(value)) == n_nodes
+        return len(ranks_in(idset_text)) == n_nodes
     except ValueError:
         return False
 
 
-def _limit_us(job: dict[str, Json], start_us: int) -> int | None:
+def _limit_us(job_document: dict[str, Json], start_us: int) -> int | None:
     """Return the latest end: the expiration, else the start plus the duration; 0 is no limit."""
-    expiration, duration = _time_us(job.get("expiration")), _time_us(job.get("duration"))
+    expiration, duration = _time_us(job_document.get("expiration")), _time_us(job_document.get("duration"))
     if isinstance(expiration, int) and expiration > start_us:
         return expiration
     if isinstance(duration, int) and start_us + duration < LAST_TIME_US:
@@ -394,10 +394,10 @@ def _limit_us(job: dict[str, Json], start_us: int) -> int | None:
     return None
 
 
-def _time_us(value: object) -> int | str | None:
+def _time_us(seconds: object) -> int | str | None:
     """Return microseconds of positive seconds; ``None`` for 0, null or nothing; a text for anything else."""
-    if value is None or value == "":
+    if seconds is None or seconds == "":
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LONGEST_S:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < _LONGEST_S:
         return "no time"
-    return seconds_to_us(value, exact=False) or None
+    return seconds_to_us(seconds, exact=False) or None

@@ -29,7 +29,7 @@ _ORDINARY = re.compile(
 
 
 @lru_cache(maxsize=512)  # lists of thousands of names
-def expand_nodes(text: str) -> tuple[str, ...]:
+def expand_nodes(list_text: str) -> tuple[str, ...]:
     """Return the names of the nodes in a list; empty for texts that mean no nodes.
 
     Zero padding is kept, several brackets multiply (``r[1-2]i[0-1]``), adjacent ones too (``tux[1-2][3-4]``).
@@ -40,17 +40,17 @@ def expand_nodes(text: str) -> tuple[str, ...]:
         Not a node list: an open bracket (a list cut by a narrow column), an empty part, a descending range, or a name
         that no node can have.
     """
-    text = text.strip(_BLANKS)
-    if text.lower() in NO_NODES:
+    list_text = list_text.strip(_BLANKS)
+    if list_text.lower() in NO_NODES:
         return ()
-    if max(text.count(","), text.count("[")) > MOST_NODES:
+    if max(list_text.count(","), list_text.count("[")) > MOST_NODES:
         raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
-    names: dict[str, None] = {}
-    for part in _parts(text):
-        names.update(dict.fromkeys(_expand(part)))
-        if len(names) > MOST_NODES:
+    node_names: dict[str, None] = {}
+    for list_part in _parts(list_text):
+        node_names.update(dict.fromkeys(_expand(list_part)))
+        if len(node_names) > MOST_NODES:
             raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
-    return tuple(names)
+    return tuple(node_names)
 
 
 def each_a_name(node_names: Collection[str], kind: str = "node") -> tuple[str, ...]:
@@ -61,106 +61,106 @@ def each_a_name(node_names: Collection[str], kind: str = "node") -> tuple[str, .
     return tuple(node_names)
 
 
-def numbers_in(parts: Iterable[str]) -> list[int]:
+def numbers_in(range_texts: Iterable[str]) -> list[int]:
     """Return the numbers in parts such as ``7`` and ``0-3``, in order; ``ValueError`` for others, and for too many."""
     numbers: list[int] = []
-    for part in parts:
-        match = _NUMBERS.fullmatch(part)
-        if match is None:
-            raise ValueError(f"{part!r} is not a number or range")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first or last - first >= MOST_NODES - len(numbers):
-            raise ValueError(f"{part!r} is descending or too long")
-        numbers.extend(range(first, last + 1))
+    for range_text in range_texts:
+        range_match = _NUMBERS.fullmatch(range_text)
+        if range_match is None:
+            raise ValueError(f"{range_text!r} is not a number or range")
+        first_number, last_number = int(range_match[1]), int(range_match[2] or range_match[1])
+        if last_number < first_number or last_number - first_number >= MOST_NODES - len(numbers):
+            raise ValueError(f"{range_text!r} is descending or too long")
+        numbers.extend(range(first_number, last_number + 1))
     return numbers
 
 
-def _parts(text: str) -> list[str]:
+def _parts(list_text: str) -> list[str]:
     """Split at the commas outside of brackets."""
-    parts, part = [], ""
-    for token in _TOKEN.findall(text):
-        if token == ",":
-            parts.append(part)
-            part = ""
-        elif token in ("[", "]"):
+    list_parts, list_part = [], ""
+    for list_token in _TOKEN.findall(list_text):
+        if list_token == ",":
+            list_parts.append(list_part)
+            list_part = ""
+        elif list_token in ("[", "]"):
             raise ValueError("a bracket has no partner: the list may have been cut")
         else:
-            part += token
-    parts.append(part)
-    parts = [part.strip(_BLANKS) for part in parts]
-    if not all(parts):
+            list_part += list_token
+    list_parts.append(list_part)
+    list_parts = [list_part.strip(_BLANKS) for list_part in list_parts]
+    if not all(list_parts):
         raise ValueError("an empty name between commas")
-    return parts
+    return list_parts
 
 
-def _expand(part: str) -> list[str]:
-    if "[" not in part:
-        if len(part) > LONGEST_NAME or not _NAME.fullmatch(part):
-            raise ValueError(f"{_excerpt(part)} is not the name of a node")
-        return [part]
-    if (names := _ordinary(part)) is not None:
-        return names
-    _check_fields(part)
+def _expand(list_part: str) -> list[str]:
+    if "[" not in list_part:
+        if len(list_part) > LONGEST_NAME or not _NAME.fullmatch(list_part):
+            raise ValueError(f"{_excerpt(list_part)} is not the name of a node")
+        return [list_part]
+    if (node_names := _ordinary(list_part)) is not None:
+        return node_names
+    _check_fields(list_part)
     from ClusterShell.NodeSet import NodeSet, NodeSetException
 
     # adjacent brackets multiply, which NodeSet refuses: put a separator between them that no name has
     try:
-        names = [str(name).replace(_SEPARATOR, "") for name in NodeSet(part.replace("][", f"]{_SEPARATOR}["))]
+        node_names = [str(name).replace(_SEPARATOR, "") for name in NodeSet(list_part.replace("][", f"]{_SEPARATOR}["))]
     except (NodeSetException, AssertionError) as error:  # the library asserts that a range is not too large
-        raise ValueError(f"{_excerpt(part)} is not a list of nodes: {' '.join(str(error).split())}") from None
-    if not _NAME.fullmatch(names[0]):
-        raise ValueError(f"{names[0]!r} is not the name of a node")
-    return names
+        raise ValueError(f"{_excerpt(list_part)} is not a list of nodes: {' '.join(str(error).split())}") from None
+    if not _NAME.fullmatch(node_names[0]):
+        raise ValueError(f"{node_names[0]!r} is not the name of a node")
+    return node_names
 
 
-def _ordinary(part: str) -> list[str] | None:
+def _ordinary(list_part: str) -> list[str] | None:
     """Return the names in a part with one bracket, at its end, and ascending ranges; ``None`` for other parts.
 
     Most lists are of such parts, for which the library takes longer than all else that is done for a row. It counts
     digits before a bracket as digits of its numbers, so such parts are left to it.
     """
-    match = _ORDINARY.fullmatch(part)
-    if match is None:
+    list_match = _ORDINARY.fullmatch(list_part)
+    if list_match is None:
         return None
-    prefix, previous = match[1], (0, -1)
+    prefix, previous = list_match[1], (0, -1)
     names: list[str] = []
-    for field in match[2].split(","):
-        first, _, last = field.partition("-")
-        last = last or first
-        width, numbers = len(first), range(int(first), int(last) + 1)
+    for range_text in list_match[2].split(","):
+        first_text, _, last_text = range_text.partition("-")
+        last_text = last_text or first_text
+        width, numbers = len(first_text), range(int(first_text), int(last_text) + 1)
         # ranges that begin with zeros are as wide at both ends; sorted names come by their length, then by number
-        is_one_width = width == len(last) or ((first == "0" or first[0] != "0") and last[0] != "0")
+        is_one_width = width == len(last_text) or ((first_text == "0" or first_text[0] != "0") and last_text[0] != "0")
         if not numbers or not is_one_width or (width, numbers[0]) <= previous or len(names) + len(numbers) > MOST_NODES:
             return None
         names += [f"{prefix}{number:0{width}d}" for number in numbers]
-        previous = len(last), numbers[-1]
+        previous = len(last_text), numbers[-1]
     return names
 
 
-def _check_fields(part: str) -> None:
+def _check_fields(list_part: str) -> None:
     """Refuse parts that the library would read otherwise (groups, set operators) or expand without end."""
-    size, length = 1, 0
-    for token in _TOKEN.findall(part):
-        if not token.startswith("["):
-            if not _TEXT.fullmatch(token):
-                raise ValueError(f"{_excerpt(part)} is not a list of nodes")
-            length += len(token)
+    n_names, name_length = 1, 0
+    for list_token in _TOKEN.findall(list_part):
+        if not list_token.startswith("["):
+            if not _TEXT.fullmatch(list_token):
+                raise ValueError(f"{_excerpt(list_part)} is not a list of nodes")
+            name_length += len(list_token)
             continue
-        width = digits = 0
-        for field in token[1:-1].split(","):
-            match = _RANGE.fullmatch(field)
+        n_numbers = most_digits = 0
+        for range_text in list_token[1:-1].split(","):
+            match = _RANGE.fullmatch(range_text)
             if match is None:
-                raise ValueError(f"{_excerpt(part)} is not a list of nodes: {_excerpt(field)} is not a range")
-            digits = max(digits, len(match[1]), len(match[2] or ""))
-            if length + digits > LONGEST_NAME:
-                raise ValueError(f"{_excerpt(part)} is a list of names of more than {LONGEST_NAME} characters")
-            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-            width += max(0, last - first) // max(step, 1) + 1
-        size *= width
-        length += digits
-        if size > MOST_NODES:
-            raise ValueError(f"{_excerpt(part)} is a list of more than {MOST_NODES:,} nodes")
+                raise ValueError(f"{_excerpt(list_part)} is not a list of nodes: {_excerpt(range_text)} is not a range")
+            most_digits = max(most_digits, len(match[1]), len(match[2] or ""))
+            if name_length + most_digits > LONGEST_NAME:
+                raise ValueError(f"{_excerpt(list_part)} is a list of names of more than {LONGEST_NAME} characters")
+            first_number, last_number, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            n_numbers += max(0, last_number - first_number) // max(step, 1) + 1
+        n_names *= n_numbers
+        name_length += most_digits
+        if n_names > MOST_NODES:
+            raise ValueError(f"{_excerpt(list_part)} is a list of more than {MOST_NODES:,} nodes")
 
 
-def _excerpt(part: str) -> str:
-    return repr(part if len(part) <= _MOST_SHOWN else part[:_MOST_SHOWN] + "...")
+def _excerpt(list_part: str) -> str:
+    return repr(list_part if len(list_part) <= _MOST_SHOWN else list_part[:_MOST_SHOWN] + "...")

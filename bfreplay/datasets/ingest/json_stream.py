@@ -38,22 +38,22 @@ def records(log_file: LogFile, array: str, export: str, *, are_several: bool = F
         The text is not JSON, cut, or nested more than 64 deep; a number has thousands of digits or is too large for a
         float; a record has more than 64 Mi characters; or the array is missing.
     """
-    number = 0
+    record_number = 0
     has_array = False
     with log_file.binary() as stream:
         json_text = _Text(stream.read)
         try:
             while json_text.next_character() is not None:
-                for key, value, in_list in _members(json_text):
-                    if key == array and in_list:
+                for member_name, member_value, in_list in _members(json_text):
+                    if member_name == array and in_list:
                         has_array = True
-                        if value is not _NO_ELEMENT:
-                            number += 1
-                            yield number, value
+                        if member_value is not _NO_ELEMENT:
+                            record_number += 1
+                            yield record_number, member_value
                 if not are_several and json_text.next_character() is not None:
                     raise _BrokenJsonError("something follows the document")
         except _BrokenJsonError as error:
-            raise _parse_error(log_file, number, str(error), export) from None
+            raise _parse_error(log_file, record_number, str(error), export) from None
     if not has_array:
         raise log_file.error(
             f'there is no list "{array}" in this JSON', expected=f'{{"{array}": [...]}}', fix=f"export again: {export}"
@@ -71,9 +71,9 @@ def top_level_number(log_file: LogFile, key: str, export: str) -> int | None:
     with log_file.binary() as stream:
         json_text = _Text(stream.read)
         try:
-            for name, value, in_list in _members(json_text):
-                if name == key and not in_list and type(value) is int:
-                    return value
+            for member_name, member_value, in_list in _members(json_text):
+                if member_name == key and not in_list and type(member_value) is int:
+                    return member_value
         except _BrokenJsonError as error:
             raise _parse_error(log_file, 0, str(error), export) from None
     return None
@@ -99,16 +99,16 @@ def _members(json_text: _Text) -> Iterator[tuple[str, Any, bool]]:
         json_text.skip()
         return
     while True:
-        key = json_text.value()
-        if not isinstance(key, str):
+        member_name = json_text.value()
+        if not isinstance(member_name, str):
             raise _BrokenJsonError("a key of an object is not a string")
         json_text.take(":")
         if json_text.next_character() == "[":
-            yield key, _NO_ELEMENT, True
+            yield member_name, _NO_ELEMENT, True
             for element in _elements(json_text):
-                yield key, element, True
+                yield member_name, element, True
         else:
-            yield key, json_text.value(), False
+            yield member_name, json_text.value(), False
         if json_text.take(",}") == "}":
             return
 
@@ -136,8 +136,8 @@ class _Text:
     def next_character(self) -> str | None:
         """Return the first character that is not a space, without consuming it; ``None`` at the end."""
         while True:
-            match = _SPACE.match(self._buffer, self._at)
-            self._at = self._at if match is None else match.end()
+            space_match = _SPACE.match(self._buffer, self._at)
+            self._at = self._at if space_match is None else space_match.end()
             if self._at < len(self._buffer):
                 return self._buffer[self._at]
             if self._is_whole:
@@ -161,7 +161,7 @@ class _Text:
         self.next_character()
         while True:
             try:
-                value, end = self._json.raw_decode(self._buffer, self._at)
+                json_value, value_end = self._json.raw_decode(self._buffer, self._at)
             except json.JSONDecodeError as error:
                 if self._is_whole or len(self._buffer) - self._at > LONGEST_RECORD:
                     raise _BrokenJsonError(error.msg) from None
@@ -171,11 +171,11 @@ class _Text:
                 # errors of int() for thousands of digits, and of _finite and _no_constant
                 raise _BrokenJsonError(str(error).partition(";")[0]) from None
             else:
-                if end + 2 < len(self._buffer) or self._is_whole:  # a number may go on: 1 with .5, 1 with e+5
-                    self._at = end
-                    if is_too_deep(value):
+                if value_end + 2 < len(self._buffer) or self._is_whole:  # a number may go on: 1 with .5, 1 with e+5
+                    self._at = value_end
+                    if is_too_deep(json_value):
                         _too_deep()
-                    return value
+                    return json_value
             self._more()
 
     def _more(self) -> None:
@@ -186,24 +186,24 @@ class _Text:
         self._buffer, self._at = remainder + self._decoder.decode(data, self._is_whole), 0
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
+def _finite(number_text: str) -> float:
+    finite_number = float(number_text)
+    if not math.isfinite(finite_number):
         raise ValueError("a number is too large")
-    return value
+    return finite_number
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number")
+def _no_constant(constant_text: str) -> NoReturn:
+    raise ValueError(f"{constant_text} is not a number")
 
 
 def _too_deep() -> NoReturn:
     raise _BrokenJsonError(f"nested more than {DEEPEST} deep") from None
 
 
-def _parse_error(log_file: LogFile, records_read: int, reason: str, export: str) -> InputError:
+def _parse_error(log_file: LogFile, records_read: int, fault_text: str, export: str) -> InputError:
     return log_file.error(
-        f"this JSON is broken or cut: {reason}",
+        f"this JSON is broken or cut: {fault_text}",
         row=f"after record {records_read}" if records_read else None,
         expected="one whole JSON document",
         fix=f"export again, and check that the command ends without an error: {export}",

@@ -49,8 +49,8 @@ class KnownNodes:
             return
         # a job outside of a given inventory is a warning, for which its row is read alone
         n_inventory = record.n_given if record.n_given and not record.is_restricted else len(record.nodes)
-        spelling_nodes = [(name, node) for name, node in spellings.items() if node < n_inventory]
-        self._names = _hash_table([name for name, _ in spelling_nodes], [node for _, node in spelling_nodes])
+        spelling_nodes = [(node_name, node) for node_name, node in spellings.items() if node < n_inventory]
+        self._names = _hash_table([node_name for node_name, _ in spelling_nodes], [node for _, node in spelling_nodes])
         self._n_learned = len(spellings)
         self._seen = np.zeros(len(record.nodes), np.int64)
         self._n_lists = 0
@@ -58,8 +58,8 @@ class KnownNodes:
     def read_lists(
         self,
         text_bytes: NDArray[np.uint8],
-        first: NDArray[np.int64],
-        after_last: NDArray[np.int64],
+        first_byte: NDArray[np.int64],
+        after_byte: NDArray[np.int64],
         count: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the number of nodes of each list, 0 for a list that is not read, and the nodes one after another.
@@ -68,25 +68,25 @@ class KnownNodes:
 
         Parameters
         ----------
-        text_bytes, first, after_last
-            Lists (L) from byte ``first (L,)`` up to ``after_last (L,)``.
+        text_bytes, first_byte, after_byte
+            Lists (L) from byte ``first_byte (L,)`` up to ``after_byte (L,)``.
         count
             Nodes that each list must have, ``(L,)``; 0: any number.
         """
-        nodes = np.empty(max(LEAST_NODES, len(self._seen)), np.int32)
-        list_lengths = np.zeros(len(first), np.int64)
+        node_ids = np.empty(max(LEAST_NODES, len(self._seen)), np.int32)
+        list_lengths = np.zeros(len(first_byte), np.int64)
         n_read, n_nodes = _read_lists(
-            text_bytes, first, after_last, count, self._names, self._seen, self._n_lists, list_lengths, nodes
+            text_bytes, first_byte, after_byte, count, self._names, self._seen, self._n_lists, list_lengths, node_ids
         )
         self._n_lists += n_read + 1
-        return list_lengths[:n_read], nodes[:n_nodes].copy()
+        return list_lengths[:n_read], node_ids[:n_nodes].copy()
 
 
-def _hash_table(names: list[str], nodes: list[int]) -> _Names:
-    name_bytes = [node_name.encode("utf-8", "surrogateescape") for node_name in names]
-    first = first_of_each(list(map(len, name_bytes)))
-    slots = np.full(1 << (2 * len(names) + 2).bit_length(), _NONE, np.int32)
-    names_table = _Names(np.frombuffer(b"".join(name_bytes), np.uint8), first, np.array(nodes, np.int32), slots)
+def _hash_table(node_names: list[str], node_ids: list[int]) -> _Names:
+    name_bytes = [node_name.encode("utf-8", "surrogateescape") for node_name in node_names]
+    first_byte = first_of_each(list(map(len, name_bytes)))
+    slots = np.full(1 << (2 * len(node_names) + 2).bit_length(), _NONE, np.int32)
+    names_table = _Names(np.frombuffer(b"".join(name_bytes), np.uint8), first_byte, np.array(node_ids, np.int32), slots)
     _fill_slots(names_table)
     return names_table
 

@@ -38,7 +38,7 @@ _CHANGES = (0, 0)
 _STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,6})\d*)?", re.ASCII)
 
 
-def zone_of_name(name: str) -> ZoneInfo:
+def zone_of_name(zone_name: str) -> ZoneInfo:
     """Return the zone of an IANA name.
 
     Raises
@@ -47,9 +47,9 @@ def zone_of_name(name: str) -> ZoneInfo:
         Unknown zone.
     """
     try:
-        return ZoneInfo(name)
+        return ZoneInfo(zone_name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise unknown_zone(name) from None
+        raise unknown_zone(zone_name) from None
 
 
 def no_timezone(file_name: str, export: str) -> InputError:
@@ -64,15 +64,15 @@ def no_timezone(file_name: str, export: str) -> InputError:
 
 def wall_clock_us(cell_text: str) -> int | None:
     """Return microseconds since 1970-01-01 00:00 on the clock of ``YYYY-MM-DD[T ]HH:MM:SS[.ffffff]``; else ``None``."""
-    match = _STAMP.fullmatch(cell_text)
-    if match is None:
+    stamp_match = _STAMP.fullmatch(cell_text)
+    if stamp_match is None:
         return None
-    day = _day_us(cell_text[:10])
-    hour, minute, second = int(match[4]), int(match[5]), int(match[6])
-    if day is None or hour > 23 or minute > 59 or second > 60:
+    day_start_us = _day_us(cell_text[:10])
+    hour, minute, second = int(stamp_match[4]), int(stamp_match[5]), int(stamp_match[6])
+    if day_start_us is None or hour > 23 or minute > 59 or second > 60:
         return None
-    fraction = int(match[7].ljust(6, "0")) if match[7] else 0
-    return day + (hour * 3600 + minute * 60 + second) * US + fraction
+    fraction = int(stamp_match[7].ljust(6, "0")) if stamp_match[7] else 0
+    return day_start_us + (hour * 3600 + minute * 60 + second) * US + fraction
 
 
 def offset_us(time_zone: str) -> int:
@@ -85,19 +85,19 @@ def offset_us(time_zone: str) -> int:
     """
     if time_zone in ("Z", "z", "UTC"):
         return 0
-    hours, minutes = int(time_zone[1:3]), int(time_zone[-2:]) if len(time_zone) > 3 else 0
-    if hours > 23 or minutes > 59:
+    offset_hours, offset_minutes = int(time_zone[1:3]), int(time_zone[-2:]) if len(time_zone) > 3 else 0
+    if offset_hours > 23 or offset_minutes > 59:
         raise ValueError("no offset from UTC")
-    return (1 if time_zone[0] == "+" else -1) * (hours * 60 + minutes) * 60 * US
+    return (1 if time_zone[0] == "+" else -1) * (offset_hours * 60 + offset_minutes) * 60 * US
 
 
 @lru_cache(maxsize=4_096)
 def _day_us(cell_text: str) -> int | None:
     try:
-        moment = datetime(int(cell_text[:4]), int(cell_text[5:7]), int(cell_text[8:10]), tzinfo=EPOCH.tzinfo)
+        day_start = datetime(int(cell_text[:4]), int(cell_text[5:7]), int(cell_text[8:10]), tzinfo=EPOCH.tzinfo)
     except ValueError:
         return None
-    return (moment - EPOCH) // MICROSECOND
+    return (day_start - EPOCH) // MICROSECOND
 
 
 class LocalClock:
@@ -113,39 +113,39 @@ class LocalClock:
         One time; two, the earlier first, in the hour that is repeated when summer time ends; none in the hour that is
         skipped when it begins.
         """
-        offsets = self._offsets_in(wall_us // HOUR_US)
-        if offsets is _CHANGES:
-            offsets = self._offsets_at(wall_us)
-        return tuple(wall_us - offset for offset in offsets)
+        offsets_us = self._offsets_in(wall_us // HOUR_US)
+        if offsets_us is _CHANGES:
+            offsets_us = self._offsets_at(wall_us)
+        return tuple(wall_us - offset_us for offset_us in offsets_us)
 
     def plain_utc_us(self, wall_us: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return UTC microseconds of times on the clock, ``(J,)``; right are those in hours without a change."""
-        hours, hour_of = np.unique(wall_us // HOUR_US, return_inverse=True)
-        offsets = [self._offsets_in(hour) for hour in hours.tolist()]
-        is_plain = np.array([offset is not _CHANGES for offset in offsets], np.bool_)
-        return wall_us - np.array([offset[0] for offset in offsets], np.int64)[hour_of], is_plain[hour_of]
+        distinct_hours, hour_of = np.unique(wall_us // HOUR_US, return_inverse=True)
+        offsets = [self._offsets_in(hour) for hour in distinct_hours.tolist()]
+        is_plain = np.array([hour_offsets is not _CHANGES for hour_offsets in offsets], np.bool_)
+        return wall_us - np.array([hour_offsets[0] for hour_offsets in offsets], np.int64)[hour_of], is_plain[hour_of]
 
     def _offsets_in(self, hour: int) -> tuple[int, ...]:
         """Return the offset in an hour since the epoch, or ``_CHANGES``."""
-        offsets = self._of_hour.get(hour)
-        if offsets is None:
-            first, last = (self._offsets_at(time_us) for time_us in (hour * HOUR_US, (hour + 1) * HOUR_US - 1))
+        offsets_us = self._of_hour.get(hour)
+        if offsets_us is None:
+            first, last_offsets = (self._offsets_at(time_us) for time_us in (hour * HOUR_US, (hour + 1) * HOUR_US - 1))
             # an hour without a clock change has one offset at both ends
-            offsets = self._of_hour[hour] = first if first == last and len(first) == 1 else _CHANGES
-        return offsets
+            offsets_us = self._of_hour[hour] = first if first == last_offsets and len(first) == 1 else _CHANGES
+        return offsets_us
 
     def _offsets_at(self, wall_us: int) -> tuple[int, ...]:
         if not FIRST_TIME_US + DAY_US < wall_us < LAST_TIME_US - DAY_US:
             return (0,)  # the edge of the calendar, without logs
         naive = (EPOCH + timedelta(microseconds=wall_us)).replace(tzinfo=None)
-        offsets = []
+        offsets_us = []
         for fold in (0, 1):
-            moment = naive.replace(tzinfo=self.zone, fold=fold)
-            offset = moment.utcoffset() or timedelta()
-            back = (moment.astimezone(EPOCH.tzinfo)).astimezone(self.zone)
-            if back.replace(tzinfo=None, fold=0) == naive:
-                offsets.append(offset // MICROSECOND)
-        return tuple(dict.fromkeys(sorted(offsets, reverse=True)))
+            local_moment = naive.replace(tzinfo=self.zone, fold=fold)
+            offset_from_utc = local_moment.utcoffset() or timedelta()
+            there_and_back = (local_moment.astimezone(EPOCH.tzinfo)).astimezone(self.zone)
+            if there_and_back.replace(tzinfo=None, fold=0) == naive:
+                offsets_us.append(offset_from_utc // MICROSECOND)
+        return tuple(dict.fromkeys(sorted(offsets_us, reverse=True)))
 
 
 def possible_pairs(
@@ -247,17 +247,17 @@ class IntervalClock(Clock, ABC):
             return None
         if len(start_time) == 1 and (end_time is None or len(end_time) == 1):
             return start_time[0], None if end_time is None else end_time[0]
-        pairs: Sequence[tuple[int, int | None]]
+        time_pairs: Sequence[tuple[int, int | None]]
         if end_time is None:
-            pairs = [(time_us, None) for time_us in start_time]
+            time_pairs = [(time_us, None) for time_us in start_time]
         else:
-            pairs = possible_pairs(start_time, end_time, elapsed_us, slack_us)
-            pairs = pairs or possible_pairs(start_time, end_time, None)
-            if not pairs:  # it ends before it starts in any case: the record warns of it
+            time_pairs = possible_pairs(start_time, end_time, elapsed_us, slack_us)
+            time_pairs = time_pairs or possible_pairs(start_time, end_time, None)
+            if not time_pairs:  # it ends before it starts in any case: the record warns of it
                 return start_time[0], end_time[-1]
-        if len(pairs) == 1:
+        if len(time_pairs) == 1:
             self.counts["settled"] += 1
-            return pairs[0]
+            return time_pairs[0]
         if self._fold == "reject":
             raise self.ambiguous(row_place)
-        return self.by_fold(pairs, row_place)
+        return self.by_fold(time_pairs, row_place)

@@ -95,10 +95,10 @@ class LogFile:
     def head_lines(self) -> list[str]:
         """Return the first lines, as ``lines``; the last one only if it is whole."""
         head_bytes = self.head()
-        lines = _with_line_feeds(head_bytes).decode("utf-8", "surrogateescape").split("\n")
-        if lines and (not lines[-1] or (len(head_bytes) == HEAD_BYTES and len(lines) > 1)):
-            lines.pop()
-        return lines
+        head_lines = _with_line_feeds(head_bytes).decode("utf-8", "surrogateescape").split("\n")
+        if head_lines and (not head_lines[-1] or (len(head_bytes) == HEAD_BYTES and len(head_lines) > 1)):
+            head_lines.pop()
+        return head_lines
 
     @contextmanager
     def binary(self) -> Iterator[IO[bytes]]:
@@ -114,32 +114,32 @@ class LogFile:
         InputError
             The file is cut or damaged, or a line is longer than 16 MiB.
         """
-        return ((line_number, text) for line_number, text, _ in self.lines_with_ends(record_start))
+        return ((line_number, line_text) for line_number, line_text, _ in self.lines_with_ends(record_start))
 
-    def blocks(self, size: int = 8 * _BUFFER) -> Iterator[bytes]:
-        """Yield whole lines of the content with line feeds at their ends, about ``size`` bytes at a time."""
+    def blocks(self, block_size: int = 8 * _BUFFER) -> Iterator[bytes]:
+        """Yield whole lines of the content with line feeds at their ends, about ``block_size`` bytes at a time."""
         with self._open(self._progress) as stream:
-            remainder = returns = b""
+            partial_line = returns = b""
             while True:
-                read = self._guard(stream.read, size)
-                block = returns + read
-                if not block:
+                read = self._guard(stream.read, block_size)
+                byte_block = returns + read
+                if not byte_block:
                     break
-                returns = block[len(block.rstrip(b"\r")) :] if read else b""  # a line feed may follow
-                block = block[: len(block) - len(returns)]
-                if b"\r" in block:
-                    self.has_bare_returns |= _BARE_RETURN.search(block) is not None
-                    block = _with_line_feeds(block)
-                line_end = block.rfind(b"\n") + 1
+                returns = byte_block[len(byte_block.rstrip(b"\r")) :] if read else b""  # a line feed may follow
+                byte_block = byte_block[: len(byte_block) - len(returns)]
+                if b"\r" in byte_block:
+                    self.has_bare_returns |= _BARE_RETURN.search(byte_block) is not None
+                    byte_block = _with_line_feeds(byte_block)
+                line_end = byte_block.rfind(b"\n") + 1
                 if line_end:
-                    yield remainder + block[:line_end]
-                    remainder = block[line_end:]
-                elif len(remainder) + len(block) > LONGEST_LINE:
-                    raise endless_line(self.name, remainder + block[:60])
+                    yield partial_line + byte_block[:line_end]
+                    partial_line = byte_block[line_end:]
+                elif len(partial_line) + len(byte_block) > LONGEST_LINE:
+                    raise endless_line(self.name, partial_line + byte_block[:60])
                 else:
-                    remainder += block
-            if remainder:
-                yield remainder
+                    partial_line += byte_block
+            if partial_line:
+                yield partial_line
 
     def lines_with_ends(self, record_start: re.Pattern[str] | None = None) -> Iterator[tuple[int, str, bool]]:
         """Yield lines as ``lines``, and whether each has its end: the last one may have been cut.
@@ -147,22 +147,22 @@ class LogFile:
         A record in which ``record_start`` matches again is cut there, and noted.
         """
         if record_start is not None:
-            for number, text, is_whole in self.lines_with_ends():
-                starts = [match.start() for match in record_start.finditer(text)]
+            for line_number, line_text, is_whole in self.lines_with_ends():
+                starts = [match.start() for match in record_start.finditer(line_text)]
                 cuts = starts if starts[:1] == [0] else [0]
                 if len(cuts) > 1:
-                    self.joined_at.append(number)
-                for begin, end in pairwise((*cuts, len(text))):
-                    yield number, text[begin:end], is_whole or end < len(text)
+                    self.joined_at.append(line_number)
+                for record_begin, record_end in pairwise((*cuts, len(line_text))):
+                    yield line_number, line_text[record_begin:record_end], is_whole or record_end < len(line_text)
             return
-        number = 0
-        for block in self.blocks():
-            *lines, remainder = block.decode("utf-8", "surrogateescape").split("\n")
-            for text in lines:
-                number += 1
-                yield number, text, True
+        line_number = 0
+        for byte_block in self.blocks():
+            *whole_lines, remainder = byte_block.decode("utf-8", "surrogateescape").split("\n")
+            for line_text in whole_lines:
+                line_number += 1
+                yield line_number, line_text, True
             if remainder:
-                yield number + 1, remainder, False
+                yield line_number + 1, remainder, False
 
     def error(self, problem: str, **parts: Any) -> InputError:
         """Return an error about this file; ``parts`` as in ``InputError``."""
@@ -174,19 +174,19 @@ class LogFile:
         return self.error(problem, row="line 1", value=value, expected=expected, fix=fix)
 
     def _open(self, progress: Progress | None) -> IO[bytes]:
-        raw = BufferedReader(_Counted(self.path, progress), _BUFFER)
-        start = raw.peek(8)
-        if start.startswith(_GZIP):
-            return cast(IO[bytes], BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER))
-        if start.startswith(_BZIP2):
-            return cast(IO[bytes], BufferedReader(bz2.BZ2File(raw), _BUFFER))
-        if start.startswith(_XZ):
-            return cast(IO[bytes], BufferedReader(lzma.LZMAFile(raw), _BUFFER))
-        if start.startswith(_ZSTD):
+        raw_stream = BufferedReader(_Counted(self.path, progress), _BUFFER)
+        first_bytes = raw_stream.peek(8)
+        if first_bytes.startswith(_GZIP):
+            return cast(IO[bytes], BufferedReader(gzip.GzipFile(fileobj=raw_stream), _BUFFER))
+        if first_bytes.startswith(_BZIP2):
+            return cast(IO[bytes], BufferedReader(bz2.BZ2File(raw_stream), _BUFFER))
+        if first_bytes.startswith(_XZ):
+            return cast(IO[bytes], BufferedReader(lzma.LZMAFile(raw_stream), _BUFFER))
+        if first_bytes.startswith(_ZSTD):
             import pyarrow as pa
 
-            return cast(IO[bytes], BufferedReader(pa.CompressedInputStream(raw, "zstd"), _BUFFER))
-        return cast(IO[bytes], raw)
+            return cast(IO[bytes], BufferedReader(pa.CompressedInputStream(raw_stream, "zstd"), _BUFFER))
+        return cast(IO[bytes], raw_stream)
 
     def _guard(self, read: Callable[[int], bytes], size: int = -1) -> bytes:
         try:
@@ -219,10 +219,10 @@ class _Counted(FileIO):
         self._progress = progress
 
     def readinto(self, buffer: Any) -> int:
-        count = super().readinto(buffer) or 0
-        if self._progress is not None and count:
-            self._progress(count)
-        return count
+        n_bytes = super().readinto(buffer) or 0
+        if self._progress is not None and n_bytes:
+            self._progress(n_bytes)
+        return n_bytes
 
 
 class OpenedLog(ExitStack):
@@ -266,8 +266,8 @@ class OpenedLog(ExitStack):
                 expected="a log",
                 fix="check the command that wrote it (sacct writes nothing if it does not know a column)",
             )
-        kind = other_kind(log_file.head())
-        if kind is not None and kind[0] == ZIP:
+        file_kind = other_kind(log_file.head())
+        if file_kind is not None and file_kind[0] == ZIP:
             archive_members = _zip_members(log_file)
         elif log_file.head()[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar":
             archive_members = _tar_members(log_file)
@@ -275,18 +275,18 @@ class OpenedLog(ExitStack):
             return [log_file]
         if self._folder is None:
             self._folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))))
-        members: list[LogFile] = []
+        log_files: list[LogFile] = []
         most_bytes = n_remaining = unpacked_limit(path)
         try:
-            for name, size, content in archive_members:
-                if Path(name).name.startswith("."):
+            for member_name, member_size, content in archive_members:
+                if Path(member_name).name.startswith("."):
                     continue
-                n_remaining -= size
+                n_remaining -= member_size
                 if n_remaining < 0:
                     raise InputError(
                         "the archive claims to unpack to far more than its size",
                         file=path,
-                        value=f"{name}: {size:,} bytes",
+                        value=f"{member_name}: {member_size:,} bytes",
                         expected=f"at most {most_bytes:,} bytes in all, from the size of the archive",
                         fix="do not trust this file; or unpack it yourself, and give the folder",
                     )
@@ -295,41 +295,41 @@ class OpenedLog(ExitStack):
                 self._n_unpacked += 1
                 with naming(member_path), member_path.open("wb") as target:
                     shutil.copyfileobj(content, target)
-                members.append(LogFile(member_path, f"{path}:{name}", self._progress, is_named=False))
+                log_files.append(LogFile(member_path, f"{path}:{member_name}", self._progress, is_named=False))
         except (*_DAMAGED, zipfile.BadZipFile, RuntimeError) as error:  # zipfile: encrypted, or an unknown compression
             if isinstance(error, OSError) and error.errno in WRITE_ERRORS:
                 raise
             raise log_file._damage_error(error) from error
-        return sorted(members, key=lambda member: member.name)
+        return sorted(log_files, key=lambda member: member.name)
 
 
 def _tar_members(log_file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, claimed size and content of each non-empty file in a tar archive."""
     with LogFile(log_file.path).binary() as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-        for member in archive:
-            content = archive.extractfile(member) if member.isfile() and member.size else None
+        for tar_member in archive:
+            content = archive.extractfile(tar_member) if tar_member.isfile() and tar_member.size else None
             if content is not None:
-                yield member.name, member.size, content
+                yield tar_member.name, tar_member.size, content
 
 
 def _zip_members(log_file: LogFile) -> Iterator[tuple[str, int, IO[bytes]]]:
     """Yield name, claimed size and content of each non-empty file in a zip archive."""
     with zipfile.ZipFile(log_file.path) as archive:
-        for member in archive.infolist():
-            if member.file_size:
-                with archive.open(member) as content:
-                    yield member.filename, member.file_size, content
+        for zip_member in archive.infolist():
+            if zip_member.file_size:
+                with archive.open(zip_member) as content:
+                    yield zip_member.filename, zip_member.file_size, content
 
 
 def _files_of(path: Path) -> list[Path]:
     if not path.is_dir():
         check_is_file(path)
         return [path]
-    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-    files = [file for file in files if file.stat().st_size]
-    if not files:
+    file_paths = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    file_paths = [file for file in file_paths if file.stat().st_size]
+    if not file_paths:
         expected = "a folder with log files"
         raise InputError("this folder has no files", file=path, expected=expected, fix="check the path")
-    for file in files:
+    for file in file_paths:
         check_is_file(file)
-    return files
+    return file_paths

@@ -70,27 +70,27 @@ def record_texts(log_file: LogFile) -> Iterator[tuple[int, str, bool]]:
 
     Comments and blank lines are skipped.
     """
-    first, parts, open_quotes = 0, [""], False
+    first_line, line_texts, open_quotes = 0, [""], False
     for line_number, line_text in log_file.lines(RECORD_START):
-        if open_quotes and (RECORD_START.match(line_text) or len(parts) >= MOST_LINES):
-            yield first, parts[0], False
+        if open_quotes and (RECORD_START.match(line_text) or len(line_texts) >= MOST_LINES):
+            yield first_line, line_texts[0], False
             open_quotes = False
         if not open_quotes:
             if not line_text.strip() or line_text.startswith("#"):
                 continue
-            first, parts = line_number, []
-        parts.append(line_text)
+            first_line, line_texts = line_number, []
+        line_texts.append(line_text)
         open_quotes ^= line_text.count('"') % 2 == 1
         if not open_quotes:
-            yield first, "\n".join(parts), True
+            yield first_line, "\n".join(line_texts), True
     if open_quotes:
-        yield first, parts[0], False
+        yield first_line, line_texts[0], False
 
 
 def fields_of(line_text: str) -> list[str] | None:
     """Return the raw fields, with their quotes; ``None`` if it is not a record."""
-    fields = _FIELD.findall(line_text)
-    return fields if " ".join(fields) == line_text or _RECORD.fullmatch(line_text) else None
+    record_fields = _FIELD.findall(line_text)
+    return record_fields if " ".join(record_fields) == line_text or _RECORD.fullmatch(line_text) else None
 
 
 def finish_of(fields: Sequence[str]) -> Finish:
@@ -116,18 +116,18 @@ def finish_of(fields: Sequence[str]) -> Finish:
     if submit_s > start_s + _SLACK_S:
         raise ValueError("the job starts before it was submitted")
     count_position = _ASKED + 1 + _whole(fields, _ASKED, "number of hosts asked for")
-    count = _whole(fields, count_position, "number of hosts")
-    status = count_position + 1 + count
-    if status + 1 >= len(fields):
+    n_hosts = _whole(fields, count_position, "number of hosts")
+    status_position = count_position + 1 + n_hosts
+    if status_position + 1 >= len(fields):
         raise ValueError("the record is cut, or a number of hosts is wrong")
-    _whole(fields, status, "job status")
-    if not _DECIMAL.fullmatch(fields[status + 1]):
+    _whole(fields, status_position, "job status")
+    if not _DECIMAL.fullmatch(fields[status_position + 1]):
         raise ValueError("the host factor is not a number: a number of hosts is wrong")
-    if count and fields[_START] == "-1":
+    if n_hosts and fields[_START] == "-1":
         raise ValueError("the job has hosts and no start")
-    index = _whole(fields, status + _AFTER_STATUS_TO_INDEX, "array index", has_unknown=True)
-    hosts = tuple(dict.fromkeys(_host(field) for field in fields[count_position + 1 : status]))
-    return Finish(f"{job}[{index}]" if index else str(job), submit_s, start_s, end_s, hosts)
+    array_index = _whole(fields, status_position + _AFTER_STATUS_TO_INDEX, "array index", has_unknown=True)
+    host_names = tuple(dict.fromkeys(_host(field) for field in fields[count_position + 1 : status_position]))
+    return Finish(f"{job}[{array_index}]" if array_index else str(job), submit_s, start_s, end_s, host_names)
 
 
 def host_control_of(fields: Sequence[str]) -> HostControl:
@@ -138,15 +138,15 @@ def host_control_of(fields: Sequence[str]) -> HostControl:
     ValueError
         A needed field is invalid.
     """
-    time_s, code = _whole(fields, 2, "event time"), _whole(fields, 3, "operation")
+    time_s, operation = _whole(fields, 2, "event time"), _whole(fields, 3, "operation")
     if len(fields) < 5:
         raise ValueError("the record is cut")
     if not time_s:
         raise ValueError("the event time is 0")
-    return HostControl(time_s, code, unquote(fields[4]))
+    return HostControl(time_s, operation, unquote(fields[4]))
 
 
-def unquote(field: str) -> str:
+def unquote(record_field: str) -> str:
     """Return the text of a string field.
 
     Raises
@@ -154,9 +154,9 @@ def unquote(field: str) -> str:
     ValueError
         The field is a number.
     """
-    if not field.startswith('"'):
-        raise ValueError(f"{field!r} is not a string")
-    return field[1:-1].replace('""', '"')
+    if not record_field.startswith('"'):
+        raise ValueError(f"{record_field!r} is not a string")
+    return record_field[1:-1].replace('""', '"')
 
 
 def _whole(fields: Sequence[str], position: int, meaning: str, *, has_unknown: bool = False) -> int:
@@ -170,11 +170,11 @@ def _whole(fields: Sequence[str], position: int, meaning: str, *, has_unknown: b
     return int(fields[position])
 
 
-def _host(field: str) -> str:
+def _host(record_field: str) -> str:
     """Return the host of ``"host1"`` (once per slot) or ``"16*host1"`` (sixteen slots)."""
-    name = unquote(field)
-    match = _COUNTED.fullmatch(name)
-    return name if match is None else match[2]
+    host_name = unquote(record_field)
+    count_match = _COUNTED.fullmatch(host_name)
+    return host_name if count_match is None else count_match[2]
 
 
 EXPORT = (
@@ -268,56 +268,56 @@ class _Reading:
     def read(self, log_file: LogFile) -> None:
         """Read a file; HOST_CTRL waits for ``close_hosts``."""
         last_s = 0
-        for number, text, is_whole in record_texts(log_file):
+        for line_number, record_text, is_whole in record_texts(log_file):
             self._report.read()
-            place = log_file.name, number
-            match = RECORD_START.match(text)
-            fields = fields_of(text) if match and is_whole else None
-            if match is None or fields is None:
-                self._report.skip_with_warning("no record, or a quote in it is not closed", *place, text)
+            row_place = log_file.name, line_number
+            start_match = RECORD_START.match(record_text)
+            record_fields = fields_of(record_text) if start_match and is_whole else None
+            if start_match is None or record_fields is None:
+                self._report.skip_with_warning("no record, or a quote in it is not closed", *row_place, record_text)
                 continue
-            kind, time_s = match[1], int(match[3])
-            if time_s < last_s - 3_600 and kind in ("JOB_FINISH", "HOST_CTRL"):
-                why_no_amount = "" if kind == "JOB_FINISH" else "which outages it moves is not known"
-                self._report.warn(_ORDER_WARNING, *place, time_s, why_no_amount=why_no_amount)
+            record_type, time_s = start_match[1], int(start_match[3])
+            if time_s < last_s - 3_600 and record_type in ("JOB_FINISH", "HOST_CTRL"):
+                why_no_amount = "" if record_type == "JOB_FINISH" else "which outages it moves is not known"
+                self._report.warn(_ORDER_WARNING, *row_place, time_s, why_no_amount=why_no_amount)
             last_s = time_s
             try:
-                if kind == "JOB_FINISH":
-                    self._finish(fields, place)
-                elif kind == "HOST_CTRL":
-                    self._controls.append((host_control_of(fields), place))
+                if record_type == "JOB_FINISH":
+                    self._finish(record_fields, row_place)
+                elif record_type == "HOST_CTRL":
+                    self._controls.append((host_control_of(record_fields), row_place))
                 else:
-                    self._other(kind, place)
+                    self._other(record_type, row_place)
             except ValueError as error:
-                self._report.skip_with_warning("fields that cannot be read", *place, f"{kind}: {error}")
+                self._report.skip_with_warning("fields that cannot be read", *row_place, f"{record_type}: {error}")
 
-    def _finish(self, fields: Sequence[str], place: Place) -> None:
-        job = finish_of(fields)
+    def _finish(self, record_fields: Sequence[str], row_place: Place) -> None:
+        job = finish_of(record_fields)
         if job.start_s == 0:
             self._report.set_row_amount(0, 0, 0)
-            return self._report.skip("never started", *place, job.job)
-        hosts = tuple(host for host in job.hosts if "@" not in host)
-        if len(hosts) < len(job.hosts):
-            self._report.warn(_ELSEWHERE_WARNING, *place, job.job, aside=_NOT_OURS)
-            if not hosts:
+            return self._report.skip("never started", *row_place, job.job)
+        host_names = tuple(host_name for host_name in job.hosts if "@" not in host_name)
+        if len(host_names) < len(job.hosts):
+            self._report.warn(_ELSEWHERE_WARNING, *row_place, job.job, aside=_NOT_OURS)
+            if not host_names:
                 self._report.set_row_amount(len(job.hosts), job.start_s * US, job.end_s * US)
-                return self._report.skip("ran in another cluster", *place, job.job)
-        nodes = self._lists.ids("\0".join(hosts), lambda: each_a_name(hosts, "host"))
+                return self._report.skip("ran in another cluster", *row_place, job.job)
+        node_ids = self._lists.ids("\0".join(host_names), lambda: each_a_name(host_names, "host"))
         if job.start_s < job.submit_s:
-            self._report.warn(_EARLY_WARNING, *place, job.job)
-        self._record.add_job(job.job, job.start_s * US, job.end_s * US, nodes, None, None, *place)
+            self._report.warn(_EARLY_WARNING, *row_place, job.job)
+        self._record.add_job(job.job, job.start_s * US, job.end_s * US, node_ids, None, None, *row_place)
 
-    def _other(self, kind: str, place: Place) -> None:
-        if kind == "JOB_RESIZE":
-            self._report.skip_with_warning("resize of a job", *place, warning=_RESIZE_WARNING)
-        elif kind == "EVENT_ADRSV_FINISH":
-            self._report.skip("advance reservation", *place)
+    def _other(self, record_type: str, row_place: Place) -> None:
+        if record_type == "JOB_RESIZE":
+            self._report.skip_with_warning("resize of a job", *row_place, warning=_RESIZE_WARNING)
+        elif record_type == "EVENT_ADRSV_FINISH":
+            self._report.skip("advance reservation", *row_place)
             if self._wants_reservations:
-                self._report.warn(_RESERVED_WARNING, *place, why_no_amount="reservations are not read from LSF")
+                self._report.warn(_RESERVED_WARNING, *row_place, why_no_amount="reservations are not read from LSF")
         else:
-            self._report.skip(_OTHER_TYPE, *place, kind)
-            if kind not in KNOWN_TYPES:
-                self._report.warn(_UNKNOWN_WARNING, *place, kind)
+            self._report.skip(_OTHER_TYPE, *row_place, record_type)
+            if record_type not in KNOWN_TYPES:
+                self._report.warn(_UNKNOWN_WARNING, *row_place, record_type)
 
     def close_hosts(self) -> bool:
         """Add outages for closed hosts: they take no new jobs, running ones go on.
@@ -327,40 +327,40 @@ class _Reading:
         self._report.read(0)  # outages from several rows each
         closures: dict[str, tuple[int, Place]] = {}
         previous_controls: set[HostControl] = set()
-        for control, place in sorted(self._controls, key=lambda control_and_place: control_and_place[0].time_s):
-            host, value = control.host, control.host
+        for control, row_place in sorted(self._controls, key=lambda control_and_place: control_and_place[0].time_s):
+            host_name, host_text = control.host, control.host
             if control in previous_controls:
-                reason = "host control that was read twice"
-            elif control.code == _CLOSE and host not in closures:
-                closures[host] = control.time_s, place
-                reason = ""
+                skip_reason = "host control that was read twice"
+            elif control.code == _CLOSE and host_name not in closures:
+                closures[host_name] = control.time_s, row_place
+                skip_reason = ""
             elif control.code == _CLOSE:
-                reason = "host closed that was closed"
-            elif control.code == _OPEN and host in closures:
-                self._close(host, *closures.pop(host), control.time_s)
-                reason = "host opened, its outage is known from when it was closed"
+                skip_reason = "host closed that was closed"
+            elif control.code == _OPEN and host_name in closures:
+                self._close(host_name, *closures.pop(host_name), control.time_s)
+                skip_reason = "host opened, its outage is known from when it was closed"
             elif control.code == _OPEN:
-                reason = "host opened that was not closed in this log"
+                skip_reason = "host opened that was not closed in this log"
             else:
-                reason, value = "host control other than open and close", f"{control.code} {host}"
-            self._report.skip(reason, *place, value, count=bool(reason))
+                skip_reason, host_text = "host control other than open and close", f"{control.code} {host_name}"
+            self._report.skip(skip_reason, *row_place, host_text, count=bool(skip_reason))
             previous_controls.add(control)
-        for host, (start_s, place) in closures.items():
-            self._close(host, start_s, place, None)
+        for host_name, (start_s, row_place) in closures.items():
+            self._close(host_name, start_s, row_place, None)
         return bool(self._controls)
 
-    def _close(self, host: str, start_s: int, place: Place, until_s: int | None) -> None:
+    def _close(self, host_name: str, start_s: int, row_place: Place, until_s: int | None) -> None:
         try:
-            node_ids = self._record.node_ids(each_a_name((host,), "host"))
+            node_ids = self._record.node_ids(each_a_name((host_name,), "host"))
         except ValueError as error:
             reason, value = "fields that cannot be read", f"HOST_CTRL: {error}"
-            return self._report.skip_with_warning(reason, *place, value, why_no_amount="its host cannot be read")
+            return self._report.skip_with_warning(reason, *row_place, value, why_no_amount="its host cannot be read")
         end_us = None if until_s is None else until_s * US
-        self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, node_ids, *place)
+        self._record.add_outage(NodeState.DRAIN, start_s * US, end_us, node_ids, *row_place)
 
 
 def _types_in_head(log_file: LogFile) -> list[str]:
     """Return the types of LSF's records at the start of ``log_file``, each once."""
-    matches = [match for match in map(RECORD_START.match, log_file.head_lines()) if match]
-    types = list(dict.fromkeys(match[1] for match in matches))
-    return types if any(kind.startswith(_TYPES_OF_LSF) for kind in types) else []
+    matches = [start_match for start_match in map(RECORD_START.match, log_file.head_lines()) if start_match]
+    record_types = list(dict.fromkeys(start_match[1] for start_match in matches))
+    return record_types if any(record_type.startswith(_TYPES_OF_LSF) for record_type in record_types) else []

@@ -109,13 +109,13 @@ def read_log(
     if not paths:
         raise InputError("no file to read", expected="at least one file")
     options = ReadOptions() if options is None else options
-    n_read, total = 0, 0
+    n_read, total_bytes = 0, 0
 
     def count(n_bytes: int) -> None:
         nonlocal n_read
         n_read += n_bytes
         if progress is not None:
-            progress(min(n_read, total), total)
+            progress(min(n_read, total_bytes), total_bytes)
 
     if inventory_only and inventory is None:
         raise InputError("--inventory-only needs the names of the nodes to keep", fix="give --inventory FILE")
@@ -128,7 +128,7 @@ def read_log(
     with OpenedLog([Path(path) for path in paths], count) as log_sources, ExitStack() as stack:
         outage_paths = [Path(path) for path in outages]
         outage_files = stack.enter_context(OpenedLog(outage_paths, count)).files if outages else []
-        total = log_sources.n_bytes + sum(file.size for file in outage_files)
+        total_bytes = log_sources.n_bytes + sum(file.size for file in outage_files)
         for file in log_sources.files:
             refuse_events(file)
         if reader == AUTO:
@@ -157,8 +157,8 @@ def read_log(
         for file in (*log_sources.files, *outage_files):
             if file.has_bare_returns:
                 record.report.warn(BARE_RETURNS, file.name, why_no_amount="it is about all of the file", aside=AS_READ)
-            for number in file.joined_at:
-                record.report.warn(JOINED_ROWS, file.name, number, aside=AS_READ)
+            for line_number in file.joined_at:
+                record.report.warn(JOINED_ROWS, file.name, line_number, aside=AS_READ)
         sources = log_sources.sources
     beside = outage_paths + ([] if inventory is None else [Path(inventory)])
     sources = (*sources, *(SourceFile.of(path) for path in beside if path.is_file()))
@@ -173,20 +173,20 @@ def _refuse_options_without_use(
     if has_outages:
         option_names.update(("timezone", "dst_fold", "time_unit", "time_format"))
     default = ReadOptions()
-    for name in (field.name for field in fields(ReadOptions) if field.name not in option_names):
-        value, flag = getattr(options, name), flag_of(ReadOptions, name)
-        if value == getattr(default, name) or name == "dst_fold":  # noted after the log is read
+    for option_name in (field.name for field in fields(ReadOptions) if field.name not in option_names):
+        option_value, option_flag = getattr(options, option_name), flag_of(ReadOptions, option_name)
+        if option_value == getattr(default, option_name) or option_name == "dst_fold":  # noted after the log is read
             continue
-        if name == "timezone":
-            report.facts[flag] = "has no effect on this log, which has no local times"
+        if option_name == "timezone":
+            report.facts[option_flag] = "has no effect on this log, which has no local times"
             continue
-        of_others = [reader for reader in READERS.names() if name in getattr(find_reader(reader), "options", ())]
+        of_others = [reader for reader in READERS.names() if option_name in getattr(find_reader(reader), "options", ())]
         raise InputError(
-            f"{flag} does not apply to a log read as {log_reader.name}",
-            column=flag,
-            value=value if isinstance(value, str | int) else str(value),
-            expected=f"an option of this format; {flag} is for {', '.join(of_others)}",
-            fix=f"omit {flag}, or name another format: bfreplay ingest {of_others[-1]} ...",
+            f"{option_flag} does not apply to a log read as {log_reader.name}",
+            column=option_flag,
+            value=option_value if isinstance(option_value, str | int) else str(option_value),
+            expected=f"an option of this format; {option_flag} is for {', '.join(of_others)}",
+            fix=f"omit {option_flag}, or name another format: bfreplay ingest {of_others[-1]} ...",
         )
 
 
@@ -260,23 +260,23 @@ def read_inventory(path: Path) -> tuple[str, ...]:
         A line is not a list of nodes, or the file has no node.
     """
     check_is_file(path)
-    names: dict[str, None] = {}
+    node_names: dict[str, None] = {}
     for line_number, line_text in LogFile(path).lines():
-        text = line_text.split("#", 1)[0].strip()
+        names_text = line_text.split("#", 1)[0].strip()
         try:
-            if text.lower() in _HEADERS:
+            if names_text.lower() in _HEADERS:
                 raise ValueError("it is a column header")
-            names.update(dict.fromkeys(expand_nodes(text)))
+            node_names.update(dict.fromkeys(expand_nodes(names_text)))
         except ValueError as error:
             raise InputError(
                 f"this is not a node or list of nodes: {error}",
                 file=path,
                 row=f"line {line_number}",
-                value=text,
+                value=names_text,
                 expected="one name or node list a line, such as cn001 or cn[001-128], and nothing else",
                 fix="on the cluster: sinfo -a -N -h -o %N | sort -u > nodes.txt (Slurm); "
                 "pbsnodes -a -F dsv | cut -d'|' -f1 | sed 's/Name=//' > nodes.txt (PBS Pro)",
             ) from None
-    if not names:
+    if not node_names:
         raise InputError("the file names no node", file=path, expected="names of nodes", fix="check the file")
-    return tuple(names)
+    return tuple(node_names)

@@ -22,15 +22,15 @@ _NODE_NAMES = ("as-is", "short", "lower", "short-lower")
 _RESERVATIONS = ("idle", "reserved")
 
 
-def _column_names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(","))
+def _column_names(names_text: str) -> tuple[str, ...]:
+    return tuple(column_name.strip() for column_name in names_text.split(","))
 
 
-def _role_and_column(text: str) -> tuple[str, str]:
-    role, sign, column = text.partition("=")
-    if not sign or not role.strip() or not column.strip():
-        raise InputError("--map cannot be read", value=text, expected="ROLE=COLUMN, e.g. --map start=start_time")
-    return role.strip(), column.strip()
+def _role_and_column(role_text: str) -> tuple[str, str]:
+    role, sign, column_name = role_text.partition("=")
+    if not sign or not role.strip() or not column_name.strip():
+        raise InputError("--map cannot be read", value=role_text, expected="ROLE=COLUMN, e.g. --map start=start_time")
+    return role.strip(), column_name.strip()
 
 
 def _unchecked(_name: str, value: Any) -> Any:

@@ -52,10 +52,10 @@ class CobaltClock(TableClock):
         """
         if is_missing(cell_value):
             return None
-        time = super().read(cell_value, unit)
-        if not isinstance(time, Wall):
+        wall_time = super().read(cell_value, unit)
+        if not isinstance(wall_time, Wall):
             raise ValueError("no stamp such as 2014-12-31 23:26:29")
-        return time
+        return wall_time
 
     def saw_maintenance(self, start_time: Wall) -> None:
         """Remember the start of a maintenance period, as evidence."""
@@ -63,20 +63,20 @@ class CobaltClock(TableClock):
 
     def evidence(self) -> str:
         """Describe the zone of the stamps and its reason. Warns if the starts of maintenance contradict it."""
-        reason = "as given" if self._is_given else "the zone of ALCF's tables (--tz for another zone)"
-        zone_text = f"the stamps have no zone; read as {self.zone}, {reason}"
+        zone_reason = "as given" if self._is_given else "the zone of ALCF's tables (--tz for another zone)"
+        zone_text = f"the stamps have no zone; read as {self.zone}, {zone_reason}"
         count = sum(self._maintenance.values())
         if count < _FEWEST:
             return zone_text
         zone = str(self.zone)
         zones = dict.fromkeys([zone, "UTC", SITE_ZONE])
-        hours = {zone: self._hour_of_most(zone) for zone in zones}
+        hour_and_share = {zone: self._hour_of_most(zone) for zone in zones}
         readings = [
             f"as {zone}, {share:,} of {count:,} maintenance periods begin at {hour:02d}:00 to {hour:02d}:59 in Chicago"
-            for zone, (hour, share) in hours.items()
+            for zone, (hour, share) in hour_and_share.items()
         ]
-        best = max(share for _, share in hours.values())
-        if best > _CLEARER * hours[zone][1]:
+        best = max(share for _, share in hour_and_share.values())
+        if best > _CLEARER * hour_and_share[zone][1]:
             self._report.warn(ZONE_UNLIKELY, value="; ".join(readings), why_no_amount=TIMES_MOVE)
         return "; ".join([zone_text, *readings])
 
@@ -84,10 +84,10 @@ class CobaltClock(TableClock):
         """Return the hour in Chicago in which most maintenance begins if stamps are in ``time_zone``, and the count."""
         read, site = LocalClock(ZoneInfo(time_zone)), ZoneInfo(SITE_ZONE)
         by_hour: Counter[int] = Counter()
-        for quarter, count in self._maintenance.items():
-            times = read.utc_us(quarter * (HOUR_US // 4))
-            if times:
-                by_hour[datetime.fromtimestamp(times[0] // US, site).hour] += count
+        for quarter, n_starts in self._maintenance.items():
+            utc_times = read.utc_us(quarter * (HOUR_US // 4))
+            if utc_times:
+                by_hour[datetime.fromtimestamp(utc_times[0] // US, site).hour] += n_starts
         return max(by_hour.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
 
 
@@ -170,8 +170,8 @@ class CobaltJobs:
         try:
             node_count = _count(cells)
         except ValueError:
-            number = cells.get("NODES_USED", cells.get("USED_NODES"))
-            return self._report.skip_with_warning("a number of nodes that cannot be read", *row_place, number)
+            count_text = cells.get("NODES_USED", cells.get("USED_NODES"))
+            return self._report.skip_with_warning("a number of nodes that cannot be read", *row_place, count_text)
         span_time_us = _elapsed_us(cells)
         interval = self._clock.interval(start_time, end_time, span_time_us, row_place)
         if interval is None:
@@ -198,48 +198,48 @@ class CobaltJobs:
         job_id: str,
         start_us: int,
         end_us: int | None,
-        count: int | None,
+        node_count: int | None,
         row_place: Place,
     ) -> None:
         location_text = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
         location, is_readable = Location((), False, None), True
         try:
-            location = location_of(location_text, count)
+            location = location_of(location_text, node_count)
         except ValueError:
             is_readable = False
             self._report.warn(LOCATION_UNREADABLE, *row_place, location_text, aside=WHICH_NODES)
-        names, block_size = location.nodes, location.block_size
+        node_names, block_size = location.nodes, location.block_size
         if block_size is not None:
-            if count is not None and count != block_size:
-                self._report.warn(BLOCK_DIFFERS, *row_place, f"{count} nodes in {location_text}")
-            count = max(count or 0, block_size)
-        has_location = bool(names) or block_size is not None
+            if node_count is not None and node_count != block_size:
+                self._report.warn(BLOCK_DIFFERS, *row_place, f"{node_count} nodes in {location_text}")
+            node_count = max(node_count or 0, block_size)
+        has_location = bool(node_names) or block_size is not None
         self._has_locations |= has_location
-        n_nodes = max(count or 0, len(names))
+        n_nodes = max(node_count or 0, len(node_names))
         if not n_nodes:
             return self._report.skip("a job without nodes", *row_place, job_id)
         if self._size is not None and n_nodes > self._size:
-            reason, value = "more nodes than the machine has", f"{n_nodes} nodes"
-            self._report.skip_with_warning(reason, *row_place, value, warning=TOO_LARGE)
+            skip_reason, size_text = "more nodes than the machine has", f"{n_nodes} nodes"
+            self._report.skip_with_warning(skip_reason, *row_place, size_text, warning=TOO_LARGE)
             return self._report.set_row_amount(n_nodes, start_us, end_us)
         if is_readable and not has_location:
             self._nowhere.add(Example(*row_place, ""), 1)
             self._nowhere.add_amount(n_nodes, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
-        identity = self._identities.of(job_id, start_us, location_text if names else "", *row_place)
-        node_ids = self._record.node_ids(names) if names else None
-        self._record.add_job(identity, start_us, end_us, node_ids, count, limit_end, *row_place, location.is_cut)
-        for index in reversed(range(bisect_left(self._open, start_us))):
-            first_start_us = self.next_start[index]
+        identity = self._identities.of(job_id, start_us, location_text if node_names else "", *row_place)
+        node_ids = self._record.node_ids(node_names) if node_names else None
+        self._record.add_job(identity, start_us, end_us, node_ids, node_count, limit_end, *row_place, location.is_cut)
+        for outage_index in reversed(range(bisect_left(self._open, start_us))):
+            first_start_us = self.next_start[outage_index]
             if first_start_us is not None and first_start_us <= start_us:
                 break
-            self.next_start[index] = start_us
+            self.next_start[outage_index] = start_us
 
 
 def _count(cells: Mapping[str, str]) -> int | None:
-    text = cells.get("NODES_USED", cells.get("USED_NODES", ""))
-    return None if is_missing(text) else count_in(text)
+    count_text = cells.get("NODES_USED", cells.get("USED_NODES", ""))
+    return None if is_missing(count_text) else count_in(count_text)
 
 
 def _elapsed_us(cells: Mapping[str, str]) -> int | None:
@@ -251,11 +251,11 @@ def _elapsed_us(cells: Mapping[str, str]) -> int | None:
 
 def _job(cells: Mapping[str, str]) -> str:
     """Return the number of the job, with its name if that is needed (tasks of an array share a number)."""
-    number = cells.get("COBALT_JOBID", cells.get("JOBID", ""))
-    name = cells.get("JOB_NAME", "")
-    if is_missing(name) or name.split(".")[0] == number:
-        return "" if is_missing(number) else number
-    return name if is_missing(number) else f"{number} {name}"
+    job_number = cells.get("COBALT_JOBID", cells.get("JOBID", ""))
+    job_name = cells.get("JOB_NAME", "")
+    if is_missing(job_name) or job_name.split(".")[0] == job_number:
+        return "" if is_missing(job_number) else job_number
+    return job_name if is_missing(job_number) else f"{job_number} {job_name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,12 +267,12 @@ class Location:
     block_size: int | None
 
 
-def location_of(text: str, node_count: int | None) -> Location:
+def location_of(location_text: str, node_count: int | None) -> Location:
     """Read a location.
 
     Parameters
     ----------
-    text
+    location_text
         Names separated by commas or colons (``x3005c0s19b1n0,...``, ``cc001:cc002``), numbers of nodes and ranges of
         them (``0-3,17``; they become ``nid00000``, ...), blocks (``MIR-00C00-33F71-1-1024``), or nothing.
     node_count
@@ -284,51 +284,51 @@ def location_of(text: str, node_count: int | None) -> Location:
     ValueError
         Another form.
     """
-    if _XNAMES.fullmatch(text):
-        nodes = dict.fromkeys(text.split(","))
-        return Location(tuple(nodes), node_count is not None and len(nodes) < node_count, None)
-    if text.strip().lower() in _NOWHERE:
+    if _XNAMES.fullmatch(location_text):
+        node_names = dict.fromkeys(location_text.split(","))
+        return Location(tuple(node_names), node_count is not None and len(node_names) < node_count, None)
+    if location_text.strip().lower() in _NOWHERE:
         return Location((), False, None)
-    tokens = re.split(r"[,:]", text)
-    blocks = [_BLOCK.fullmatch(token) for token in tokens]
+    tokens = re.split(r"[,:]", location_text)
+    blocks = [_BLOCK.fullmatch(list_token) for list_token in tokens]
     if any(blocks):
-        sizes = [int(match[1]) for match in blocks if match is not None]
+        sizes = [int(block_match[1]) for block_match in blocks if block_match is not None]
         if len(sizes) < len(tokens):
             raise ValueError("a part of the list is not a block")
         return Location((), False, sum(sizes))
-    nodes = {}
-    for position, token in enumerate(tokens, 1):
-        names = _names(token)
-        n_nodes = len(nodes) + len(names or ())
+    node_names = {}
+    for position, list_token in enumerate(tokens, 1):
+        token_names = _names(list_token)
+        n_nodes = len(node_names) + len(token_names or ())
         may_be_cut = 1 < position == len(tokens) and node_count is not None and n_nodes < node_count
-        if may_be_cut and (_is_name_prefix(token) if names is None else not _is_whole(tokens)):
-            return Location(tuple(nodes), True, None)
-        if names is None:
-            raise ValueError(f"{token!r} is not a node")
-        nodes.update(dict.fromkeys(names))
-        if len(nodes) > MOST_NODES:
+        if may_be_cut and (_is_name_prefix(list_token) if token_names is None else not _is_whole(tokens)):
+            return Location(tuple(node_names), True, None)
+        if token_names is None:
+            raise ValueError(f"{list_token!r} is not a node")
+        node_names.update(dict.fromkeys(token_names))
+        if len(node_names) > MOST_NODES:
             raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
-    return Location(tuple(nodes), node_count is not None and len(nodes) < node_count, None)
+    return Location(tuple(node_names), node_count is not None and len(node_names) < node_count, None)
 
 
-def _names(token: str) -> list[str] | None:
-    if _XNAME.fullmatch(token):
-        return [token]
-    numbers = _NUMBERS.fullmatch(token)
-    if numbers is not None:
-        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
-        return [f"nid{index:05d}" for index in range(first, last + 1)] if first <= last else None
-    return [token] if _NAME.fullmatch(token) and not _XNAME_BEGUN.fullmatch(token) else None
+def _names(list_token: str) -> list[str] | None:
+    if _XNAME.fullmatch(list_token):
+        return [list_token]
+    range_match = _NUMBERS.fullmatch(list_token)
+    if range_match is not None:
+        first, last = int(range_match[1]), int(range_match[2] or range_match[1])
+        return [f"nid{node_number:05d}" for node_number in range(first, last + 1)] if first <= last else None
+    return [list_token] if _NAME.fullmatch(list_token) and not _XNAME_BEGUN.fullmatch(list_token) else None
 
 
-def _is_name_prefix(token: str) -> bool:
+def _is_name_prefix(list_token: str) -> bool:
     """Return whether a token can be the first letters of a node's name."""
-    return re.fullmatch(r"[A-Za-z0-9_.\-]*", token) is not None
+    return re.fullmatch(r"[A-Za-z0-9_.\-]*", list_token) is not None
 
 
 def _is_whole(tokens: list[str]) -> bool:
     """Return whether the name at the cut is whole: a complete xname, or as long as every other name."""
-    last = tokens[-1]
-    if _XNAME.fullmatch(last):
+    last_token = tokens[-1]
+    if _XNAME.fullmatch(last_token):
         return True
-    return not _NUMBERS.fullmatch(last) and {len(token) for token in tokens[:-1]} == {len(last)}
+    return not _NUMBERS.fullmatch(last_token) and {len(list_token) for list_token in tokens[:-1]} == {len(last_token)}

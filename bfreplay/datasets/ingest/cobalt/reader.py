@@ -63,90 +63,90 @@ class CobaltOutages:
 
     def add_status(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add a row of a MACHINESTATUS file."""
-        word = cells["IS_ALL_MACHINE_DOWN"].strip().lower()
+        state_word = cells["IS_ALL_MACHINE_DOWN"].strip().lower()
         if self._is_of_another(cells, row_place):
             return
-        if word not in _YES | _NO:
-            return self._unreadable(f"{word!r} is neither yes nor no", row_place)
-        times = self._times(cells["START_TIMESTAMP"], cells.get("END_TIMESTAMP", ""), row_place)
-        if times is None:
+        if state_word not in _YES | _NO:
+            return self._unreadable(f"{state_word!r} is neither yes nor no", row_place)
+        interval_us = self._times(cells["START_TIMESTAMP"], cells.get("END_TIMESTAMP", ""), row_place)
+        if interval_us is None:
             return
-        if word in _YES:
-            return self._add_down(times, row_place)
-        reason, start_text = "the log does not tell how many nodes were down", cells["START_TIMESTAMP"]
+        if state_word in _YES:
+            return self._add_down(interval_us, row_place)
+        why_no_amount, start_text = "the log does not tell how many nodes were down", cells["START_TIMESTAMP"]
         self._report.skip_with_warning(
-            "an outage of a part of the machine", *row_place, start_text, warning=PART_DOWN, why_no_amount=reason
+            "an outage of a part of the machine", *row_place, start_text, warning=PART_DOWN, why_no_amount=why_no_amount
         )
 
     def add_maintenance(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add a maintenance period of the whole machine."""
-        times = self._times(cells["START"], cells["END"], row_place, is_maintenance=True)
-        if times is not None:
-            self._add_down(times, row_place)
+        interval_us = self._times(cells["START"], cells["END"], row_place, is_maintenance=True)
+        if interval_us is not None:
+            self._add_down(interval_us, row_place)
 
-    def _add_down(self, times: tuple[int, int | None], row_place: Place) -> None:
+    def _add_down(self, interval_us: tuple[int, int | None], row_place: Place) -> None:
         """Add an outage of the whole machine; one without an end waits for ``close``."""
-        if times[1] is None:
-            self.open_ended.append((times[0], row_place))
+        if interval_us[1] is None:
+            self.open_ended.append((interval_us[0], row_place))
         else:
-            self._record.add_outage(NodeState.DOWN, *times, None, *row_place)
+            self._record.add_outage(NodeState.DOWN, *interval_us, None, *row_place)
 
     def add_reservation(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add a reservation. Only one of the whole machine has known nodes."""
         if self._is_of_another(cells, row_place):
             return
-        name = cells["RESERVATION"].removeprefix("R.").lower()
+        reservation_name = cells["RESERVATION"].removeprefix("R.").lower()
         if cells["STATUS"].lower() not in _USED:
             return self._report.skip("a reservation that was not used", *row_place, cells["STATUS"])
-        is_repair = name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
+        is_repair = reservation_name.replace("_", ".").replace("-", ".").split(".")[0] in _REPAIR_WORDS
         is_kept_idle = not is_repair and self._policy != "reserved"
         if is_kept_idle:
             self._report.skip("a reservation that is not for repairs", *row_place, cells["RESERVATION"])
-        times = self._times(cells["START"], cells["END"], row_place)
-        if times is None:
+        interval_us = self._times(cells["START"], cells["END"], row_place)
+        if interval_us is None:
             return
         try:
-            count = count_in(cells["NODES"])
-            blocks = [location_of(block, None).block_size or 0 for block in cells["BLOCKS"].split(",")]
+            node_count = count_in(cells["NODES"])
+            blocks = [location_of(block_name, None).block_size or 0 for block_name in cells["BLOCKS"].split(",")]
         except ValueError as error:
             return self._unreadable(str(error), row_place)
-        if self._size is not None and max(count, *blocks) >= self._size:
+        if self._size is not None and max(node_count, *blocks) >= self._size:
             if is_kept_idle:
-                return self._record.add_reservation(*times, None)
+                return self._record.add_reservation(*interval_us, None)
             state = NodeState.DOWN if is_repair else NodeState.RESERVED
-            return self._record.add_outage(state, *times, None, *row_place)
+            return self._record.add_outage(state, *interval_us, None, *row_place)
         if is_kept_idle:
             return
         self._report.skip("a reservation on unknown nodes", *row_place, cells["BLOCKS"])
         if is_repair:
-            self._report.warn(PART_UNKNOWN, *row_place, f"{count} nodes: {cells['BLOCKS']}")
-            self._report.set_row_amount(count, *times)
-        if times[1] is not None and times[1] > times[0]:
-            self.left_out_us += count * (times[1] - times[0])
+            self._report.warn(PART_UNKNOWN, *row_place, f"{node_count} nodes: {cells['BLOCKS']}")
+            self._report.set_row_amount(node_count, *interval_us)
+        if interval_us[1] is not None and interval_us[1] > interval_us[0]:
+            self.left_out_us += node_count * (interval_us[1] - interval_us[0])
 
     def close(self, next_start: list[int | None]) -> None:
         """End the outages without an end where the next job starts (``next_start``, in order of their starts)."""
-        for (start_us, at), end_us in zip(sorted(self.open_ended), next_start, strict=True):
+        for (start_us, row_place), end_us in zip(sorted(self.open_ended), next_start, strict=True):
             self._report.read(0)
-            self._report.warn(END_UNKNOWN, *at)
-            self._record.add_outage(NodeState.DOWN, start_us, end_us, None, *at)
+            self._report.warn(END_UNKNOWN, *row_place)
+            self._record.add_outage(NodeState.DOWN, start_us, end_us, None, *row_place)
 
     def _times(
-        self, start: str, end: str, row_place: Place, *, is_maintenance: bool = False
+        self, start_text: str, end_text: str, row_place: Place, *, is_maintenance: bool = False
     ) -> tuple[int, int | None] | None:
         try:
-            first, last = self._clock.read(start), self._clock.read(end)
-            if first is None:
+            start_time, end_time = self._clock.read(start_text), self._clock.read(end_text)
+            if start_time is None:
                 raise ValueError("no start")
         except ValueError:
-            self._unreadable(f"{start} to {end}", row_place)
+            self._unreadable(f"{start_text} to {end_text}", row_place)
             return None
-        interval = self._clock.interval(first, last, None, row_place)
+        interval = self._clock.interval(start_time, end_time, None, row_place)
         if interval is None:
-            self._report.skip(SKIPPED, *row_place, f"{start} to {end}")
+            self._report.skip(SKIPPED, *row_place, f"{start_text} to {end_text}")
             return None
         if is_maintenance:
-            self._clock.saw_maintenance(first)
+            self._clock.saw_maintenance(start_time)
         return interval
 
     def _is_of_another(self, cells: Mapping[str, str], row_place: Place) -> bool:
@@ -281,8 +281,8 @@ class CobaltReader:
         jobs.finish()
         outages.close(jobs.next_start)
         if outages.left_out_us:
-            hours = outages.left_out_us / 3_600_000_000
-            record.report.facts["reservations skipped"] = f"{hours:,.0f} node-hours on unknown nodes"
+            node_hours = outages.left_out_us / 3_600_000_000
+            record.report.facts["reservations skipped"] = f"{node_hours:,.0f} node-hours on unknown nodes"
         record.report.facts["time zone"] = clock.evidence()
 
 
@@ -310,21 +310,21 @@ def _layout(log_file: LogFile, options: ReadOptions) -> Layout:
 
 def _machine(layouts: Sequence[tuple[LogFile, Layout]]) -> str | None:
     """Return the machine that most of the first jobs name, in lower case."""
-    names: Counter[str] = Counter()
+    machine_names: Counter[str] = Counter()
     for log_file, layout in layouts:
         if layout.kind is Kind.JOBS:
-            lines = enumerate(log_file.head_lines(), 1)
+            head_lines = enumerate(log_file.head_lines(), 1)
             if layout.has_header:
-                next(lines, None)
-            for row in rows_of(lines, ",", len(layout.names)):
-                cells = {} if row.cells is None else dict(zip(layout.names, row.cells, strict=True))
-                if name := cells.get("MACHINE_NAME", "").strip().lower():
-                    names[name] += 1
-    return max(names, key=lambda name: (names[name], name), default=None)
+                next(head_lines, None)
+            for csv_row in rows_of(head_lines, ",", len(layout.names)):
+                cells = {} if csv_row.cells is None else dict(zip(layout.names, csv_row.cells, strict=True))
+                if machine_name := cells.get("MACHINE_NAME", "").strip().lower():
+                    machine_names[machine_name] += 1
+    return max(machine_names, key=lambda machine_name: (machine_names[machine_name], machine_name), default=None)
 
 
 def _read_one(log_file: LogFile, layout: Layout, add_row: Add, record: ScheduleRecord) -> None:
-    report, is_of_jobs, header = record.report, layout.kind is Kind.JOBS, first_line(log_file)
+    report, is_of_jobs, header_text = record.report, layout.kind is Kind.JOBS, first_line(log_file)
     warning, why_no_amount = (UNREADABLE, "") if is_of_jobs else (OUTAGES_UNREADABLE, OUTAGE_UNKNOWN)
     if is_of_jobs and not {"LOCATION", "MACHINE_PARTITION"} & set(layout.names):
         report.facts["nodes of jobs"] = NO_LOCATION
@@ -335,14 +335,14 @@ def _read_one(log_file: LogFile, layout: Layout, add_row: Add, record: ScheduleR
             is_first = row.text.startswith("#")
             continue
         report.read()
-        place = log_file.name, row.line
+        row_place = log_file.name, row.line
         if row.cells is None:
-            reason = "a row with another number of columns"
-            report.skip_with_warning(reason, *place, row.text, warning=warning, why_no_amount=why_no_amount)
-        elif layout.has_header and row.text == header:
-            report.skip("the header again", *place, row.text)
+            skip_reason = "a row with another number of columns"
+            report.skip_with_warning(skip_reason, *row_place, row.text, warning=warning, why_no_amount=why_no_amount)
+        elif layout.has_header and row.text == header_text:
+            report.skip("the header again", *row_place, row.text)
         else:
-            add_row(dict(zip(layout.names, row.cells, strict=True)), place)
+            add_row(dict(zip(layout.names, row.cells, strict=True)), row_place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,27 +361,27 @@ class Layout:
 def layout_of(log_file: LogFile, columns: Sequence[str] | None = None) -> Layout | None:
     """Find the layout of a file, ``None`` if not of ALCF; ``columns`` are the names for a file without a header."""
     if columns is not None:
-        names = tuple(name.strip().upper() for name in columns)
-        kind_and_columns = _by_names(names)
+        column_names = tuple(column_name.strip().upper() for column_name in columns)
+        kind_and_columns = _by_names(column_names)
         if kind_and_columns is None:
             return None
-        return Layout(kind_and_columns[0], f"the given columns have {kind_and_columns[1]}", names, False)
+        return Layout(kind_and_columns[0], f"the given columns have {kind_and_columns[1]}", column_names, False)
     if b"\x00" in log_file.head():
         return None
-    header = first_line(log_file)
-    names = tuple(name.upper() for name in names_in(header, ","))
-    kind_and_columns = _by_names(names)
+    header_text = first_line(log_file)
+    column_names = tuple(column_name.upper() for column_name in names_in(header_text, ","))
+    kind_and_columns = _by_names(column_names)
     if kind_and_columns is not None:
-        return Layout(kind_and_columns[0], f"line 1 has {kind_and_columns[1]}", names, True)
-    if names == MAINTENANCE_COLUMNS and _all_rows(log_file, 1, _is_maintenance):
-        return Layout(Kind.MAINTENANCE, _MAINTENANCE_ROWS, names, True)
-    for kind, has_shape, kind_columns, reason in (
+        return Layout(kind_and_columns[0], f"line 1 has {kind_and_columns[1]}", column_names, True)
+    if column_names == MAINTENANCE_COLUMNS and _all_rows(log_file, 1, _is_maintenance):
+        return Layout(Kind.MAINTENANCE, _MAINTENANCE_ROWS, column_names, True)
+    for kind, has_shape, kind_columns, why_known in (
         (Kind.JOBS, _is_raw_job, RAW_JOB_COLUMNS, _JOB_ROWS),
         (Kind.RESERVATIONS, _is_reservation, RESERVATION_COLUMNS, _RESERVATION_ROWS),
         (Kind.MAINTENANCE, _is_maintenance, MAINTENANCE_COLUMNS, _MAINTENANCE_ROWS),
     ):
         if _all_rows(log_file, 0, has_shape):
-            return Layout(kind, reason, kind_columns, False)
+            return Layout(kind, why_known, kind_columns, False)
     return None
 
 
@@ -390,8 +390,8 @@ _RESERVATION_ROWS = "rows have the 16 cells of Cobalt reservations: two stamps, 
 _MAINTENANCE_ROWS = "every row is a start and an end, nothing else"
 
 
-def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
-    name_set = set(names)
+def _by_names(column_names: tuple[str, ...]) -> tuple[Kind, str] | None:
+    name_set = set(column_names)
     if {"START_TIMESTAMP", "IS_ALL_MACHINE_DOWN"} <= name_set:
         return Kind.STATUS, "START_TIMESTAMP and IS_ALL_MACHINE_DOWN"
     has_count = name_set & {"NODES_USED", "USED_NODES"}
@@ -406,12 +406,12 @@ def _by_names(names: tuple[str, ...]) -> tuple[Kind, str] | None:
 
 def _all_rows(log_file: LogFile, n_header_lines: int, has_shape: Callable[[list[str]], bool]) -> bool:
     """Return whether most of the first rows have a shape; spoilt rows do not change the kind of file."""
-    rows = [text for text in log_file.head_lines() if text.strip()][n_header_lines : n_header_lines + _LOOKED_AT]
+    row_texts = [text for text in log_file.head_lines() if text.strip()][n_header_lines : n_header_lines + _LOOKED_AT]
     n_fitting = 0
-    for text in rows:
+    for text in row_texts:
         with suppress(csv.Error):
             n_fitting += has_shape(split(text.removeprefix("\ufeff"), ","))
-    return 2 * n_fitting > len(rows)
+    return 2 * n_fitting > len(row_texts)
 
 
 def _begins_with_stamps(cells: list[str], n_columns: int) -> bool:

@@ -47,12 +47,12 @@ def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[
         holdings = holdings[np.lexsort((holdings["node"], holdings["slot"], holdings["job_key"], holdings["start_us"]))]
         is_first = np.ones(len(holdings), np.bool_)
         is_first[1:] = (np.diff(holdings["start_us"]) != 0) | (np.diff(holdings["slot"]) != 0)
-        first = np.flatnonzero(is_first)
-        jobs = holdings[first]
+        first_rows = np.flatnonzero(is_first)
+        jobs = holdings[first_rows]
         end_us = np.where(jobs["end_us"] == NEVER, plan.log_end_us, jobs["end_us"])
         job_names, start_us = names.of(jobs["job_key"]), np.ascontiguousarray(jobs["start_us"])
         job_nodes = holdings["node"].astype(np.int32)
-        yield BatchJobs(job_names, start_us, end_us, np.append(first, len(holdings)), job_nodes)
+        yield BatchJobs(job_names, start_us, end_us, np.append(first_rows, len(holdings)), job_nodes)
 
 
 _UNIT = "are the times milliseconds or finer? For a table: --time-unit ms (or us, ns)"
@@ -100,10 +100,10 @@ class BuiltLog:
         from bfreplay.datasets.batch_jobs import write_batch_jobs  # pyarrow
         from bfreplay.datasets.log.event_tables import LogHeader
 
-        record, names = self.source.record, self.source.record.job_names
-        if names is None:
+        record, job_names = self.source.record, self.source.record.job_names
+        if job_names is None:
             raise InputError("the log was read without the names of its jobs", fix="read_log(..., job_names=True)")
-        pieces = batch_jobs(record, self.source.plan, names)
+        pieces = batch_jobs(record, self.source.plan, job_names)
         write_batch_jobs(pieces, LogHeader.of(self.events), Path(path), overwrite)
 
 
@@ -131,15 +131,15 @@ def build_events(
     rules = OccupancyRules() if rules is None else rules
     report = record.report.copy()
     report.read(0)
-    names = machine_nodes(record)
-    _check_machine(record, names, report)
+    node_names = machine_nodes(record)
+    _check_machine(record, node_names, report)
     log_end_us = _log_end_us(record, rules)
     window = choose_window(record, rules, log_end_us)
     length_us = window.end_us - window.start_us
     if window.share_inside < MOST:
-        value = f"{percent(window.share_inside)} of the jobs' node-hours are inside"
+        share_text = f"{percent(window.share_inside)} of the jobs' node-hours are inside"
         hours_outside = (1 - window.share_inside) * record.held_us / HOUR_US
-        report.warn(MOSTLY_CUT_OFF, value=value, node_hours=hours_outside, aside=CUT_OFF)
+        report.warn(MOSTLY_CUT_OFF, value=share_text, node_hours=hours_outside, aside=CUT_OFF)
     surplus = 0 if record.machine_size is None else len(record.nodes) - record.machine_size
     if surplus > 0:
         value_text = f"{len(record.nodes)} listed, {record.machine_size} given"
@@ -147,7 +147,7 @@ def build_events(
     node_uses = inventory.node_use(record, rules, log_end_us)
     inventory.check_given_inventory(record, node_uses)
     inventory.warn_of_unused_nodes(record, node_uses, rules, window, report)
-    absent, is_absent, absence = inventory.absences(record, node_uses, len(names), rules, window, report)
+    absent, is_absent, absence = inventory.absences(record, node_uses, len(node_names), rules, window, report)
     inventory.warn_of_spellings(record, absent, is_absent, window, report)
     if is_absent.all():
         raise InputError(
@@ -157,7 +157,7 @@ def build_events(
             expected=f"jobs within {rules.absent_after_s / DAY_S:g} days of the window (--absent-after)",
             fix="choose another window, or give the names of all nodes with --inventory",
         )
-    position = inventory.positions(names, is_absent)
+    position = inventory.positions(node_names, is_absent)
     if is_absent.any():  # no job gets such a node
         before_us = min(window.start_us, record.first_start_us) - 1
         absent.append(Outage(NodeState.UNKNOWN, before_us, OPEN_END, np.flatnonzero(is_absent).astype(np.int32)))
@@ -191,7 +191,7 @@ def build_events(
         skipped=skip_counts(report),
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
-    inventory_names = sorted(name for name, is_out in zip(names, is_absent, strict=True) if not is_out)
+    inventory_names = sorted(node_name for node_name, is_out in zip(node_names, is_absent, strict=True) if not is_out)
     source = OccupancySource(record, plan, survey.start)
     events = NodeEvents(inventory_names, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, report, window, source)
@@ -227,8 +227,8 @@ def _warn_of_uncertain_idle_time(
         if nodes:
             unknown_outage = Outage(NodeState.UNKNOWN, min(start_us, first_us) - 1, OPEN_END, np.array(nodes, np.int32))
             each_hours = idle_hours([unknown_outage]) / len(nodes)
-            for node in nodes:
-                report.warn(sentence, value=record.nodes[node], node_hours=each_hours)
+            for node_index in nodes:
+                report.warn(sentence, value=record.nodes[node_index], node_hours=each_hours)
     reservation_outages = [
         outage for outage in record.reservations if outage.start_us < end_us and outage.end_us > start_us
     ]
@@ -242,14 +242,14 @@ def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, s
     length_us = end_us - begin_us
     if length_us > max(GAP_DAYS * DAY_S * 1e6, (window.end_us - window.start_us) / 2):
         node_hours = int(survey.node_us[NodeState.IDLE]) / HOUR_US
-        value = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
-        report.warn(GAP, value=value, node_hours=min(node_hours, len(survey.start) * length_us / HOUR_US))
+        gap_text = f"{iso_utc(begin_us)} to {iso_utc(end_us)}"
+        report.warn(GAP, value=gap_text, node_hours=min(node_hours, len(survey.start) * length_us / HOUR_US))
 
 
 def _check_machine(record: ScheduleRecord, node_names: Sequence[str], report: ImportReport) -> None:
     if not record.jobs.n_rows and not record.states_seen:
         largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:3]
-        reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest) or "no rows at all"
+        reasons = "; ".join(f"{skip_reason}: {tally.count:,}" for skip_reason, tally in largest) or "no rows at all"
         example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
         raise InputError(
             f"no job in this log held a node ({reasons})",
@@ -291,13 +291,13 @@ def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
 def _outages_by_start(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:
     everything = np.arange(len(position), dtype=np.int32)
     by_start = sorted(outages, key=lambda outage: outage.start_us)
-    nodes = [everything if outage.nodes is None else position[outage.nodes] for outage in by_start]
+    node_lists = [everything if outage.nodes is None else position[outage.nodes] for outage in by_start]
     return Outages(
         np.array([outage.start_us for outage in by_start], dtype=np.int64),
         np.array([outage.end_us for outage in by_start], dtype=np.int64),
         np.array([int(outage.state) for outage in by_start], dtype=np.int8),
-        first_of_each(list(map(len, nodes))),
-        np.concatenate([np.empty(0, np.int32), *nodes]),
+        first_of_each(list(map(len, node_lists))),
+        np.concatenate([np.empty(0, np.int32), *node_lists]),
     )
 
 
@@ -327,16 +327,16 @@ def measure(build: BuiltLog) -> Spread:
         figures.mean_idle_nodes,
         figures.transitions,
         figures.idle_intervals,
-        {name: length_s.get(name) for name in _QUANTILES},
+        {quantile_name: length_s.get(quantile_name) for quantile_name in _QUANTILES},
     )
 
 
-def spread_text(rows: Sequence[Spread]) -> str:
+def spread_text(rule_spreads: Sequence[Spread]) -> str:
     """Lay out the figures under each rule as a table."""
-    head = ("assignment", "mean idle", "idle_intervals", *(f"{name[1:]} % s" for name in _QUANTILES))
+    head = ("assignment", "mean idle", "idle_intervals", *(f"{quantile_name[1:]} % s" for quantile_name in _QUANTILES))
     cells = [head]
-    for row in rows:
-        lengths = ("-" if length is None else f"{length:,.0f}" for length in row.idle_interval_length_s.values())
+    for row in rule_spreads:
+        lengths = ("-" if length_s is None else f"{length_s:,.0f}" for length_s in row.idle_interval_length_s.values())
         cells.append((str(row.assignment), f"{row.mean_idle_nodes:,.2f}", f"{row.idle_intervals:,}", *lengths))
     title = "the same log under each rule: idle node-hours are the same, lengths of idle intervals differ"
     return "\n".join([title, *aligned_lines(cells)]) + "\n"

@@ -195,7 +195,7 @@ def report_survey(
     sweep, tallies, facts = survey.sweep, survey.sweep.tallies, report.facts
     facts[NODES] = len(survey.start)
     hours_by_state = zip(STATE_WORDS, (survey.node_us / HOUR_US).tolist(), strict=True)
-    facts[NODE_HOURS] = {word: hours for word, hours in hours_by_state if hours}
+    facts[NODE_HOURS] = {state_word: node_hours for state_word, node_hours in hours_by_state if node_hours}
     facts[ROWS] = survey.n_rows
     if survey.idle_intervals.n_closed:
         facts[SHORT_INTERVALS] = {
@@ -208,8 +208,8 @@ def report_survey(
     if absence is not None:
         idle_hours = float(survey.node_us[NodeState.IDLE]) / HOUR_US
         hours_text = f"idle {idle_hours:,.1f} node-hours, {idle_hours + absence.node_hours:,.1f} if they were there"
-        value = f"{absence.examples}: {hours_text}"
-        report.warn(ABSENT_WARNING, value=value, count=absence.nodes, node_hours=absence.node_hours)
+        warning_text = f"{absence.examples}: {hours_text}"
+        report.warn(ABSENT_WARNING, value=warning_text, count=absence.nodes, node_hours=absence.node_hours)
     facts[CENSORED] = {
         "jobs": sweep.n_cut,
         "share_of_job_node_time": sweep.cut_us / sweep.held_us if sweep.held_us else 0.0,
@@ -243,8 +243,8 @@ def report_survey(
     _warning_hours(report, DROPPED, tallies.left_out_node_us, int(tallies.left_out), "node-hours missing")
     if tallies.delayed:
         n_delayed = int(tallies.delayed)
-        value = f"{tallies.delay_us / HOUR_US / n_delayed:,.2f} hours on average"
-        report.warn(DELAYED, value=value, count=n_delayed, node_hours=float(tallies.delay_node_us) / HOUR_US)
+        warning_text = f"{tallies.delay_us / HOUR_US / n_delayed:,.2f} hours on average"
+        report.warn(DELAYED, value=warning_text, count=n_delayed, node_hours=float(tallies.delay_node_us) / HOUR_US)
     _warning_hours(report, NEVER_BEGAN, sweep.never_began_us, sweep.never_began)
     if sweep.never_began or tallies.clipped or tallies.left_out or tallies.delayed:
         by_rule = idle_hours_by_rule(record, plan, float(survey.node_us[NodeState.IDLE]) / HOUR_US)
@@ -264,9 +264,9 @@ def note_rules_without_effect(record: ScheduleRecord, plan: Plan, report: Import
         "release_delay_s": "" if record.jobs.n_rows else "the log has no jobs",
         "absent_after_s": "" if record.machine_size is None else "the size of the machine is known",
     }
-    for name, reason in reason_of_rule.items():
-        is_unused = reason and getattr(rules, name) != getattr(default, name)
-        report.note_no_effect(f"--{name.removesuffix('_s').replace('_', '-')}", reason, is_unused)
+    for rule_name, why_unused in reason_of_rule.items():
+        is_unused = why_unused and getattr(rules, rule_name) != getattr(default, rule_name)
+        report.note_no_effect(f"--{rule_name.removesuffix('_s').replace('_', '-')}", why_unused, is_unused)
 
 
 def _warning_hours(report: ImportReport, sentence: str, node_us: float, count: int, unit: str = "node-hours") -> None:

@@ -31,8 +31,8 @@ class Example:
         return f"line {self.line}" if self.line else None
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return printable(": ".join(part for part in (place, self.value) if part))
+        place_text = self.file if self.line is None else f"{self.file}:{self.line}"
+        return printable(": ".join(place_part for place_part in (place_text, self.value) if place_part))
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class Tally:
         if has_amount and self.n_known < self.count:
             document["why_no_amount"] = self.why or WHY_NO_AMOUNT
         marks = {"is_estimate": self.is_estimate, "aside": self.aside} if has_amount else {}
-        return document | {name: mark for name, mark in marks.items() if mark}
+        return document | {mark_name: mark for mark_name, mark in marks.items() if mark}
 
 
 class ImportReport:
@@ -225,7 +225,7 @@ class ImportReport:
     @property
     def rows_skipped(self) -> int:
         """Number of skipped rows."""
-        return sum(tally.count for tally in self.skipped.values())
+        return sum(skip_tally.count for skip_tally in self.skipped.values())
 
     def skip_reasons(self) -> list[tuple[str, Tally]]:
         """Return the reasons for skipped rows, the most frequent first, then in alphabetical order."""
@@ -234,14 +234,14 @@ class ImportReport:
     def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without kept rows, with the reasons; ``otherwise`` if no rows were skipped."""
         skip_reasons = self.skip_reasons()
-        reasons = "; ".join(f"{reason} ({tally.count:,} x)" for reason, tally in skip_reasons[:MOST_EXAMPLES])
+        reasons = "; ".join(f"{skip_reason} ({tally.count:,} x)" for skip_reason, tally in skip_reasons[:MOST_EXAMPLES])
         example = next((tally.examples[0] for _, tally in skip_reasons if tally.examples), Example("", None, ""))
-        place = {"file": example.file or file, "row": example.row, "value": example.value}
-        return InputError(f"{problem}: {reasons or otherwise}", **place, expected=expected, fix=fix)
+        error_place = {"file": example.file or file, "row": example.row, "value": example.value}
+        return InputError(f"{problem}: {reasons or otherwise}", **error_place, expected=expected, fix=fix)
 
     def no_runs(self, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without any run of a job."""
-        reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in self.skip_reasons()[:4])
+        reasons = "; ".join(f"{skip_reason}: {tally.count:,}" for skip_reason, tally in self.skip_reasons()[:4])
         problem = "this log has no usable run of a job"
         return InputError(problem, file=file, value=reasons or otherwise, expected=expected, fix=fix)
 
@@ -267,7 +267,7 @@ class ImportReport:
             "rows_read": self.rows_read,
             "kept": dict(self.kept),
             "rows_skipped": self.rows_skipped,
-            "skipped": {reason: tally.to_json(has_amount=False) for reason, tally in self.skipped.items()},
+            "skipped": {skip_reason: tally.to_json(has_amount=False) for skip_reason, tally in self.skipped.items()},
             "warnings": {sentence: tally.to_json(has_amount=True) for sentence, tally in self.warnings.items()},
             "facts": dict(self.facts),
         }
@@ -275,23 +275,23 @@ class ImportReport:
 
 def _count(
     tallies: dict[str, Tally],
-    reason: str,
-    file: str,
-    line: int | None,
+    reason_text: str,
+    file_name: str,
+    line_number: int | None,
     value: object,
     count: int,
     hours: float | None = None,
 ) -> Tally | None:
     if count == 0:
         return None
-    text = printable(" ".join(str(value).split()))
-    if len(text) > _LONGEST_VALUE:
-        text = text[: _LONGEST_VALUE - 3] + "..."
-    tally = tallies.setdefault(reason, Tally())
-    tally.add(Example(file, line, text) if file or text else None, count, hours)
+    value_text = printable(" ".join(str(value).split()))
+    if len(value_text) > _LONGEST_VALUE:
+        value_text = value_text[: _LONGEST_VALUE - 3] + "..."
+    tally = tallies.setdefault(reason_text, Tally())
+    tally.add(Example(file_name, line_number, value_text) if file_name or value_text else None, count, hours)
     return tally
 
 
 def skip_counts(report: ImportReport) -> Mapping[str, int]:
     """Return the rows by reason, as in ``EventsMetadata.skipped``."""
-    return {reason: tally.count for reason, tally in report.skipped.items()}
+    return {skip_reason: tally.count for skip_reason, tally in report.skipped.items()}

@@ -76,16 +76,16 @@ def rare_names(record: ScheduleRecord, node_uses: NodeUse) -> dict[str, list[int
     until_us = np.clip(node_uses.last_us, record.first_start_us, record.last_stamp_us)
     is_short = until_us - np.minimum(node_uses.first_us, until_us) < SHORT_SHARE * span_us
     once = np.flatnonzero((jobs_on == 1) & is_short).tolist()
-    return {NAMED_ONCE: once, NAMED_OTHERWISE: [node for node in strange if node not in once]}
+    return {NAMED_ONCE: once, NAMED_OTHERWISE: [node_index for node_index in strange if node_index not in once]}
 
 
 def _strange_names(record: ScheduleRecord, node_uses: NodeUse) -> list[int]:
     node_names, nodes = record.nodes, np.flatnonzero(node_uses.is_used).tolist()
-    forms = {node: _DIGITS.sub("0", node_names[node]) for node in nodes}
+    forms = {node_index: _DIGITS.sub("0", node_names[node_index]) for node_index in nodes}
     many = Counter(forms.values())
     if not many or many.most_common(1)[0][1] < FEW_ALIKE:
         return []
-    return [node for node in nodes if many[forms[node]] == 1 and node_uses.jobs_on[node] == 1]
+    return [node_index for node_index in nodes if many[forms[node_index]] == 1 and node_uses.jobs_on[node_index] == 1]
 
 
 def warn_of_spellings(
@@ -103,13 +103,13 @@ def warn_of_spellings(
     for outage in absent:
         for node in [] if outage.nodes is None else outage.nodes.tolist():
             there_us[node] -= max(min(outage.end_us, window.end_us) - max(outage.start_us, window.start_us), 0)
-    for short, nodes in alike.items():
-        lower = {node_names[node].lower() for node in nodes}
+    for short_name, node_indices in alike.items():
+        lower_names = {node_names[node].lower() for node in node_indices}
         # a difference in the domain alone may mean two nodes
-        if len(nodes) > 1 and (short in lower or len(lower) < len(nodes)):
-            value = ", ".join(node_names[node] for node in nodes)
-            surplus_us = sum(sorted(there_us[node] for node in nodes)[:-1])
-            report.warn(TWO_SPELLINGS, value=value, node_hours=surplus_us / HOUR_US)
+        if len(node_indices) > 1 and (short_name in lower_names or len(lower_names) < len(node_indices)):
+            names_text = ", ".join(node_names[node] for node in node_indices)
+            surplus_us = sum(sorted(there_us[node] for node in node_indices)[:-1])
+            report.warn(TWO_SPELLINGS, value=names_text, node_hours=surplus_us / HOUR_US)
     domains: dict[int, dict[str, str]] = {}
     for spelling, node in record.spellings.items() if record.node_names.startswith("short") else ():
         domain = spelling.lower().removeprefix(node_names[node].lower())
@@ -164,8 +164,8 @@ def warn_of_unused_nodes(
         (LONG_UNUSED, node_uses.is_used & (unused_us > 0) & is_due, unused_us),
     ):
         nodes_to_warn = np.flatnonzero(which)
-        for node in nodes_to_warn[:MOST_EXAMPLES].tolist():
-            report.warn(sentence, value=node_names[node], node_hours=int(idle_us[node]) / HOUR_US)
+        for node_index in nodes_to_warn[:MOST_EXAMPLES].tolist():
+            report.warn(sentence, value=node_names[node_index], node_hours=int(idle_us[node_index]) / HOUR_US)
         remainder = nodes_to_warn[MOST_EXAMPLES:]
         report.warn(sentence, count=len(remainder), node_hours=idle_us[remainder].sum(dtype=float) / HOUR_US)
 
@@ -198,12 +198,12 @@ def absences(
     is_absent = np.zeros(n_nodes, np.bool_)
     if record.is_restricted:
         is_absent[record.n_given :] = True
-        others = record.nodes[record.n_given :]
-        if others:
+        other_names = record.nodes[record.n_given :]
+        if other_names:
             uses = count(int(node_uses.jobs_on[record.n_given :].sum()), "use")
             report.facts[SKIPPED_NODES] = (
-                f"{count(len(others), 'node')} that the inventory does not have (--inventory-only), such as "
-                f"{', '.join(others[:MOST_EXAMPLES])}: {uses} by jobs not counted"
+                f"{count(len(other_names), 'node')} that the inventory does not have (--inventory-only), such as "
+                f"{', '.join(other_names[:MOST_EXAMPLES])}: {uses} by jobs not counted"
             )
         return [], is_absent, None
     if has_full_inventory(record) or not record.nodes:
@@ -213,7 +213,7 @@ def absences(
     upcoming = node_uses.is_used & (node_uses.first_us > window.end_us + after_us)
     is_absent[:] = ~node_uses.is_used | is_gone | upcoming
     if is_absent.any():
-        such = ", ".join(record.nodes[node] for node in np.flatnonzero(is_absent)[:MOST_EXAMPLES])
+        such = ", ".join(record.nodes[node_index] for node_index in np.flatnonzero(is_absent)[:MOST_EXAMPLES])
         report.facts[SKIPPED_NODES] = (
             f"{count(int(is_absent.sum()), 'node')} that no job used within {rules.absent_after_s / DAY_S:g} days "
             f"of the window, such as {such}"
@@ -223,8 +223,8 @@ def absences(
     early = ~is_absent & (window.end_us - np.maximum(node_uses.last_us, window.start_us) > after_us)
     edge_us = min(window.start_us, record.first_start_us) - 1
     free_us = node_uses.last_us + np.where(early, microseconds(rules.release_delay_s), 0)
-    outages = [_absence_of(node, edge_us, node_uses.first_us[node]) for node in np.flatnonzero(late)]
-    outages += [_absence_of(node, free_us[node], OPEN_END) for node in np.flatnonzero(early)]
+    outages = [_absence_of(node_index, edge_us, node_uses.first_us[node_index]) for node_index in np.flatnonzero(late)]
+    outages += [_absence_of(node_index, free_us[node_index], OPEN_END) for node_index in np.flatnonzero(early)]
     if not outages:
         return outages, is_absent, None
     first_us = np.where(late, np.minimum(node_uses.first_us, window.end_us), window.start_us)
@@ -236,7 +236,7 @@ def absences(
     if not len(absent_nodes):
         return outages, is_absent, None
     node_names, node_hours = record.nodes, absent_us.sum(dtype=float) / HOUR_US
-    such_as = [node_names[node] for node in absent_nodes[:MOST_EXAMPLES]]
+    such_as = [node_names[node_index] for node_index in absent_nodes[:MOST_EXAMPLES]]
     report.facts[ABSENT] = {
         "nodes": len(absent_nodes),
         "before their first job": int(np.count_nonzero(before_us)),
@@ -247,8 +247,8 @@ def absences(
     return outages, is_absent, Absence(len(absent_nodes), node_hours, ", ".join(such_as))
 
 
-def _absence_of(node: np.intp, start_us: int, end_us: int) -> Outage:
-    return Outage(NodeState.UNKNOWN, int(start_us), int(end_us), np.array([node], np.int32))
+def _absence_of(node_index: np.intp, start_us: int, end_us: int) -> Outage:
+    return Outage(NodeState.UNKNOWN, int(start_us), int(end_us), np.array([node_index], np.int32))
 
 
 def positions(node_names: Sequence[str], is_absent: NDArray[np.bool_]) -> NDArray[np.int32]:

@@ -222,8 +222,8 @@ def new_machine(n_nodes: int, assignment: int, has_notes: bool = False) -> Machi
         taken=zero_records(Taken, int(has_notes)),
     )
     # one rule takes the last freed node first: fill the list so that the lowest node is next by either
-    for node in reversed(range(n_nodes)) if assignment == MOST_RECENT else range(n_nodes):
-        add_free(node, machine)
+    for node_index in reversed(range(n_nodes)) if assignment == MOST_RECENT else range(n_nodes):
+        add_free(node_index, machine)
     return with_room(machine, FIRST_SLOTS, max(FIRST_SLOTS, 2 * n_nodes))
 
 

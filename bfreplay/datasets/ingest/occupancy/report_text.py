@@ -24,29 +24,29 @@ def render(build: BuiltLog, reader: str) -> str:
     report, events = build.report, build.events
     metadata = events.metadata
     days = (events.window_end_us - events.window_start_us) / 86_400e6
-    results = [count(number, kind.removesuffix("s")) for kind, number in report.kept.items()]
-    lines = [
+    result_texts = [count(n_results, result_kind.removesuffix("s")) for result_kind, n_results in report.kept.items()]
+    report_lines = [
         _line("read", f"{count(report.rows_read, 'row')} as {metadata.source_format or reader}"),
-        _line("kept", ", ".join(results) or "nothing"),
+        _line("kept", ", ".join(result_texts) or "nothing"),
         _line("skipped", count(report.rows_skipped, "row")),
     ]
-    for reason, tally in sorted(report.skipped.items(), key=lambda item: -item[1].count):
+    for skip_reason, tally in sorted(report.skipped.items(), key=lambda item: -item[1].count):
         example = f", e.g. {tally.examples[0]}" if tally.examples else ""
-        lines.append(_line("", f"{tally.count:,} x {reason}{example}", hanging=2))
+        report_lines.append(_line("", f"{tally.count:,} x {skip_reason}{example}", hanging=2))
     has_inventory = metadata.node_inventory == "metadata"
     nodes_text = f"{len(events.nodes):,}" + ("" if has_inventory else " seen in the log; --inventory adds the others")
     period_text = f"{iso_utc(events.window_start_us)} to {iso_utc(events.window_end_us)} ({days:,.2f} days)"
-    lines += [_line("window", f"{period_text}, {build.window.why}"), _line("nodes", nodes_text)]
+    report_lines += [_line("window", f"{period_text}, {build.window.why}"), _line("nodes", nodes_text)]
     sentences = LogWarnings(node_assignment=metadata.assignment).sentences()
-    lines += [_line("assignment", sentence) for sentence in sentences]
-    lines += [_line(label, text) for label, text in _facts(report.facts)]
+    report_lines += [_line("assignment", sentence) for sentence in sentences]
+    report_lines += [_line(label, fact_text) for label, fact_text in _facts(report.facts)]
     warnings = {warning.sentence: warning for warning in metadata.log_warnings.warnings}
     for sentence, tally in report.warnings.items():
-        lines.append(_line("WARNING", str(warnings[sentence])))
-        lines += [_line("", f"e.g. {example}", hanging=2) for example in tally.examples]
+        report_lines.append(_line("WARNING", str(warnings[sentence])))
+        report_lines += [_line("", f"e.g. {example}", hanging=2) for example in tally.examples]
     if report.warnings:
-        lines.append(_line("VERDICT", metadata.log_warnings.verdict_sentence()))
-    return "\n".join(lines) + "\n"
+        report_lines.append(_line("VERDICT", metadata.log_warnings.verdict_sentence()))
+    return "\n".join(report_lines) + "\n"
 
 
 def _line(label: str, text: str, hanging: int = 0) -> str:
@@ -60,10 +60,10 @@ def _line(label: str, text: str, hanging: int = 0) -> str:
     )
 
 
-def _node_hours(hours: Mapping[str, float]) -> str:
-    total = sum(hours.values()) or 1.0
-    parts = zip(hours, parts_of_whole([*hours.values()]), hours.values(), strict=True)
-    return ", ".join(f"{word} {text} ({percent(value / total)})" for word, text, value in parts)
+def _node_hours(hours_by_state: Mapping[str, float]) -> str:
+    total = sum(hours_by_state.values()) or 1.0
+    parts = zip(hours_by_state, parts_of_whole([*hours_by_state.values()]), hours_by_state.values(), strict=True)
+    return ", ".join(f"{word} {hours_text} ({percent(state_hours / total)})" for word, hours_text, state_hours in parts)
 
 
 def _short_intervals(fact: Mapping[str, float]) -> str:
@@ -93,7 +93,7 @@ def _cut(fact: Mapping[str, float]) -> str:
 
 
 def _by_rule(fact: Mapping[str, float]) -> str:
-    hours = ", ".join(f"{value:,.1f} ({rule})" for rule, value in fact.items())  # they may differ by little
+    hours = ", ".join(f"{idle_hours:,.1f} ({rule})" for rule, idle_hours in fact.items())  # they may differ by little
     jobs = "jobs that need more nodes than are free"
     return f"idle node-hours depend on how {jobs} are treated (--oversubscription): {hours}"
 
@@ -110,18 +110,18 @@ _SHOWN_ELSEWHERE = frozenset({findings.NODES, findings.ROWS, ABSENT})  # above, 
 
 def _facts(facts: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     """Yield label and text of each fact."""
-    for name, value in facts.items():
-        if name not in _SHOWN_ELSEWHERE:
-            sentence = _SENTENCES.get(name)
-            label = "node-hours" if name == findings.NODE_HOURS else "noted"
-            yield label, f"{name}: {_text_of(value)}" if sentence is None else sentence(value)
+    for fact_name, fact_value in facts.items():
+        if fact_name not in _SHOWN_ELSEWHERE:
+            sentence = _SENTENCES.get(fact_name)
+            label = "node-hours" if fact_name == findings.NODE_HOURS else "noted"
+            yield label, f"{fact_name}: {_text_of(fact_value)}" if sentence is None else sentence(fact_value)
 
 
-def _text_of(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_text_of(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return "; ".join(_text_of(item) for item in value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return amount(value) if isinstance(value, int | float) else str(value)
+def _text_of(fact_value: Any) -> str:
+    if isinstance(fact_value, dict):
+        return ", ".join(f"{item_name} {_text_of(item_value)}" for item_name, item_value in fact_value.items())
+    if isinstance(fact_value, list):
+        return "; ".join(_text_of(item_value) for item_value in fact_value)
+    if isinstance(fact_value, bool):
+        return "yes" if fact_value else "no"
+    return amount(fact_value) if isinstance(fact_value, int | float) else str(fact_value)

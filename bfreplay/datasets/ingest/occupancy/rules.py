@@ -39,11 +39,11 @@ def _window(name: str, value: object) -> Any:
     return value
 
 
-def _time_us(text: str) -> int:
+def _time_us(time_text: str) -> int:
     try:
-        return parse_time_us(text)
+        return parse_time_us(time_text)
     except ValueError as error:
-        raise ValueError(f"{text!r}: {error}; {ISO_FIX}.") from error
+        raise ValueError(f"{time_text!r}: {error}; {ISO_FIX}.") from error
 
 
 @dataclass(frozen=True, slots=True)

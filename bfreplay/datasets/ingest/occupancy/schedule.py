@@ -125,14 +125,14 @@ class ScheduleRecord:
         InputError
             An invalid name (empty, unprintable, spaces around it).
         """
-        index = self.spellings
+        index_of_spelling = self.spellings
         node_set: dict[int, None] = {}
         for node_name in node_names:
-            position = index.get(node_name)
+            position = index_of_spelling.get(node_name)
             if position is None:
                 checks.name("node", node_name, "node")
                 own_name = one_name(node_name, self.node_names)
-                position = index[node_name] = self._index.setdefault(own_name, len(self._index))
+                position = index_of_spelling[node_name] = self._index.setdefault(own_name, len(self._index))
             node_set[position] = None
         return np.fromiter(node_set, dtype=np.int32, count=len(node_set))
 
@@ -209,8 +209,8 @@ class ScheduleRecord:
         if not self._is_interval("job", start_us, end_us, file, line):
             return
         if not 0 < n_nodes <= MOST_NODES:
-            reason = "a job without nodes" if n_nodes <= 0 else TOO_WIDE
-            return self.report.skip(reason, file, line, f"{job}: {n_nodes} nodes")
+            skip_reason = "a job without nodes" if n_nodes <= 0 else TOO_WIDE
+            return self.report.skip(skip_reason, file, line, f"{job}: {n_nodes} nodes")
         limit_us, key = OPEN_END, job_key(job)
         if limit_end_us is not None and start_us < limit_end_us < LAST_TIME_US:
             limit_us = limit_end_us
@@ -289,13 +289,13 @@ class ScheduleRecord:
     def reservations(self) -> list[Outage]:
         """Reservations that leave their nodes idle, as outages of the nodes that the log has."""
         return [
-            Outage(NodeState.RESERVED, start_us, end_us, None if names is None else self._known_nodes(names))
-            for start_us, end_us, names in self._reservations
+            Outage(NodeState.RESERVED, start_us, end_us, None if node_names is None else self._known_nodes(node_names))
+            for start_us, end_us, node_names in self._reservations
         ]
 
     def _known_nodes(self, node_names: Iterable[str]) -> NDArray[np.int32]:
         indices = (self._index.get(one_name(node_name, self.node_names)) for node_name in node_names)
-        return np.array([node for node in indices if node is not None], np.int32)
+        return np.array([node_index for node_index in indices if node_index is not None], np.int32)
 
     @property
     def mean_node_hours(self) -> float | None:
@@ -313,25 +313,25 @@ class ScheduleRecord:
         """Note that the log was still being written at this time; the latest is its end."""
         self.last_stamp_us = max(self.last_stamp_us, time_us)
 
-    def covers(self, start_us: int, end_us: int, reason: str) -> None:
+    def covers(self, start_us: int, end_us: int, why_complete: str) -> None:
         """Note the time for which the log claims to be complete."""
         if self.coverage is not None:
             start_us, end_us = min(start_us, self.coverage.start_us), max(end_us, self.coverage.end_us)
-        self.coverage = Window(start_us, end_us, reason)
+        self.coverage = Window(start_us, end_us, why_complete)
 
-    def add_format(self, name: str) -> None:
+    def add_format(self, format_name: str) -> None:
         """Add a kind of input to ``source_format``."""
-        if name not in self.source_format.split(" + "):
-            self.source_format = " + ".join(filter(None, (self.source_format, name)))
+        if format_name not in self.source_format.split(" + "):
+            self.source_format = " + ".join(filter(None, (self.source_format, format_name)))
 
-    def _is_interval(self, kind: str, start_us: int, end_us: int | None, file: str, line: int | None) -> bool:
+    def _is_interval(self, kind: str, start_us: int, end_us: int | None, file_name: str, line: int | None) -> bool:
         if not FIRST_TIME_US < start_us < LAST_TIME_US or (end_us is not None and not end_us < LAST_TIME_US):
-            self.report.skip(f"{kind}: a time outside the calendar", file, line, f"{start_us} to {end_us} us")
+            self.report.skip(f"{kind}: a time outside the calendar", file_name, line, f"{start_us} to {end_us} us")
             return False
         if end_us is None or end_us > start_us:
             return True
-        reason = f"{kind} of no length" if end_us == start_us else f"{kind} that ends before it starts"
-        self.report.skip(reason, file, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
+        skip_reason = f"{kind} of no length" if end_us == start_us else f"{kind} that ends before it starts"
+        self.report.skip(skip_reason, file_name, line, f"{iso_utc(start_us)} to {iso_utc(end_us)}")
         return False
 
     def _note_jobs(self, start_us: NDArray[np.int64], end_us: NDArray[np.int64], count: NDArray[np.int64]) -> float:
@@ -372,12 +372,12 @@ class NodeLists:
         node_ids = self._known.get(list_text)
         if node_ids is None:
             node_ids = self._record.node_ids(node_names())
-            size = len(list_text) + len(node_ids)
-            if self._size + size > MOST_REMEMBERED:
+            entry_size = len(list_text) + len(node_ids)
+            if self._size + entry_size > MOST_REMEMBERED:
                 self._known.clear()
                 self._size = 0
             self._known[list_text] = node_ids
-            self._size += size
+            self._size += entry_size
         return node_ids
 
 
@@ -392,11 +392,11 @@ def job_key(job_id: str | int) -> int:
     return -int.from_bytes(digest[:8], "big") // 2
 
 
-def one_name(name: str, rule: str) -> str:
+def one_name(node_name: str, name_rule: str) -> str:
     """Return the name of a node by a rule of ``NODE_NAMES``: without its domain, in lower case, or as it is."""
-    if rule in ("short", "short-lower") and not name.replace(".", "").isdigit():  # an address has no domain
-        name = name.split(".", 1)[0] or name
-    return name.lower() if rule in ("lower", "short-lower") else name
+    if name_rule in ("short", "short-lower") and not node_name.replace(".", "").isdigit():  # an address has no domain
+        node_name = node_name.split(".", 1)[0] or node_name
+    return node_name.lower() if name_rule in ("lower", "short-lower") else node_name
 
 
 def machine_nodes(record: ScheduleRecord) -> Sequence[str]:
@@ -412,4 +412,4 @@ def machine_nodes(record: ScheduleRecord) -> Sequence[str]:
     while any(node_name.startswith(prefix) for node_name in node_names):
         prefix += "_"
     digits = max(4, len(str(missing)))
-    return node_names + [f"{prefix}{index:0{digits}d}" for index in range(1, missing + 1)]
+    return node_names + [f"{prefix}{node_number:0{digits}d}" for node_number in range(1, missing + 1)]

@@ -68,9 +68,9 @@ class Survey:
             self.n_rows += len(time_us)
         self.sweep.see_the_rest()
         self.n_repeated, self.n_contradicting = record.jobs.n_repeated, record.jobs.n_contradicting
-        last, remaining_us = self.start if state is None else state, plan.window_us[1] - since_us
-        np.add.at(self.node_us, last, remaining_us)
-        self.idle_to_the_end = (last == NodeState.IDLE) & (remaining_us > 0)
+        last_state, remaining_us = self.start if state is None else state, plan.window_us[1] - since_us
+        np.add.at(self.node_us, last_state, remaining_us)
+        self.idle_to_the_end = (last_state == NodeState.IDLE) & (remaining_us > 0)
         self.idle_to_the_end_us = int(remaining_us[self.idle_to_the_end].sum())
 
 
@@ -91,13 +91,13 @@ def _inside(
         if len(node) and int(node.max()) >= plan.n_kept:
             is_kept_node = node < plan.n_kept
             time_us, node, state = time_us[is_kept_node], node[is_kept_node], state[is_kept_node]
-        begin = int(np.searchsorted(time_us, plan.window_us[0], side="right"))
-        end = int(np.searchsorted(time_us, plan.window_us[1], side="right"))
-        if begin and start is not None:
-            start[node[:begin]] = state[:begin]  # in order: the last of several rows of a node stays
-        if begin < end:
-            yield Rows(time_us[begin:end], node[begin:end], state[begin:end])
-        if end < len(time_us):
+        begin_row = int(np.searchsorted(time_us, plan.window_us[0], side="right"))
+        end_row = int(np.searchsorted(time_us, plan.window_us[1], side="right"))
+        if begin_row and start is not None:
+            start[node[:begin_row]] = state[:begin_row]  # in order: the last of several rows of a node stays
+        if begin_row < end_row:
+            yield Rows(time_us[begin_row:end_row], node[begin_row:end_row], state[begin_row:end_row])
+        if end_row < len(time_us):
             return
 
 

@@ -57,18 +57,18 @@ class JobIntervals:
         """Columns with one number per job: all but the listed nodes."""
         return self.start_us, self.end_us, self.limit_end_us, self.job_key, self.count
 
-    def take(self, index: NDArray[np.int64]) -> JobIntervals:
-        """Return the rows ``index``, in that order."""
-        lengths = np.diff(self.first_node)[index]
-        first = first_of_each(lengths)
-        source = np.repeat(self.first_node[:-1][index] - first[:-1], lengths) + np.arange(first[-1])
-        return _intervals((column[index] for column in self.columns), first, self.nodes[source])
+    def take(self, row_indices: NDArray[np.int64]) -> JobIntervals:
+        """Return the rows ``row_indices``, in that order."""
+        lengths = np.diff(self.first_node)[row_indices]
+        first_node = first_of_each(lengths)
+        source = np.repeat(self.first_node[:-1][row_indices] - first_node[:-1], lengths) + np.arange(first_node[-1])
+        return _intervals((job_column[row_indices] for job_column in self.columns), first_node, self.nodes[source])
 
-    def part(self, begin: int, end: int) -> JobIntervals:
-        """Return the rows from ``begin`` up to ``end``."""
-        first, after_last = int(self.first_node[begin]), int(self.first_node[end])
-        columns = (column[begin:end] for column in self.columns)
-        return _intervals(columns, self.first_node[begin : end + 1] - first, self.nodes[first:after_last])
+    def part(self, begin_row: int, end_row: int) -> JobIntervals:
+        """Return the rows from ``begin_row`` up to ``end_row``."""
+        first, after_last = int(self.first_node[begin_row]), int(self.first_node[end_row])
+        columns = (job_column[begin_row:end_row] for job_column in self.columns)
+        return _intervals(columns, self.first_node[begin_row : end_row + 1] - first, self.nodes[first:after_last])
 
 
 class JobSpool:
@@ -120,30 +120,30 @@ class JobSpool:
         count: NDArray[np.int64],
     ) -> None:
         """Add J intervals without listed nodes, ``(J,)`` each."""
-        rows = np.column_stack([start_us, end_us, limit_end_us, job_key, count, np.zeros(len(count), np.int64)])
-        for begin in range(0, len(rows), self._run_rows):
-            part = rows[begin : begin + self._run_rows]
-            self._rows.frombytes(np.ascontiguousarray(part, dtype=np.int64).tobytes())
-            self.n_rows += len(part)
+        table_rows = np.column_stack([start_us, end_us, limit_end_us, job_key, count, np.zeros(len(count), np.int64)])
+        for begin_row in range(0, len(table_rows), self._run_rows):
+            rows_of_run = table_rows[begin_row : begin_row + self._run_rows]
+            self._rows.frombytes(np.ascontiguousarray(rows_of_run, dtype=np.int64).tobytes())
+            self.n_rows += len(rows_of_run)
             if len(self._rows) >= self._run_rows * _WIDTH:
                 self._end_run()
 
     def add_with_nodes(self, jobs: JobIntervals) -> None:
         """Add J intervals that list all their nodes."""
         first_node = jobs.first_node
-        rows = np.column_stack([*jobs.columns, np.diff(first_node)])
-        begin = 0
-        while begin < len(rows):
+        table_rows = np.column_stack([*jobs.columns, np.diff(first_node)])
+        begin_row = 0
+        while begin_row < len(table_rows):
             # a run ends with the same row as if they were added one by one
-            full = int(np.searchsorted(first_node, first_node[begin] + self._run_nodes - self._n_listed))
-            end = min(full, begin + self._run_rows - len(self._rows) // _WIDTH, len(rows))
-            self._rows.frombytes(rows[begin:end].tobytes())
-            self._listed.append(jobs.nodes[first_node[begin] : first_node[end]])
+            full_row = int(np.searchsorted(first_node, first_node[begin_row] + self._run_nodes - self._n_listed))
+            end_row = min(full_row, begin_row + self._run_rows - len(self._rows) // _WIDTH, len(table_rows))
+            self._rows.frombytes(table_rows[begin_row:end_row].tobytes())
+            self._listed.append(jobs.nodes[first_node[begin_row] : first_node[end_row]])
             self._n_listed += len(self._listed[-1])
-            self.n_rows += end - begin
+            self.n_rows += end_row - begin_row
             if len(self._rows) >= self._run_rows * _WIDTH or self._n_listed >= self._run_nodes:
                 self._end_run()
-            begin = end
+            begin_row = end_row
 
     def slices(self) -> Iterator[tuple[JobIntervals, int]]:
         """Yield all intervals in order of start, in pieces, each with the next start (``OPEN_END`` at the end).
@@ -162,42 +162,42 @@ class JobSpool:
             if not readers:
                 return
             waiting = [int(reader.block.start_us[-1]) for reader in readers if not reader.is_last]
-            boundary = min(waiting, default=OPEN_END)
-            parts = [reader.take_before(boundary) for reader in readers]
-            parts = [part for part in parts if len(part)]
-            if not parts:  # one start fills a whole block
+            boundary_us = min(waiting, default=OPEN_END)
+            sorted_parts = [reader.take_before(boundary_us) for reader in readers]
+            sorted_parts = [sorted_part for sorted_part in sorted_parts if len(sorted_part)]
+            if not sorted_parts:  # one start fills a whole block
                 for reader in readers:
-                    if not reader.is_last and int(reader.block.start_us[-1]) == boundary:
+                    if not reader.is_last and int(reader.block.start_us[-1]) == boundary_us:
                         reader.grow()
                 continue
             # a run with rows on disk has one in its block: the last start of a block is never before the boundary
             starts_us = [int(reader.block.start_us[0]) for reader in readers if len(reader.block)]
             following = min(starts_us, default=OPEN_END)
-            yield self._without_twins(_merge(parts)), following
+            yield self._without_twins(_merge(sorted_parts)), following
 
-    def _without_twins(self, rows: JobIntervals) -> JobIntervals:
-        same = (rows.start_us[1:] == rows.start_us[:-1]) & (rows.job_key[1:] == rows.job_key[:-1])
-        if not same.any():
-            return rows
-        group = first_of_each(~same)
-        has_end = rows.end_us != OPEN_END
-        best = np.lexsort((rows.end_us, has_end, group))  # last of each group: the latest known end, if any
-        is_best = np.concatenate([np.diff(group[best]) > 0, np.ones(1, np.bool_)])
+    def _without_twins(self, job_rows: JobIntervals) -> JobIntervals:
+        is_twin = (job_rows.start_us[1:] == job_rows.start_us[:-1]) & (job_rows.job_key[1:] == job_rows.job_key[:-1])
+        if not is_twin.any():
+            return job_rows
+        group_number = first_of_each(~is_twin)
+        has_end = job_rows.end_us != OPEN_END
+        best = np.lexsort((job_rows.end_us, has_end, group_number))  # last of each group: the latest known end, if any
+        is_best = np.concatenate([np.diff(group_number[best]) > 0, np.ones(1, np.bool_)])
         best_of_group = best[is_best]
-        self.n_repeated += len(rows) - len(best_of_group)
+        self.n_repeated += len(job_rows) - len(best_of_group)
         for row_index in best[~is_best].tolist():
-            best_row = int(best_of_group[group[row_index]])
-            is_other = rows.count[row_index] != rows.count[best_row]
-            is_other |= set(_nodes_of(rows, row_index)) != set(_nodes_of(rows, best_row))
-            is_other |= has_end[row_index] and rows.end_us[row_index] != rows.end_us[best_row]
+            best_row = int(best_of_group[group_number[row_index]])
+            is_other = job_rows.count[row_index] != job_rows.count[best_row]
+            is_other |= set(_nodes_of(job_rows, row_index)) != set(_nodes_of(job_rows, best_row))
+            is_other |= has_end[row_index] and job_rows.end_us[row_index] != job_rows.end_us[best_row]
             self.n_contradicting += bool(is_other)
-        return rows.take(best_of_group)
+        return job_rows.take(best_of_group)
 
     def _run_by_start(self) -> JobIntervals:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
-        first = first_of_each(table[:, 5])
+        first_node = first_of_each(table[:, 5])
         nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
-        return _in_order(_intervals(_columns(table), first, nodes))
+        return _in_order(_intervals(_columns(table), first_node, nodes))
 
     def _end_run(self) -> None:
         if self._folder is None:
@@ -216,10 +216,10 @@ class _Run:
 
     @classmethod
     def write(cls, run: JobIntervals, stem: Path) -> _Run:
-        rows = np.column_stack([*run.columns, run.first_node[:-1]])
-        end = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
+        table_rows = np.column_stack([*run.columns, run.first_node[:-1]])
+        end_row = np.array([[OPEN_END, 0, 0, 0, 0, run.first_node[-1]]], dtype=np.int64)
         files_of_run = cls(stem.with_suffix(".rows"), stem.with_suffix(".nodes"), len(run))
-        tables = (np.concatenate([rows, end]), files_of_run.rows_file), (run.nodes, files_of_run.nodes_file)
+        tables = (np.concatenate([table_rows, end_row]), files_of_run.rows_file), (run.nodes, files_of_run.nodes_file)
         for table, file in tables:
             with naming(file):
                 file.write_bytes(np.ascontiguousarray(table).data)  # ndarray.tofile ignores a full disk
@@ -241,8 +241,8 @@ class _BlockReader:
 
     def take_before(self, boundary_us: int) -> JobIntervals:
         n_rows = len(self.block) if boundary_us == OPEN_END else int(np.searchsorted(self.block.start_us, boundary_us))
-        part, self.block = self.block.part(0, n_rows), self.block.part(n_rows, len(self.block))
-        return part
+        rows_before, self.block = self.block.part(0, n_rows), self.block.part(n_rows, len(self.block))
+        return rows_before
 
 
 class _RunReader(_BlockReader):
@@ -260,14 +260,14 @@ class _RunReader(_BlockReader):
             self.grow()
 
     def grow(self) -> None:
-        rows = min(BLOCK_ROWS, self._run.n_rows - self._done)
-        numbers = np.fromfile(self._run.rows_file, np.int64, (rows + 1) * _WIDTH, offset=8 * _WIDTH * self._done)
-        table = numbers.reshape(-1, _WIDTH)
-        rows = max(1, int(np.searchsorted(table[1:, 5] - table[0, 5], self._most_nodes, side="right")))
-        table = table[: rows + 1]
+        n_rows = min(BLOCK_ROWS, self._run.n_rows - self._done)
+        row_numbers = np.fromfile(self._run.rows_file, np.int64, (n_rows + 1) * _WIDTH, offset=8 * _WIDTH * self._done)
+        table = row_numbers.reshape(-1, _WIDTH)
+        n_rows = max(1, int(np.searchsorted(table[1:, 5] - table[0, 5], self._most_nodes, side="right")))
+        table = table[: n_rows + 1]
         first = np.ascontiguousarray(table[:, 5])
         nodes = np.fromfile(self._run.nodes_file, np.int32, int(first[-1] - first[0]), offset=4 * int(first[0]))
-        self._done += rows
+        self._done += n_rows
         self.is_last = self._done == self._run.n_rows
         self.block = _join([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
 
@@ -283,26 +283,26 @@ def no_jobs() -> JobIntervals:
     return JobIntervals(none, none, none, none, none, np.zeros(1, np.int64), np.empty(0, np.int32))
 
 
-def _nodes_of(rows: JobIntervals, index: int) -> list[int]:
-    return list(map(int, rows.nodes[rows.first_node[index] : rows.first_node[index + 1]]))
+def _nodes_of(job_rows: JobIntervals, row_index: int) -> list[int]:
+    return list(map(int, job_rows.nodes[job_rows.first_node[row_index] : job_rows.first_node[row_index + 1]]))
 
 
-def _join(parts: list[JobIntervals]) -> JobIntervals:
-    parts = [part for part in parts if len(part)] or [no_jobs()]
-    if len(parts) == 1:
-        return parts[0]
-    columns = map(np.concatenate, zip(*(part.columns for part in parts), strict=True))
-    lengths = np.concatenate([np.diff(part.first_node) for part in parts])
-    return _intervals(columns, first_of_each(lengths), np.concatenate([part.nodes for part in parts]))
+def _join(sorted_parts: list[JobIntervals]) -> JobIntervals:
+    sorted_parts = [part for part in sorted_parts if len(part)] or [no_jobs()]
+    if len(sorted_parts) == 1:
+        return sorted_parts[0]
+    columns = map(np.concatenate, zip(*(part.columns for part in sorted_parts), strict=True))
+    lengths = np.concatenate([np.diff(part.first_node) for part in sorted_parts])
+    return _intervals(columns, first_of_each(lengths), np.concatenate([part.nodes for part in sorted_parts]))
 
 
-def _merge(parts: list[JobIntervals]) -> JobIntervals:
-    rows = _join(parts)
-    return rows if len(parts) == 1 else _in_order(rows)
+def _merge(sorted_parts: list[JobIntervals]) -> JobIntervals:
+    joined_rows = _join(sorted_parts)
+    return joined_rows if len(sorted_parts) == 1 else _in_order(joined_rows)
 
 
-def _in_order(rows: JobIntervals) -> JobIntervals:
-    return rows.take(np.lexsort((rows.end_us, rows.job_key, rows.start_us)))
+def _in_order(job_rows: JobIntervals) -> JobIntervals:
+    return job_rows.take(np.lexsort((job_rows.end_us, job_rows.job_key, job_rows.start_us)))
 
 
 def _intervals(
@@ -314,4 +314,4 @@ def _intervals(
 
 def _columns(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Return all of ``_COLUMNS`` but the listed nodes, from spooled rows."""
-    return [np.ascontiguousarray(table[:, index]) for index in range(_WIDTH - 1)]
+    return [np.ascontiguousarray(table[:, column_index]) for column_index in range(_WIDTH - 1)]

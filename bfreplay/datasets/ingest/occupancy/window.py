@@ -53,26 +53,26 @@ def choose_window(record: ScheduleRecord, rules: OccupancyRules, log_end_us: int
 
 def longest_gap_us(record: ScheduleRecord, window: Window) -> tuple[int, int]:
     """Return the longest time in a window without a start or end of a job, to a 2,000th of its length."""
-    width = -(-(window.end_us - window.start_us) // BINS)
+    bin_width = -(-(window.end_us - window.start_us) // BINS)
     has_job = np.zeros(BINS, np.bool_)
-    for rows, _ in record.jobs.slices():
-        for time_us in (rows.start_us, rows.end_us):
+    for job_rows, _ in record.jobs.slices():
+        for time_us in (job_rows.start_us, job_rows.end_us):
             inside = time_us[(time_us >= window.start_us) & (time_us <= window.end_us)]
-            has_job[np.minimum((inside - window.start_us) // width, BINS - 1)] = True
+            has_job[np.minimum((inside - window.start_us) // bin_width, BINS - 1)] = True
     bins_with_job = np.concatenate([[-1], np.flatnonzero(has_job), [BINS]])
     longest = int(np.argmax(np.diff(bins_with_job)))
-    first, last = int(bins_with_job[longest] + 1), int(bins_with_job[longest + 1])
-    return window.start_us + first * width, window.start_us + last * width
+    first_bin, last_bin = int(bins_with_job[longest] + 1), int(bins_with_job[longest + 1])
+    return window.start_us + first_bin * bin_width, window.start_us + last_bin * bin_width
 
 
 def first_time_us(record: ScheduleRecord) -> int:
     """Return the start of the log: its first job, or its claim, or the first sample if it has no jobs."""
-    times = [record.first_start_us]
+    start_times = [record.first_start_us]
     if record.first_start_us == OPEN_END:
-        times += [outage.start_us for outage in record.outages]
+        start_times += [outage.start_us for outage in record.outages]
     if record.coverage is not None:
-        times.append(record.coverage.start_us)
-    return min(times)
+        start_times.append(record.coverage.start_us)
+    return min(start_times)
 
 
 def _window_of_option(window: tuple[int, int], first_us: int, log_end_us: int) -> Window:
@@ -97,19 +97,19 @@ def _estimate_window(record: ScheduleRecord, first_us: int, log_end_us: int) -> 
     if np.count_nonzero(inside) < FEWEST_BINS:
         if core_us[0] >= core_us[1] or not _is_used(record, core_us):
             return Window(first_us, log_end_us, "the whole log: it is too short to find its edges")
-        reason = "from the first end to the last start of a job: too few jobs to use the load"
-        return Window(*core_us, reason, _share(load, (edges[1:] > core_us[0]) & (edges[:-1] < core_us[1])))
-    usual = float(np.median(load[inside]))
-    enough = np.flatnonzero(inside & (load >= USUAL_SHARE * usual))
-    start_us, end_us = int(edges[enough[0]]), int(edges[enough[-1] + 1])
+        why_this_window = "from the first end to the last start of a job: too few jobs to use the load"
+        return Window(*core_us, why_this_window, _share(load, (edges[1:] > core_us[0]) & (edges[:-1] < core_us[1])))
+    usual_load = float(np.median(load[inside]))
+    enough_load = np.flatnonzero(inside & (load >= USUAL_SHARE * usual_load))
+    start_us, end_us = int(edges[enough_load[0]]), int(edges[enough_load[-1] + 1])
     if -(-start_us // US) < end_us // US:
         start_us, end_us = -(-start_us // US) * US, end_us // US * US
     return Window(
         start_us,
         end_us,
         f"estimated: jobs both start and end between {iso_utc(core_us[0])} and {iso_utc(core_us[1])}; edges in which "
-        f"less than half of the usual {usual:,.1f} nodes are busy are cut off (--full-window keeps the whole log)",
-        _share(load, slice(enough[0], enough[-1] + 1)),
+        f"less than half of the usual {usual_load:,.1f} nodes are busy are cut off (--full-window keeps the whole log)",
+        _share(load, slice(enough_load[0], enough_load[-1] + 1)),
     )
 
 
@@ -123,12 +123,12 @@ def _closely(record: ScheduleRecord, first_us: int, log_end_us: int) -> tuple[ND
     for _ in range(MOST_ROUNDS):
         edges, load = _load(record, *span_us)
         cumulative_share = np.cumsum(load) / max(float(load.sum()), 1e-300)
-        begin = int(np.searchsorted(cumulative_share, STRAY_SHARE))
-        end = int(np.searchsorted(cumulative_share, 1 - STRAY_SHARE))
-        closer = int(edges[max(begin - 1, 0)]), int(edges[min(end + 2, BINS)])
-        if closer[1] - closer[0] > (span_us[1] - span_us[0]) // 2:
+        begin_bin = int(np.searchsorted(cumulative_share, STRAY_SHARE))
+        end_bin = int(np.searchsorted(cumulative_share, 1 - STRAY_SHARE))
+        closer_span_us = int(edges[max(begin_bin - 1, 0)]), int(edges[min(end_bin + 2, BINS)])
+        if closer_span_us[1] - closer_span_us[0] > (span_us[1] - span_us[0]) // 2:
             break
-        span_us = max(first_us, closer[0]), min(log_end_us, closer[1])
+        span_us = max(first_us, closer_span_us[0]), min(log_end_us, closer_span_us[1])
     return edges, load
 
 
@@ -140,14 +140,14 @@ def _is_used(record: ScheduleRecord, span_us: tuple[int, int]) -> bool:
 
 def _load(record: ScheduleRecord, first_us: int, last_us: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the mean nodes held by jobs in each of ``BINS`` equal parts of a span."""
-    width = -(-(last_us - first_us) // BINS)
-    edges = first_us + width * np.arange(BINS + 1, dtype=np.int64)
+    bin_width = -(-(last_us - first_us) // BINS)
+    bin_edges = first_us + bin_width * np.arange(BINS + 1, dtype=np.int64)
     starts, partial_us = np.zeros(BINS), np.zeros(BINS)
     for rows, _ in record.jobs.slices():
-        start_us, end_us = (np.clip(time_us, first_us, edges[-1] - 1) for time_us in (rows.start_us, rows.end_us))
+        start_us, end_us = (np.clip(time_us, first_us, bin_edges[-1] - 1) for time_us in (rows.start_us, rows.end_us))
         for time_us, sign in ((start_us, 1.0), (end_us, -1.0)):
-            index = (time_us - first_us) // width
-            starts += np.bincount(index, sign * rows.count, BINS)
-            partial_us += np.bincount(index, sign * rows.count * (edges[index + 1] - time_us), BINS)
-    node_time_us = partial_us + width * (np.cumsum(starts) - starts)
-    return edges, node_time_us / width
+            bin_index = (time_us - first_us) // bin_width
+            starts += np.bincount(bin_index, sign * rows.count, BINS)
+            partial_us += np.bincount(bin_index, sign * rows.count * (bin_edges[bin_index + 1] - time_us), BINS)
+    node_time_us = partial_us + bin_width * (np.cumsum(starts) - starts)
+    return bin_edges, node_time_us / bin_width

@@ -72,30 +72,30 @@ class PbsReader:
             Another file; a log without usable runs; a needed text stamp of unknown zone.
         """
         firsts = [_first_stamp(log_file) for log_file in files]
-        order = sorted(range(len(files)), key=lambda index: (firsts[index], files[index].name))
+        file_order = sorted(range(len(files)), key=lambda file_index: (firsts[file_index], files[file_index].name))
         report = record.report
         n_before = report.kept.get("job intervals", 0)
         clock = StampClock(options, report)
         runs = Runs(record, clock)
         reservations = Reservations(record, clock, options.reservations == "reserved")
         last_us: int | None = None
-        days = records.FileDays()
-        for index in order:
-            last_us = _read_file(files[index], report, runs, reservations, last_us)
-            days.add(firsts[index], firsts[index] if last_us is None else last_us)
+        covered_days = records.FileDays()
+        for file_index in file_order:
+            last_us = _read_file(files[file_index], report, runs, reservations, last_us)
+            covered_days.add(firsts[file_index], firsts[file_index] if last_us is None else last_us)
         clock.finish()
         runs.finish()
         reservations.finish()
         report.read(0)
-        days.finish(report, len(record.nodes))
+        covered_days.finish(report, len(record.nodes))
         if last_us is not None:
-            moment, latest = clock.moment(last_us), clock.latest_us
-            if moment is not None and latest is not None and moment < latest + _QUIET_US:
-                record.stamp(moment)  # time of the last record, if a time near it confirms it
+            last_moment_us, latest = clock.moment(last_us), clock.latest_us
+            if last_moment_us is not None and latest is not None and last_moment_us < latest + _QUIET_US:
+                record.stamp(last_moment_us)  # time of the last record, if a time near it confirms it
         if report.kept.get("job intervals", 0) == n_before:
             raise report.no_runs(
                 "",
-                file=files[order[0]].name,
+                file=files[file_order[0]].name,
                 expected="S and E records with start=, end= and exec_host=",
                 fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
             )
@@ -132,13 +132,13 @@ def _complete(line_text: str) -> str:
 
     An attribute is whole if another one follows it.
     """
-    parts = line_text.split(";", 3)
-    if len(parts) < 4:
+    line_parts = line_text.split(";", 3)
+    if len(line_parts) < 4:
         return ""
-    head, attributes = line_text[: -len(parts[3])] if parts[3] else line_text, parts[3]
+    head, attributes = line_text[: -len(line_parts[3])] if line_parts[3] else line_text, line_parts[3]
     open_quote = _OPEN_QUOTE.search(attributes)
-    end = open_quote.start() if open_quote is not None else max(attributes.rfind(" "), 0)
-    return head + attributes[:end]
+    whole_end = open_quote.start() if open_quote is not None else max(attributes.rfind(" "), 0)
+    return head + attributes[:whole_end]
 
 
 def _take(line: Line, report: ImportReport, runs: Runs, reservations: Reservations) -> None:
@@ -173,12 +173,12 @@ def _first_stamp(log_file: LogFile) -> int:
     InputError
         Another file, without a record.
     """
-    lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
-    stamps = (records.stamp_of(line_text[:19]) for line_text in lines if records.RECORD_START.match(line_text))
+    head_lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
+    stamps = (records.stamp_of(line_text[:19]) for line_text in head_lines if records.RECORD_START.match(line_text))
     first_stamp_us = next((stamp_us for stamp_us in stamps if stamp_us is not None), None)
     if first_stamp_us is not None:
         return first_stamp_us
-    if any(records.SERVER_LOG_START.match(line_text) for line_text in lines):
+    if any(records.SERVER_LOG_START.match(line_text) for line_text in head_lines):
         raise log_file.error(
             "this is a log of the PBS server, which has no nodes of jobs",
             expected=f"accounting: {_EXPECTED}",
@@ -186,7 +186,7 @@ def _first_stamp(log_file: LogFile) -> int:
         )
     raise log_file.wrong_start(
         "this is not a PBS accounting file",
-        value=lines[0][:100] if lines else "",
+        value=head_lines[0][:100] if head_lines else "",
         expected=_EXPECTED,
         fix=f"omit this file, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
     )
@@ -227,24 +227,24 @@ class Reservations:
     def _begin(self, line: Line) -> None:
         report = self._record.report
         try:
-            values = records.attributes(line.text)
-            start_time, end_time = records.epoch_us(values, "start"), records.epoch_us(values, "end")
+            attributes = records.attributes(line.text)
+            start_time, end_time = records.epoch_us(attributes, "start"), records.epoch_us(attributes, "end")
             if start_time is None or end_time is None or abs(start_time - line.stamp_us) > FARTHEST_US:
                 raise ValueError("no start and end")
-            names = records.vnode_hosts(values.get("nodes", "").strip("\"'"))
+            host_names = records.vnode_hosts(attributes.get("nodes", "").strip("\"'"))
         except ValueError as error:
             if not self._are_kept:
                 return report.skip(_REASON, *line.place)
-            value, reason = f"{line.job}: {error}", "when it was, or of which nodes, cannot be read"
+            fault_text, why_no_amount = f"{line.job}: {error}", "when it was, or of which nodes, cannot be read"
             return report.skip_with_warning(
-                _UNREADABLE, *line.place[:2], value, warning=_UNREADABLE_WARNING, why_no_amount=reason
+                _UNREADABLE, *line.place[:2], fault_text, warning=_UNREADABLE_WARNING, why_no_amount=why_no_amount
             )
         open_reservation = self._open.get(line.job)
         if open_reservation is not None and open_reservation.start_us == start_time:
             report.skip(_REASON, *open_reservation.line.place)
         elif open_reservation is not None:
             self._add(open_reservation, open_reservation.end_us)
-        self._open[line.job] = _Reservation(start_time, end_time, names, line)
+        self._open[line.job] = _Reservation(start_time, end_time, host_names, line)
 
     def _add(self, reservation: _Reservation, end_us: int) -> None:
         start_us, end_us = reservation.start_us, min(end_us, reservation.end_us)

@@ -60,7 +60,7 @@ class Line:
         return InputError(problem, file=self.file, row=f"line {self.number}", value=text, expected=expected, fix=fix)
 
 
-def parse_line(line_text: str, file_name: str, number: int) -> Line | None:
+def parse_line(line_text: str, file_name: str, line_number: int) -> Line | None:
     """Split a line at its first three semicolons; ``None`` if it is not a record."""
     parts = line_text.split(";", 3)
     if len(parts) < 3 or len(parts[1]) != 1 or not parts[1].isascii() or not parts[1].isalpha():
@@ -68,7 +68,7 @@ def parse_line(line_text: str, file_name: str, number: int) -> Line | None:
     stamp_us = stamp_of(parts[0])
     if stamp_us is None:
         return None
-    return Line(file_name, number, stamp_us, parts[1], parts[2], parts[3] if len(parts) == 4 else "")
+    return Line(file_name, line_number, stamp_us, parts[1], parts[2], parts[3] if len(parts) == 4 else "")
 
 
 def stamp_of(line_text: str) -> int | None:
@@ -92,15 +92,15 @@ def attributes(line_text: str) -> Mapping[str, str]:
         An attribute for nodes or times has two values.
     """
     pairs = _ATTRIBUTE.findall(line_text)
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        for key in _USED:
-            if len({value for name, value in pairs if name == key}) > 1:
-                raise ValueError(f"{key} occurs twice in the record")
-    return values
+    value_of_name = dict(pairs)
+    if len(value_of_name) != len(pairs):
+        for used_name in _USED:
+            if len({attribute_value for attribute_name, attribute_value in pairs if attribute_name == used_name}) > 1:
+                raise ValueError(f"{used_name} occurs twice in the record")
+    return value_of_name
 
 
-def epoch_us(values: Mapping[str, str], key: str) -> int | None:
+def epoch_us(values: Mapping[str, str], attribute_name: str) -> int | None:
     """Return the microseconds of an attribute in epoch seconds; ``None`` if missing or 0 (not yet).
 
     Raises
@@ -108,12 +108,12 @@ def epoch_us(values: Mapping[str, str], key: str) -> int | None:
     ValueError
         Not a whole number of seconds.
     """
-    text = values.get(key)
-    if text is None:
+    epoch_text = values.get(attribute_name)
+    if epoch_text is None:
         return None
-    if not _EPOCH.fullmatch(text):
-        raise ValueError(f"{key} is not a time in epoch seconds")
-    return int(text) * US or None
+    if not _EPOCH.fullmatch(epoch_text):
+        raise ValueError(f"{attribute_name} is not a time in epoch seconds")
+    return int(epoch_text) * US or None
 
 
 def count_of(values: Mapping[str, str]) -> int | None:
@@ -121,19 +121,19 @@ def count_of(values: Mapping[str, str]) -> int | None:
 
     PBS Pro's ``Resource_List.nodect`` counts chunks, several of which may share a node.
     """
-    text = values.get("unique_node_count", "")
-    return int(text) if _EPOCH.fullmatch(text) else None
+    count_text = values.get("unique_node_count", "")
+    return int(count_text) if _EPOCH.fullmatch(count_text) else None
 
 
 def walltime_us(values: Mapping[str, str]) -> int | None:
     """Return the microseconds of the time limit, ``[[D:]H:]MM:SS`` or seconds; ``None`` if absent or unreadable."""
-    match = _SPAN.fullmatch(values.get("Resource_List.walltime", "").strip("\"'"))
-    if match is None:
+    span_match = _SPAN.fullmatch(values.get("Resource_List.walltime", "").strip("\"'"))
+    if span_match is None:
         return None
-    if match[5]:
-        return int(match[5]) * US
-    days, hours = int(match[1] or 0), int(match[2] or 0)
-    return days * DAY_US + (hours * 3600 + int(match[3]) * 60 + int(match[4])) * US
+    if span_match[5]:
+        return int(span_match[5]) * US
+    limit_days, limit_hours = int(span_match[1] or 0), int(span_match[2] or 0)
+    return limit_days * DAY_US + (limit_hours * 3600 + int(span_match[3]) * 60 + int(span_match[4])) * US
 
 
 def has_following_text(line_text: str, values: Mapping[str, str]) -> bool:
@@ -144,9 +144,9 @@ def has_following_text(line_text: str, values: Mapping[str, str]) -> bool:
     ValueError
         The following text is not an attribute: a blank broke the list.
     """
-    key = "exec_host" if values.get("exec_host") else "exec_vnode"
-    value = f"{key}={values.get(key, '')}"
-    remainder = line_text[line_text.find(value) + len(value) :].lstrip()
+    list_name = "exec_host" if values.get("exec_host") else "exec_vnode"
+    list_attribute = f"{list_name}={values.get(list_name, '')}"
+    remainder = line_text[line_text.find(list_attribute) + len(list_attribute) :].lstrip()
     if remainder and not _ATTRIBUTE.match(remainder):
         raise ValueError(f"{remainder[:40]!r} follows the list of nodes")
     return bool(remainder)
@@ -160,25 +160,25 @@ def node_names(values: Mapping[str, str]) -> tuple[str, ...]:
     ValueError
         The list is invalid or cut.
     """
-    hosts = values.get("exec_host", "").strip("\"'")
-    if hosts.lower() not in NO_NODES:
-        return _hosts(hosts)
-    vnodes = values.get("exec_vnode", "").strip("\"'")
-    return () if vnodes.lower() in NO_NODES else vnode_hosts(vnodes)
+    host_list = values.get("exec_host", "").strip("\"'")
+    if host_list.lower() not in NO_NODES:
+        return _hosts(host_list)
+    vnode_list = values.get("exec_vnode", "").strip("\"'")
+    return () if vnode_list.lower() in NO_NODES else vnode_hosts(vnode_list)
 
 
 def _hosts(line_text: str) -> tuple[str, ...]:
     """Return nodes of ``n1/0+n1/1``, ``c1/0-31+c2/0-7``, ``c3/24-27,30``, ``c1/0*13``: the part before the slash."""
-    names: dict[str, None] = {}
+    host_names: dict[str, None] = {}
     has_slots = "/" in line_text
-    for part in line_text.split("+"):
-        if has_slots and "/" not in part:
-            raise ValueError(f"{part!r} has no slots, unlike others in the list")
-        name, _, slots = part.partition("/")
-        if not _SLOTS.fullmatch(slots):
-            raise ValueError(f"{part!r} is not part of a list of hosts")
-        names[name.partition(":")[0]] = None
-    return each_a_name(names)
+    for list_part in line_text.split("+"):
+        if has_slots and "/" not in list_part:
+            raise ValueError(f"{list_part!r} has no slots, unlike others in the list")
+        host_name, _, slot_text = list_part.partition("/")
+        if not _SLOTS.fullmatch(slot_text):
+            raise ValueError(f"{list_part!r} is not part of a list of hosts")
+        host_names[host_name.partition(":")[0]] = None
+    return each_a_name(host_names)
 
 
 def vnode_hosts(line_text: str) -> tuple[str, ...]:
@@ -191,13 +191,13 @@ def vnode_hosts(line_text: str) -> tuple[str, ...]:
     """
     if line_text.count("(") != line_text.count(")"):
         raise ValueError("a bracket is open: the list may have been cut")
-    names: dict[str, None] = {}
-    for part in line_text.replace("(", "").replace(")", "").split("+"):
-        match = _VNODE.fullmatch(part)
-        if match is None:
-            raise ValueError(f"{part!r} is not part of a list of virtual nodes")
-        names[match[1]] = None
-    return each_a_name(names)
+    host_names: dict[str, None] = {}
+    for list_part in line_text.replace("(", "").replace(")", "").split("+"):
+        vnode_match = _VNODE.fullmatch(list_part)
+        if vnode_match is None:
+            raise ValueError(f"{list_part!r} is not part of a list of virtual nodes")
+        host_names[vnode_match[1]] = None
+    return each_a_name(host_names)
 
 
 class FileDays:
@@ -209,30 +209,30 @@ class FileDays:
 
     def add(self, first_us: int, last_us: int) -> None:
         """Add the days of a file."""
-        first, last = first_us // DAY_US, last_us // DAY_US
+        first_day, last_day = first_us // DAY_US, last_us // DAY_US
         self._n_files += 1
-        self._n_daily += first == last
-        self._covered.add(first)
-        if last - first <= _LONGEST_FILE:  # a wrong stamp far away is no evidence for the days between
-            self._covered.update(range(first, last + 1))
+        self._n_daily += first_day == last_day
+        self._covered.add(first_day)
+        if last_day - first_day <= _LONGEST_FILE:  # a wrong stamp far away is no evidence for the days between
+            self._covered.update(range(first_day, last_day + 1))
 
     def finish(self, report: ImportReport, n_nodes: int) -> None:
         """Warn of missing days of a machine of so many nodes, if the log has one file per day."""
         if self._n_files < _LEAST_FILES or 2 * self._n_daily <= self._n_files:
             return
-        days = sorted(self._covered)
-        gaps = [(day + 1, next_day) for day, next_day in pairwise(days) if next_day - day > 1]
-        n_missing = sum(next_day - first for first, next_day in gaps)
-        gap_texts = [_words(first, next_day - 1) for first, next_day in gaps[:_MOST_SHOWN]]
-        value = ", ".join([*gap_texts, "..."] if len(gaps) > _MOST_SHOWN else gap_texts)
+        covered_days = sorted(self._covered)
+        gaps = [(day + 1, next_day) for day, next_day in pairwise(covered_days) if next_day - day > 1]
+        n_missing = sum(next_day - first_day for first_day, next_day in gaps)
+        gap_texts = [_words(first_day, next_day - 1) for first_day, next_day in gaps[:_MOST_SHOWN]]
+        gaps_text = ", ".join([*gap_texts, "..."] if len(gaps) > _MOST_SHOWN else gap_texts)
         node_hours = 24.0 * n_missing * n_nodes
-        report.warn(MISSING_DAYS_WARNING, value=value, count=n_missing, node_hours=node_hours)
+        report.warn(MISSING_DAYS_WARNING, value=gaps_text, count=n_missing, node_hours=node_hours)
 
 
-def _words(first: int, last: int) -> str:
+def _words(first_day: int, last_day: int) -> str:
     """Format days: ``2024-10-20``, or ``2024-10-20 to 2024-10-22``."""
-    days = [f"{EPOCH + timedelta(days=day):%Y-%m-%d}" for day in dict.fromkeys((first, last))]
-    return " to ".join(days)
+    day_texts = [f"{EPOCH + timedelta(days=day):%Y-%m-%d}" for day in dict.fromkeys((first_day, last_day))]
+    return " to ".join(day_texts)
 
 
 _QUARTER_US = 900 * US  # zones differ from UTC by multiples of 15 minutes
@@ -283,36 +283,36 @@ class StampClock(Clock):
     def witness(self, stamp_us: int, epoch_us: int) -> bool:
         """Process a record with both kinds of time; return whether they can be of one moment."""
         apart = stamp_us - epoch_us
-        offset = (apart + _QUARTER_US // 2) // _QUARTER_US * _QUARTER_US
-        if abs(apart - offset) > _AGREE_US or abs(offset) > FARTHEST_US:
+        offset_us = (apart + _QUARTER_US // 2) // _QUARTER_US * _QUARTER_US
+        if abs(apart - offset_us) > _AGREE_US or abs(offset_us) > FARTHEST_US:
             return False
         if self._local is not None:
-            agrees = any(abs(moment - epoch_us) <= _AGREE_US for moment in self._local.utc_us(stamp_us))
+            agrees = any(abs(moment_us - epoch_us) <= _AGREE_US for moment_us in self._local.utc_us(stamp_us))
             self._agreed += agrees
             self._disagreed += not agrees
-        if offset != self._offset_us:
-            self._changes.append((epoch_us, offset))
+        if offset_us != self._offset_us:
+            self._changes.append((epoch_us, offset_us))
             del self._changes[_MOST_CHANGES + 1 : -1]
-        self._settle(offset, epoch_us)
-        self._offset_us = offset
+        self._settle(offset_us, epoch_us)
+        self._offset_us = offset_us
         self.latest_us = epoch_us if self.latest_us is None else max(epoch_us, self.latest_us)
         return True
 
     def resolve(self, line: Line, floor_us: int, then: Callable[[int], None]) -> None:
         """Call ``then`` with the UTC time of a record's text stamp, now or as soon as later records resolve it."""
         if self._local is not None:
-            fits = [moment for moment in self._local.utc_us(line.stamp_us) if moment >= floor_us]
-            if len(fits) == 1:
+            fitting_us = [moment_us for moment_us in self._local.utc_us(line.stamp_us) if moment_us >= floor_us]
+            if len(fitting_us) == 1:
                 self.counts["settled"] += 1
-                return then(fits[0])
+                return then(fitting_us[0])
         self._waiting.append(_Waiting(line, floor_us, self._offset_us, self.latest_us, then))
 
     def finish(self) -> None:
         """Resolve the remaining stamps, and report the offsets."""
         self._settle(None, None)
         if self._disagreed > self._agreed:
-            value = f"{self.zone}; {self._offsets_text()}"
-            self._report.warn(_OTHER_ZONE_WARNING, value=value, why_no_amount=TIMES_MOVE)
+            zone_text = f"{self.zone}; {self._offsets_text()}"
+            self._report.warn(_OTHER_ZONE_WARNING, value=zone_text, why_no_amount=TIMES_MOVE)
         self._report.facts["time zone"] = self._sentence()
 
     def moment(self, stamp_us: int) -> int | None:
@@ -325,57 +325,57 @@ class StampClock(Clock):
     def _settle(self, offset_us: int | None, after_us: int | None) -> None:
         waiting, self._waiting = self._waiting, []
         for waiting_stamp in waiting:
-            moment = self._moment_in_order(waiting_stamp, offset_us, after_us)
-            if moment is None:
+            moment_us = self._moment_in_order(waiting_stamp, offset_us, after_us)
+            if moment_us is None:
                 self._report.skip_with_warning(_IMPOSSIBLE, *waiting_stamp.line.place, warning=_IMPOSSIBLE_WARNING)
             else:
                 self.counts["settled"] += 1
-                waiting_stamp.then(moment)
+                waiting_stamp.then(moment_us)
 
     def _moment_in_order(self, waiting_stamp: _Waiting, offset_us: int | None, after_us: int | None) -> int | None:
-        stamp = waiting_stamp.line.stamp_us
+        stamp_us = waiting_stamp.line.stamp_us
         if self._local is not None:
-            moments = self._local.utc_us(stamp)
+            moments_us = self._local.utc_us(stamp_us)
         else:
-            offsets = {offset for offset in (waiting_stamp.offset_us, offset_us) if offset is not None}
+            offsets = {zone_offset for zone_offset in (waiting_stamp.offset_us, offset_us) if zone_offset is not None}
             if not offsets:
                 raise _no_zone(waiting_stamp.line)
-            moments = tuple(sorted(stamp - offset for offset in offsets))
-        moments = tuple(moment for moment in moments if moment >= waiting_stamp.floor_us)
+            moments_us = tuple(sorted(stamp_us - zone_offset for zone_offset in offsets))
+        moments_us = tuple(moment for moment in moments_us if moment >= waiting_stamp.floor_us)
         earliest, latest = waiting_stamp.before_us, after_us
         if earliest is not None and latest is not None and earliest > latest:  # the clock went back
             earliest = latest = None
         in_order = [
             moment
-            for moment in moments
+            for moment in moments_us
             if (earliest is None or moment >= earliest - _SLACK_US) and (latest is None or moment <= latest + _SLACK_US)
         ]
-        fits = in_order or list(moments)
-        if len(fits) < 2:
-            return fits[0] if fits else None
+        fitting_us = in_order or list(moments_us)
+        if len(fitting_us) < 2:
+            return fitting_us[0] if fitting_us else None
         if self._fold == "reject":
-            raise _ambiguous(waiting_stamp.line, fits, self.zone)
-        return self.by_fold(fits, waiting_stamp.line.place)
+            raise _ambiguous(waiting_stamp.line, fitting_us, self.zone)
+        return self.by_fold(fitting_us, waiting_stamp.line.place)
 
     def _sentence(self) -> str:
-        parts = ["start and end are epoch seconds: no zone needed"]
+        sentence_parts = ["start and end are epoch seconds: no zone needed"]
         if self.zone is not None:
-            parts.append(f"given as {self.zone} for text stamps")
-            parts.append(f"{self._agreed:,} text stamps agree with it, {self._disagreed:,} do not")
+            sentence_parts.append(f"given as {self.zone} for text stamps")
+            sentence_parts.append(f"{self._agreed:,} text stamps agree with it, {self._disagreed:,} do not")
         if self._changes:
-            parts.append(self._offsets_text())
+            sentence_parts.append(self._offsets_text())
         if self.counts["settled"]:
-            parts.append(f"{self.counts['settled']:,} ends come from text stamps")
-        return "; ".join(parts)
+            sentence_parts.append(f"{self.counts['settled']:,} ends come from text stamps")
+        return "; ".join(sentence_parts)
 
     def _offsets_text(self) -> str:
         """Return ``text stamps are -04:00 of UTC until 2017-11-05T05:59:12Z, -05:00 after``."""
-        words = ", ".join(
-            f"{_offset_text(offset)} of UTC until {iso_utc(following)}"
-            for (_, offset), (following, _) in zip(self._changes, self._changes[1:], strict=False)
+        change_texts = ", ".join(
+            f"{_offset_text(offset_us)} of UTC until {iso_utc(following)}"
+            for (_, offset_us), (following, _) in zip(self._changes, self._changes[1:], strict=False)
         )
-        last = f"{_offset_text(self._changes[-1][1])} " + ("after" if words else "of UTC")
-        return "text stamps are " + (f"{words}, {last}" if words else last)
+        last_text = f"{_offset_text(self._changes[-1][1])} " + ("after" if change_texts else "of UTC")
+        return "text stamps are " + (f"{change_texts}, {last_text}" if change_texts else last_text)
 
 
 def _offset_text(offset_us: int) -> str:

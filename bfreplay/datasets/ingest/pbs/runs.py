@@ -82,16 +82,16 @@ class Runs:
         consistent = self._attributes(line)
         if consistent is None:
             return
-        values, start_us, _ = consistent
+        attributes, start_us, _ = consistent
         if start_us is None:
             return self._unreadable(BAD_ATTRIBUTES, line)
-        if not self._is_consistent(line, values, start_us, start_us, earliest_us=line.stamp_us - FARTHEST_US):
+        if not self._is_consistent(line, attributes, start_us, start_us, earliest_us=line.stamp_us - FARTHEST_US):
             return
-        run = self._run_of(line, values, start_us, is_required=True)
-        if run is None:
+        new_run = self._run_of(line, attributes, start_us, is_required=True)
+        if new_run is None:
             return
         if not self._clock.witness(line.stamp_us, start_us):
-            run.warnings_of_lines.append((_OTHER_START_WARNING, line))
+            new_run.warnings_of_lines.append((_OTHER_START_WARNING, line))
         open_run = self._open.get(line.job)
         if open_run is not None:
             if start_us < open_run.start_us:
@@ -101,52 +101,52 @@ class Runs:
             else:
                 open_run.warnings_of_lines.append((_OVERLAP_WARNING, open_run.line))
                 self._add(open_run, start_us)
-        time_limit_us = records.walltime_us(values)
-        run.limit_us = None if time_limit_us is None else start_us + time_limit_us
-        self._open[line.job] = run
+        time_limit_us = records.walltime_us(attributes)
+        new_run.limit_us = None if time_limit_us is None else start_us + time_limit_us
+        self._open[line.job] = new_run
 
     def end(self, line: Line) -> None:
         """Process E, R or A: the job releases its nodes; the record has times and nodes, or only its stamp."""
         consistent = self._attributes(line)
         if consistent is None:
             return
-        values, start_us, end_us = consistent
+        attributes, start_us, end_us = consistent
         open_run = self._open.get(line.job)
         if start_us is None:
             if open_run is None:
                 self._report.skip(_NO_RUN.get(line.kind, _NEVER), *line.place)
                 return self._report.warn(_LOST_WARNING, *line.place, count=line.kind == "R")
             start_us = open_run.start_us
-        if not self._is_consistent(line, values, start_us, end_us):
+        if not self._is_consistent(line, attributes, start_us, end_us):
             return
-        run = self._run_of(line, values, start_us, is_required=open_run is None)
-        if run is None:
+        ended_run = self._run_of(line, attributes, start_us, is_required=open_run is None)
+        if ended_run is None:
             return
         if end_us is not None and not self._clock.witness(line.stamp_us, end_us):
             if end_us <= start_us:  # without length by one of two different times: not a run to skip
                 return self._unreadable(CONTRADICTION, line)
-            run.warnings_of_lines.append((_OTHER_END_WARNING, line))
+            ended_run.warnings_of_lines.append((_OTHER_END_WARNING, line))
         if end_us is None and line.kind == "E":
-            run.warnings_of_lines.append((_NO_END_WARNING, line))
+            ended_run.warnings_of_lines.append((_NO_END_WARNING, line))
         if open_run is not None:
-            self._meet(line, run, open_run, line.stamp_us + FARTHEST_US if end_us is None else end_us)
+            self._meet(line, ended_run, open_run, line.stamp_us + FARTHEST_US if end_us is None else end_us)
         if end_us is not None:
-            return self._add(run, end_us)
-        self._clock.resolve(line, run.start_us, partial(self._add, run))
+            return self._add(ended_run, end_us)
+        self._clock.resolve(line, ended_run.start_us, partial(self._add, ended_run))
 
     def delete(self, line: Line) -> None:
         """Process D: a request to end the job; only E has its end."""
-        run = self._open.get(line.job)
-        if run is not None:
-            run.is_deleted = True
+        open_run = self._open.get(line.job)
+        if open_run is not None:
+            open_run.is_deleted = True
         self._report.skip("request to delete", *line.place)
 
     def give_back(self, line: Line) -> None:
         """Process c, s, u, e: a job with phases, which released nodes."""
         self._report.skip("update of a running job", *line.place)
-        run = self._open.get(line.job)
-        if line.kind in "cs" and run is not None:
-            run.warnings_of_lines.append((_PHASES_WARNING, line))
+        open_run = self._open.get(line.job)
+        if line.kind in "cs" and open_run is not None:
+            open_run.warnings_of_lines.append((_PHASES_WARNING, line))
         elif line.kind in "cs":
             self._report.warn(_PHASES_WARNING, *line.place)
 
@@ -159,12 +159,12 @@ class Runs:
     def finish(self) -> None:
         """Add the jobs that are running at the end of the log."""
         latest = self._clock.latest_us
-        for run in self._open.values():
-            if run.is_deleted:
-                run.warnings_of_lines.append((_DELETED_WARNING, run.line))
-            elif run.limit_us is not None and latest is not None and latest > run.limit_us + _GRACE_US:
-                run.warnings_of_lines.append((_PAST_LIMIT_WARNING, run.line))
-            self._add(run, None)
+        for open_run in self._open.values():
+            if open_run.is_deleted:
+                open_run.warnings_of_lines.append((_DELETED_WARNING, open_run.line))
+            elif open_run.limit_us is not None and latest is not None and latest > open_run.limit_us + _GRACE_US:
+                open_run.warnings_of_lines.append((_PAST_LIMIT_WARNING, open_run.line))
+            self._add(open_run, None)
         self._open.clear()
         # virtual nodes may have other names than their hosts
         self._report.read(0)
@@ -194,10 +194,10 @@ class Runs:
         del self._open[line.job]
 
     def _add(self, run: _Run, end_us: int | None) -> None:
-        file, number, job = run.line.place
+        file_name, line_number, job_id = run.line.place
         self._report.read(0)  # only what is wrong with this run is about its nodes and times
         self._report_warnings(run)
-        self._record.add_job(job, run.start_us, end_us, run.nodes, run.count, run.limit_us, file, number)
+        self._record.add_job(job_id, run.start_us, end_us, run.nodes, run.count, run.limit_us, file_name, line_number)
 
     def _report_warnings(self, run: _Run) -> None:
         for sentence, line in run.warnings_of_lines:
@@ -205,8 +205,8 @@ class Runs:
 
     def _attributes(self, line: Line) -> tuple[Mapping[str, str], int | None, int | None] | None:
         try:
-            values = records.attributes(line.text)
-            return values, records.epoch_us(values, "start"), records.epoch_us(values, "end")
+            attributes = records.attributes(line.text)
+            return attributes, records.epoch_us(attributes, "start"), records.epoch_us(attributes, "end")
         except ValueError as error:
             self._unreadable(BAD_ATTRIBUTES, line, str(error))
             return None
@@ -232,37 +232,37 @@ class Runs:
         node_list = None
         if "exec_host" in values or "exec_vnode" in values:
             node_list = values.get("exec_host", "") + " " + values.get("exec_vnode", "")
-        run = _Run(line, start_us, node_list, records.count_of(values))
+        run_of_record = _Run(line, start_us, node_list, records.count_of(values))
         try:
             if node_list is not None:
                 if not records.has_following_text(line.text, values):
-                    run.warnings_of_lines.append((_CUT_WARNING, line))
-                nodes = self._lists.ids(node_list, partial(self._names, line, values))
-                run.nodes = nodes if len(nodes) else None
-            elif is_required and run.count is None:
+                    run_of_record.warnings_of_lines.append((_CUT_WARNING, line))
+                node_ids = self._lists.ids(node_list, partial(self._names, line, values))
+                run_of_record.nodes = node_ids if len(node_ids) else None
+            elif is_required and run_of_record.count is None:
                 raise ValueError("neither exec_host nor exec_vnode")
         except ValueError as error:
-            self._report_warnings(run)
+            self._report_warnings(run_of_record)
             self._unreadable(BAD_NODES, line, str(error))
             return None
-        return run
+        return run_of_record
 
     def _names(self, line: Line, values: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names in a new list; check whether the list of virtual nodes has the same."""
-        names = records.node_names(values)
+        node_names = records.node_names(values)
         try:
-            others = records.node_names({"exec_vnode": values.get("exec_vnode", "")})
+            vnode_names = records.node_names({"exec_vnode": values.get("exec_vnode", "")})
         except ValueError:
-            others = None
-        if others is not None and set(others) == set(names):
-            self._n_agreeing += bool(others)
-        elif others != () and len(self._differing) < _MOST_DIFFERING:
+            vnode_names = None
+        if vnode_names is not None and set(vnode_names) == set(node_names):
+            self._n_agreeing += bool(vnode_names)
+        elif vnode_names != () and len(self._differing) < _MOST_DIFFERING:
             self._differing.append(line)
-        return names
+        return node_names
 
-    def _unreadable(self, reason: str, line: Line, fault: str = "") -> None:
-        value = f"{line.kind};{line.job}" + (f": {fault}" if fault else "")
-        self._report.skip_with_warning(reason, line.file, line.number, value)
+    def _unreadable(self, skip_reason: str, line: Line, fault: str = "") -> None:
+        record_text = f"{line.kind};{line.job}" + (f": {fault}" if fault else "")
+        self._report.skip_with_warning(skip_reason, line.file, line.number, record_text)
 
 
 def _same(first: Nodes, second: Nodes) -> bool:

@@ -81,13 +81,13 @@ class Layout:
         """Return the layout with these columns, named in any case."""
         lower_names = tuple(name.strip().lower() for name in column_names)
         free_text = [_FREE_TEXT, _TEXT_WITH_COMMAS] if delimiter == "," else [_FREE_TEXT]
-        free = tuple(i for i, name in enumerate(lower_names) if any(form.fullmatch(name) for form in free_text))
+        free_columns = tuple(i for i, name in enumerate(lower_names) if any(form.fullmatch(name) for form in free_text))
         job_column = next((lower_names.index(name) for name in ("jobidraw", "jobid") if name in lower_names), -1)
-        return cls(lower_names, delimiter, is_trailing, free, job_column)
+        return cls(lower_names, delimiter, is_trailing, free_columns, job_column)
 
-    def index(self, *names: str) -> int:
+    def index(self, *column_names: str) -> int:
         """Return the position of the first of these columns that exists, -1 if none does."""
-        return next((self.names.index(name) for name in names if name in self.names), -1)
+        return next((self.names.index(column_name) for column_name in column_names if column_name in self.names), -1)
 
     def cells(self, line_text: str) -> list[str] | None:
         """Return the cells of a line, as many as columns; ``None`` if they cannot be assigned.
@@ -106,17 +106,17 @@ class Layout:
             return raw_cells
         if n_surplus < 0 or not self.free_columns:
             return None
-        first, last = self.free_columns[0], self.free_columns[-1]
-        after = last + 1 + n_surplus
-        if first == last:
-            return [*raw_cells[:first], self.delimiter.join(raw_cells[first:after]), *raw_cells[after:]]
+        first, last_free = self.free_columns[0], self.free_columns[-1]
+        first_after = last_free + 1 + n_surplus
+        if first == last_free:
+            return [*raw_cells[:first], self.delimiter.join(raw_cells[first:first_after]), *raw_cells[first_after:]]
         n_candidates = _MOST_ASSIGNMENTS if n_surplus <= _MOST_SURPLUS else 0
         assignments = filter(self._count_matches_list, islice(self._assignments(raw_cells, 0, 0, set()), n_candidates))
         candidates = sorted(assignments, key=self._n_empty_cells)  # by an end, a cell may be empty
         n_empty = [self._n_empty_cells(cells) for cells in candidates]
         if len(candidates) == 1 or (1 < len(candidates) < _MOST_ASSIGNMENTS and n_empty[0] < n_empty[1]):
             return candidates[0]
-        return raw_cells[:first] + [_AMBIGUOUS] * (last - first + 1) + raw_cells[after:]
+        return raw_cells[:first] + [_AMBIGUOUS] * (last_free - first + 1) + raw_cells[first_after:]
 
     def _assignments(
         self, raw_cells: Sequence[str], column: int, start: int, dead_ends: set[tuple[int, int]]
@@ -132,39 +132,39 @@ class Layout:
             return
         if (column, start) in dead_ends:
             return
-        form = _COLUMN_FORMS.get(self.names[column])
+        column_form = _COLUMN_FORMS.get(self.names[column])
         with_form = next((index for index in range(column - 1, -1, -1) if self.names[index] in _COLUMN_FORMS), -1)
         is_first_free = not any(index in self.free_columns for index in range(with_form + 1, column))
         takes_surplus = column in self.free_columns and is_first_free
         n_surplus = len(raw_cells) - start - (len(self.names) - column) if takes_surplus else 0
         has_assignment = False
-        for after in range(start + 1, start + 2 + n_surplus):
-            cell = self.delimiter.join(raw_cells[start:after])
-            if form is None or form.fullmatch(cell):
-                for following in self._assignments(raw_cells, column + 1, after, dead_ends):
+        for cell_end in range(start + 1, start + 2 + n_surplus):
+            cell_text = self.delimiter.join(raw_cells[start:cell_end])
+            if column_form is None or column_form.fullmatch(cell_text):
+                for following in self._assignments(raw_cells, column + 1, cell_end, dead_ends):
                     has_assignment = True
-                    yield [cell, *following]
+                    yield [cell_text, *following]
         if not has_assignment:
             dead_ends.add((column, start))
 
     def _n_empty_cells(self, cells: Sequence[str]) -> int:
-        return sum(not cell and name in _COLUMN_FORMS for name, cell in zip(self.names, cells, strict=True))
+        return sum(not cell_text and name in _COLUMN_FORMS for name, cell_text in zip(self.names, cells, strict=True))
 
     def _count_matches_list(self, cells: Sequence[str]) -> bool:
         """Return whether the number of nodes is that of the list, where there are both."""
         by_name = dict(zip(self.names, cells, strict=True))
-        node_list, count = by_name.get("nodelist", ""), by_name.get(count_column(by_name))
-        if not count or node_list.lower() in ("", "none assigned", "(null)"):
+        node_list, count_text = by_name.get("nodelist", ""), by_name.get(count_column(by_name))
+        if not count_text or node_list.lower() in ("", "none assigned", "(null)"):
             return True
         try:
-            return len(set(expand_nodes(node_list))) == int(count)
+            return len(set(expand_nodes(node_list))) == int(count_text)
         except ValueError:
             return False
 
     def surplus_reason(self) -> str:
         """Return the reason to skip a row with more cells than columns, with the columns to leave out."""
-        free = ", ".join(self.names[index] for index in self.free_columns)
-        return f"{TOO_MANY_CELLS}: a separator inside {free or 'a cell'} (do not export it)"
+        free_names = ", ".join(self.names[column_index] for column_index in self.free_columns)
+        return f"{TOO_MANY_CELLS}: a separator inside {free_names or 'a cell'} (do not export it)"
 
     def split_joined_rows(self, line_text: str) -> tuple[int, list[str]]:
         """Return the number of rows on a line, and these rows, if it is more than one and shows where each ends.
@@ -182,22 +182,22 @@ class Layout:
         n_rows, remainder = divmod(len(cells) - (not self.is_trailing), step) if step else (1, 0)
         if remainder or n_rows < 2 or self.job_column < 0:
             return n_rows if n_rows > 1 and not remainder and self.delimiter == "|" else 1
-        name = self.names[self.job_column]
-        starts = [cells[number * step + self.job_column].lower() for number in range(1, n_rows)]
-        return n_rows if all(text[-1:].isdigit() or text.endswith(name) for text in starts) else 1
+        job_name = self.names[self.job_column]
+        starts = [cells[row_number * step + self.job_column].lower() for row_number in range(1, n_rows)]
+        return n_rows if all(first_text[-1:].isdigit() or first_text.endswith(job_name) for first_text in starts) else 1
 
     def is_ambiguous(self, cells: Sequence[str], needed_names: Sequence[str]) -> bool:
         """Return whether a surplus separator leaves the cell of a needed column open; a list of nodes may be."""
-        positions = [self.index(name) for name in needed_names if name != "nodelist"]
+        positions = [self.index(column_name) for column_name in needed_names if column_name != "nodelist"]
         return any(position >= 0 and cells[position] == _AMBIGUOUS for position in positions)
 
     def check_names_once(self, needed_names: Sequence[str], log_file: LogFile) -> None:
         """Raise ``InputError`` if a needed column occurs twice."""
-        for name in needed_names:
-            if self.names.count(name) > 1:
+        for column_name in needed_names:
+            if self.names.count(column_name) > 1:
                 raise log_file.error(
                     "a column occurs twice",
-                    column=name,
+                    column=column_name,
                     value=self.delimiter.join(self.names),
                     expected="each column once",
                     fix="name each column once after -o (or format=)",
@@ -238,10 +238,10 @@ def text_lines(
     Lines that ``bulk_reader`` reads are not among them.
     """
     lines = log_file.lines_with_ends() if bulk_reader is None else _lines_for_single_rows(log_file, bulk_reader)
-    for line_number, text, is_whole in lines:
+    for line_number, line_text, is_whole in lines:
         report.read(0)  # no warning of the row before is meant
-        if text and not text.isspace():
-            yield line_number, text
+        if line_text and not line_text.isspace():
+            yield line_number, line_text
         if not is_whole:
             report.warn(CUT_END, log_file.name, line_number)
 
@@ -266,14 +266,14 @@ class BulkReader(Protocol):
 
 def _lines_for_single_rows(log_file: LogFile, bulk_reader: BulkReader) -> Iterator[tuple[int, str, bool]]:
     """Yield lines as ``LogFile.lines_with_ends``, but not those that ``bulk_reader`` reads."""
-    number = 1
+    line_number_of_block = 1
     for block in log_file.blocks(BLOCK_BYTES):
-        end = block.rfind(b"\n") + 1
-        for line_number, text in bulk_reader.read_block(block[:end], number):
-            yield line_number, text, True
-        number += block.count(b"\n")
-        if end < len(block):
-            yield number, block[end:].rstrip(b"\r").decode("utf-8", "surrogateescape"), False
+        after_last_line = block.rfind(b"\n") + 1
+        for line_number, line_text in bulk_reader.read_block(block[:after_last_line], line_number_of_block):
+            yield line_number, line_text, True
+        line_number_of_block += block.count(b"\n")
+        if after_last_line < len(block):
+            yield line_number_of_block, block[after_last_line:].rstrip(b"\r").decode("utf-8", "surrogateescape"), False
 
 
 def rows_below_headers(
@@ -302,16 +302,16 @@ def rows_below_headers(
         layout.check_names_once(needed_names, log_file)
     if bulk_reader is not None:
         bulk_reader.layout = layout
-    lines = text_lines(log_file, report, bulk_reader)
+    numbered_lines = text_lines(log_file, report, bulk_reader)
     ahead: deque[tuple[int, str]] = deque()
-    while following := ahead.popleft() if ahead else next(lines, None):
+    while following := ahead.popleft() if ahead else next(numbered_lines, None):
         number, line = following
-        n_rows, rows = (1, []) if layout is None else layout.split_joined_rows(line)
+        n_rows, row_texts = (1, []) if layout is None else layout.split_joined_rows(line)
         if n_rows > 1:
             report.read(0)
-            report.warn(JOINED_ROWS, log_file.name, number, line, aside=AS_READ if rows else "")
-            ahead.extend((number, row) for row in rows)
-            if not rows:
+            report.warn(JOINED_ROWS, log_file.name, number, line, aside=AS_READ if row_texts else "")
+            ahead.extend((number, row_text) for row_text in row_texts)
+            if not row_texts:
                 report.read(n_rows)
                 report.skip(JOINED_ROWS, log_file.name, number, line, count=n_rows)
             continue

@@ -59,13 +59,13 @@ _FLAGS = re.compile(r"[,+\s]+")
 
 def is_reservation_header(layout: Layout) -> bool:
     """Return whether the columns are of ``sacctmgr show reservation``."""
-    has_all = all(layout.index(*names) >= 0 for names in (_NODES, _STARTS, _ENDS, ("flags",)))
+    has_all = all(layout.index(*alternatives) >= 0 for alternatives in (_NODES, _STARTS, _ENDS, ("flags",)))
     return has_all and layout.index(*_STATES) < 0
 
 
 def is_header(layout: Layout) -> bool:
     """Return whether the columns are of ``sacctmgr show event`` or ``show reservation``."""
-    is_of_events = all(layout.index(*names) >= 0 for names in (_NODE, _STARTS, _ENDS, _STATES))
+    is_of_events = all(layout.index(*alternatives) >= 0 for alternatives in (_NODE, _STARTS, _ENDS, _STATES))
     return is_of_events or is_reservation_header(layout)
 
 
@@ -113,13 +113,13 @@ class NodeEvents:
         self._record.add_format("slurm reservations" if is_reservations else "slurm node events")
         clock = SlurmClock(log_file.name, self._options, self._evidence, command)
         state_of_row = self._state_of_reservation if is_reservations else self._state_of_event
-        for line_number, text, cells, layout in rows_below_headers(log_file, report, delimiter, is_header, _USED):
-            row = _EventRow(layout, cells, clock, (log_file.name, line_number, text))
-            state = state_of_row(row)
-            if state == NodeState.IDLE:
-                self._leave_idle(row)
-            elif state is not None:
-                self._add(state, row)
+        for line_number, line_text, cells, layout in rows_below_headers(log_file, report, delimiter, is_header, _USED):
+            event_row = _EventRow(layout, cells, clock, (log_file.name, line_number, line_text))
+            node_state = state_of_row(event_row)
+            if node_state == NodeState.IDLE:
+                self._leave_idle(event_row)
+            elif node_state is not None:
+                self._add(node_state, event_row)
 
     def finish(self) -> None:
         """Warn if the events seem incomplete because all are recent."""
@@ -127,7 +127,7 @@ class NodeEvents:
         if self._where is None or record.first_start_us == OPEN_END:
             return
         if self._n_known and self._nodes and min(self._nodes) >= self._n_known:
-            examples = ", ".join(record.nodes[node] for node in sorted(self._nodes)[:3])
+            examples = ", ".join(record.nodes[node_index] for node_index in sorted(self._nodes)[:3])
             record.report.warn(OTHER_NODES, self._where, None, examples, node_hours=self._held_us / HOUR_US)
         recent_us = record.last_stamp_us - 2 * DAY_US
         if record.last_stamp_us - record.first_start_us <= 7 * DAY_US or self._earliest_end_us <= recent_us:
@@ -138,91 +138,91 @@ class NodeEvents:
             # open events are shown without All_Time too: weak evidence, but a complete export may have no more
             record.report.facts["node events"] = OPEN_ONLY
 
-    def _state_of_event(self, row: _EventRow) -> NodeState | None:
+    def _state_of_event(self, event_row: _EventRow) -> NodeState | None:
         """Return the state of a node in an event, IDLE if the node is usable or looks so; ``None``: of no node."""
         report = self._record.report
-        if not row.cell(*_NODE):
-            report.skip("cluster event", *row.place)
-            self._note_cluster(row)
+        if not event_row.cell(*_NODE):
+            report.skip("cluster event", *event_row.place)
+            self._note_cluster(event_row)
             return None
         # never a node name: columns may have moved
-        if row.layout.index("cluster") >= 0 and not row.cell("cluster").isprintable():
-            report.skip_with_warning(SPOILT_CLUSTER, *row.place)
+        if event_row.layout.index("cluster") >= 0 and not event_row.cell("cluster").isprintable():
+            report.skip_with_warning(SPOILT_CLUSTER, *event_row.place)
             return NodeState.IDLE
-        words = row.cell(*_STATES)
-        state = node_state(words)
+        state_words = event_row.cell(*_STATES)
+        state = node_state(state_words)
         if state is None:
-            report.skip("unknown state of a node", *row.place)
-            report.warn(UNKNOWN_STATE, *row.place[:2], words)
+            report.skip("unknown state of a node", *event_row.place)
+            report.warn(UNKNOWN_STATE, *event_row.place[:2], state_words)
             return NodeState.IDLE
-        if has_strange_word(words):
-            report.warn(STRANGE_WORD, *row.place[:2], words)
+        if has_strange_word(state_words):
+            report.warn(STRANGE_WORD, *event_row.place[:2], state_words)
         if state not in (NodeState.IDLE, NodeState.BUSY):
             return state
-        report.skip("an event that leaves its node usable", *row.place)
+        report.skip("an event that leaves its node usable", *event_row.place)
         return NodeState.IDLE
 
-    def _note_cluster(self, row: _EventRow) -> None:
+    def _note_cluster(self, event_row: _EventRow) -> None:
         with suppress(ValueError):  # the row holds no nodes: its faults have no effect
-            start_time, end_time = row.times()
+            start_time, end_time = event_row.times()
             if start_time:
-                self._note(start_time[0], end_time[0] if end_time else None, row.place[0])
+                self._note(start_time[0], end_time[0] if end_time else None, event_row.place[0])
 
     def _note(self, start_us: int, end_us: int | None, file_name: str) -> None:
         self._where = file_name
         self._earliest_start_us = min(self._earliest_start_us, start_us)
         self._earliest_end_us = min(self._earliest_end_us, OPEN_END if end_us is None else end_us)
 
-    def _state_of_reservation(self, row: _EventRow) -> NodeState | None:
+    def _state_of_reservation(self, event_row: _EventRow) -> NodeState | None:
         """Return the state of reserved nodes; ``None`` without nodes."""
-        if not row.cell(*_NODES):
-            self._record.report.skip("reservation without nodes", *row.place)
+        if not event_row.cell(*_NODES):
+            self._record.report.skip("reservation without nodes", *event_row.place)
             return None
-        if "MAINT" in _FLAGS.split(row.cell("flags").upper()):
+        if "MAINT" in _FLAGS.split(event_row.cell("flags").upper()):
             return NodeState.DOWN
         if self._options.reservations == "reserved":
             return NodeState.RESERVED
-        self._record.report.skip("reservation, kept idle", *row.place)
+        self._record.report.skip("reservation, kept idle", *event_row.place)
         return NodeState.IDLE
 
-    def _leave_idle(self, row: _EventRow) -> None:
+    def _leave_idle(self, event_row: _EventRow) -> None:
         """Note how much a row in doubt, or a reservation, leaves idle; one that cannot be read has no effect."""
         with suppress(ValueError):
-            node_names = expand_nodes(row.cell(*_NODES))
-            start_time, end_time = row.times()
+            node_names = expand_nodes(event_row.cell(*_NODES))
+            start_time, end_time = event_row.times()
             if start_time:
                 end_us = end_time[-1] if end_time else None
                 self._record.report.set_row_amount(len(node_names), start_time[0], end_us)
-                if is_reservation_header(row.layout):
+                if is_reservation_header(event_row.layout):
                     self._record.add_reservation(start_time[0], end_us, node_names)
 
-    def _add(self, state: NodeState, row: _EventRow) -> None:
+    def _add(self, state: NodeState, event_row: _EventRow) -> None:
         record, report = self._record, self._record.report
         node_names: Sequence[str] = ()
         with suppress(ValueError):
-            node_names = expand_nodes(row.cell(*_NODES))
+            node_names = expand_nodes(event_row.cell(*_NODES))
         if not node_names:
-            return report.skip_with_warning("unreadable names of nodes", *row.place, why_no_amount=UNKNOWN_NODES)
+            return report.skip_with_warning("unreadable names of nodes", *event_row.place, why_no_amount=UNKNOWN_NODES)
         try:
-            start_time, end_time = row.times()
+            start_time, end_time = event_row.times()
         except ValueError as error:
-            reason = str(error) if isinstance(error, TimeFormatError) else "unreadable time"
-            return report.skip_with_warning(reason, *row.place, why_no_amount=UNKNOWN_TIMES)
+            skip_reason = str(error) if isinstance(error, TimeFormatError) else "unreadable time"
+            return report.skip_with_warning(skip_reason, *event_row.place, why_no_amount=UNKNOWN_TIMES)
         if start_time is None:
-            return report.skip_with_warning("an outage without a start", *row.place, why_no_amount=UNKNOWN_TIMES)
-        if end_time is None and row.cell(*_ENDS).lower() != "unknown":
-            report.warn(BLANK_END, *row.place)
-        length_us = duration_us(row.cell("duration")) if row.layout.index("duration") >= 0 else None
-        times_us = row.clock.settle(start_time, end_time, length_us, row.place)
+            return report.skip_with_warning("an outage without a start", *event_row.place, why_no_amount=UNKNOWN_TIMES)
+        if end_time is None and event_row.cell(*_ENDS).lower() != "unknown":
+            report.warn(BLANK_END, *event_row.place)
+        length_us = duration_us(event_row.cell("duration")) if event_row.layout.index("duration") >= 0 else None
+        times_us = event_row.clock.settle(start_time, end_time, length_us, event_row.place)
         if times_us is None:
-            return report.skip(SKIPPED, *row.place)
+            return report.skip(SKIPPED, *event_row.place)
         start_us, end_us = times_us
         node_ids = record.node_ids(node_names)
-        if not is_reservation_header(row.layout):
-            self._note(start_us, end_us, row.place[0])
+        if not is_reservation_header(event_row.layout):
+            self._note(start_us, end_us, event_row.place[0])
             self._nodes.update(node_ids.tolist())
             self._held_us += len(node_ids) * max((record.last_stamp_us if end_us is None else end_us) - start_us, 0)
-        record.add_outage(state, start_us, end_us, node_ids, *row.place[:2])
+        record.add_outage(state, start_us, end_us, node_ids, *event_row.place[:2])
 
 
 SAMPLES_COMMAND = 'while sleep 60; do sinfo -a -N -h -o "$(date +%s)|%N|%T"; done >> states.txt'
@@ -249,11 +249,11 @@ class _SampleLine:
     @classmethod
     def read(cls, line_text: str) -> _SampleLine | None:
         """Read a line; ``None`` if it is not of a sample with a known state."""
-        match = _LINE.fullmatch(line_text)
-        state = None if match is None else node_state(match[4])
-        if match is None or state is None:
+        line_match = _LINE.fullmatch(line_text)
+        state = None if line_match is None else node_state(line_match[4])
+        if line_match is None or state is None:
             return None
-        return cls(int(match[1]) * US + int((match[2] or "0").ljust(6, "0")[:6]), match[3], state)
+        return cls(int(line_match[1]) * US + int((line_match[2] or "0").ljust(6, "0")[:6]), line_match[3], state)
 
 
 def share_of_samples(log_file: LogFile) -> float:
@@ -363,17 +363,17 @@ class _SampledStates:
 
     def add(self, sample: _Sample) -> None:
         """Add the next sample."""
-        record, time_us, states, file, line = self._record, sample.time_us, sample.states, sample.file, sample.line
-        self._file, self._line = file.name, line
+        record, time_us, states, log_file, line = self._record, sample.time_us, sample.states, sample.file, sample.line
+        self._file, self._line = log_file.name, line
         if self._first_us is None:
             self._first_us = self._last_us = time_us
         if time_us - self._last_us > self._longest_us:
             last_known_us = self._last_us + self._period_us
             self._end_all(last_known_us)
-            record.add_outage(NodeState.UNKNOWN, last_known_us, time_us, None, file.name, line)
+            record.add_outage(NodeState.UNKNOWN, last_known_us, time_us, None, log_file.name, line)
             gap_text = f"{(time_us - self._last_us) // US} s without a sample, usually {self._period_us // US} s"
             node_hours = len(self._ids) * (time_us - last_known_us) / HOUR_US
-            record.report.warn(GAPS, file.name, line, gap_text, node_hours=node_hours)
+            record.report.warn(GAPS, log_file.name, line, gap_text, node_hours=node_hours)
             self._since_us = dict.fromkeys(self._state, time_us)
         new_names = [name for name in states if name not in self._ids]
         if new_names:
@@ -401,23 +401,23 @@ class _SampledStates:
         if is_alone and self._last_us > self._first_us:
             self._record.covers(self._first_us, self._last_us, "from the first to the last sample of sinfo")
 
-    def _turn(self, name: str, state: NodeState, time_us: int) -> None:
-        previous = self._state.get(name)
-        if previous != state:
-            if previous is not None:
-                self._end(name, previous, time_us)
-            self._state[name], self._since_us[name] = state, time_us
+    def _turn(self, node_name: str, state: NodeState, time_us: int) -> None:
+        previous_state = self._state.get(node_name)
+        if previous_state != state:
+            if previous_state is not None:
+                self._end(node_name, previous_state, time_us)
+            self._state[node_name], self._since_us[node_name] = state, time_us
 
     def _end_all(self, time_us: int) -> None:
-        for name, state in self._state.items():
-            self._end(name, state, time_us)
+        for node_name, state in self._state.items():
+            self._end(node_name, state, time_us)
 
-    def _end(self, name: str, state: NodeState, time_us: int) -> None:
-        since_us = self._since_us[name]
-        if name in self._missing:
-            self._missing.remove(name)
+    def _end(self, node_name: str, state: NodeState, time_us: int) -> None:
+        since_us = self._since_us[node_name]
+        if node_name in self._missing:
+            self._missing.remove(node_name)
             node_hours = (time_us - since_us) / HOUR_US
-            self._record.report.warn(MISSING, self._file, self._line, name, node_hours=node_hours)
+            self._record.report.warn(MISSING, self._file, self._line, node_name, node_hours=node_hours)
         # an idle node is not an outage; a node first seen in this sample had no state before
         if state != NodeState.IDLE and time_us > since_us:
-            self._record.add_outage(state, since_us, time_us, self._ids[name], self._file, self._line)
+            self._record.add_outage(state, since_us, time_us, self._ids[node_name], self._file, self._line)

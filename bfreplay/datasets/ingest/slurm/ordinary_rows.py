@@ -68,15 +68,15 @@ class TextRows:
     def __len__(self) -> int:
         return len(self.is_whole)
 
-    def line(self, row: int) -> str:
+    def line(self, row_index: int) -> str:
         """Return the text of a line, as ``LogFile.lines`` gives it."""
-        line = self.block[self.line_first[row] : self.line_first[row + 1]]
-        return line.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+        line_bytes = self.block[self.line_first[row_index] : self.line_first[row_index + 1]]
+        return line_bytes.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
 
-    def cell(self, row: int, column: int) -> str:
+    def cell(self, row_index: int, column: int) -> str:
         """Return the text of a cell of a whole line."""
-        cell = self.block[self.cell_first[row, column] : self.cell_first[row, column + 1] - 1]
-        return cell.decode("utf-8", "surrogateescape")
+        cell_bytes = self.block[self.cell_first[row_index, column] : self.cell_first[row_index, column + 1] - 1]
+        return cell_bytes.decode("utf-8", "surrogateescape")
 
     def numbers(self, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the whole numbers in a column, and which cells are one: at most 15 digits, no zero before others."""
@@ -84,24 +84,24 @@ class TextRows:
 
     def wall_clock_us(self, column: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return microseconds as ``local_times.wall_clock_us``, and which cells are ``YYYY-MM-DDTHH:MM:SS``."""
-        length = self.cell_first[:, column + 1] - 1 - self.cell_first[:, column]
-        rows = np.flatnonzero(self.is_whole & (length == len(_STAMP)))
-        digits = self.bytes[self.cell_first[rows, column][:, None] + np.arange(len(_STAMP))] - _STAMP
+        cell_lengths = self.cell_first[:, column + 1] - 1 - self.cell_first[:, column]
+        stamp_rows = np.flatnonzero(self.is_whole & (cell_lengths == len(_STAMP)))
+        digits = self.bytes[self.cell_first[stamp_rows, column][:, None] + np.arange(len(_STAMP))] - _STAMP
         year, month, day, hour, minute, second = (digits.astype(np.int64) @ _PARTS).T
         is_stamp = (digits <= np.where(_STAMP == _ZERO, 9, 0)).all(axis=1)
         is_stamp &= (year >= _FIRST_YEAR) & (year <= _LAST_YEAR) & (month >= 1) & (month <= 12)
         is_stamp &= (hour <= 23) & (minute <= 59) & (second <= 59)
         months = (12 * (year - 1970) + month - 1).astype("datetime64[M]")
-        days = months.astype("datetime64[D]") + (day - 1)
-        is_stamp &= days.astype("datetime64[M]") == months
+        days_of_rows = months.astype("datetime64[D]") + (day - 1)
+        is_stamp &= days_of_rows.astype("datetime64[M]") == months
         wall_us, is_one = np.zeros(len(self), np.int64), np.zeros(len(self), np.bool_)
-        wall_us[rows] = days.astype(np.int64) * DAY_US + ((hour * 60 + minute) * 60 + second) * US
-        is_one[rows] = is_stamp
+        wall_us[stamp_rows] = days_of_rows.astype(np.int64) * DAY_US + ((hour * 60 + minute) * 60 + second) * US
+        is_one[stamp_rows] = is_stamp
         return np.where(is_one, wall_us, 0), is_one
 
     def matches(self, column: int, pattern: re.Pattern[bytes]) -> NDArray[np.bool_]:
         """Return which cells are as ``pattern``."""
-        is_match = (pattern.fullmatch(self.block, *place) is not None for place in self._places(column))
+        is_match = (pattern.fullmatch(self.block, *cell_place) is not None for cell_place in self._places(column))
         return self.is_whole & np.fromiter(is_match, np.bool_, len(self))
 
     def _places(self, column: int) -> Iterator[tuple[int, int]]:
@@ -117,15 +117,15 @@ class TextRows:
         """
         if len(value_of_text) > _MOST_KNOWN:
             value_of_text.clear()
-        block, column_values = self.block, []
-        for (begin, end), is_whole in zip(self._places(column), self.is_whole.tolist(), strict=True):
+        text_block, column_values = self.block, []
+        for (cell_begin, cell_end), is_whole in zip(self._places(column), self.is_whole.tolist(), strict=True):
             if not is_whole:
                 column_values.append(otherwise)
                 continue
-            cell = block[begin:end]
-            if cell not in value_of_text:
-                value_of_text[cell] = read(cell.decode("utf-8", "surrogateescape"))
-            column_values.append(value_of_text[cell])
+            cell_bytes = text_block[cell_begin:cell_end]
+            if cell_bytes not in value_of_text:
+                value_of_text[cell_bytes] = read(cell_bytes.decode("utf-8", "surrogateescape"))
+            column_values.append(value_of_text[cell_bytes])
         return column_values
 
 
@@ -206,23 +206,23 @@ class OrdinaryRows:
         """
         while block:
             layout = self.layout
-            text, jobs, n_rows = self._ordinary_jobs(block, layout)
+            text_rows, jobs, n_rows = self._ordinary_jobs(block, layout)
             ordinary_row = np.empty(0, np.int64) if jobs is None else jobs.row
             is_other = np.ones(n_rows, np.bool_)
             is_other[ordinary_row] = False
-            n_done = 0
-            for row in np.flatnonzero(is_other).tolist():
-                n_before = int(np.searchsorted(ordinary_row, row))
-                self._add(jobs, n_done, n_before)
-                n_done = n_before
-                yield first_number + row, text.line(row)
+            n_jobs_done = 0
+            for row_index in np.flatnonzero(is_other).tolist():
+                n_before = int(np.searchsorted(ordinary_row, row_index))
+                self._add(jobs, n_jobs_done, n_before)
+                n_jobs_done = n_before
+                yield first_number + row_index, text_rows.line(row_index)
                 if self.layout is not layout:
                     self._code_of_text.clear()  # what a text means may depend on the other columns
-                    n_rows = row + 1
+                    n_rows = row_index + 1
                     break
             else:
-                self._add(jobs, n_done, len(ordinary_row))
-            block, first_number = block[text.line_first[n_rows] :], first_number + n_rows
+                self._add(jobs, n_jobs_done, len(ordinary_row))
+            block, first_number = block[text_rows.line_first[n_rows] :], first_number + n_rows
 
     def _ordinary_jobs(self, block: bytes, layout: Layout | None) -> tuple[TextRows, OrdinaryJobs | None, int]:
         """Return the rows of a block, the ordinary jobs of the first ones, and the number of these."""
@@ -240,12 +240,12 @@ class OrdinaryRows:
 
     def _jobs(self, text_rows: TextRows, layout: Layout) -> tuple[OrdinaryJobs | None, int]:
         """Return the ordinary jobs of the first rows, and the number of these rows."""
-        column_of = {name: layout.index(name) for name in layout.names}
+        column_of = {column_name: layout.index(column_name) for column_name in layout.names}
         # separators inside quotes belong to cells, except in tables of sacct's own separator
         is_quoted = layout.delimiter != "|" and b'"' in text_rows.block
         if is_quoted or not {"jobidraw", "end", "nodelist"} <= column_of.keys():
             return None, len(text_rows)
-        job, is_ordinary = text_rows.numbers(column_of["jobidraw"])
+        job_numbers, is_ordinary = text_rows.numbers(column_of["jobidraw"])
         if layout.is_trailing:
             is_ordinary &= text_rows.cell_first[:, -1] - text_rows.cell_first[:, -2] == 1
         if "jobid" in column_of:
@@ -262,30 +262,30 @@ class OrdinaryRows:
         limit_us = self._limit_us(text_rows, column_of)
         is_ordinary &= is_start & is_end & (end_us > start_us) & is_count & (limit_us != _UNREADABLE)
         is_ordinary &= (elapsed_us != _UNREADABLE) & (abs(off_us) <= SLACK_US)
-        state = self._column_codes(text_rows, column_of, "state", _run_code)
-        is_ordinary &= state != _NO_RUN
+        run_codes = self._column_codes(text_rows, column_of, "state", _run_code)
+        is_ordinary &= run_codes != _NO_RUN
         is_ordinary &= self._column_codes(text_rows, column_of, "suspended", _pause_code) <= 0
         is_ordinary &= self._column_codes(text_rows, column_of, "restarts", lambda cell: int(cell != "0")) <= 0
         if "cluster" in column_of:
             ours = ("", self._rows.first_cluster)
             clusters = text_rows.values(column_of["cluster"], str, self._code_of_text.setdefault("cluster", {}), None)
             is_ordinary &= np.fromiter((cluster in ours for cluster in clusters), np.bool_, len(text_rows))
-        row = np.flatnonzero(is_ordinary)
+        job_rows = np.flatnonzero(is_ordinary)
         self._known_nodes.learn()
         list_column = column_of["nodelist"]
-        first, next_first = (text_rows.cell_first[row, column] for column in (list_column, list_column + 1))
-        n_nodes, nodes = self._known_nodes.read_lists(text_rows.bytes, first, next_first - 1, count[row])
-        n_rows = len(text_rows) if len(n_nodes) == len(row) else int(row[len(n_nodes)])
-        row, n_nodes = row[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
+        first_byte, next_first = (text_rows.cell_first[job_rows, column] for column in (list_column, list_column + 1))
+        n_nodes, node_ids = self._known_nodes.read_lists(text_rows.bytes, first_byte, next_first - 1, count[job_rows])
+        n_rows = len(text_rows) if len(n_nodes) == len(job_rows) else int(job_rows[len(n_nodes)])
+        job_rows, n_nodes = job_rows[: len(n_nodes)][n_nodes > 0], n_nodes[n_nodes > 0]
         first_node = first_of_each(n_nodes)
         limit_end_us = np.where(limit_us > 0, start_us + limit_us, OPEN_END)
-        columns = (start_us[row], end_us[row], limit_end_us[row], job[row], n_nodes)
+        job_columns = (start_us[job_rows], end_us[job_rows], limit_end_us[job_rows], job_numbers[job_rows], n_nodes)
         submit = column_of.get("submit")
         return OrdinaryJobs(
-            row,
-            JobIntervals(*columns, first_node, nodes),
-            state[row] == _COMPLETED,
-            lambda row: None if submit is None else text_rows.cell(row, submit),
+            job_rows,
+            JobIntervals(*job_columns, first_node, node_ids),
+            run_codes[job_rows] == _COMPLETED,
+            lambda job_rows: None if submit is None else text_rows.cell(job_rows, submit),
             "restarts" in column_of,
         ), n_rows
 
@@ -309,13 +309,13 @@ class OrdinaryRows:
         return self._column_codes(text_rows, column_of, "timelimitraw", lambda cell: _minutes_code(cell, without))
 
     def _column_codes(
-        self, text_rows: TextRows, column_of: Mapping[str, int], name: str, code: Callable[[str], int]
+        self, text_rows: TextRows, column_of: Mapping[str, int], column_name: str, code: Callable[[str], int]
     ) -> NDArray[np.int64]:
         """Return ``code`` of each cell of a column with few texts; ``_NONE`` for all if there is no such column."""
-        if name not in column_of:
+        if column_name not in column_of:
             return np.full(len(text_rows), _NONE)
-        codes = self._code_of_text.setdefault(name, {})
-        return np.array(text_rows.values(column_of[name], code, codes, _UNREADABLE), np.int64)
+        code_of_text = self._code_of_text.setdefault(column_name, {})
+        return np.array(text_rows.values(column_of[column_name], code, code_of_text, _UNREADABLE), np.int64)
 
 
 def _run_code(cell_text: str) -> int:

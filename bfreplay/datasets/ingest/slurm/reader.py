@@ -45,12 +45,12 @@ def read_sacct_json(
     record.add_format("slurm sacct --json")
     report = record.report
     clock = SlurmClock(log_file.name, options, evidence, JSON_COMMAND)
-    for record_number, job in records(log_file, "jobs", JSON_COMMAND, are_several=True):
+    for record_number, job_document in records(log_file, "jobs", JSON_COMMAND, are_several=True):
         report.read()
-        job_id = job.get("job_id") if isinstance(job, dict) else None
+        job_id = job_document.get("job_id") if isinstance(job_document, dict) else None
         row_place = log_file.name, None, f"jobs[{record_number - 1}] job_id {job_id}"
         try:
-            job_row = _row(job, row_place)
+            job_row = _row(job_document, row_place)
         except _UnreadableError as error:
             report.skip_with_warning(str(error), *row_place)
             continue
@@ -59,65 +59,65 @@ def read_sacct_json(
     rows.finish_file(log_file)
 
 
-def _row(job: Any, row_place: RowPlace) -> JobRow:
-    if not isinstance(job, dict):
+def _row(job_document: Any, row_place: RowPlace) -> JobRow:
+    if not isinstance(job_document, dict):
         raise _UnreadableError("a job that is not a JSON object")
-    identity = _number(job.get("job_id"))
+    identity = _number(job_document.get("job_id"))
     if identity is None or identity <= 0:
         raise _UnreadableError("unreadable job_id")
-    het = job.get("het")
-    offset = _optional(het.get("job_offset")) if isinstance(het, dict) and _optional(het.get("job_id")) else None
-    times = job.get("time")
-    if not isinstance(times, dict):
+    het = job_document.get("het")
+    job_offset = _optional(het.get("job_offset")) if isinstance(het, dict) and _optional(het.get("job_id")) else None
+    time_members = job_document.get("time")
+    if not isinstance(time_members, dict):
         raise _UnreadableError("a job without times")
-    nodes = job.get("nodes")
-    if nodes is not None and not isinstance(nodes, str):
+    nodes_text = job_document.get("nodes")
+    if nodes_text is not None and not isinstance(nodes_text, str):
         raise _UnreadableError("unreadable nodes")
-    limit = _optional(times.get("limit"))
-    span, pause = _optional(times.get("elapsed")), _optional(times.get("suspended"))
-    cluster = job.get("cluster")
+    limit_minutes = _optional(time_members.get("limit"))
+    elapsed_s, suspended_s = _optional(time_members.get("elapsed")), _optional(time_members.get("suspended"))
+    cluster = job_document.get("cluster")
     return JobRow(
-        str(identity) if offset is None else f"{identity}+{offset}",
-        _state(job.get("state")),
-        _time(times, "start"),
-        _time(times, "end"),
-        None if span is None else span * US,
-        None if pause is None else pause * US,
-        None if limit is None else 60 * limit * US,
-        _optional(job.get("allocation_nodes")),
-        nodes,
+        str(identity) if job_offset is None else f"{identity}+{job_offset}",
+        _state(job_document.get("state")),
+        _time(time_members, "start"),
+        _time(time_members, "end"),
+        None if elapsed_s is None else elapsed_s * US,
+        None if suspended_s is None else suspended_s * US,
+        None if limit_minutes is None else 60 * limit_minutes * US,
+        _optional(job_document.get("allocation_nodes")),
+        nodes_text,
         cluster if isinstance(cluster, str) else None,
-        _optional(job.get("restart_cnt")),
-        _optional(times.get("submission")),
+        _optional(job_document.get("restart_cnt")),
+        _optional(time_members.get("submission")),
         row_place,
     )
 
 
-def _time(times: dict[str, Json], name: str) -> Candidates | None:
-    if name not in times:
-        raise _UnreadableError(f"a job without time.{name}")
-    seconds = _number(times[name])
+def _time(time_members: dict[str, Json], member_name: str) -> Candidates | None:
+    if member_name not in time_members:
+        raise _UnreadableError(f"a job without time.{member_name}")
+    seconds = _number(time_members[member_name])
     if seconds is None or seconds == 0:
         return None
     if seconds < 0:
-        raise _UnreadableError(f"unreadable time.{name}")
+        raise _UnreadableError(f"unreadable time.{member_name}")
     return (seconds * US,)
 
 
-def _state(value: Any) -> str:
+def _state(state_value: Any) -> str:
     """Return the most informative state: a running one, if any, else the first."""
-    if isinstance(value, dict):
-        value = value.get("current")
-    words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+    if isinstance(state_value, dict):
+        state_value = state_value.get("current")
+    words = [state_value] if isinstance(state_value, str) else state_value
+    if not isinstance(words, list) or not words or not all(isinstance(state_word, str) for state_word in words):
         raise _UnreadableError("unreadable state")
-    states = [job_state(word) for word in words]
-    running = [state for state in states if state in RUNNING_STATES]
-    valid_states = [state for state in states if is_known_state(state)]
+    states = [job_state(state_word) for state_word in words]
+    running = [job_state_word for job_state_word in states if job_state_word in RUNNING_STATES]
+    valid_states = [job_state_word for job_state_word in states if is_known_state(job_state_word)]
     return (running or valid_states or states)[0]
 
 
-def _number(value: Any) -> int | None:
+def _number(member_value: Any) -> int | None:
     """Return a whole number, plain, as text or as ``{"set", "infinite", "number"}``; ``None`` if not set.
 
     Raises
@@ -125,27 +125,27 @@ def _number(value: Any) -> int | None:
     _UnreadableError
         Another form.
     """
-    if isinstance(value, dict):
-        if value.get("infinite") is True or value.get("set") is False:
+    if isinstance(member_value, dict):
+        if member_value.get("infinite") is True or member_value.get("set") is False:
             return None
-        value = value.get("number")
-    if isinstance(value, float) and abs(value) < _LARGEST and value.is_integer():
-        value = int(value)
-    if isinstance(value, str):
-        value = whole(value)
-    if isinstance(value, bool) or not isinstance(value, int):
+        member_value = member_value.get("number")
+    if isinstance(member_value, float) and abs(member_value) < _LARGEST and member_value.is_integer():
+        member_value = int(member_value)
+    if isinstance(member_value, str):
+        member_value = whole(member_value)
+    if isinstance(member_value, bool) or not isinstance(member_value, int):
         raise _UnreadableError("a number that cannot be read")
-    if value in _NO_VALUES:
+    if member_value in _NO_VALUES:
         return None
-    if not -_LARGEST < value < _LARGEST:
+    if not -_LARGEST < member_value < _LARGEST:
         raise _UnreadableError("a number that cannot be read")
-    return value
+    return member_value
 
 
-def _optional(value: Any) -> int | None:
+def _optional(member_value: Any) -> int | None:
     """Return an optional number; junk counts as missing."""
     try:
-        number = _number(value)
+        number = _number(member_value)
     except _UnreadableError:
         return None
     return number if number is not None and number >= 0 else None
@@ -174,15 +174,15 @@ class SlurmReader:
 
     def recognise(self, file: LogFile) -> str | None:
         """Return why ``file`` looks like Slurm's, ``None`` if it does not."""
-        kind = _kind_of(file, ReadOptions())
-        if kind is None:
-            lines = file.head_lines()
-            layout = header_of(lines[0], "|") if lines else None
+        kind_and_evidence = _kind_of(file, ReadOptions())
+        if kind_and_evidence is None:
+            head_lines = file.head_lines()
+            layout = header_of(head_lines[0], "|") if head_lines else None
             is_part = layout is not None and sacct.is_part_of_header(layout.names)
             return "line 1 has columns of sacct, though not all that are needed" if is_part else None
-        if kind[0] == "events" and "," in file.head_lines()[0]:
+        if kind_and_evidence[0] == "events" and "," in file.head_lines()[0]:
             return None  # sacctmgr separates by |: commas mean another table
-        return kind[1]
+        return kind_and_evidence[1]
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read ``files``, of any of Slurm's kinds, into ``record``.
@@ -197,14 +197,14 @@ class SlurmReader:
         for log_file in files:
             kinds[_kind_or_error(log_file, options)].append(log_file)
         evidence = ZoneEvidence(record.report)
-        rows = JobRows(record, options)
+        job_rows = JobRows(record, options)
         for log_file in kinds["sacct"]:
-            sacct.read_sacct(log_file, record, options, rows, evidence)
+            sacct.read_sacct(log_file, record, options, job_rows, evidence)
         for log_file in kinds["json"]:
-            read_sacct_json(log_file, record, options, rows, evidence)
+            read_sacct_json(log_file, record, options, job_rows, evidence)
         job_files = kinds["sacct"] + kinds["json"]
         if job_files:
-            rows.finish(job_files[0])
+            job_rows.finish(job_files[0])
         events = node_states.NodeEvents(record, options, evidence)
         for log_file in kinds["events"]:
             events.read(log_file)
@@ -247,24 +247,24 @@ def _kind_of(log_file: LogFile, options: ReadOptions) -> tuple[str, str] | None:
     return None
 
 
-def _json_kind(head: str) -> tuple[str, str] | None:
-    if '"jobs"' not in head or any(member in head for member in _QUEUE_MEMBERS):
+def _json_kind(head_text: str) -> tuple[str, str] | None:
+    if '"jobs"' not in head_text or any(member_name in head_text for member_name in _QUEUE_MEMBERS):
         return None
-    members = [member for member in _JSON_MEMBERS if member in head]
-    if '"job_id"' in members and '"time"' in members and len(members) >= 5:
-        return "json", f"JSON with jobs that have {', '.join(members)}"
+    member_names = [member_name for member_name in _JSON_MEMBERS if member_name in head_text]
+    if '"job_id"' in member_names and '"time"' in member_names and len(member_names) >= 5:
+        return "json", f"JSON with jobs that have {', '.join(member_names)}"
     return None
 
 
 def _kind_or_error(log_file: LogFile, options: ReadOptions) -> str:
-    kind = _kind_of(log_file, options)
-    if kind is not None:
-        return kind[0]
-    lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
-    if not lines:
+    kind_and_evidence = _kind_of(log_file, options)
+    if kind_and_evidence is not None:
+        return kind_and_evidence[0]
+    head_lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
+    if not head_lines:
         raise log_file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
-    first = lines[0]
-    if first.lstrip()[:1] in ("{", "["):
+    first_text = head_lines[0]
+    if first_text.lstrip()[:1] in ("{", "["):
         if b'"jobs"' in log_file.head():
             return "json"  # an empty or cut list of jobs: reading it tells which
         raise log_file.error(
@@ -272,21 +272,21 @@ def _kind_or_error(log_file: LogFile, options: ReadOptions) -> str:
         )
     if node_states.share_of_samples(log_file) >= _LEAST_SHARE_WHEN_ASKED:
         return "sinfo"
-    _refuse_other_columns(log_file, options, first)
+    _refuse_other_columns(log_file, options, first_text)
     sacct.layout_of(log_file, options)  # raises if the columns cannot be found
     return "sacct"
 
 
-def _refuse_other_columns(log_file: LogFile, options: ReadOptions, first: str) -> None:
+def _refuse_other_columns(log_file: LogFile, options: ReadOptions, first_text: str) -> None:
     """Raise ``InputError`` if the first line is the header of some other table."""
-    layout = header_of(first, options.delimiter)
+    layout = header_of(first_text, options.delimiter)
     names = () if layout is None else layout.names
     if options.columns is None and names and all(name.replace("_", "").replace(" ", "").isalpha() for name in names):
         if sacct.is_part_of_header(names):
             raise sacct.refuse_missing(sacct.missing_columns(names), names, log_file)
         raise log_file.wrong_start(
             f"these are not columns of sacct: {_columns_text(names)}",
-            value=short(first),
+            value=short(first_text),
             expected=sacct.EXPECTED,
             fix=f"a table with names of its own is read by `bfreplay ingest table`; else {HOW}",
         )
@@ -307,22 +307,22 @@ def _nothing_usable(
             expected="jobs too: outages alone do not show idle nodes",
             fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
         )
-    command = next(text for kind, text in commands.items() if kinds[kind])
-    fix = f"check the period and the columns; run this on your cluster: {command}"
-    if any(reason in (RELATIVE, OWN_FORMAT) for reason in record.report.skipped):
-        fix = f"{UNSET}: unset SLURM_TIME_FORMAT; {command}"
+    command = next(command_text for file_kind, command_text in commands.items() if kinds[file_kind])
+    fix_text = f"check the period and the columns; run this on your cluster: {command}"
+    if any(skip_reason in (RELATIVE, OWN_FORMAT) for skip_reason in record.report.skipped):
+        fix_text = f"{UNSET}: unset SLURM_TIME_FORMAT; {command}"
     if n_rows == 0:
-        return log_file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix)
+        return log_file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix_text)
     largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
     example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
-    reasons = "; ".join(f"{reason}: {tally.count:,}" for reason, tally in largest)
+    reasons = "; ".join(f"{skip_reason}: {tally.count:,}" for skip_reason, tally in largest)
     return InputError(
         f"no row of this log can be used ({reasons})",
         file=example.file if example is not None and example.file else log_file.name,
         row=example.row if example else None,
         value="" if example is None else short(example.value),
         expected="rows of jobs that ran, with their nodes and times",
-        fix=fix,
+        fix=fix_text,
     )
 
 

@@ -77,7 +77,7 @@ def is_header(layout: Layout) -> bool:
 
 def is_part_of_header(column_names: Sequence[str]) -> bool:
     """Return whether most of these columns (lower case) are of ``sacct``; needed ones may be missing."""
-    n_matches = sum(name in _OF_SACCT for name in column_names)
+    n_matches = sum(column_name in _OF_SACCT for column_name in column_names)
     return n_matches >= _LEAST_OF_SACCT and 2 * n_matches >= len(column_names)
 
 
@@ -113,7 +113,7 @@ class KnownRows:
 
 
 def _without(*names: str) -> tuple[str, ...]:
-    return tuple(name for name in SACCT_COLUMNS if name not in names)
+    return tuple(column_name for column_name in SACCT_COLUMNS if column_name not in names)
 
 
 _OWN = "the export command of `bfreplay ingest slurm --how`, run with -n"
@@ -130,11 +130,11 @@ _KNOWN = (
 
 def recognise_rows(log_file: LogFile) -> tuple[Layout, KnownRows] | None:
     """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
-    lines = _first_rows(log_file)
+    row_texts = _first_rows(log_file)
     for candidate in _KNOWN:
         for is_trailing in (True, False):  # else a last column of free text would take the separator
             layout = Layout.from_names(candidate.columns, "|", is_trailing)
-            if 2 * sum(_fits(layout.cells(line_text), layout) for line_text in lines) > len(lines):
+            if 2 * sum(_fits(layout.cells(line_text), layout) for line_text in row_texts) > len(row_texts):
                 return layout, candidate
     return None
 
@@ -153,14 +153,14 @@ def _fits(cells: list[str] | None, layout: Layout) -> bool:
         pass
     except ValueError:
         return False
-    values = [check(cells_by_name[name]) for name, check in _CHECKS.items() if name in cells_by_name]
-    return all(value is not None and value is not False for value in values)
+    checked_values = [check(cells_by_name[name]) for name, check in _CHECKS.items() if name in cells_by_name]
+    return all(checked_value is not None and checked_value is not False for checked_value in checked_values)
 
 
-def _is_time(text: str) -> bool:
-    if len(text) == 19:
-        return text[4] == text[7] == "-" and text[13] == ":"
-    return text.lower() in fields.ABSENT_TIMES or (len(text) == 10 and fields.whole(text) is not None)
+def _is_time(cell_text: str) -> bool:
+    if len(cell_text) == 19:
+        return cell_text[4] == cell_text[7] == "-" and cell_text[13] == ":"
+    return cell_text.lower() in fields.ABSENT_TIMES or (len(cell_text) == 10 and fields.whole(cell_text) is not None)
 
 
 _CHECKS: dict[str, Callable[[str], int | None]] = {
@@ -195,24 +195,24 @@ def layout_of(log_file: LogFile, options: ReadOptions) -> tuple[Layout | None, b
 
 
 def _layout_of_columns(
-    log_file: LogFile, columns: tuple[str, ...], delimiter: str | None, known: tuple[str, ...] | None
+    log_file: LogFile, columns: tuple[str, ...], delimiter: str | None, known_columns: tuple[str, ...] | None
 ) -> Layout:
-    lines = _first_rows(log_file)
-    line_text = next(iter(lines), "")
+    row_texts = _first_rows(log_file)
+    line_text = next(iter(row_texts), "")
     if delimiter is None:
         delimiter = max(COMMAND_DELIMITERS, key=lambda candidate: min(line_text.count(candidate) + 1, len(columns)))
     is_trailing = line_text.endswith(delimiter) and line_text.count(delimiter) >= len(columns)
     layout = Layout.from_names(columns, delimiter, is_trailing)
-    if lines and all(layout.cells(line_text) is None for line_text in lines):
-        n_cells = Counter(line_text.count(delimiter) + 1 for line_text in lines).most_common(1)[0][0]
+    if row_texts and all(layout.cells(line_text) is None for line_text in row_texts):
+        n_cells = Counter(line_text.count(delimiter) + 1 for line_text in row_texts).most_common(1)[0][0]
         raise log_file.error(
             f"--columns does not fit the rows: {n_cells} cells, {len(columns)} names",
             row="line 1",
             column="--columns",
             value=fields.short(line_text),
             expected="a name for each cell",
-            fix=f"leave --columns out: by their shape these rows are {','.join(known)}"
-            if known
+            fix=f"leave --columns out: by their shape these rows are {','.join(known_columns)}"
+            if known_columns
             else f"give {n_cells} names, in the order of the cells, as after sacct -o",
         )
     if missing := missing_columns(layout.names):
@@ -241,37 +241,37 @@ def read_sacct(
     clock = SlurmClock(log_file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
     ordinary = OrdinaryRows(record, rows, clock) if IS_COMPILED else None
-    for line_number, text, cells, columns in rows_below_headers(
+    for line_number, line_text, cells, row_layout in rows_below_headers(
         log_file, record.report, options.delimiter, is_header, _USED, layout, ordinary
     ):
         # backwards: of two columns of one name the first counts
-        by_name = dict(zip(reversed(columns.names), reversed(cells), strict=True))
-        job_row = _row(by_name, (log_file.name, line_number, text), clock, record.report)
+        by_name = dict(zip(reversed(row_layout.names), reversed(cells), strict=True))
+        job_row = _row(by_name, (log_file.name, line_number, line_text), clock, record.report)
         if job_row is not None:
             rows.add(job_row, clock)
     rows.finish_file(log_file)
     if options.columns is not None and layout is None:
         record.report.facts["--columns"] = f"has no effect on {log_file.short_name}, which has a header line"
     header = layout or find_header(log_file, options.delimiter, is_header)
-    absent = [name for name in SACCT_COLUMNS if header is not None and name.lower() not in header.names]
-    if absent:
-        record.report.facts[ABSENT_COLUMNS] = f"{', '.join(absent)}: what they tell is not checked"
+    absent_columns = [name for name in SACCT_COLUMNS if header is not None and name.lower() not in header.names]
+    if absent_columns:
+        record.report.facts[ABSENT_COLUMNS] = f"{', '.join(absent_columns)}: what they tell is not checked"
 
 
 def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, report: ImportReport) -> JobRow | None:
     """Return the row, or ``None`` if it was skipped: a step, an array that waits, or unreadable."""
-    reason = "unreadable JobID"
+    skip_reason = "unreadable JobID"
     try:
-        job = fields.job_identity(cells.get("jobidraw"), cells.get("jobid"))
-        reason = "unreadable Start"
+        job_identity = fields.job_identity(cells.get("jobidraw"), cells.get("jobid"))
+        skip_reason = "unreadable Start"
         start_time = _of_cell(cells, "start", clock.read)
-        reason = "unreadable End"
+        skip_reason = "unreadable End"
         end_time = _of_cell(cells, "end", clock.read)
     except fields.JobStepError:
         report.skip("job step", *row_place)
         return None
     except ValueError as error:
-        report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else reason, *row_place)
+        report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else skip_reason, *row_place)
         _note_row_amount(cells, report)
         return None
     if start_time is None and fields.is_pending_array(cells.get("jobid")):
@@ -282,7 +282,7 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
         report.warn(RESTARTS_UNREADABLE, *row_place)
     count_column = fields.count_column(cells)
     return JobRow(
-        job,
+        job_identity,
         fields.job_state(cells["state"]),
         start_time,
         end_time,
@@ -308,12 +308,12 @@ def _note_row_amount(cells: Mapping[str, str], report: ImportReport) -> None:
         report.set_row_amount(n_nodes, 0, span_us)
 
 
-def _of_cell(cells: Mapping[str, str], name: str, read: Callable[[str], _T | None]) -> _T | None:
+def _of_cell(cells: Mapping[str, str], column_name: str, read: Callable[[str], _T | None]) -> _T | None:
     """Return a cell read by ``read``; ``None`` if the table has no such column."""
-    return read(cells[name]) if name in cells else None
+    return read(cells[column_name]) if column_name in cells else None
 
 
 def _span_us(cells: Mapping[str, str], raw_column: str, unit_us: int, text_column: str) -> int | None:
     """Return the microseconds of ``raw_column`` if a whole number (not UNLIMITED), else of ``text_column``."""
-    number = _of_cell(cells, raw_column, fields.whole)
-    return _of_cell(cells, text_column, fields.duration_us) if number is None else number * unit_us
+    whole_number = _of_cell(cells, raw_column, fields.whole)
+    return _of_cell(cells, text_column, fields.duration_us) if whole_number is None else whole_number * unit_us

@@ -161,10 +161,10 @@ class OrdinaryJobs:
     submitted: Callable[[int], object]
     has_restarts: bool
 
-    def part(self, begin: int, end: int) -> OrdinaryJobs:
-        """Return the jobs from position ``begin`` up to ``end``."""
-        intervals, completion = self.intervals.part(begin, end), self.is_completed[begin:end]
-        return replace(self, row=self.row[begin:end], intervals=intervals, is_completed=completion)
+    def part(self, begin_job: int, end_job: int) -> OrdinaryJobs:
+        """Return the jobs from position ``begin_job`` up to ``end_job``."""
+        intervals, completion = self.intervals.part(begin_job, end_job), self.is_completed[begin_job:end_job]
+        return replace(self, row=self.row[begin_job:end_job], intervals=intervals, is_completed=completion)
 
 
 class JobRows:
@@ -234,15 +234,15 @@ class JobRows:
             is_computed_end = bool(job_row.elapsed_us) or (job_row.elapsed_us == 0 and not job_row.has_end)
             if not is_computed_end:
                 return report.skip_with_warning("finished, but no end", *job_row.at, warning=NO_END)
-        nodes = self._nodes_of_list(job_row)
-        if nodes is None and job_row.count is None:
+        node_ids = self._nodes_of_list(job_row)
+        if node_ids is None and job_row.count is None:
             return report.skip_with_warning("neither a list nor a number of nodes", *job_row.at)
         span_us = None if job_row.elapsed_us is None else job_row.elapsed_us + (job_row.suspended_us or 0)
         times_us = clock.settle(job_row.start, job_row.end, span_us, job_row.at)
         if times_us is None:
             return report.skip(SKIPPED, *job_row.at)
         start_us, end_us = times_us
-        if nodes is None:
+        if node_ids is None:
             sentence = NO_LISTS if nodes_text is None else LIST_UNREADABLE if nodes_text else LIST_MISSING
             report.warn(
                 sentence, *job_row.at[:2], job_row.at[2] if nodes_text is None else nodes_text, aside=WHICH_NODES
@@ -258,14 +258,14 @@ class JobRows:
             report.warn(END_IS_COMPUTED, *job_row.at, count=job_row.has_end)
         elif end_us is None:
             if span_us is not None and job_row.state != "SUSPENDED" and len(self._dump_times) < 3 * _MOST_DUMP_TIMES:
-                n_nodes = job_row.count or (0 if nodes is None else len(nodes))
+                n_nodes = job_row.count or (0 if node_ids is None else len(node_ids))
                 self._dump_times.extend((start_us + span_us, start_us, n_nodes))
         else:
             self._check_span(job_row, end_us - start_us, span_us)
             self._last.add(end_us, start_us)
         self._first.add(start_us, job_row.submitted)
         identity, limit_end_us = self._identity(job_row), job_row.limit_end_us(start_us)
-        self._record.add_job(identity, start_us, end_us, nodes, job_row.count, limit_end_us, *job_row.at[:2])
+        self._record.add_job(identity, start_us, end_us, node_ids, job_row.count, limit_end_us, *job_row.at[:2])
 
     def add_ordinary(self, jobs: OrdinaryJobs) -> None:
         """Keep rows as ``add`` would, which has nothing to report about them."""
@@ -273,8 +273,8 @@ class JobRows:
         self._n_completed += n_complete
         self._n_others += len(intervals) - n_complete
         if jobs.has_restarts and len(self._interrupted) < _MOST_IDS:
-            others = intervals.job_key[~jobs.is_completed].tolist()
-            self._interrupted.update(map(str, others[: _MOST_IDS - len(self._interrupted)]))
+            other_jobs = intervals.job_key[~jobs.is_completed].tolist()
+            self._interrupted.update(map(str, other_jobs[: _MOST_IDS - len(self._interrupted)]))
         self._first.add_all(intervals.start_us, lambda job_index: jobs.submitted(int(jobs.row[job_index])))
         self._last.add_all(intervals.end_us, lambda job_index: int(intervals.start_us[job_index]))
         self._record.add_listed_jobs(intervals)
@@ -297,8 +297,8 @@ class JobRows:
             report.facts["ends"] = f"{COMPUTED_ENDS}: {self._n_computed_ends:,}"
         is_complete = self._has_earlier_runs or not self._interrupted.isdisjoint(self._restarted)
         if self._restarted and not is_complete and len(self._interrupted) < _MOST_IDS:
-            job, (_, first_place) = next(iter(self._restarted.items()))
-            report.warn(RUNS_MISSING, *first_place, job, len(self._restarted))
+            first_job, (_, first_place) = next(iter(self._restarted.items()))
+            report.warn(RUNS_MISSING, *first_place, first_job, len(self._restarted))
         if len(self._clusters) == 1:
             self._record.cluster = self.first_cluster
 
@@ -306,33 +306,33 @@ class JobRows:
         """Determine from the running jobs of ``log_file`` when it was written."""
         if not self._dump_times:
             return
-        times, start_us, count = np.frombuffer(self._dump_times, dtype=np.int64).reshape(-1, 3).T
+        dump_times, start_us, node_counts = np.frombuffer(self._dump_times, dtype=np.int64).reshape(-1, 3).T
         # one wrong row must not move the end of the log
-        middle = int(np.sort(times)[len(times) // 2])
-        self._record.stamp(middle)
-        is_off = np.abs(times - middle) > _DUMP_TAKES_US
-        hours = float((count * np.maximum(middle - start_us, 0))[is_off].sum(dtype=float)) / HOUR_US
-        n_off, middle_text = int(is_off.sum()), f"most of them: {iso_utc(middle)}"
-        self._report.warn(DUMP_TIMES, log_file.name, None, middle_text, n_off, node_hours=hours)
+        median_time_us = int(np.sort(dump_times)[len(dump_times) // 2])
+        self._record.stamp(median_time_us)
+        is_off = np.abs(dump_times - median_time_us) > _DUMP_TAKES_US
+        node_hours = float((node_counts * np.maximum(median_time_us - start_us, 0))[is_off].sum(dtype=float)) / HOUR_US
+        n_off, middle_text = int(is_off.sum()), f"most of them: {iso_utc(median_time_us)}"
+        self._report.warn(DUMP_TIMES, log_file.name, None, middle_text, n_off, node_hours=node_hours)
         self._dump_times = array("q")
 
     def _nodes_of_list(self, job_row: JobRow) -> NDArray[np.int32] | None:
-        text = job_row.nodes
-        if not text:
+        list_text = job_row.nodes
+        if not list_text:
             return None
 
         def names() -> tuple[str, ...]:
             # no node name, but a count or a time from shifted cells
-            node_names = () if text.isdigit() else expand_nodes(text)
+            node_names = () if list_text.isdigit() else expand_nodes(list_text)
             if job_row.count and len(node_names) > _MOST_TIMES_LISTED * job_row.count:
                 raise ValueError("a wrong digit in a range must not add a thousand nodes to the machine")
             return node_names
 
         try:
-            nodes = self._lists.ids(text, names)
+            node_ids = self._lists.ids(list_text, names)
         except ValueError:
             return None
-        return nodes if len(nodes) else None
+        return node_ids if len(node_ids) else None
 
     def _check_span(self, job_row: JobRow, span_us: int, expected_us: int | None) -> None:
         if span_us < 0:

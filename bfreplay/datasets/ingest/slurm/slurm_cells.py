@@ -56,15 +56,15 @@ def duration_us(cell_text: str) -> int | None:
     match = _ELAPSED.fullmatch(cell_text)
     if match is None or int(match[3]) > 59 or int(match[4]) > 59 or (match[1] and not match[2]):
         return None
-    hours = 24 * int(match[1] or 0) + int(match[2] or 0)
-    return (3600 * hours + 60 * int(match[3]) + int(match[4])) * US
+    whole_hours = 24 * int(match[1] or 0) + int(match[2] or 0)
+    return (3600 * whole_hours + 60 * int(match[3]) + int(match[4])) * US
 
 
 class JobStepError(ValueError):
     """The row is of a step of a job, on the nodes of the job."""
 
 
-def job_identity(raw: str | None, job_id: str | None) -> str:
+def job_identity(raw_id: str | None, job_id: str | None) -> str:
     """Return the identity of a job: JobIDRaw, else JobID, plus the offset of a part of a heterogeneous job.
 
     Raises
@@ -74,25 +74,25 @@ def job_identity(raw: str | None, job_id: str | None) -> str:
     ValueError
         Not an identity of a job.
     """
-    match = None if job_id is None else _JOB_ID.fullmatch(job_id)
-    if raw is None:
-        if match is None:
+    id_match = None if job_id is None else _JOB_ID.fullmatch(job_id)
+    if raw_id is None:
+        if id_match is None:
             raise ValueError("no identity of a job")
-        if match[4]:
+        if id_match[4]:
             raise JobStepError
-        return match[0]
-    is_step = not raw.isdigit()
+        return id_match[0]
+    is_step = not raw_id.isdigit()
     if is_step:
-        raw_match = _JOB_ID.fullmatch(raw)
+        raw_match = _JOB_ID.fullmatch(raw_id)
         if raw_match is None or not raw_match[4]:
             raise ValueError("no identity of a job")
-    elif not raw.isascii():
+    elif not raw_id.isascii():
         raise ValueError("no identity of a job")
-    if match is not None and bool(match[4]) != is_step:
+    if id_match is not None and bool(id_match[4]) != is_step:
         raise ValueError("JobID and JobIDRaw contradict each other")
     if is_step:
         raise JobStepError
-    return raw if match is None or not match[3] else raw + match[3]
+    return raw_id if id_match is None or not id_match[3] else raw_id + id_match[3]
 
 
 def is_pending_array(job_id: str | None) -> bool:
@@ -143,7 +143,7 @@ def stronger(state: NodeState, other_state: NodeState) -> NodeState:
 
 def has_strange_word(cell_text: str) -> bool:
     """Return whether a node's state has a word unknown to ``node_state``."""
-    return any(part.rstrip("*^~#%!@$-") not in _STATE_OF_WORD for part in cell_text.lower().split("+"))
+    return any(state_part.rstrip("*^~#%!@$-") not in _STATE_OF_WORD for state_part in cell_text.lower().split("+"))
 
 
 def node_state(cell_text: str) -> NodeState | None:
@@ -154,14 +154,14 @@ def node_state(cell_text: str) -> NodeState | None:
     maintenance; of an allocated node that is being powered up (``alloc#``) the job counts.
     """
     strongest: NodeState | None = None
-    for part in cell_text.lower().split("+"):
-        state_word = part.rstrip("*^~#%!@$-")
-        state = _STATE_OF_WORD.get(state_word)
-        if state is None:
+    for state_part in cell_text.lower().split("+"):
+        state_word = state_part.rstrip("*^~#%!@$-")
+        word_state = _STATE_OF_WORD.get(state_word)
+        if word_state is None:
             continue
-        for suffix in part[len(state_word) :]:
-            if suffix == "#" and state == NodeState.BUSY:
+        for suffix in state_part[len(state_word) :]:
+            if suffix == "#" and word_state == NodeState.BUSY:
                 continue
-            state = stronger(state, _STATE_OF_SUFFIX[suffix])
-        strongest = state if strongest is None else stronger(strongest, state)
+            word_state = stronger(word_state, _STATE_OF_SUFFIX[suffix])
+        strongest = word_state if strongest is None else stronger(strongest, word_state)
     return strongest

@@ -61,17 +61,17 @@ class ZoneEvidence:
     def sentence(self) -> str | None:
         """Describe how the times were read, ``None`` without times."""
         parts = []
-        for key, text in (
+        for key, kind_text in (
             ("epoch", "epoch seconds: no zone needed"),
             ("zoned", "times with their zone"),
             ("xdmod", "UTC, in which XDMoD has sites export this layout"),
             ("local", f"given as {self.zone}"),
         ):
             if self.counts[key]:
-                parts.append(text)
+                parts.append(kind_text)
         for key, resolution in (("settled", "resolved by their running time"), ("folded", "resolved by --dst-fold")):
-            if count := self.counts[key]:
-                parts.append(f"{count} {'row' if count == 1 else 'rows'} around the end of summer time {resolution}")
+            if n_rows := self.counts[key]:
+                parts.append(f"{n_rows} {'row' if n_rows == 1 else 'rows'} around the end of summer time {resolution}")
         return "; ".join(parts) or None
 
 
@@ -151,13 +151,13 @@ class SlurmClock(IntervalClock):
 
     def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for a time that occurs twice."""
-        file, line, value_text = row_place
+        file_name, line_number, value_text = row_place
         n_clear = self.counts["settled"]
         return InputError(
             "a local time occurs twice, in the hour that is repeated when summer time ends, and nothing resolves it"
             + (f"; {n_clear} before it were resolved by their running time" if n_clear else ""),
-            file=file,
-            row=None if line is None else f"line {line}",
+            file=file_name,
+            row=None if line_number is None else f"line {line_number}",
             value=short(value_text),
             expected="times in UTC, or a running time that resolves it",
             fix=f"pass --dst-fold earlier or --dst-fold later, or --tz {self.zone} is wrong; "

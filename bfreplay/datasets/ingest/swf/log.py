@@ -91,30 +91,30 @@ class SwfLog:
         InputError
             Another format, or the machine or the start of times is not known or differs between files.
         """
-        line = 1
+        line_number = 1
         for data in self.file.blocks():
-            block = Block(data, line)
+            block = Block(data, line_number)
             first_job = min((int(rows.line[0]) for rows in (block.standard, block.extended) if len(rows)), default=None)
-            for at, text in block.comments:
+            for at, comment_text in block.comments:
                 after_jobs = self.start_us is not None or (first_job is not None and at > first_job)
                 if after_jobs and self.start_us is None:
                     self._begin(alone, block)
-                self.header.add(at, text, after_jobs)
+                self.header.add(at, comment_text, after_jobs)
             if first_job is not None and self.start_us is None:
                 self._begin(alone, block)
             self._add_unreadable(block)
             self._add(block, block.standard)
             self._add(block, block.extended)
-            line += block.n_lines
+            line_number += block.n_lines
 
     def _begin(self, alone: bool, block: Block) -> None:
         """Begin after the comments before the first job; ``block`` has the first jobs."""
         record = self.record
-        start = self.header.number(START)
-        submit_us = np.concatenate([rows.submit_us for rows in (block.standard, block.extended)])
+        unix_start_s = self.header.number(START)
+        submit_us = np.concatenate([block_rows.submit_us for block_rows in (block.standard, block.extended)])
         submit_us = submit_us[submit_us >= 0]
         is_epoch = len(submit_us) > 0 and int(submit_us.min()) >= EPOCHS_FROM_S * US
-        is_relative = (start is None or start <= 0) and not is_epoch  # -1 is unknown in this format
+        is_relative = (unix_start_s is None or unix_start_s <= 0) and not is_epoch  # -1 is unknown in this format
         if is_relative and not alone:
             raise self.file.error(
                 "the times of this log count from its own start, so it cannot be joined with another",
@@ -123,7 +123,7 @@ class SwfLog:
                 expected=f"a comment '; {START}: ' with seconds since 1970-01-01 UTC in each of several files",
                 fix="give one file at a time, or add the comment",
             )
-        self.start_us = 0 if start is None or is_relative or is_epoch else start * US
+        self.start_us = 0 if unix_start_s is None or is_relative or is_epoch else unix_start_s * US
         if is_relative:
             record.time_origin = "relative"
             self.report.facts["time zone"] = _RELATIVE
@@ -144,9 +144,9 @@ class SwfLog:
 
     def _add_unreadable(self, block: Block) -> None:
         self.report.read(len(block.unreadable))
-        for line, reason in block.unreadable:
-            line_text = block.text(line)
-            self.report.skip_with_warning(reason, self.file.name, line, line_text)
+        for line_number, skip_reason in block.unreadable:
+            line_text = block.text(line_number)
+            self.report.skip_with_warning(skip_reason, self.file.name, line_number, line_text)
         self.n_unreadable += len(block.unreadable)
         if not self.n_rows + len(block.standard) + len(block.extended) and self.n_unreadable >= _ENOUGH_UNREADABLE:
             raise not_swf(self)
@@ -158,8 +158,8 @@ class SwfLog:
         self.n_rows += len(rows)
         self.n_with_wait += int((rows.wait_us >= 0).sum())
         self.n_waited += int((rows.wait_us > 0).sum())
-        codes, times = np.unique(rows.status, return_counts=True)
-        self.statuses.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
+        codes, n_times = np.unique(rows.status, return_counts=True)
+        self.statuses.update(dict(zip(codes.tolist(), n_times.tolist(), strict=True)))
         processors, wait_us = self._processors(rows), rows.wait_us
         is_without_wait = wait_us < 0
         if self.options.missing_wait_is_zero or self.header.submit_is_start:
@@ -168,7 +168,7 @@ class SwfLog:
         end_us = start_us + rows.run_us
         is_piece = np.isin(rows.status, _PIECES)
         is_usable, row_warnings = np.ones(len(rows), np.bool_), []
-        for reason, is_out, warning in (
+        for skip_reason, is_out, warning in (
             ("a piece of a job that was stopped and continued", is_piece, IN_PIECES),
             ("run time is missing", rows.run_us < 0, None),
             ("ran no time", rows.run_us == 0, None),
@@ -178,7 +178,7 @@ class SwfLog:
             (NO_WAIT, wait_us < 0, NO_START),
             (_OUTSIDE, (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
         ):
-            self._count(self.report.skip, block, rows.line[is_usable & is_out], reason)
+            self._count(self.report.skip, block, rows.line[is_usable & is_out], skip_reason)
             if warning is not None:
                 row_warnings.append((warning, is_usable & is_out))
             is_usable &= ~is_out
@@ -223,15 +223,15 @@ class SwfLog:
     def _add_listed(self, rows: Rows, usable_rows: _Ints, job_key: _Ints, start_us: _Ints, end_us: _Ints) -> None:
         """Add the rows ``usable_rows`` (indices) with these keys and times, on the nodes that they list."""
         record, list_sizes, file_name = self.record, list_lengths(rows), self.file.name
-        columns = (usable_rows.tolist(), job_key.tolist(), start_us.tolist(), end_us.tolist())
-        for index, job, start, end in zip(*columns, strict=True):
-            line, processors = int(rows.line[index]), int(rows.processors[index])
+        job_columns = (usable_rows.tolist(), job_key.tolist(), start_us.tolist(), end_us.tolist())
+        for row_index, job_number, start_time_us, end_time_us in zip(*job_columns, strict=True):
+            line_number, processors = int(rows.line[row_index]), int(rows.processors[row_index])
             record.report.read(0)
-            if processors != list_sizes[index]:
-                value = f"{processors} processors, {list_sizes[index]} listed"
-                record.report.warn(ANOTHER_NUMBER, file_name, line, value)
-            node_ids = record.node_ids(nodes_of_list(rows.node_lists[index]))
-            record.add_job(job, start, end, node_ids, file=file_name, line=line)
+            if processors != list_sizes[row_index]:
+                numbers_text = f"{processors} processors, {list_sizes[row_index]} listed"
+                record.report.warn(ANOTHER_NUMBER, file_name, line_number, numbers_text)
+            node_ids = record.node_ids(nodes_of_list(rows.node_lists[row_index]))
+            record.add_job(job_number, start_time_us, end_time_us, node_ids, file=file_name, line=line_number)
 
     def _processors(self, rows: Rows) -> _Ints:
         """Return the processors held; the requested ones if the log has none for a job that was not cancelled."""
@@ -244,9 +244,9 @@ class SwfLog:
         self, count: Callable[..., None], block: Block, lines: _Ints, reason: str, node_time_us: _Floats | None = None
     ) -> None:
         """Count these lines, and of warnings the node-microseconds of each, if they are known."""
-        for index, line in enumerate(lines[:MOST_EXAMPLES].tolist()):
-            amount = {} if node_time_us is None else {"node_hours": float(node_time_us[index]) / HOUR_US}
-            count(reason, self.file.name, line, block.text(line), **amount)
+        for line_index, line_number in enumerate(lines[:MOST_EXAMPLES].tolist()):
+            amount = {} if node_time_us is None else {"node_hours": float(node_time_us[line_index]) / HOUR_US}
+            count(reason, self.file.name, line_number, block.text(line_number), **amount)
         amount = {} if node_time_us is None else {"node_hours": float(node_time_us[MOST_EXAMPLES:].sum()) / HOUR_US}
         count(reason, count=len(lines[MOST_EXAMPLES:]), **amount)
 
@@ -285,17 +285,17 @@ class SwfLog:
 
     def _use(self) -> tuple[int, float]:
         """Return the most processors in use at once, from the whole file, and their mean idle share."""
-        jobs, line = JobSpool(), 1
+        jobs, line_number = JobSpool(), 1
         for data in self.file.blocks():
-            block = Block(data, line)
-            rows = block.standard
-            line += block.n_lines
-            processors, wait_us = self._processors(rows), np.maximum(rows.wait_us, 0)
-            has_run = (rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
-            has_run &= (rows.submit_us >= 0) & ~np.isin(rows.status, _PIECES)
-            start_us = (rows.submit_us + wait_us)[has_run]
-            end_us = start_us + rows.run_us[has_run]
-            jobs.add_counts(start_us, end_us, start_us, rows.line[has_run], processors[has_run])
+            line_block = Block(data, line_number)
+            block_rows = line_block.standard
+            line_number += line_block.n_lines
+            processors, wait_us = self._processors(block_rows), np.maximum(block_rows.wait_us, 0)
+            has_run = (block_rows.run_us > 0) & (processors > 0) & (processors < MOST_PROCESSORS)
+            has_run &= (block_rows.submit_us >= 0) & ~np.isin(block_rows.status, _PIECES)
+            start_us = (block_rows.submit_us + wait_us)[has_run]
+            end_us = start_us + block_rows.run_us[has_run]
+            jobs.add_counts(start_us, end_us, start_us, block_rows.line[has_run], processors[has_run])
         peak = most_at_once(jobs)
         return peak, idle_share(jobs, peak)
 
@@ -316,9 +316,9 @@ def not_swf(swf_log: SwfLog) -> InputError:
 @lru_cache(maxsize=65_536)
 def nodes_of_list(line_text: str) -> tuple[str, ...]:
     """Return the nodes of a list, each once, in order, without leading zeros."""
-    return tuple(dict.fromkeys(str(int(node)) for node in line_text.strip("{}").split(",")))
+    return tuple(dict.fromkeys(str(int(node_number)) for node_number in line_text.strip("{}").split(",")))
 
 
 def list_lengths(rows: Rows) -> _Ints:
     """Return the number of processors listed by each row, ``(R,)``."""
-    return np.array([text.count(",") + 1 for text in rows.node_lists], np.int64)
+    return np.array([list_text.count(",") + 1 for list_text in rows.node_lists], np.int64)

@@ -92,9 +92,9 @@ def machine_of(header: Header, options: ReadOptions, file_name: str, usage: Call
     InputError
         Neither has the number or the size of the nodes.
     """
-    for name, value in (("n_nodes", options.n_nodes), ("procs_per_node", options.procs_per_node)):
-        if value is not None:
-            checks.whole(name, value, 1)
+    for option_name, option_value in (("n_nodes", options.n_nodes), ("procs_per_node", options.procs_per_node)):
+        if option_value is not None:
+            checks.whole(option_name, option_value, 1)
     per_node = options.procs_per_node
     processors = header.number(PROCESSORS)
     n_nodes = header.number(NODES) if options.n_nodes is None else options.n_nodes
@@ -120,11 +120,11 @@ def machine_of(header: Header, options: ReadOptions, file_name: str, usage: Call
 
 
 def _unknown(header: Header, file_name: str, peak: int, idle: float) -> InputError:
-    values = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
+    header_texts = [f"{key} {header.values[key]}" for key in (NODES, PROCESSORS) if key in header.values]
     return InputError(
         "the log does not have the number of nodes and of processors per node",
         file=file_name,
-        value=", ".join(values) or "no MaxNodes, no MaxProcs",
+        value=", ".join(header_texts) or "no MaxNodes, no MaxProcs",
         expected=f"the machine; its log has at most {count(peak, 'processor')} in use at once (a machine of just these "
         f"would be {100 * idle:.0f} % idle over the whole log; it may be smaller, if the log shows too many in use)",
         fix="give it as its site describes it: --nodes N --procs-per-node P",
@@ -134,33 +134,33 @@ def _unknown(header: Header, file_name: str, peak: int, idle: float) -> InputErr
 def idle_share(jobs: JobSpool, number: int) -> float:
     """Return the share of ``number`` processors that is idle, from the first start to the last end of the jobs."""
     node_time_us, first_us, last_us = 0.0, OPEN_END, -OPEN_END
-    for rows, _ in jobs.slices():
-        node_time_us += float((rows.count * (rows.end_us - rows.start_us).astype(np.float64)).sum())
-        first_us, last_us = min(first_us, int(rows.start_us[0])), max(last_us, int(rows.end_us.max()))
+    for job_rows, _ in jobs.slices():
+        node_time_us += float((job_rows.count * (job_rows.end_us - job_rows.start_us).astype(np.float64)).sum())
+        first_us, last_us = min(first_us, int(job_rows.start_us[0])), max(last_us, int(job_rows.end_us.max()))
     return 1 - node_time_us / (number * (last_us - first_us)) if number and last_us > first_us else 0.0
 
 
 def most_at_once(jobs: JobSpool) -> int:
     """Return the largest sum of counts of jobs that run at the same time."""
     peak = 0
-    end = count = np.empty(0, np.int64)
-    for rows, following in jobs.slices():
-        order = np.argsort(end := np.concatenate([end, rows.end_us]), kind="stable")
-        end, count = end[order], np.concatenate([count, rows.count])[order]
-        cumulative_ends = first_of_each(count)
-        n_running = int(cumulative_ends[-1] - rows.count.sum())
-        cumulative_starts = n_running + np.cumsum(rows.count)
+    end_times_us = node_counts = np.empty(0, np.int64)
+    for job_rows, following in jobs.slices():
+        end_order = np.argsort(end_times_us := np.concatenate([end_times_us, job_rows.end_us]), kind="stable")
+        end_times_us, node_counts = end_times_us[end_order], np.concatenate([node_counts, job_rows.count])[end_order]
+        cumulative_ends = first_of_each(node_counts)
+        n_running = int(cumulative_ends[-1] - job_rows.count.sum())
+        cumulative_starts = n_running + np.cumsum(job_rows.count)
         # of several with one start, the last one sees all of them
-        running = cumulative_starts - cumulative_ends[np.searchsorted(end, rows.start_us, side="right")]
+        running = cumulative_starts - cumulative_ends[np.searchsorted(end_times_us, job_rows.start_us, side="right")]
         peak = max(peak, int(running.max()))
-        end, count = end[end > following], count[end > following]
+        end_times_us, node_counts = end_times_us[end_times_us > following], node_counts[end_times_us > following]
     return peak
 
 
 def key_and_value(comment: str) -> tuple[str, str] | None:
     """Return the pair in a comment, ``None`` if the comment has none of the standard's keys."""
-    match = _PAIR.fullmatch(comment)
-    return (match[1], match[2]) if match is not None and match[1] in KEYS else None
+    pair_match = _PAIR.fullmatch(comment)
+    return (pair_match[1], pair_match[2]) if pair_match is not None and pair_match[1] in KEYS else None
 
 
 class Header:
@@ -195,32 +195,32 @@ class Header:
         InputError
             A value that the times or nodes of jobs depend on appears, or changes, after the first job.
         """
-        text = comment.decode("utf-8", "surrogateescape")
-        for removal in _REMOVED.findall(text):
+        comment_text = comment.decode("utf-8", "surrogateescape")
+        for removal in _REMOVED.findall(comment_text):
             self.removed_jobs += int(removal)
-        self.is_cleaned |= _CLEANED.search(text) is not None
-        pair = key_and_value(text)
-        words = " ".join(text.partition(":" if pair else ";")[2].split())
+        self.is_cleaned |= _CLEANED.search(comment_text) is not None
+        pair = key_and_value(comment_text)
+        note_words = " ".join(comment_text.partition(":" if pair else ";")[2].split())
         if not after_jobs and (pair or not self._notes):
-            self._notes.append(words)
+            self._notes.append(note_words)
         elif not after_jobs:  # a note may be over several lines
-            self._notes[-1] += f" {words}"
+            self._notes[-1] += f" {note_words}"
         if pair is None:
             return
-        key, value = pair
-        if key in _DECIDING and after_jobs and self.values.get(key) != value:
+        key, key_value = pair
+        if key in _DECIDING and after_jobs and self.values.get(key) != key_value:
             raise InputError(
                 f"{key} comes after the first job with another value than before",
                 file=self._file,
                 row=f"line {line_number}",
                 column=key,
-                value=value,
+                value=key_value,
                 expected=f"one {key}, before the jobs"
                 + (f" (line {self._lines[key]} has {self.values[key]!r})" if key in self.values else ""),
                 fix="if two logs were joined, give them as two files; otherwise move the comment to the top",
             )
         if key not in self.values:
-            self.values[key], self._lines[key] = value, line_number
+            self.values[key], self._lines[key] = key_value, line_number
 
     @property
     def submit_is_start(self) -> str:
@@ -235,18 +235,18 @@ class Header:
         InputError
             The value does not begin with a whole number.
         """
-        value = self.values.get(key)
-        if value is None:
+        value_text = self.values.get(key)
+        if value_text is None:
             return None
-        match = _NUMBER.fullmatch(value)
-        if match is None:
+        number_match = _NUMBER.fullmatch(value_text)
+        if number_match is None:
             raise InputError(
                 f"{key} is not a whole number",
                 file=self._file,
                 row=f"line {self._lines[key]}",
                 column=key,
-                value=value,
+                value=value_text,
                 expected="a whole number, such as 144 or 338 (batch partition; 512 total)",
                 fix="correct the comment, or delete it",
             )
-        return int(match[1])
+        return int(number_match[1])

@@ -50,24 +50,24 @@ class SwfReader:
     def recognise(self, file: LogFile) -> str | None:
         """Recognise header comments with keys of the standard, or rows of 18 (or 21) numbers; see ``LogReader``."""
         keys: set[str] = set()
-        rows = 0
+        n_rows = 0
         for line_text in file.head_lines()[: 10 * _LINES_TO_RECOGNISE]:
-            line = line_text.encode("utf-8", "surrogateescape").removeprefix(b"\xef\xbb\xbf")
-            if not line.strip():
+            line_bytes = line_text.encode("utf-8", "surrogateescape").removeprefix(b"\xef\xbb\xbf")
+            if not line_bytes.strip():
                 continue
-            if line.lstrip().startswith(b";"):
-                pair = key_and_value(line.decode("utf-8", "surrogateescape"))
+            if line_bytes.lstrip().startswith(b";"):
+                pair = key_and_value(line_bytes.decode("utf-8", "surrogateescape"))
                 keys.update(pair[:1] if pair is not None else ())
                 continue
-            if isinstance(read_line(line), str) or not _is_numeric(line):
+            if isinstance(read_line(line_bytes), str) or not _is_numeric(line_bytes):
                 return None
-            rows += 1
-            if rows == _LINES_TO_RECOGNISE:
+            n_rows += 1
+            if n_rows == _LINES_TO_RECOGNISE:
                 break
         if len(keys) >= 2:
             first_keys = ", ".join(sorted(keys)[:3])
             return f"comment lines that begin with ';' have the standard's keys ({first_keys})"
-        return f"its first {rows} rows have 18 numbers each" if rows >= 2 else None
+        return f"its first {n_rows} rows have 18 numbers each" if n_rows >= 2 else None
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read the files; see ``LogReader``.
@@ -83,7 +83,7 @@ class SwfReader:
             if paths.count(path) > 1:
                 fix = "name it once: its jobs would count twice"
                 raise log_file.error("the same file is given twice", expected="each log once", fix=fix)
-        logs = [SwfLog(log_file, index, record, options) for index, log_file in enumerate(files)]
+        logs = [SwfLog(log_file, file_index, record, options) for file_index, log_file in enumerate(files)]
         for swf_log in logs:
             swf_log.read(alone=len(logs) == 1)
         _conclude(logs, record)
@@ -97,13 +97,13 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
     for swf_log in logs:
         if swf_log.header.submit_is_start:
             report.facts[SUBMIT_IS_START] = swf_log.header.submit_is_start
-            reason, n_waited = "which of the two holds is not known", swf_log.n_waited
-            report.warn(WAIT_BESIDE_NOTE, swf_log.file.name, count=n_waited, why_no_amount=reason)
+            skip_reason, n_waited = "which of the two holds is not known", swf_log.n_waited
+            report.warn(WAIT_BESIDE_NOTE, swf_log.file.name, count=n_waited, why_no_amount=skip_reason)
     if logs[0].options.missing_wait_is_zero:
         all_wait = all(swf_log.n_with_wait == swf_log.n_rows for swf_log in logs)
         has_note = all(swf_log.header.submit_is_start for swf_log in logs)
-        reason = "the note of the log says so already" if has_note else "every job has a waiting time"
-        report.note_no_effect("--missing-wait-is-zero", reason, has_note or all_wait)
+        skip_reason = "the note of the log says so already" if has_note else "every job has a waiting time"
+        report.note_no_effect("--missing-wait-is-zero", skip_reason, has_note or all_wait)
     names_nodes = logs[0].options.procs_per_node and all(swf_log.machine is None for swf_log in logs)
     report.note_no_effect("--procs-per-node", "the log names the nodes of jobs", names_nodes)
     for swf_log in logs:
@@ -124,13 +124,13 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
         reasons = sorted(report.skipped.items(), key=lambda item: -item[1].count)
         raise swf_log.file.error(
             f"no job of this log can be used: {swf_log.n_rows:,} rows were read",
-            value="; ".join(f"{tally.count:,} x {reason}" for reason, tally in reasons[:3]),
+            value="; ".join(f"{tally.count:,} x {skip_reason}" for skip_reason, tally in reasons[:3]),
             expected="jobs with a submit, wait and run time, and processors",
             fix="check that this is the whole log of a real machine; models of workloads have no waiting times",
         )
     if len(logs) == 1 or not report.facts.get("log"):
         header = logs[0].header.values
-        if header_facts := {key: header[key] for key in SHOWN if key in header}:
+        if header_facts := {header_key: header[header_key] for header_key in SHOWN if header_key in header}:
             report.facts["log"] = header_facts
         record.cluster = record.cluster or header.get("Computer") or header.get("Installation")
     report.facts["jobs by status (not used to tell who ran)"] = {str(code): statuses[code] for code in sorted(statuses)}
@@ -139,13 +139,13 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
         report.facts["jobs whose processors are those requested, as those in use are unknown"] = n_requests
     report.read(0)
     if n_removals or any(swf_log.header.is_cleaned for swf_log in logs):
-        hours, why_no_amount, text = None, "the log does not tell how many", f"{n_removals:,} jobs"
+        hours, why_no_amount, removal_text = None, "the log does not tell how many", f"{n_removals:,} jobs"
         if n_removals and record.jobs.n_rows:
             hours, why_no_amount = n_removals * _median_node_hours(record), ""
             at_mean = n_removals * (record.mean_node_hours or 0.0)
-            text += f": {amount(hours)} node-hours at the median of the others, {amount(at_mean)} at their mean"
-        place, n_jobs = (logs[0].file.name, None, text), max(1, n_removals)
-        report.warn(CLEANED, *place, n_jobs, hours, why_no_amount, is_estimate=bool(hours))
+            removal_text += f": {amount(hours)} node-hours at the median of the others, {amount(at_mean)} at their mean"
+        report_place, n_jobs = (logs[0].file.name, None, removal_text), max(1, n_removals)
+        report.warn(CLEANED, *report_place, n_jobs, hours, why_no_amount, is_estimate=bool(hours))
 
 
 def _median_node_hours(record: ScheduleRecord) -> float:
@@ -155,11 +155,11 @@ def _median_node_hours(record: ScheduleRecord) -> float:
     return float(np.median(np.concatenate(node_times_us))) / HOUR_US
 
 
-def _is_numeric(line: bytes) -> bool:
+def _is_numeric(line_bytes: bytes) -> bool:
     """Return whether all fields are numbers, except from column 19 on in the extended form."""
-    for field in line.split()[:18]:
+    for field_bytes in line_bytes.split()[:18]:
         try:
-            float(field)
+            float(field_bytes)
         except ValueError:
             return False
     return True

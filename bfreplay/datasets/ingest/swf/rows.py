@@ -103,40 +103,40 @@ class Block:
         index = line_number - self._first_line
         return self._data[self._begin[index] : self._end[index]].decode("utf-8", "surrogateescape").rstrip("\r")
 
-    def _read(self, text: NDArray[np.uint8]) -> None:
-        is_space = (text == _SPACE) | (text == _NEWLINE) | (text == _TAB) | (text == _RETURN)
+    def _read(self, text_bytes: NDArray[np.uint8]) -> None:
+        is_space = (text_bytes == _SPACE) | (text_bytes == _NEWLINE) | (text_bytes == _TAB) | (text_bytes == _RETURN)
         edges = np.flatnonzero(np.diff(is_space, prepend=True, append=True))
-        begin, end = edges[::2], edges[1::2]
-        first_token = np.searchsorted(begin, self._begin)
-        n_tokens = np.diff(first_token, append=len(begin))
+        token_begin, token_end = edges[::2], edges[1::2]
+        first_token = np.searchsorted(token_begin, self._begin)
+        n_tokens = np.diff(first_token, append=len(token_begin))
         has_text = np.flatnonzero(n_tokens)
-        is_comment = text[begin[first_token[has_text]]] == _SEMICOLON
+        is_comment = text_bytes[token_begin[first_token[has_text]]] == _SEMICOLON
         self.comments = [(int(index) + self._first_line, self._line(index)) for index in has_text[is_comment]]
         jobs = has_text[~is_comment]
         standard = jobs[n_tokens[jobs] == STANDARD_COLUMNS]
-        values, is_plain = _plain_rows(text, begin, end, first_token[standard])
+        row_values, is_plain = _plain_rows(text_bytes, token_begin, token_end, first_token[standard])
         slow = np.sort(np.concatenate([standard[~is_plain], jobs[n_tokens[jobs] != STANDARD_COLUMNS]]))
-        self._sort_out(standard[is_plain], values[:, is_plain], slow)
+        self._sort_out(standard[is_plain], row_values[:, is_plain], slow)
 
-    def _sort_out(self, plain: NDArray[np.int64], values: NDArray[np.int64], slow: NDArray[np.int64]) -> None:
+    def _sort_out(self, plain: NDArray[np.int64], plain_values: NDArray[np.int64], slow: NDArray[np.int64]) -> None:
         """Read the lines ``slow`` one by one, and put all rows in order."""
-        singles: list[list[int]] = []
+        single_rows: list[list[int]] = []
         lists_of_rows: list[list[int]] = []
         node_lists: list[str] = []
         self.unreadable: list[tuple[int, str]] = []
-        for index in slow.tolist():
-            row = read_line(self._line(index))
-            if isinstance(row, str):
-                self.unreadable.append((index + self._first_line, row))
-            elif row[1] is None:
-                singles.append([index, *row[0]])
+        for line_index in slow.tolist():
+            single_row = read_line(self._line(line_index))
+            if isinstance(single_row, str):
+                self.unreadable.append((line_index + self._first_line, single_row))
+            elif single_row[1] is None:
+                single_rows.append([line_index, *single_row[0]])
             else:
-                lists_of_rows.append([index, *row[0]])
-                node_lists.append(row[1])
-        more_columns = _columns(singles)
-        every = np.concatenate([np.vstack([plain[None, :], values]), more_columns], axis=1)
-        every = every[:, np.argsort(every[0], kind="stable")] if more_columns.size else every
-        self.standard = self._rows(every)
+                lists_of_rows.append([line_index, *single_row[0]])
+                node_lists.append(single_row[1])
+        more_columns = _columns(single_rows)
+        all_columns = np.concatenate([np.vstack([plain[None, :], plain_values]), more_columns], axis=1)
+        all_columns = all_columns[:, np.argsort(all_columns[0], kind="stable")] if more_columns.size else all_columns
+        self.standard = self._rows(all_columns)
         self.extended = self._rows(_columns(lists_of_rows), tuple(node_lists))
 
     def _rows(self, columns: NDArray[np.int64], node_lists: tuple[str, ...] = ()) -> Rows:
@@ -144,42 +144,42 @@ class Block:
         line = columns[0] + self._first_line
         return Rows(line, job, submit_us, wait_us, run_us, processors, request, status, node_lists)
 
-    def _line(self, index: int | np.integer) -> bytes:
-        return self._data[self._begin[index] : self._end[index]]
+    def _line(self, line_index: int | np.integer) -> bytes:
+        return self._data[self._begin[line_index] : self._end[line_index]]
 
 
-def read_line(line: bytes) -> tuple[tuple[int, ...], str | None] | str:
+def read_line(line_bytes: bytes) -> tuple[tuple[int, ...], str | None] | str:
     """Return the used columns of one line (times in microseconds) and its list of nodes, or why it is not a row.
 
     Invalid requested processors and status count as unknown: both only explain.
     """
-    fields = _TOKEN.findall(line)
-    nodes = None
-    if len(fields) == EXTENDED_COLUMNS:
-        if not _NODE_LIST.fullmatch(fields[NODE_LIST_COLUMN]):
+    line_fields = _TOKEN.findall(line_bytes)
+    node_list = None
+    if len(line_fields) == EXTENDED_COLUMNS:
+        if not _NODE_LIST.fullmatch(line_fields[NODE_LIST_COLUMN]):
             return NO_NODE_LIST
-        nodes = fields[NODE_LIST_COLUMN].decode()
-    elif len(fields) != STANDARD_COLUMNS:
+        node_list = line_fields[NODE_LIST_COLUMN].decode()
+    elif len(line_fields) != STANDARD_COLUMNS:
         return NOT_18_COLUMNS
-    values = []
-    for column in _USED:
-        field = fields[column]
-        if column in _TIMES:
-            if not _NUMBER.fullmatch(field):
+    row_values = []
+    for column_index in _USED:
+        field_bytes = line_fields[column_index]
+        if column_index in _TIMES:
+            if not _NUMBER.fullmatch(field_bytes):
                 return NO_NUMBER
-            values.append(seconds_to_us(field.decode(), exact=False))
-        elif _WHOLE.fullmatch(field):
-            values.append(int(field.partition(b".")[0]))
-        elif column in (0, 4):
+            row_values.append(seconds_to_us(field_bytes.decode(), exact=False))
+        elif _WHOLE.fullmatch(field_bytes):
+            row_values.append(int(field_bytes.partition(b".")[0]))
+        elif column_index in (0, 4):
             return NO_NUMBER
         else:
-            values.append(UNKNOWN)
-    return tuple(values), nodes
+            row_values.append(UNKNOWN)
+    return tuple(row_values), node_list
 
 
-def _columns(rows: list[list[int]]) -> NDArray[np.int64]:
+def _columns(row_values: list[list[int]]) -> NDArray[np.int64]:
     """Return line index and values of rows, as columns."""
-    return np.array(rows, np.int64).reshape(-1, 1 + len(_USED)).T
+    return np.array(row_values, np.int64).reshape(-1, 1 + len(_USED)).T
 
 
 def _plain_rows(

@@ -48,28 +48,28 @@ def split_units(
     InputError
         Invalid unit for the role.
     """
-    columns, units = dict(mapping), {}
-    for role, text in mapping.items():
-        column, sign, unit = text.rpartition(":")
-        if role not in UNITS_OF or not sign or text in names:
+    column_of_role, units = dict(mapping), {}
+    for role, column_text in mapping.items():
+        column_name, sign, unit = column_text.rpartition(":")
+        if role not in UNITS_OF or not sign or column_text in names:
             continue
         if unit not in UNITS_OF[role]:
-            if column not in names:
+            if column_name not in names:
                 continue  # an unknown column: reported as such
             raise InputError(
                 f"{role} cannot be in that unit",
                 file=file_name,
                 column="--map",
-                value=f"{role}={text}",
+                value=f"{role}={column_text}",
                 expected=f"{role}=COLUMN:UNIT with one of the units {', '.join(UNITS_OF[role])}",
-                fix=f"--map {role}={column}:{UNITS_OF[role][0]}",
+                fix=f"--map {role}={column_name}:{UNITS_OF[role][0]}",
             )
-        columns[role], units[role] = column, unit
-    return columns, units
+        column_of_role[role], units[role] = column_name, unit
+    return column_of_role, units
 
 
 def _split_names(names_by_role: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    return {role: names.split() for role, names in names_by_role.items()}
+    return {role: names_text.split() for role, names_text in names_by_role.items()}
 
 
 # Names in lower case with "_" for other characters than letters and digits; the first that exists counts.
@@ -147,20 +147,20 @@ class Columns:
         by_plain = by_plain_name(column_names)
         of_table = [role for role in mapping if role in _ROLES_OF_OUTAGES or not is_outages]
         for role in (*(role for role in of_table if role != "outage_state"), "outage_state"):
-            name = mapping.get(role, "")
-            if name in self.names:
-                self.by_role[role] = name
-            elif role != "outage_state" and (role, name) != ("nodes", WHOLE_MACHINE):
-                self.absent[role] = name
+            column_name = mapping.get(role, "")
+            if column_name in self.names:
+                self.by_role[role] = column_name
+            elif role != "outage_state" and (role, column_name) != ("nodes", WHOLE_MACHINE):
+                self.absent[role] = column_name
         for role, candidates in self._candidates().items():
             if role in self.by_role or role in self.absent:
                 continue
-            in_table = [by_plain[name] for name in candidates if name in by_plain]
-            in_table = [name for name in in_table if name not in self.by_role.values()]
+            in_table = [by_plain[column_name] for column_name in candidates if column_name in by_plain]
+            in_table = [column_name for column_name in in_table if column_name not in self.by_role.values()]
             if "nodes" in by_plain:
                 is_count = looks_like_count(by_plain["nodes"])
                 if (role == "nodes" and is_count) or (role == "node_count" and not is_count):
-                    in_table = [name for name in in_table if name != by_plain["nodes"]]
+                    in_table = [column_name for column_name in in_table if column_name != by_plain["nodes"]]
             if role in _TIMES and len(in_table) > 1:
                 self.ambiguous[role] = in_table
             elif in_table:
@@ -241,17 +241,17 @@ class Columns:
             fix=fix,
         )
 
-    def _closest(self, role: str, value: str | None, names_in_use: set[str]) -> str:
-        """Return the column with a name close to ``value``, or to names of that role; ``COLUMN`` if none is."""
-        targets = [plain(value)] if value is not None else [role, *self._candidates().get(role, ())]
+    def _closest(self, role: str, wrong_name: str | None, names_in_use: set[str]) -> str:
+        """Return the column with a name close to ``wrong_name``, or to names of that role; ``COLUMN`` if none is."""
+        targets = [plain(wrong_name)] if wrong_name is not None else [role, *self._candidates().get(role, ())]
         scores = [
             (difflib.SequenceMatcher(None, target, plain(column_name)).ratio(), column_name)
             for column_name in self.names
             if column_name not in names_in_use
             for target in targets
         ]
-        best = max(scores, key=lambda pair: pair[0], default=(0.0, ""))
-        return best[1] if best[0] >= _CLOSE else "COLUMN"
+        best_score = max(scores, key=lambda pair: pair[0], default=(0.0, ""))
+        return best_score[1] if best_score[0] >= _CLOSE else "COLUMN"
 
 
 MAGIC = b"PAR1"
@@ -315,7 +315,7 @@ class ParquetTable:
 
         from bfreplay.datasets.arrow_columns import refuse_swollen_texts
 
-        number = 0
+        row_number = 0
         distinct_names = list(dict.fromkeys(column_names))
         batches = self._parquet.iter_batches(batch_size=BATCH_ROWS, columns=distinct_names, use_threads=False)
         while True:
@@ -328,8 +328,8 @@ class ParquetTable:
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:  # text that is not UTF-8, too
                 raise self._damage_error(error) from error
             for cells in zip(*columns, strict=True):
-                number += 1
-                yield number, cells
+                row_number += 1
+                yield row_number, cells
 
     def _damage_error(self, error: BaseException) -> InputError:
         return self.file.error(
@@ -339,21 +339,21 @@ class ParquetTable:
         )
 
 
-def _values(column: Any) -> list[Any]:
+def _values(arrow_column: Any) -> list[Any]:
     import pyarrow as pa
     import pyarrow.types as kinds
 
-    arrow_type = column.type
+    arrow_type = arrow_column.type
     if kinds.is_timestamp(arrow_type):
         time_class = Wall if arrow_type.tz is None else Instant
         # safe=False: parts of a microsecond are cut off
-        numbers = column.cast(pa.timestamp("us", arrow_type.tz), safe=False).cast(pa.int64()).to_pylist()
-        return [None if number is None else time_class(number) for number in numbers]
+        time_numbers = arrow_column.cast(pa.timestamp("us", arrow_type.tz), safe=False).cast(pa.int64()).to_pylist()
+        return [None if time_number is None else time_class(time_number) for time_number in time_numbers]
     if kinds.is_duration(arrow_type):
-        column = column.cast(pa.duration("us"), safe=False)
+        arrow_column = arrow_column.cast(pa.duration("us"), safe=False)
     if kinds.is_decimal(arrow_type):
-        return [str(value) if isinstance(value, Decimal) else value for value in column.to_pylist()]
-    return list(column.to_pylist())
+        return [str(value) if isinstance(value, Decimal) else value for value in arrow_column.to_pylist()]
+    return list(arrow_column.to_pylist())
 
 
 Table = CsvTable | ParquetTable
@@ -367,13 +367,13 @@ def open_table(log_file: LogFile, delimiter: str | None = None, columns: Sequenc
 def first_cells(table: Table, column_name: str) -> list[Any]:
     """Return the first cells of a column that are not missing, at most 50."""
     if isinstance(table, ParquetTable):
-        values = [cells[0] for _, cells in islice(table.rows([column_name]), 2 * _LOOKED_AT)]
+        cell_values = [cells[0] for _, cells in islice(table.rows([column_name]), 2 * _LOOKED_AT)]
     else:
         place = table.names.index(column_name)
         head = enumerate(table.file.head_lines()[: 2 * _LOOKED_AT], 1)
         rows = [row for row in rows_of(head, table.delimiter, len(table.names)) if not row.text.startswith("#")]
-        values = [row.cells[place].strip() for row in rows if row.cells is not None and not table.is_header(row)]
-    return [value for value in values if not is_missing(value)][:_LOOKED_AT]
+        cell_values = [row.cells[place].strip() for row in rows if row.cells is not None and not table.is_header(row)]
+    return [cell_value for cell_value in cell_values if not is_missing(cell_value)][:_LOOKED_AT]
 
 
 def looks_like_count(table: Table) -> Callable[[str], bool]:
@@ -384,7 +384,7 @@ def looks_like_count(table: Table) -> Callable[[str], bool]:
     def are_counts(column_name: str) -> bool:
         cells = first_cells(table, column_name)
         # most of them: a spoilt cell does not change the kind of column
-        return 2 * sum(1 for cell in cells if cell.isascii() and cell.isdigit()) > len(cells)
+        return 2 * sum(1 for cell_text in cells if cell_text.isascii() and cell_text.isdigit()) > len(cells)
 
     return are_counts
 
@@ -393,22 +393,22 @@ def rows_by_role(
     table: Table, columns: Columns, roles: Sequence[str], report: ImportReport, unreadable: str
 ) -> Iterator[tuple[int, Mapping[str, Cell]]]:
     """Yield line (or row) numbers and the cells of each role; skip rows that cannot be split, with a warning."""
-    names = [columns.by_role[role] for role in roles]
+    column_names = [columns.by_role[role] for role in roles]
     if isinstance(table, ParquetTable):
-        for number, values in table.rows(names):
+        for row_number, cell_values in table.rows(column_names):
             report.read()
-            yield number, dict(zip(roles, values, strict=True))
+            yield row_number, dict(zip(roles, cell_values, strict=True))
         return
-    places = [table.names.index(column_name) for column_name in names]
-    for row in table.rows():
+    places = [table.names.index(column_name) for column_name in column_names]
+    for csv_row in table.rows():
         report.read()
-        if row.cells is None:
-            reason = "a row with another number of columns"
-            report.skip_with_warning(reason, table.file.name, row.line, row.text, warning=unreadable)
-        elif table.is_header(row):
-            report.skip("the header again", table.file.name, row.line, row.text)
+        if csv_row.cells is None:
+            skip_reason = "a row with another number of columns"
+            report.skip_with_warning(skip_reason, table.file.name, csv_row.line, csv_row.text, warning=unreadable)
+        elif table.is_header(csv_row):
+            report.skip("the header again", table.file.name, csv_row.line, csv_row.text)
         else:
-            cells = [cell.strip() for cell in row.cells] if table.is_padded else row.cells
-            yield row.line, {role: cells[place] for role, place in zip(roles, places, strict=True)}
+            cells = [cell_text.strip() for cell_text in csv_row.cells] if table.is_padded else csv_row.cells
+            yield csv_row.line, {role: cells[cell_position] for role, cell_position in zip(roles, places, strict=True)}
     if table.is_cut:
         report.warn(CUT_END, table.file.name, table.last_line)

@@ -82,9 +82,9 @@ class TableReader:
             else:
                 if b"\x00" in file.head():
                     return None
-                header = first_line(file)
-                delimiter = delimiter_of(header)
-                if delimiter == "|" or len(names_in(header, delimiter)) < 3:
+                header_text = first_line(file)
+                delimiter = delimiter_of(header_text)
+                if delimiter == "|" or len(names_in(header_text, delimiter)) < 3:
                     return None
                 origin = "the first line has"
             table = open_tables.open_table(file)
@@ -93,10 +93,10 @@ class TableReader:
             columns = Columns(table.names, mapping, open_tables.looks_like_count(table), is_outages=state is not None)
         except InputError:
             return None
-        name_set = {plain(name) for name in columns.names}
+        name_set = {plain(column_name) for column_name in columns.names}
         if columns.missing or columns.ambiguous or any(format_names <= name_set for format_names in _OWN_FORMATS):
             return None
-        columns_text = ", ".join(f"{name} ({role})" for role, name in sorted(columns.by_role.items()))
+        columns_text = ", ".join(f"{column_name} ({role})" for role, column_name in sorted(columns.by_role.items()))
         return f"{origin} the columns of a table of {'jobs' if state is None else 'outages'}: {columns_text}"
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
@@ -107,16 +107,16 @@ class TableReader:
         clock = TableClock(options, record.report, PARQUET_IN_UTC if has_parquet else table_outages.IN_UTC)
         identities = Identities(record.report)
         intervals = sum(record.report.kept.values())
-        everywhere = {name for table in tables for name in table.names}
+        everywhere = {column_name for table in tables for column_name in table.names}
         mapping, units = split_units(options.mapping, everywhere, files[0].name)
         _check_outage_state(mapping.get("outage_state"), everywhere, files[0])
         for table in tables:
             identities.next_file()
             # a column in another of the tables is not missing here: jobs and outages may have different ones
             mapped = {
-                role: name
-                for role, name in mapping.items()
-                if role == "outage_state" or name in table.names or name not in everywhere
+                role: column_name
+                for role, column_name in mapping.items()
+                if role == "outage_state" or column_name in table.names or column_name not in everywhere
             }
             units_here = {role: time_unit for role, time_unit in units.items() if role in mapped}
             self._read_one(table, mapped, units_here, record, options, clock, identities, len(tables) == 1)
@@ -165,8 +165,8 @@ class TableReader:
             columns = Columns(table.names, {**mapping, "outage_state": state_source}, are_counts, is_outages=True)
         columns.check(file.name)
         roles = [role for role in columns.by_role if is_outages or role != "outage_state"]
-        kind = "parquet" if isinstance(table, open_tables.ParquetTable) else "csv"
-        record.add_format(f"{kind} table of {'outages' if is_outages else 'jobs'}")
+        table_kind = "parquet" if isinstance(table, open_tables.ParquetTable) else "csv"
+        record.add_format(f"{table_kind} table of {'outages' if is_outages else 'jobs'}")
         _note_columns(record, file, columns, roles, units)
         rows: JobRows | table_outages.OutageRows
         if is_outages:
@@ -178,26 +178,26 @@ class TableReader:
             by_role, unreadable = {role: columns.by_role[role] for role in roles}, UNREADABLE
             has_processors = not is_only or columns.unread_processors is not None
             rows = JobRows(record, options, clock, identities, file.name, by_role, units, has_processors)
-        for line, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
-            rows.add(cells, line)
+        for line_number, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
+            rows.add(cells, line_number)
         if isinstance(rows, JobRows):
             rows.finish()
 
 
-def _check_outage_state(word: str | None, names: set[str], log_file: LogFile) -> None:
-    if word is None or word in names or table_outages.outage_state(word) in OUTAGE_STATES:
+def _check_outage_state(state_word: str | None, column_names: set[str], log_file: LogFile) -> None:
+    if state_word is None or state_word in column_names or table_outages.outage_state(state_word) in OUTAGE_STATES:
         return
     raise log_file.error(
         "outage_state is neither a column nor a state of nodes that are not usable",
         column="--map",
-        value=f"outage_state={word}",
+        value=f"outage_state={state_word}",
         expected="the name of a column with states, or one word for all rows: down, drain, reserved, off or unknown",
         fix="--map outage_state=down",
     )
 
 
 def _check_join(columns: Columns, log_file: LogFile) -> None:
-    name_set = {plain(name) for name in columns.names}
+    name_set = {plain(column_name) for column_name in columns.names}
     if {"allocation_id", "node_name"} <= name_set and "start" not in columns.by_role:
         raise log_file.wrong_start(
             "this table has the nodes of allocations but not their times: it must be joined with the other one first",
@@ -212,9 +212,9 @@ def _note_columns(
 ) -> None:
     column_facts: dict[str, Json] = {role: columns.by_role[role] for role in roles}
     column_facts |= {role: f"{columns.by_role[role]} ({units[role]})" for role in roles if role in units}
-    limit = columns.limit_of_unknown_unit
-    if limit is not None:
-        column_facts["not used"] = f"{limit}, of unknown unit: --map limit={limit}:min (or :s)"
+    limit_column = columns.limit_of_unknown_unit
+    if limit_column is not None:
+        column_facts["not used"] = f"{limit_column}, of unknown unit: --map limit={limit_column}:min (or :s)"
     if columns.is_whole_machine:
         column_facts["nodes"] = "the whole machine, as given"
     all_facts = record.report.facts.setdefault("columns", column_facts)
@@ -225,8 +225,8 @@ def _note_columns(
 def _nothing(
     log_files: Sequence[LogFile], record: ScheduleRecord, clock: TableClock, *, is_parquet: bool
 ) -> InputError:
-    lines = "".join(f"\n            {line}" for line in SMALLEST_TABLE)
-    works = f"an export that works: {DATABASE_IN_UTC}" if is_parquet else f"a table that works:{lines}"
+    example_lines = "".join(f"\n            {line_text}" for line_text in SMALLEST_TABLE)
+    works = f"an export that works: {DATABASE_IN_UTC}" if is_parquet else f"a table that works:{example_lines}"
     fix = clock.how_to_read() or f"name the columns with --map role=column; {works}"
     is_unread = clock.unread and clock.likely_unit is None
     expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"

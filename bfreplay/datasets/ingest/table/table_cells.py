@@ -79,10 +79,10 @@ def count_in(cell_value: Any) -> int:
         if not 0 <= cell_value < 1_000_000_000 or cell_value != int(cell_value):
             raise ValueError("no count")
         return int(cell_value)
-    match = _COUNT.fullmatch(cell_value) if isinstance(cell_value, str) else None
-    if match is None:
+    count_match = _COUNT.fullmatch(cell_value) if isinstance(cell_value, str) else None
+    if count_match is None:
         raise ValueError("no count")
-    return int(match[1])
+    return int(count_match[1])
 
 
 def is_plain_number(cell_value: Any) -> bool:
@@ -107,18 +107,18 @@ def span_us(cell_value: Any, time_unit: str = "s") -> int:
     if isinstance(cell_value, int | float):
         if not 0 <= cell_value < 1e21:
             raise ValueError("no span of time")
-        whole, unit_ns = int(cell_value), UNIT_NS[time_unit]
-        return _check_span(whole * unit_ns // 1_000 + round((cell_value - whole) * unit_ns / 1_000))
-    text = cell_value if isinstance(cell_value, str) else ""
-    match = _NUMBER.fullmatch(text)
+        whole_units, unit_ns = int(cell_value), UNIT_NS[time_unit]
+        return _check_span(whole_units * unit_ns // 1_000 + round((cell_value - whole_units) * unit_ns / 1_000))
+    cell_text = cell_value if isinstance(cell_value, str) else ""
+    match = _NUMBER.fullmatch(cell_text)
     if match is not None:
-        digits = match[2] or ""
-        return _check_span(int(match[1] + digits.ljust(9, "0")) * UNIT_NS[time_unit] // _NS_PARTS_IN_US)
-    match = _CLOCK.fullmatch(text)
+        decimal_digits = match[2] or ""
+        return _check_span(int(match[1] + decimal_digits.ljust(9, "0")) * UNIT_NS[time_unit] // _NS_PARTS_IN_US)
+    match = _CLOCK.fullmatch(cell_text)
     if match is None:
         raise ValueError("no span of time")
-    hours = 24 * int(match[1] or 0) + int(match[2])
-    return ((hours * 60 + int(match[3])) * 60 + int(match[4])) * US + int((match[5] or "")[:6].ljust(6, "0"))
+    whole_hours = 24 * int(match[1] or 0) + int(match[2])
+    return ((whole_hours * 60 + int(match[3])) * 60 + int(match[4])) * US + int((match[5] or "")[:6].ljust(6, "0"))
 
 
 def span_slack_us(cell_value: Any, time_unit: str) -> int:
@@ -168,34 +168,34 @@ def nodes_in(cell_value: Any) -> tuple[str, ...]:
         return (str(cell_value),)
     if not isinstance(cell_value, list | tuple):
         raise ValueError("no list of nodes")
-    names = []
-    for name in cell_value:
-        cell_text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    node_names = []
+    for node_name in cell_value:
+        cell_text = str(node_name) if isinstance(node_name, int) and not isinstance(node_name, bool) else node_name
         if not isinstance(cell_text, str) or not _NAME.fullmatch(cell_text):
-            raise ValueError(f"{name!r} is not the name of a node")
-        names.append(cell_text)
-    return _each_once(names)
+            raise ValueError(f"{node_name!r} is not the name of a node")
+        node_names.append(cell_text)
+    return _each_once(node_names)
 
 
-def _nodes_in_text(text: str) -> tuple[str, ...]:
-    text = _CONDOR_SLOT.sub("", text)
-    if text.lower() in _STATES:
+def _nodes_in_text(list_text: str) -> tuple[str, ...]:
+    list_text = _CONDOR_SLOT.sub("", list_text)
+    if list_text.lower() in _STATES:
         raise ValueError("a state of jobs is not a list of nodes")
-    if text[:1] + text[-1:] in ("[]", "{}"):
-        return _list_in_print(text[1:-1])
-    if "/" in text:
-        matches = [_SLOTS.fullmatch(part) for part in text.split("+")]
-        names = [match[1] for match in matches if match is not None]
-        if len(names) < len(matches):
+    if list_text[:1] + list_text[-1:] in ("[]", "{}"):
+        return _list_in_print(list_text[1:-1])
+    if "/" in list_text:
+        matches = [_SLOTS.fullmatch(list_part) for list_part in list_text.split("+")]
+        node_names = [slot_match[1] for slot_match in matches if slot_match is not None]
+        if len(node_names) < len(matches):
             raise ValueError("no list of nodes")
-        return _each_once(names)
-    if "+" in text:
-        return _each_once([name for part in text.split("+") for name in _part(part)])
-    if " " in text and text.lower() != "none assigned":
-        if "," in text:
-            return expand_nodes(re.sub(r"\s*,\s*", ",", text))
-        return _each_once([name for part in text.split() for name in _part(part)])
-    return expand_nodes(text)
+        return _each_once(node_names)
+    if "+" in list_text:
+        return _each_once([node_name for list_part in list_text.split("+") for node_name in _part(list_part)])
+    if " " in list_text and list_text.lower() != "none assigned":
+        if "," in list_text:
+            return expand_nodes(re.sub(r"\s*,\s*", ",", list_text))
+        return _each_once([node_name for list_part in list_text.split() for node_name in _part(list_part)])
+    return expand_nodes(list_text)
 
 
 def _part(cell_text: str) -> tuple[str, ...]:
@@ -208,33 +208,33 @@ def _part(cell_text: str) -> tuple[str, ...]:
 def _list_in_print(cell_text: str) -> tuple[str, ...]:
     if not cell_text.strip():
         return ()
-    parts = cell_text.split(",") if "," in cell_text else cell_text.split()
-    names = []
-    for part in parts:
-        name = part.strip()
-        if len(name) > 1 and name[0] == name[-1] and name[0] in "'\"":
-            name = name[1:-1]
-        if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a node")
-        names.append(name)
-    return _each_once(names)
+    list_parts = cell_text.split(",") if "," in cell_text else cell_text.split()
+    node_names = []
+    for list_part in list_parts:
+        node_name = list_part.strip()
+        if len(node_name) > 1 and node_name[0] == node_name[-1] and node_name[0] in "'\"":
+            node_name = node_name[1:-1]
+        if not _NAME.fullmatch(node_name):
+            raise ValueError(f"{node_name!r} is not the name of a node")
+        node_names.append(node_name)
+    return _each_once(node_names)
 
 
-def _each_once(names: list[str]) -> tuple[str, ...]:
-    if len(names) > MOST_NODES:
+def _each_once(node_names: list[str]) -> tuple[str, ...]:
+    if len(node_names) > MOST_NODES:
         raise ValueError(f"a list of more than {MOST_NODES:,} nodes")
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(node_names))
 
 
 def first_word(cell_value: Any) -> str:
     """Return the first word of a state in lower case, without marks of width (``CANCELLED+``); empty if missing."""
     if is_missing(cell_value):
         return ""
-    words = str(cell_value).split()
-    return words[0].lower().rstrip("+") if words else ""
+    state_words = str(cell_value).split()
+    return state_words[0].lower().rstrip("+") if state_words else ""
 
 
 def cell_texts(cells: Mapping[str, Cell], *roles: str) -> str:
     """Return the texts of the cells of ``roles`` that exist, for the report."""
-    values = [getattr(cells[role], "us", cells[role]) for role in roles if role in cells]
-    return " / ".join(map(str, values))
+    cell_values = [getattr(cells[role], "us", cells[role]) for role in roles if role in cells]
+    return " / ".join(map(str, cell_values))

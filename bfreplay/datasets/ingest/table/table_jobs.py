@@ -143,36 +143,36 @@ class JobRows:
             return report.skip("never started (pending)", *row_place, job)
         try:
             start_time = self._clock.read(cells.get("start"), self._units.get("start"))
-            end = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
+            end_time = None if state in RUNNING else self._clock.read(cells.get("end"), self._units.get("end"))
         except (ValueError, OverflowError) as error:
-            value = f"{cell_texts(cells, *_TIMES)}: {error}"
-            return report.skip_with_warning("a time that cannot be read", *row_place, value)
+            cell_value = f"{cell_texts(cells, *_TIMES)}: {error}"
+            return report.skip_with_warning("a time that cannot be read", *row_place, cell_value)
         try:
-            elapsed = self._elapsed_us(cells, end, row_place)
+            elapsed = self._elapsed_us(cells, end_time, row_place)
         except (ValueError, OverflowError) as error:
-            value = f"{cell_texts(cells, 'elapsed')}: {error}"
-            return report.skip_with_warning("a running time that cannot be read", *row_place, value)
-        if end is not None and _us(end) == 0:
-            end = None
+            cell_value = f"{cell_texts(cells, 'elapsed')}: {error}"
+            return report.skip_with_warning("a running time that cannot be read", *row_place, cell_value)
+        if end_time is not None and _us(end_time) == 0:
+            end_time = None
         # an export that writes 0 for "not yet": only in logs that count from zero can a job start there
-        if start_time is None or (_us(start_time) == 0 and (end is None or _us(end) > RELATIVE_BEFORE_US)):
-            has_nodes = end is not None and not is_missing(cells.get("nodes"))
+        if start_time is None or (_us(start_time) == 0 and (end_time is None or _us(end_time) > RELATIVE_BEFORE_US)):
+            has_nodes = end_time is not None and not is_missing(cells.get("nodes"))
             if has_nodes and elapsed != 0 and not state.startswith("cancel"):
                 report.warn(NO_START, *row_place, f"{job} {cell_texts(cells, *_TIMES)}")
             return report.skip("never started", *row_place, job)
         try:
             node_count = self._count(cells)
         except ValueError:
-            value = cell_texts(cells, *_NODES)
-            return report.skip_with_warning("a number of nodes that cannot be read", *row_place, value)
+            cell_value = cell_texts(cells, *_NODES)
+            return report.skip_with_warning("a number of nodes that cannot be read", *row_place, cell_value)
         slack = values.span_slack_us(cells.get("elapsed"), self._units.get("elapsed", "s"))
-        interval = self._clock.interval(start_time, end, elapsed, row_place, slack)
+        interval = self._clock.interval(start_time, end_time, elapsed, row_place, slack)
         if interval is None:
             return report.skip(SKIPPED, *row_place, cell_texts(cells, *_TIMES))
         start_us, end_us = interval[0], self._end(cells, state, interval, elapsed, row_place)
         if state and is_node_word(state):
             report.warn(NODE_STATES, *row_place, state)
-        if end_us is not None and elapsed is not None and end is not None:
+        if end_us is not None and elapsed is not None and end_time is not None:
             self._check_running_time(cells, end_us - start_us, elapsed, slack, isinstance(start_time, Wall), row_place)
         if not is_interval(start_us, end_us):
             if end_us is not None and end_us < start_us:
@@ -180,30 +180,30 @@ class JobRows:
                 sentence = BACKWARDS_BY_LESS_THAN_AN_HOUR if is_less else BACKWARDS
                 report.warn(sentence, *row_place, cell_texts(cells, *_TIMES))
             return self._record.add_job(job, start_us, end_us, None, 1, None, *row_place)  # which counts the reason
-        nodes, text = None, ""
+        node_ids, list_text = None, ""
         if not is_missing(cells.get("nodes")):
             try:
-                nodes, text = node_indices(cells["nodes"], self._lists)
+                node_ids, list_text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
-                value = cell_texts(cells, *_NODES)
+                cell_value = cell_texts(cells, *_NODES)
                 if not node_count:
-                    reason = "a list of nodes that cannot be read"
-                    return report.skip_with_warning(reason, *row_place, f"{value}: {error}")
-                report.warn(LISTS_UNREADABLE, *row_place, value, aside=WHICH_NODES)
-        if not node_count and not text:
+                    skip_reason = "a list of nodes that cannot be read"
+                    return report.skip_with_warning(skip_reason, *row_place, f"{cell_value}: {error}")
+                report.warn(LISTS_UNREADABLE, *row_place, cell_value, aside=WHICH_NODES)
+        if not node_count and not list_text:
             report.warn(NO_NODES, *row_place, job)
             return report.skip("a job without nodes", *row_place, job)
         if not job and "job" in self._has:
             report.warn(NO_JOB, *row_place)
         self._clock.count(start_time, is_number(cells["start"]))
         self._parent = job
-        identity = self._identities.of(job or f"{self._file} line {line_number}", start_us, text, *row_place)
+        identity = self._identities.of(job or f"{self._file} line {line_number}", start_us, list_text, *row_place)
         self._check_unit("limit", cells.get("limit"), row_place)
-        limit = values.limit_us(cells.get("limit"), self._units.get("limit", "s"))
-        limit_end = None if limit is None else start_us + limit
-        self._record.add_job(identity, start_us, end_us, nodes, node_count, limit_end, *row_place)
+        time_limit_us = values.limit_us(cells.get("limit"), self._units.get("limit", "s"))
+        limit_end_us = None if time_limit_us is None else start_us + time_limit_us
+        self._record.add_job(identity, start_us, end_us, node_ids, node_count, limit_end_us, *row_place)
         if end_us is None and elapsed and len(self._written) < _MOST_WRITTEN:
-            n_nodes = node_count or (0 if nodes is None else len(nodes))
+            n_nodes = node_count or (0 if node_ids is None else len(node_ids))
             self._written.append((start_us + elapsed, line_number, start_us, n_nodes))
 
     def _end(
@@ -237,25 +237,25 @@ class JobRows:
 
     def finish(self) -> None:
         """Warn of running jobs whose start plus running time differs from the most frequent one."""
-        times = sorted(time for time, *_ in self._written)
-        middle = times[len(times) // 2] if times else 0
-        late_rows = [row for time, *row in self._written if abs(time - middle) > _WRITING_TAKES_US]
-        if 2 * len(late_rows) < len(times):
+        written_times = sorted(time for time, *_ in self._written)
+        middle = written_times[len(written_times) // 2] if written_times else 0
+        late_rows = [written_row for time, *written_row in self._written if abs(time - middle) > _WRITING_TAKES_US]
+        if 2 * len(late_rows) < len(written_times):
             for line, start_us, n_nodes in late_rows:
                 hours = n_nodes * max(middle - start_us, 0) / HOUR_US
                 self._report.warn(WRITTEN_AT, self._file, line, f"most of them: {iso_utc(middle)}", node_hours=hours)
 
     def _count(self, cells: Mapping[str, Cell]) -> int | None:
         if not is_missing(cells.get("node_count")):
-            count = values.count_in(cells["node_count"])
+            node_count = values.count_in(cells["node_count"])
         elif is_missing(cells.get("processors")) or not self._options.procs_per_node:
             return None
         else:
             self._clock.counts["by processors"] = 1
-            count = -(-values.count_in(cells["processors"]) // self._options.procs_per_node)
-        if count > MOST_NODES:
+            node_count = -(-values.count_in(cells["processors"]) // self._options.procs_per_node)
+        if node_count > MOST_NODES:
             raise ValueError("more nodes than any machine has")
-        return count
+        return node_count
 
     def _elapsed_us(self, cells: Mapping[str, Cell], end_time: int | Wall | None, row_place: Place) -> int | None:
         """Return the running time; if there is an end, an unreadable one is only a warning."""
@@ -275,15 +275,15 @@ class JobRows:
         time_unit = self._units_in_names.get(role)
         if time_unit is None or not values.is_plain_number(cell_value):
             return
-        column = self._columns[role]
+        column_name = self._columns[role]
         raise InputError(
-            f"the numbers of {column!r} would be read as seconds, and seem to be in another unit",
+            f"the numbers of {column_name!r} would be read as seconds, and seem to be in another unit",
             file=row_place[0],
             row=f"line {row_place[1]}",
-            column=column,
+            column=column_name,
             value=cell_value,
             expected=f"the unit of the column: {', '.join(values.SPAN_UNITS)}",
-            fix=f"give it: --map {role}={column}:{time_unit} (or --map {role}={column}:s)",
+            fix=f"give it: --map {role}={column_name}:{time_unit} (or --map {role}={column_name}:s)",
         )
 
     def _job(self, cell_value: Any) -> str:
@@ -293,8 +293,8 @@ class JobRows:
 
     def _is_step(self, job_id: str) -> bool:
         """Return whether a row is a job step; ``12.0`` is one only below ``12``, else a number that became a float."""
-        match = _STEP.fullmatch(job_id)
-        return match is not None and (not match[2].isdigit() or match[1] == self._parent)
+        step_match = _STEP.fullmatch(job_id)
+        return step_match is not None and (not step_match[2].isdigit() or step_match[1] == self._parent)
 
 
 def _units_in_names(columns: Mapping[str, str], units: Mapping[str, str], time_unit: str) -> dict[str, str]:
@@ -332,20 +332,20 @@ class Identities:
         """Begin a new file: count tasks from the first again."""
         self._counted.clear()
 
-    def of(self, job_id: str, start_us: int, nodes: str, file_name: str, line_number: int) -> str:
-        """Return the identity of an interval; ``nodes`` is the raw list, empty without one."""
+    def of(self, job_id: str, start_us: int, list_text: str, file_name: str, line_number: int) -> str:
+        """Return the identity of an interval; ``list_text`` is the raw list, empty without one."""
         run_key = (job_id, start_us)
-        if nodes:
+        if list_text:
             if run_key not in self._listed:
                 _make_room(self._listed)
-            return job_id if self._listed.setdefault(run_key, nodes) == nodes else f"{job_id} on {nodes}"
-        earlier = self._counted.get(run_key, 0)
-        if not earlier:
+            return job_id if self._listed.setdefault(run_key, list_text) == list_text else f"{job_id} on {list_text}"
+        n_earlier = self._counted.get(run_key, 0)
+        if not n_earlier:
             _make_room(self._counted)
-        self._counted[run_key] = earlier + 1
-        if earlier:
+        self._counted[run_key] = n_earlier + 1
+        if n_earlier:
             self._report.warn(SEVERAL_TASKS, file_name, line_number, job_id)
-        return f"{job_id} task {earlier + 1}" if earlier else job_id
+        return f"{job_id} task {n_earlier + 1}" if n_earlier else job_id
 
 
 def _make_room(memory: dict[tuple[str, int], _T]) -> None:

@@ -91,13 +91,13 @@ class OutageRows:
         """Add the outage of a row, or count the reason to skip it."""
         row_place = self._file, line_number
         state_word = _word(cells.get("outage_state")) if self._constant is None else self._constant
-        state = outage_state(state_word)
-        if state is None:
+        outage_state_now = outage_state(state_word)
+        if outage_state_now is None:
             self._report.skip("an outage with a state that is not known", *row_place, state_word)
             return self._warn(OUTAGES_UNREADABLE, row_place, state_word, cells)
-        if state == NodeState.BUSY and not self._is_named:
+        if outage_state_now == NodeState.BUSY and not self._is_named:
             self._warn(IN_USE, row_place, state_word, cells)
-        if state in (NodeState.IDLE, NodeState.BUSY):
+        if outage_state_now in (NodeState.IDLE, NodeState.BUSY):
             return self._report.skip("a state that is not an outage", *row_place, state_word)
         times_text = cell_texts(cells, "start", "end")
         try:
@@ -109,35 +109,35 @@ class OutageRows:
         interval = self._clock.interval(start_time, end_time, None, row_place)
         if interval is None:
             return self._report.skip(SKIPPED, *row_place, times_text)
-        nodes: NDArray[np.int32] | None = None
+        node_ids: NDArray[np.int32] | None = None
         if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
             try:
-                nodes, text = node_indices(cells["nodes"], self._lists)
+                node_ids, list_text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
-                value = f"{cell_texts(cells, 'nodes')}: {error}"
-                return self._unreadable("an outage that cannot be read", row_place, value)
-            if not text:  # the whole machine would be "all"
+                cell_value = f"{cell_texts(cells, 'nodes')}: {error}"
+                return self._unreadable("an outage that cannot be read", row_place, cell_value)
+            if not list_text:  # the whole machine would be "all"
                 return self._unreadable("an outage without nodes", row_place, cells["nodes"])
         if interval[1] is not None and interval[1] < interval[0]:
             self._report.warn(OUTAGES_BACKWARDS, *row_place, times_text, why_no_amount=OUTAGE_UNKNOWN)
         self._clock.count(start_time, is_number(cells["start"]))
-        self._record.add_outage(state, *interval, nodes, *row_place)
+        self._record.add_outage(outage_state_now, *interval, node_ids, *row_place)
 
     def _times(self, cells: Mapping[str, Cell]) -> Sequence[int | Wall | None]:
         return [self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end")]
 
-    def _unreadable(self, reason: str, row_place: Place, value: object) -> None:
+    def _unreadable(self, skip_reason: str, row_place: Place, cell_value: object) -> None:
         skip = self._report.skip_with_warning
-        skip(reason, *row_place, value, warning=OUTAGES_UNREADABLE, why_no_amount=OUTAGE_UNKNOWN)
+        skip(skip_reason, *row_place, cell_value, warning=OUTAGES_UNREADABLE, why_no_amount=OUTAGE_UNKNOWN)
 
     def _warn(self, sentence: str, row_place: Place, value: object, cells: Mapping[str, Cell]) -> None:
         """Warn of a row that is skipped, with its nodes and times if they can be read."""
         try:
-            start, end = self._times(cells)
+            start_time, end_time = self._times(cells)
             n_nodes = len(nodes_in(cells.get("nodes")))
         except (ValueError, OverflowError):
-            start, end, n_nodes = None, None, 0
-        start_us, end_us = (time.us if isinstance(time, Wall) else time for time in (start, end))
+            start_time, end_time, n_nodes = None, None, 0
+        start_us, end_us = (time.us if isinstance(time, Wall) else time for time in (start_time, end_time))
         self._report.warn(sentence, *row_place, value, why_no_amount=OUTAGE_UNKNOWN if start_us is None else "")
         if start_us is not None:
             self._report.set_row_amount(n_nodes, start_us, end_us)
@@ -145,8 +145,8 @@ class OutageRows:
 
 def _word(cell_value: Any) -> str:
     """Return a state in lower case, with ``_`` for spaces; empty if missing, but ``unknown`` is a state."""
-    text = "_".join(str(cell_value).lower().split())
-    return "" if is_missing(cell_value) and text != "unknown" else text
+    state_text = "_".join(str(cell_value).lower().split())
+    return "" if is_missing(cell_value) and state_text != "unknown" else state_text
 
 
 def outage_column(table: Table, mapped: str | None) -> str | None:
@@ -161,15 +161,15 @@ def outage_column(table: Table, mapped: str | None) -> str | None:
     for column in (mapped, *(by_name.get(column_name) for column_name in STATE_COLUMNS)):
         if column is None or column not in table.names:
             continue
-        words = [_word(cell) for cell in first_cells(table, column)]
-        if words and all(is_outage_word(state_word) for state_word in words):
+        state_words = [_word(cell_value) for cell_value in first_cells(table, column)]
+        if state_words and all(is_outage_word(state_word) for state_word in state_words):
             return column
     return None
 
 
 def is_outage_word(state_word: str) -> bool:
     """Return whether a word is a state of unusable nodes, and never of jobs: ``failed`` may be either."""
-    return any(_OF_NODES_ALONE.match(part.strip("_")) for part in state_word.split("+"))
+    return any(_OF_NODES_ALONE.match(word_part.strip("_")) for word_part in state_word.split("+"))
 
 
 def is_node_word(state_word: str) -> bool:
@@ -182,16 +182,16 @@ def outage_state(state_word: str) -> NodeState | None:
 
     Of several (``IDLE+DRAIN``) the most restrictive one.
     """
-    states = [_one_state(part) for part in "_".join(state_word.lower().split()).split("+")]
-    worst = next((state for state in _WORST_FIRST if state in states), None)
-    return states[0] if worst is None else worst
+    states = [_one_state(word_part) for word_part in "_".join(state_word.lower().split()).split("+")]
+    worst_state = next((part_state for part_state in _WORST_FIRST if part_state in states), None)
+    return states[0] if worst_state is None else worst_state
 
 
 def _one_state(state_word: str) -> NodeState | None:
     state_word = state_word.strip("_").rstrip(_MARKS)
     if state_word in _IN_SERVICE:
         return NodeState.IDLE
-    return next((name for name, starts in _OUTAGE_WORDS if state_word.startswith(starts)), None)
+    return next((node_state for node_state, starts in _OUTAGE_WORDS if state_word.startswith(starts)), None)
 
 
 _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
@@ -207,9 +207,9 @@ _OUTAGE_WORDS: Sequence[tuple[NodeState, tuple[str, ...]]] = (
 
 def node_indices(cell_value: Any, lists: NodeLists) -> tuple[NDArray[np.int32], str]:
     """Return the node indices of a cell, and the list as text; ``ValueError`` unless a list of nodes."""
-    text = " ".join(map(str, cell_value)) if isinstance(cell_value, list) else str(cell_value)
-    nodes = lists.ids(text, lambda: nodes_in(cell_value))
-    return nodes, text if len(nodes) else ""
+    list_text = " ".join(map(str, cell_value)) if isinstance(cell_value, list) else str(cell_value)
+    node_ids = lists.ids(list_text, lambda: nodes_in(cell_value))
+    return node_ids, list_text if len(node_ids) else ""
 
 
 def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions) -> None:
@@ -245,7 +245,7 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
         raise log_file.error(
             error.problem, row=error.row, value=error.value, expected=error.expected, fix=_example()
         ) from None
-    report, n_before, read = record.report, sum(record.report.kept.values()), record.report.rows_read
+    report, n_before, rows_before = record.report, sum(record.report.kept.values()), record.report.rows_read
     skips_before = {reason: tally.count for reason, tally in report.skipped.items()}
     record.add_format("outage table")
     report.facts[f"columns of {log_file.short_name}"] = dict(columns.by_role)
@@ -253,9 +253,9 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
     clock.use_format(first_cells(table, columns.by_role["start"]))
     roles = list(columns.by_role)
     rows = OutageRows(record, clock, log_file.name, set(roles), "down" if state is None else None, is_named=False)
-    for line, cells in rows_by_role(table, columns, roles, report, OUTAGES_UNREADABLE):
-        rows.add(cells, line)
-    if report.rows_read > read and sum(report.kept.values()) == n_before:
+    for line_number, cells in rows_by_role(table, columns, roles, report, OUTAGES_UNREADABLE):
+        rows.add(cells, line_number)
+    if report.rows_read > rows_before and sum(report.kept.values()) == n_before:
         raise _nothing(log_file, record, skips_before, clock)
     record.outages_known = True
     report.facts[f"time zone of {log_file.short_name}"] = clock.evidence()
@@ -276,4 +276,4 @@ def _nothing(log_file: LogFile, record: ScheduleRecord, skips_before: dict[str, 
 
 
 def _example() -> str:
-    return "a file that works:" + "".join(f"\n            {line}" for line in SMALLEST_FILE)
+    return "a file that works:" + "".join(f"\n            {line_text}" for line_text in SMALLEST_FILE)

@@ -104,7 +104,7 @@ class TableClock(IntervalClock):
         self.unread: list[str] = []
         self._units: dict[str, None] = {}
 
-    def read(self, value: Any, time_unit: str | None = None) -> int | Wall | None:
+    def read(self, cell_value: Any, time_unit: str | None = None) -> int | Wall | None:
         """Return UTC microseconds, or a time on a clock of unknown zone; ``None`` for a missing value.
 
         Parquet timestamps come as ``Instant`` or ``Wall``. Numbers are in ``time_unit``, else in that of the options.
@@ -114,33 +114,33 @@ class TableClock(IntervalClock):
         ValueError
             Not a time.
         """
-        if self._format is None and isinstance(value, str) and len(value) == _PLAIN_STAMP:
-            wall = wall_clock_us(value)
-            if wall is not None:
-                return Wall(wall)  # the most frequent form
-        if isinstance(value, Wall | Instant):
-            return value if isinstance(value, Wall) else value.us
-        if is_missing(value):
+        if self._format is None and isinstance(cell_value, str) and len(cell_value) == _PLAIN_STAMP:
+            wall_us = wall_clock_us(cell_value)
+            if wall_us is not None:
+                return Wall(wall_us)  # the most frequent form
+        if isinstance(cell_value, Wall | Instant):
+            return cell_value if isinstance(cell_value, Wall) else cell_value.us
+        if is_missing(cell_value):
             return None
-        if isinstance(value, bool):
+        if isinstance(cell_value, bool):
             raise ValueError("a truth value is not a time")
-        if isinstance(value, int | float):
-            value = _plain(value)
-        if not isinstance(value, str):
+        if isinstance(cell_value, int | float):
+            cell_value = _plain(cell_value)
+        if not isinstance(cell_value, str):
             raise ValueError("no time")
         if self._format is not None:
-            return self._of_format(value, self._format)
-        match = _NUMBER.fullmatch(value)
+            return self._of_format(cell_value, self._format)
+        match = _NUMBER.fullmatch(cell_value)
         if match is not None:
             return self._of_number(match[1], match[2] or "", time_unit or self._unit)
-        match = _TEXT.fullmatch(value)
+        match = _TEXT.fullmatch(cell_value)
         if match is None:
-            self._note_unread(value)
+            self._note_unread(cell_value)
             raise ValueError("no time")
-        wall = wall_clock_us(f"{match[1].replace('/', '-')}T{match[2]}{(match[3] or ':00').replace(',', '.')}")
-        if wall is None:
+        wall_us = wall_clock_us(f"{match[1].replace('/', '-')}T{match[2]}{(match[3] or ':00').replace(',', '.')}")
+        if wall_us is None:
             raise ValueError("outside the calendar")
-        return Wall(wall) if match[4] is None else wall - offset_us(match[4])
+        return Wall(wall_us) if match[4] is None else wall_us - offset_us(match[4])
 
     def use_format(self, values: Iterable[Any] | None = None) -> None:
         """Read in ``time_format`` from now on, if there is one; with ``values``, only if one of them has it."""
@@ -226,7 +226,7 @@ class TableClock(IntervalClock):
             "local": f"have local times, in {self.zone} as given",
             "settled": "at the end of summer time were resolved by order and running time",
         }
-        parts = [f"{self.counts[kind]:,} rows {text}" for kind, text in texts.items() if self.counts[kind]]
+        parts = [f"{self.counts[kind]:,} rows {kind_text}" for kind, kind_text in texts.items() if self.counts[kind]]
         return "; ".join(parts) or "no row has a time"
 
 
@@ -244,19 +244,19 @@ def is_interval(start_us: int, end_us: int | None) -> bool:
     return end_us is None or start_us < end_us < LAST_TIME_US
 
 
-def _plain(value: int | float) -> str:
-    if isinstance(value, int) or 1e15 <= value < 1e19:
-        return str(int(value))
-    return repr(value) if value < 1e15 else "infinite"
+def _plain(cell_number: int | float) -> str:
+    if isinstance(cell_number, int) or 1e15 <= cell_number < 1e19:
+        return str(int(cell_number))
+    return repr(cell_number) if cell_number < 1e15 else "infinite"
 
 
 def check_time_format(form: str) -> None:
     """Raise ``InputError`` for a format without day and minute, or with the name of a zone (``%Z``)."""
     try:
-        again = None if "%Z" in form.replace("%%", "") else datetime.strptime(_PROBE.strftime(form), form)
+        same_moment = None if "%Z" in form.replace("%%", "") else datetime.strptime(_PROBE.strftime(form), form)
     except ValueError:
-        again = None
-    if again is None or again.replace(second=0, tzinfo=UTC) != _PROBE.replace(second=0):
+        same_moment = None
+    if same_moment is None or same_moment.replace(second=0, tzinfo=UTC) != _PROBE.replace(second=0):
         raise InputError(
             "times cannot be read in this format",
             column="--time-format",
@@ -288,9 +288,9 @@ def fitting_formats(texts: Sequence[str]) -> list[str]:
     return [form for form in _USUAL if texts and all(time_by_format(text, form) is not None for text in texts)]
 
 
-def how_to_read(texts: Sequence[str]) -> str:
-    """Return the options to read ``texts`` as times."""
-    forms = fitting_formats(texts)
+def how_to_read(time_texts: Sequence[str]) -> str:
+    """Return the options to read ``time_texts`` as times."""
+    forms = fitting_formats(time_texts)
     if not forms:
         return 'give the format of the times, in the terms of strptime, e.g. --time-format "%d.%m.%Y %H:%M:%S"'
-    return "give the format of the times: " + ", or ".join(f'--time-format "{form}"' for form in forms)
+    return "give the format of the times: " + ", or ".join(f'--time-format "{time_format}"' for time_format in forms)
