@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
+from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_TIME_US, MICROSECOND, US, unknown_zone
 from bfreplay.errors import InputError
 
@@ -50,16 +51,6 @@ def zone_of_name(zone_name: str) -> ZoneInfo:
         return ZoneInfo(zone_name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise unknown_zone(zone_name) from None
-
-
-def no_timezone(file_name: str, export: str) -> InputError:
-    """Return the error for a log in local times of an unknown zone."""
-    return InputError(
-        "the times in this log have no zone",
-        file=file_name,
-        expected="the zone of the machine where the log was written",
-        fix=f"give it: --tz Europe/Paris (or --tz UTC); better, export in UTC: {export}",
-    )
 
 
 def wall_clock_us(cell_text: str) -> int | None:
@@ -210,6 +201,11 @@ class Clock:
 class IntervalClock(Clock, ABC):
     """Clock for intervals with start, end and running time.
 
+    Parameters
+    ----------
+    export
+        Command for an export in UTC, for messages.
+
     Attributes
     ----------
     skipped_warning
@@ -217,6 +213,27 @@ class IntervalClock(Clock, ABC):
     """
 
     skipped_warning: ClassVar[str]
+
+    def __init__(self, options: ReadOptions, report: ImportReport, export: str, time_zone: str | None) -> None:
+        super().__init__(time_zone, options.dst_fold, report)
+        self._export = export
+
+    def utc_us(self, wall_us: int, file_name: str) -> Candidates:
+        """Return the possible UTC microseconds of a local time in a file; see ``LocalClock.utc_us``.
+
+        Raises
+        ------
+        InputError
+            The zone is unknown.
+        """
+        if self._local is None:
+            raise InputError(
+                "the times in this log have no zone",
+                file=file_name,
+                expected="the zone of the machine where the log was written",
+                fix=f"give it: --tz Europe/Paris (or --tz UTC); better, export in UTC: {self._export}",
+            )
+        return self._local.utc_us(wall_us)
 
     @abstractmethod
     def ambiguous(self, row_place: RowPlace) -> InputError:

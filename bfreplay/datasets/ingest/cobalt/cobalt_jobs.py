@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.local_times import TIMES_MOVE, LocalClock
-from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, Example, ImportReport, Tally
+from bfreplay.datasets.ingest.occupancy.import_report import NOT_OURS, WHICH_NODES, ImportReport, Tally
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.table_cells import count_in, is_missing, limit_us, span_us
@@ -93,7 +93,6 @@ class CobaltClock(TableClock):
 
 LOCATION_UNREADABLE = "locations cannot be read: their nodes are assigned by rule"
 BLOCK_DIFFERS = "the name of the block gives another number of nodes than the row; the greater number is used"
-NOT_OURS = "idle nodes of the machine that is read do not depend on it"
 OTHER_MACHINE = "jobs of another machine are in the log; only one machine is read"
 NO_LOCATION = "the table names no nodes of jobs: they are assigned by rule"
 WHERE_MISSING = "jobs lack the location that others have: their nodes are assigned by rule"
@@ -223,7 +222,7 @@ class CobaltJobs:
             self._report.skip_with_warning(skip_reason, *row_place, size_text, warning=TOO_LARGE)
             return self._report.set_row_amount(n_nodes, start_us, end_us)
         if is_readable and not has_location:
-            self._nowhere.add(Example(*row_place, ""), 1)
+            self._nowhere.add(*row_place, "", 1)
             self._nowhere.add_amount(n_nodes, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime

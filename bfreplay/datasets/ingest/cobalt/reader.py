@@ -10,18 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
-from bfreplay.datasets.ingest.cobalt.cobalt_jobs import (
-    MACHINE_SIZES,
-    NO_LOCATION,
-    NOT_OURS,
-    CobaltClock,
-    CobaltJobs,
-    location_of,
-)
+from bfreplay.datasets.ingest.cobalt.cobalt_jobs import MACHINE_SIZES, NO_LOCATION, CobaltClock, CobaltJobs, location_of
 from bfreplay.datasets.ingest.delimited import Place, check_text, first_line, names_in, rows_of, split
 from bfreplay.datasets.ingest.local_times import wall_clock_us
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
+from bfreplay.datasets.ingest.occupancy.import_report import NOT_OURS, UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.table.table_cells import count_in

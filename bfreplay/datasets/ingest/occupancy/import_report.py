@@ -12,6 +12,7 @@ from bfreplay.errors import InputError, printable
 
 MOST_EXAMPLES = 3
 UNREADABLE = "rows that cannot be read were skipped: their nodes look idle"
+NOT_OURS = "idle nodes of the machine that is read do not depend on it"
 WHICH_NODES = "which nodes are idle depends on it, not how many"
 WHY_NO_AMOUNT = "no other job shows how much such a row is"
 _LONGEST_VALUE = 160
@@ -64,14 +65,17 @@ class Tally:
     n_without: int = 0
     aside: str = ""
 
-    def add(self, example: Example | None, count: int, node_hours: float | None = None) -> None:
-        """Add ``count`` cases."""
+    def add(self, file: str, line: int | None, value: object, count: int, node_hours: float | None = None) -> None:
+        """Add ``count`` cases at a place, which the first few keep as an example."""
         self.count += count
         if node_hours is not None:
             self.node_hours = (self.node_hours or 0.0) + node_hours
             self.n_known += count
-        if example is not None and len(self.examples) < MOST_EXAMPLES:
-            self.examples.append(example)
+        value_text = printable(" ".join(str(value).split()))
+        if len(value_text) > _LONGEST_VALUE:
+            value_text = value_text[: _LONGEST_VALUE - 3] + "..."
+        if (file or value_text) and len(self.examples) < MOST_EXAMPLES:
+            self.examples.append(Example(file, line, value_text))
 
     def add_amount(self, n_nodes: int, start_us: int, end_us: int | None) -> None:
         """Add the amount of one case: so many nodes from start to end, or to the end of the log (``None``)."""
@@ -149,7 +153,8 @@ class ImportReport:
 
     def skip(self, reason: str, file: str = "", line: int | None = None, value: object = "", count: int = 1) -> None:
         """Count skipped rows by reason; ``count`` 0 does nothing. The first few are kept as examples."""
-        _count(self.skipped, reason, file, line, value, count)
+        if count:
+            self.skipped.setdefault(reason, Tally()).add(file, line, value, count)
 
     def warn(
         self,
@@ -170,9 +175,10 @@ class ImportReport:
         none, that of the mean job; or there is none, for the reason ``why_no_amount``. ``aside`` is the reason that it
         does not change how many nodes are idle.
         """
-        tally = _count(self.warnings, sentence, file, line, value, count, node_hours)
-        if tally is None:
+        if count == 0:
             return
+        tally = self.warnings.setdefault(sentence, Tally())
+        tally.add(file, line, value, count, node_hours)
         tally.why = tally.why or why_no_amount
         tally.n_without += count if why_no_amount else 0
         tally.aside = aside if tally.count == count or tally.aside == aside else ""
@@ -271,25 +277,6 @@ class ImportReport:
             "warnings": {sentence: tally.to_json(has_amount=True) for sentence, tally in self.warnings.items()},
             "facts": dict(self.facts),
         }
-
-
-def _count(
-    tallies: dict[str, Tally],
-    reason_text: str,
-    file_name: str,
-    line_number: int | None,
-    value: object,
-    count: int,
-    hours: float | None = None,
-) -> Tally | None:
-    if count == 0:
-        return None
-    value_text = printable(" ".join(str(value).split()))
-    if len(value_text) > _LONGEST_VALUE:
-        value_text = value_text[: _LONGEST_VALUE - 3] + "..."
-    tally = tallies.setdefault(reason_text, Tally())
-    tally.add(Example(file_name, line_number, value_text) if file_name or value_text else None, count, hours)
-    return tally
 
 
 def skip_counts(report: ImportReport) -> Mapping[str, int]:

@@ -9,14 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.ingest.local_times import (
-    Candidates,
-    IntervalClock,
-    RowPlace,
-    no_timezone,
-    offset_us,
-    wall_clock_us,
-)
+from bfreplay.datasets.ingest.local_times import Candidates, IntervalClock, RowPlace, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_TIMES, HOW, duration_us, short
@@ -97,8 +90,8 @@ class SlurmClock(IntervalClock):
     def __init__(
         self, file_name: str, options: ReadOptions, evidence: ZoneEvidence, export: str, utc_by_layout: bool = False
     ) -> None:
-        super().__init__(options.timezone or ("UTC" if utc_by_layout else None), options.dst_fold, evidence.report)
-        self._file, self._export, self._evidence = file_name, export, evidence
+        super().__init__(options, evidence.report, export, options.timezone or ("UTC" if utc_by_layout else None))
+        self._file, self._evidence = file_name, evidence
         self.counts = evidence.counts
         self._basis = "xdmod" if utc_by_layout and options.timezone is None else "local"
         self.read = lru_cache(_MOST_CACHED)(self._read)
@@ -120,10 +113,9 @@ class SlurmClock(IntervalClock):
             return (int(cell_text) * US,)
         wall_us = wall_clock_us(cell_text)
         if wall_us is not None:
-            if self._local is None:
-                raise no_timezone(self._file, self._export)
+            possible_us = self.utc_us(wall_us, self._file)
             self.note_local()
-            return self._local.utc_us(wall_us)
+            return possible_us
         zone_match = _ZONED.fullmatch(cell_text)
         wall_us = None if zone_match is None else wall_clock_us(zone_match[1])
         if zone_match is not None and wall_us is not None:

@@ -9,14 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bfreplay.datasets.ingest.delimited import Place
-from bfreplay.datasets.ingest.local_times import (
-    Candidates,
-    IntervalClock,
-    RowPlace,
-    no_timezone,
-    offset_us,
-    wall_clock_us,
-)
+from bfreplay.datasets.ingest.local_times import Candidates, IntervalClock, RowPlace, offset_us, wall_clock_us
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table.table_cells import is_missing
@@ -97,9 +90,8 @@ class TableClock(IntervalClock):
             check_time_format(options.time_format)
         self._options = options
         self._format = options.time_format
-        super().__init__(options.timezone, options.dst_fold, report)
+        super().__init__(options, report, export, options.timezone)
         self._unit = options.time_unit
-        self._export = export
         self.likely_unit: str | None = None
         self.unread: list[str] = []
         self._units: dict[str, None] = {}
@@ -198,11 +190,7 @@ class TableClock(IntervalClock):
         return self.settle(self._candidates(start_time, row_place[0]), ends, elapsed_us, (*row_place, ""), slack_us)
 
     def _candidates(self, time: int | Wall, file_name: str) -> Candidates:
-        if not isinstance(time, Wall):
-            return (time,)
-        if self._local is None:
-            raise no_timezone(file_name, self._export)
-        return self._local.utc_us(time.us)
+        return self.utc_us(time.us, file_name) if isinstance(time, Wall) else (time,)
 
     def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for a time that occurs twice."""
