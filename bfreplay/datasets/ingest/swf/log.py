@@ -20,16 +20,13 @@ from bfreplay.datasets.ingest.occupancy.spool import JobSpool
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.swf.machine import (
     NODES,
-    NOT_WHOLE,
-    PARTLY_FILLED,
     PROCESSORS,
     START,
     ZONE,
     Header,
     Machine,
-    idle_share,
     machine_of,
-    most_at_once,
+    most_in_use,
 )
 from bfreplay.datasets.ingest.swf.rows import MOST_PROCESSORS, UNKNOWN, Block, Rows
 from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, US
@@ -212,10 +209,9 @@ class SwfLog:
             return
         assert machine is not None
         assert node_time_us is not None
-        sentence = NOT_WHOLE if machine.nodes > 1 else PARTLY_FILLED
         surplus_us = node_time_us - machine.shares_of(processors) * rows.run_us
         is_partial = is_usable & machine.has_partial_node(processors)
-        self._count(self.report.warn, block, rows.line[is_partial], sentence, surplus_us[is_partial])
+        self._count(self.report.warn, block, rows.line[is_partial], machine.rounding_warning, surplus_us[is_partial])
         n_nodes = machine.nodes_of(processors[usable_rows])
         self.record.add_counted_jobs(job_key[usable_rows], start_us[usable_rows], end_us[usable_rows], n_nodes)
         self.record.add_format("swf")
@@ -296,8 +292,7 @@ class SwfLog:
             start_us = (block_rows.submit_us + wait_us)[has_run]
             end_us = start_us + block_rows.run_us[has_run]
             jobs.add_counts(start_us, end_us, start_us, block_rows.line[has_run], processors[has_run])
-        peak = most_at_once(jobs)
-        return peak, idle_share(jobs, peak)
+        return most_in_use(jobs)
 
 
 def not_swf(swf_log: SwfLog) -> InputError:

@@ -71,6 +71,11 @@ class Machine:
         """Return the nodes that these processors are, not rounded up, ``(J,)``."""
         return processors.astype(np.float64) * self.nodes / self.processors
 
+    @property
+    def rounding_warning(self) -> str:
+        """Warning about jobs that do not fill whole nodes."""
+        return NOT_WHOLE if self.nodes > 1 else PARTLY_FILLED
+
     def has_partial_node(self, processors: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return True for jobs that do not fill whole nodes, ``(J,)``."""
         remainder: NDArray[np.bool_] = processors * self.nodes % self.processors != 0
@@ -155,6 +160,12 @@ def most_at_once(jobs: JobSpool) -> int:
         peak = max(peak, int(running.max()))
         end_times_us, node_counts = end_times_us[end_times_us > following], node_counts[end_times_us > following]
     return peak
+
+
+def most_in_use(jobs: JobSpool) -> tuple[int, float]:
+    """Return the most processors in use at once by jobs of so many each, and their mean idle share."""
+    peak = most_at_once(jobs)
+    return peak, idle_share(jobs, peak)
 
 
 def key_and_value(comment: str) -> tuple[str, str] | None:

@@ -390,10 +390,10 @@ def looks_like_count(table: Table) -> Callable[[str], bool]:
 
 
 def rows_by_role(
-    table: Table, columns: Columns, roles: Sequence[str], report: ImportReport, unreadable: str
+    table: Table, columns: Columns, report: ImportReport, unreadable: str
 ) -> Iterator[tuple[int, Mapping[str, Cell]]]:
     """Yield line (or row) numbers and the cells of each role; skip rows that cannot be split, with a warning."""
-    column_names = [columns.by_role[role] for role in roles]
+    roles, column_names = list(columns.by_role), list(columns.by_role.values())
     if isinstance(table, ParquetTable):
         for row_number, cell_values in table.rows(column_names):
             report.read()

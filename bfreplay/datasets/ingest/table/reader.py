@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from bfreplay.datasets.ingest.delimited import delimiter_of, first_line, names_in
 from bfreplay.datasets.ingest.log_file import LogFile
-from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE
 from bfreplay.datasets.ingest.occupancy.schedule import OUTAGE_STATES, ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.table import open_tables, table_outages
 from bfreplay.datasets.ingest.table.open_tables import Columns, check_mapping, plain, split_units
 from bfreplay.datasets.ingest.table.table_jobs import RELATIVE_BEFORE_US, Identities, JobRows
+from bfreplay.datasets.ingest.table.table_outages import OutageRows
 from bfreplay.datasets.ingest.table.table_times import READABLE_TIMES, TableClock
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
@@ -150,9 +150,9 @@ class TableReader:
         identities: Identities,
         is_only: bool,
     ) -> None:
-        file, are_counts = table.file, open_tables.looks_like_count(table)
+        are_counts = open_tables.looks_like_count(table)
         columns = Columns(table.names, mapping, are_counts)
-        _check_join(columns, file)
+        _check_join(columns, table.file)
         state_option = mapping.get("outage_state")
         is_word = state_option is not None and state_option not in table.names and "job" not in columns.by_role
         word = state_option if is_word else None
@@ -160,28 +160,18 @@ class TableReader:
         if state_column is None and word is None:
             state_column = table_outages.outage_column(table, mapping.get("state"))
         state_source = state_column or word
-        is_outages = state_source is not None
         if state_source is not None:
             columns = Columns(table.names, {**mapping, "outage_state": state_source}, are_counts, is_outages=True)
-        columns.check(file.name)
-        roles = [role for role in columns.by_role if is_outages or role != "outage_state"]
+        columns.check(table.file.name)
         table_kind = "parquet" if isinstance(table, open_tables.ParquetTable) else "csv"
-        record.add_format(f"{table_kind} table of {'outages' if is_outages else 'jobs'}")
-        _note_columns(record, file, columns, roles, units)
-        rows: JobRows | table_outages.OutageRows
-        if is_outages:
-            clock.use_format(open_tables.first_cells(table, columns.by_role["start"]))
-            is_named, unreadable = state_option is not None, table_outages.OUTAGES_UNREADABLE
-            rows = table_outages.OutageRows(record, clock, file.name, set(roles), word, is_named=is_named, units=units)
+        record.add_format(f"{table_kind} table of {'jobs' if state_source is None else 'outages'}")
+        _note_columns(record, table.file, columns, units)
+        if state_source is not None:
+            is_named = state_option is not None
+            OutageRows(record, clock, table, columns, word, is_named=is_named, units=units).read_all()
         else:
-            clock.use_format()
-            by_role, unreadable = {role: columns.by_role[role] for role in roles}, UNREADABLE
             has_processors = not is_only or columns.unread_processors is not None
-            rows = JobRows(record, options, clock, identities, file.name, by_role, units, has_processors)
-        for line_number, cells in open_tables.rows_by_role(table, columns, roles, record.report, unreadable):
-            rows.add(cells, line_number)
-        if isinstance(rows, JobRows):
-            rows.finish()
+            JobRows(record, options, clock, identities, table, columns, units, has_processors).read_all()
 
 
 def _check_outage_state(state_word: str | None, column_names: set[str], log_file: LogFile) -> None:
@@ -207,11 +197,9 @@ def _check_join(columns: Columns, log_file: LogFile) -> None:
         )
 
 
-def _note_columns(
-    record: ScheduleRecord, log_file: LogFile, columns: Columns, roles: Sequence[str], units: Mapping[str, str]
-) -> None:
-    column_facts: dict[str, Json] = {role: columns.by_role[role] for role in roles}
-    column_facts |= {role: f"{columns.by_role[role]} ({units[role]})" for role in roles if role in units}
+def _note_columns(record: ScheduleRecord, log_file: LogFile, columns: Columns, units: Mapping[str, str]) -> None:
+    column_facts: dict[str, Json] = {**columns.by_role}
+    column_facts |= {role: f"{name} ({units[role]})" for role, name in columns.by_role.items() if role in units}
     limit_column = columns.limit_of_unknown_unit
     if limit_column is not None:
         column_facts["not used"] = f"{limit_column}, of unknown unit: --map limit={limit_column}:min (or :s)"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
-from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
+from bfreplay.datasets.ingest.occupancy.import_report import UNREADABLE, WHICH_NODES, ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table import table_cells as values
+from bfreplay.datasets.ingest.table.open_tables import Columns, Table, rows_by_role
 from bfreplay.datasets.ingest.table.table_cells import cell_texts, is_missing
 from bfreplay.datasets.ingest.table.table_outages import is_node_word, node_indices
 from bfreplay.datasets.ingest.table.table_times import SKIPPED, TableClock, Wall, is_interval, is_number
@@ -62,14 +64,12 @@ SEVERAL_TASKS = (
 
 
 class JobRows:
-    """Converter of rows of a table of jobs.
+    """Converter of the rows of a table of jobs.
 
     Parameters
     ----------
-    file_name
-        Name of the file, for the report.
     columns
-        Column by role.
+        Roles of the table's columns.
     units
         Unit of numbers by role, where given.
     has_processors
@@ -87,51 +87,51 @@ class JobRows:
         options: ReadOptions,
         clock: TableClock,
         identities: Identities,
-        file_name: str,
-        columns: Mapping[str, str],
+        table: Table,
+        columns: Columns,
         units: Mapping[str, str],
         has_processors: bool = False,
     ) -> None:
         self._record, self._report, self._options, self._clock = record, record.report, options, clock
-        self._identities, self._file, self._has, self._columns = identities, file_name, set(columns), columns
-        self._units, self._units_in_names = units, _units_in_names(columns, units, options.time_unit)
+        self._identities, self._table, self._file, self._columns = identities, table, table.file.name, columns
+        self._column_of = column_of = columns.by_role
+        self._units, self._units_in_names = units, _units_in_names(column_of, units, options.time_unit)
         self._lists = NodeLists(record)
         self._parent = ""
         self._written: list[tuple[int, int, int, int]] = []  # when, line, start, nodes
-        if "node_count" not in columns and "nodes" not in columns and not options.procs_per_node:
+        if "node_count" not in column_of and "nodes" not in column_of and not options.procs_per_node:
             raise InputError(
                 "the table has processors of jobs, and the processors of a node are not known",
-                file=file_name,
+                file=self._file,
                 expected="the number of processors of one node",
                 fix="give it: --procs-per-node 48",
             )
-        if options.procs_per_node and "processors" not in columns and not has_processors:
-            column = columns.get("node_count", columns.get("nodes"))
+        if options.procs_per_node and "processors" not in column_of and not has_processors:
+            column = column_of.get("node_count", column_of.get("nodes"))
             raise InputError(
                 f"the number of processors of a node is given, and the column {column!r} is read as "
-                + ("a number of nodes" if "node_count" in columns else "a list of nodes"),
-                file=file_name,
+                + ("a number of nodes" if "node_count" in column_of else "a list of nodes"),
+                file=self._file,
                 column="--procs-per-node",
                 value=options.procs_per_node,
                 expected="a column of processors, to be divided by it",
                 fix=f"if the column holds processors: --map processors={column!r}; otherwise omit --procs-per-node",
             )
 
-    def add(self, cells: Mapping[str, Cell], line_number: int) -> None:
-        """Add the interval of a row, or count the reason to skip it."""
-        self._add(cells, line_number)
-        if self._report.needs_row_amount:
-            self._note_row_amount(cells)
+    def read_all(self) -> None:
+        """Add the intervals of all rows."""
+        self._clock.use_format()
+        for line_number, cells in rows_by_role(self._table, self._columns, self._report, UNREADABLE):
+            self._add(cells, line_number)
+            if self._report.needs_row_amount:
+                self._note_row_amount(cells)
+        self._warn_of_writing_times()
 
     def _note_row_amount(self, cells: Mapping[str, Cell]) -> None:
-        """Note how much a skipped row concerns, if its nodes and its running time can be read."""
-        try:
+        """Note how much a skipped row concerns, if its nodes and its running time can be read; else the mean job."""
+        with suppress(KeyError, TypeError, ValueError, OverflowError):
             n_nodes = self._count(cells) or len(values.nodes_in(cells["nodes"]))
-            span_us = values.span_us(cells["elapsed"], self._units.get("elapsed", "s"))
-        except (KeyError, TypeError, ValueError, OverflowError):
-            return  # it counts as the mean job
-        if span_us is not None:
-            self._report.set_row_amount(n_nodes, 0, span_us)
+            self._report.set_row_amount(n_nodes, 0, values.span_us(cells["elapsed"], self._units.get("elapsed", "s")))
 
     def _add(self, cells: Mapping[str, Cell], line_number: int) -> None:
         row_place, report = (self._file, line_number), self._report
@@ -193,7 +193,7 @@ class JobRows:
         if not node_count and not list_text:
             report.warn(NO_NODES, *row_place, job)
             return report.skip("a job without nodes", *row_place, job)
-        if not job and "job" in self._has:
+        if not job and "job" in self._column_of:
             report.warn(NO_JOB, *row_place)
         self._clock.count(start_time, is_number(cells["start"]))
         self._parent = job
@@ -217,8 +217,8 @@ class JobRows:
         """Return the end of a job; without one, start plus running time of a finished job."""
         start_us, end_us = interval
         if end_us is None and state not in RUNNING:
-            if running_us is not None and (state or "end" not in self._has):
-                if "end" in self._has:
+            if running_us is not None and (state or "end" not in self._column_of):
+                if "end" in self._column_of:
                     self._report.warn(ENDS_BY_ELAPSED, *row_place, f"{cell_texts(cells, 'job')} {state}")
                 return start_us + running_us
             if state:
@@ -235,7 +235,7 @@ class JobRows:
         sentence = WHOLE_HOURS if is_local and is_whole_hours else ELAPSED_DIFFERS
         self._report.warn(sentence, *row_place, cell_texts(cells, "start", "end", "elapsed"))
 
-    def finish(self) -> None:
+    def _warn_of_writing_times(self) -> None:
         """Warn of running jobs whose start plus running time differs from the most frequent one."""
         written_times = sorted(time for time, *_ in self._written)
         middle = written_times[len(written_times) // 2] if written_times else 0
@@ -275,7 +275,7 @@ class JobRows:
         time_unit = self._units_in_names.get(role)
         if time_unit is None or not values.is_plain_number(cell_value):
             return
-        column_name = self._columns[role]
+        column_name = self._column_of[role]
         raise InputError(
             f"the numbers of {column_name!r} would be read as seconds, and seem to be in another unit",
             file=row_place[0],

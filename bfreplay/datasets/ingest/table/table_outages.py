@@ -13,15 +13,8 @@ from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
-from bfreplay.datasets.ingest.table.open_tables import (
-    Columns,
-    Table,
-    by_plain_name,
-    first_cells,
-    looks_like_count,
-    open_table,
-    rows_by_role,
-)
+from bfreplay.datasets.ingest.table import open_tables
+from bfreplay.datasets.ingest.table.open_tables import Columns, Table, first_cells, rows_by_role
 from bfreplay.datasets.ingest.table.table_cells import cell_texts, first_word, is_missing, nodes_in
 from bfreplay.datasets.ingest.table.table_times import READABLE_TIMES, SKIPPED, TableClock, Wall, is_interval, is_number
 from bfreplay.datasets.log.states import NodeState
@@ -59,10 +52,8 @@ class OutageRows:
 
     Parameters
     ----------
-    file_name
-        Name of the file, for the report.
-    roles
-        Roles with a column; without ``nodes``, every outage is of the whole machine.
+    columns
+        Roles of the table's columns; without ``nodes``, every outage is of the whole machine.
     constant
         State of all rows, without a column of states.
     is_named
@@ -75,21 +66,26 @@ class OutageRows:
         self,
         record: ScheduleRecord,
         clock: TableClock,
-        file_name: str,
-        roles: set[str],
+        table: Table,
+        columns: Columns,
         constant: str | None,
         *,
-        is_named: bool = True,
-        units: Mapping[str, str] | None = None,
+        is_named: bool,
+        units: Mapping[str, str],
     ) -> None:
-        self._record, self._report, self._clock, self._file, self._has = record, record.report, clock, file_name, roles
+        self._record, self._report, self._clock, self._table = record, record.report, clock, table
+        self._columns, self._constant, self._is_named, self._units = columns, constant, is_named, units
         self._lists = NodeLists(record)
-        self._constant, self._is_named = constant, is_named
-        self._units = {} if units is None else units
 
-    def add(self, cells: Mapping[str, Cell], line_number: int) -> None:
+    def read_all(self) -> None:
+        """Add the outages of all rows."""
+        self._clock.use_format(first_cells(self._table, self._columns.by_role["start"]))
+        for line_number, cells in rows_by_role(self._table, self._columns, self._report, OUTAGES_UNREADABLE):
+            self._add(cells, line_number)
+
+    def _add(self, cells: Mapping[str, Cell], line_number: int) -> None:
         """Add the outage of a row, or count the reason to skip it."""
-        row_place = self._file, line_number
+        row_place = self._table.file.name, line_number
         state_word = _word(cells.get("outage_state")) if self._constant is None else self._constant
         outage_state_now = outage_state(state_word)
         if outage_state_now is None:
@@ -110,7 +106,8 @@ class OutageRows:
         if interval is None:
             return self._report.skip(SKIPPED, *row_place, times_text)
         node_ids: NDArray[np.int32] | None = None
-        if is_interval(*interval) and "nodes" in self._has and first_word(cells.get("nodes")) not in _WHOLE_MACHINE:
+        is_of_nodes = "nodes" in self._columns.by_role and first_word(cells.get("nodes")) not in _WHOLE_MACHINE
+        if is_of_nodes and is_interval(*interval):
             try:
                 node_ids, list_text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
@@ -155,7 +152,7 @@ def outage_column(table: Table, mapped: str | None) -> str | None:
     A column ``outage_state``; or a column of states or events (or ``mapped``, the state given by the user) whose first
     cells are all words that no scheduler uses for jobs: down, drain, maintenance, ...
     """
-    by_name = by_plain_name(table.names)
+    by_name = open_tables.by_plain_name(table.names)
     if "outage_state" in by_name:
         return by_name["outage_state"]
     for column in (mapped, *(by_name.get(column_name) for column_name in STATE_COLUMNS)):
@@ -227,8 +224,8 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
     InputError
         Another table, or no usable row.
     """
-    table = open_table(log_file)
-    by_name = by_plain_name(table.names)
+    table = open_tables.open_table(log_file)
+    by_name = open_tables.by_plain_name(table.names)
     state = next((by_name[name] for name in ("outage_state", *STATE_COLUMNS) if name in by_name), None)
     if any(name in by_name for name in _JOBS) or ("id" in by_name and state is None):
         raise log_file.wrong_start(
@@ -238,7 +235,7 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
             fix=_example(),
         )
     mapping = {} if state is None else {"outage_state": state}
-    columns = Columns(table.names, mapping, looks_like_count(table), is_outages=True)
+    columns = Columns(table.names, mapping, open_tables.looks_like_count(table), is_outages=True)
     try:
         columns.check(log_file.name)
     except InputError as error:
@@ -250,11 +247,7 @@ def read_outages(log_file: LogFile, record: ScheduleRecord, options: ReadOptions
     record.add_format("outage table")
     report.facts[f"columns of {log_file.short_name}"] = dict(columns.by_role)
     clock = TableClock(options, report, IN_UTC)
-    clock.use_format(first_cells(table, columns.by_role["start"]))
-    roles = list(columns.by_role)
-    rows = OutageRows(record, clock, log_file.name, set(roles), "down" if state is None else None, is_named=False)
-    for line_number, cells in rows_by_role(table, columns, roles, report, OUTAGES_UNREADABLE):
-        rows.add(cells, line_number)
+    OutageRows(record, clock, table, columns, None if state else "down", is_named=False, units={}).read_all()
     if report.rows_read > rows_before and sum(report.kept.values()) == n_before:
         raise _nothing(log_file, record, skips_before, clock)
     record.outages_known = True
