@@ -318,9 +318,9 @@ def _add(job: dict[str, Json], record_number: int, log_file: LogFile, record: Sc
     row_place = log_file.name, record_number, job_text
     times = {key: _time_us(job.get(key)) for key in ("t_submit", "t_depend", "t_run", "t_cleanup", "t_inactive")}
     start_time, cleanup, inactive = times["t_run"], times["t_cleanup"], times["t_inactive"]
-    for time_us in times.values():
-        if isinstance(time_us, int):
-            record.stamp(time_us)
+    times_us = [time for time in times.values() if isinstance(time, int)]
+    for time_us in times_us:
+        record.stamp(time_us)
     if isinstance(start_time, str) or isinstance(cleanup, str) or isinstance(inactive, str):
         record.report.skip_with_warning("a time of a job is not a number of seconds", *row_place)
         return False
@@ -353,8 +353,7 @@ def _add(job: dict[str, Json], record_number: int, log_file: LogFile, record: Sc
         record.report.warn(NO_INACTIVE, *row_place)
     if inactive is not None and cleanup is not None and inactive - cleanup > LONGEST_CLEANUP_US:
         record.report.warn(LONG_CLEANUP, *row_place)
-    known = [time_us for time_us in times.values() if isinstance(time_us, int)]
-    if known != sorted(known) and (end is None or end > start_time):
+    if times_us != sorted(times_us) and (end is None or end > start_time):
         record.report.warn(OUT_OF_ORDER, *row_place)
     if job.get("state", "RUN") not in _STATES:
         record.report.warn(UNKNOWN_STATE, *row_place)

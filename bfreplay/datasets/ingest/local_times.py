@@ -133,8 +133,8 @@ class LocalClock:
         for fold in (0, 1):
             local_moment = naive.replace(tzinfo=self.zone, fold=fold)
             offset_from_utc = local_moment.utcoffset() or timedelta()
-            there_and_back = (local_moment.astimezone(EPOCH.tzinfo)).astimezone(self.zone)
-            if there_and_back.replace(tzinfo=None, fold=0) == naive:
+            moment_again = (local_moment.astimezone(EPOCH.tzinfo)).astimezone(self.zone)
+            if moment_again.replace(tzinfo=None, fold=0) == naive:
                 offsets_us.append(offset_from_utc // MICROSECOND)
         return tuple(dict.fromkeys(sorted(offsets_us, reverse=True)))
 

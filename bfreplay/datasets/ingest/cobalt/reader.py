@@ -19,7 +19,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import Export, ReadOptions
 from bfreplay.datasets.ingest.table.table_cells import count_in
 from bfreplay.datasets.ingest.table.table_jobs import Identities
-from bfreplay.datasets.ingest.table.table_outages import OUTAGE_UNKNOWN, OUTAGES_UNREADABLE
+from bfreplay.datasets.ingest.table.table_outages import OUTAGE_UNKNOWN, OUTAGES_UNREADABLE, skip_outage
 from bfreplay.datasets.ingest.table.table_times import SKIPPED
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
@@ -66,10 +66,9 @@ class CobaltOutages:
             return
         if state_word in _YES:
             return self._add_down(interval_us, row_place)
-        why_no_amount, start_text = "the log does not tell how many nodes were down", cells["START_TIMESTAMP"]
-        self._report.skip_with_warning(
-            "an outage of a part of the machine", *row_place, start_text, warning=PART_DOWN, why_no_amount=why_no_amount
-        )
+        skip, start_text = self._report.skip_with_warning, cells["START_TIMESTAMP"]
+        reason, why = "an outage of a part of the machine", "the log does not tell how many nodes were down"
+        skip(reason, *row_place, start_text, warning=PART_DOWN, why_no_amount=why)
 
     def add_maintenance(self, cells: Mapping[str, str], row_place: Place) -> None:
         """Add a maintenance period of the whole machine."""
@@ -151,9 +150,7 @@ class CobaltOutages:
         return True
 
     def _unreadable(self, value: str, row_place: Place) -> None:
-        self._report.skip_with_warning(
-            "an outage that cannot be read", *row_place, value, warning=OUTAGES_UNREADABLE, why_no_amount=OUTAGE_UNKNOWN
-        )
+        skip_outage(self._report, "an outage that cannot be read", row_place, value)
 
 
 _ADDRESS = "https://reports.alcf.anl.gov/data/"

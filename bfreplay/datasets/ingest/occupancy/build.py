@@ -229,9 +229,7 @@ def _warn_of_uncertain_idle_time(
             each_hours = idle_hours([unknown_outage]) / len(nodes)
             for node_index in nodes:
                 report.warn(sentence, value=record.nodes[node_index], node_hours=each_hours)
-    reservation_outages = [
-        outage for outage in record.reservations if outage.start_us < end_us and outage.end_us > start_us
-    ]
+    reservation_outages = [each for each in record.reservations if each.start_us < end_us and each.end_us > start_us]
     if reservation_outages and (hours := idle_hours(reservation_outages)) > 0:
         report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", count=len(reservation_outages), node_hours=hours)
 
@@ -278,14 +276,10 @@ def _check_machine(record: ScheduleRecord, node_names: Sequence[str], report: Im
 
 
 def _empty_is_down(record: ScheduleRecord, rules: OccupancyRules) -> bool:
-    if record.states_seen:  # node states need not be assumed
-        return False
-    is_recorded = any(
-        outage.state != NodeState.RESERVED for outage in record.outages
-    )  # reservations are no such record
-    return rules.empty_machine == "down" or (
-        rules.empty_machine == "auto" and not record.outages_known and not is_recorded
-    )
+    if record.states_seen or rules.empty_machine != "auto":  # node states need not be assumed
+        return rules.empty_machine == "down" and not record.states_seen
+    # a list of reservations is no record of outages
+    return not record.outages_known and all(outage.state == NodeState.RESERVED for outage in record.outages)
 
 
 def _outages_by_start(outages: Sequence[Outage], position: NDArray[np.int32]) -> Outages:

@@ -266,14 +266,14 @@ class BulkReader(Protocol):
 
 def _lines_for_single_rows(log_file: LogFile, bulk_reader: BulkReader) -> Iterator[tuple[int, str, bool]]:
     """Yield lines as ``LogFile.lines_with_ends``, but not those that ``bulk_reader`` reads."""
-    line_number_of_block = 1
+    first_number = 1
     for block in log_file.blocks(BLOCK_BYTES):
         after_last_line = block.rfind(b"\n") + 1
-        for line_number, line_text in bulk_reader.read_block(block[:after_last_line], line_number_of_block):
+        for line_number, line_text in bulk_reader.read_block(block[:after_last_line], first_number):
             yield line_number, line_text, True
-        line_number_of_block += block.count(b"\n")
+        first_number += block.count(b"\n")
         if after_last_line < len(block):
-            yield line_number_of_block, block[after_last_line:].rstrip(b"\r").decode("utf-8", "surrogateescape"), False
+            yield first_number, block[after_last_line:].rstrip(b"\r").decode("utf-8", "surrogateescape"), False
 
 
 def rows_below_headers(

@@ -203,56 +203,32 @@ class JobRows:
             self._report.set_row_amount(n_nodes, job_row.start[0], job_row.limit_end_us(job_row.start[0]))
 
     def _add(self, job_row: JobRow, clock: SlurmClock) -> None:
-        report = self._report
-        is_waiting = job_row.state in WAITING_STATES
-        nodes_text = job_row.nodes
-        has_no_nodes = nodes_text is not None and nodes_text.lower() in ABSENT_NODES
+        report, start_time = self._report, job_row.start
         self._n_completed += job_row.state == "COMPLETED"
         self._n_others += job_row.state != "COMPLETED"
-        if job_row.start is None:
-            if is_waiting:
-                report.skip("pending", *job_row.at)
-            elif not has_no_nodes and nodes_text:
-                report.skip_with_warning("nodes, but no start", *job_row.at, warning=NO_START)
-            else:
-                report.skip("never started", *job_row.at)
-            return
-        if has_no_nodes:
-            has_no_length = job_row.start == job_row.end or (not job_row.has_end and job_row.elapsed_us == 0)
-            if is_waiting or has_no_length:
-                report.skip("pending" if is_waiting else "never started", *job_row.at)
-            elif job_row.end is None and job_row.state == "CONFIGURING":
-                report.skip("its nodes are not assigned yet", *job_row.at)
-            else:
-                report.skip_with_warning("ran, but without nodes", *job_row.at, warning=NO_NODES)
-            return
-        is_computed_end = False
-        if job_row.end is None and job_row.state not in RUNNING_STATES:
-            if is_waiting and (job_row.has_end or not job_row.elapsed_us):
-                return report.skip("pending", *job_row.at)
-            # a running time of 0 without a known end has no meaning
-            is_computed_end = bool(job_row.elapsed_us) or (job_row.elapsed_us == 0 and not job_row.has_end)
-            if not is_computed_end:
-                return report.skip_with_warning("finished, but no end", *job_row.at, warning=NO_END)
+        reason, warning = _reason_for_no_run(job_row)
+        if warning:
+            return report.skip_with_warning(reason, *job_row.at, warning=warning)
+        if reason or start_time is None:
+            return report.skip(reason, *job_row.at)
         node_ids = self._nodes_of_list(job_row)
         if node_ids is None and job_row.count is None:
             return report.skip_with_warning("neither a list nor a number of nodes", *job_row.at)
         span_us = None if job_row.elapsed_us is None else job_row.elapsed_us + (job_row.suspended_us or 0)
-        times_us = clock.settle(job_row.start, job_row.end, span_us, job_row.at)
+        times_us = clock.settle(start_time, job_row.end, span_us, job_row.at)
         if times_us is None:
             return report.skip(SKIPPED, *job_row.at)
         start_us, end_us = times_us
         if node_ids is None:
-            sentence = NO_LISTS if nodes_text is None else LIST_UNREADABLE if nodes_text else LIST_MISSING
-            report.warn(
-                sentence, *job_row.at[:2], job_row.at[2] if nodes_text is None else nodes_text, aside=WHICH_NODES
-            )
+            has_list = job_row.nodes is not None
+            sentence = NO_LISTS if not has_list else LIST_UNREADABLE if job_row.nodes else LIST_MISSING
+            report.warn(sentence, *job_row.at[:2], job_row.nodes if has_list else job_row.at[2], aside=WHICH_NODES)
         elif job_row.has_count and job_row.count is None:
             report.warn(COUNT_UNREADABLE, *job_row.at)
         if not is_known_state(job_row.state):
             report.warn(UNKNOWN_STATE, *job_row.at[:2], job_row.state)
         self._note_run(job_row)
-        if is_computed_end and span_us is not None:
+        if job_row.end is None and job_row.state not in RUNNING_STATES and span_us is not None:
             end_us = start_us + span_us
             self._n_computed_ends += not job_row.has_end
             report.warn(END_IS_COMPUTED, *job_row.at, count=job_row.has_end)
@@ -373,3 +349,23 @@ class JobRows:
             return job_row.job
         self._report.warn(CLUSTERS, *job_row.at[:2], cluster)
         return f"{cluster}:{job_row.job}"
+
+
+def _reason_for_no_run(job_row: JobRow) -> tuple[str, str]:
+    """Return why a row is of no run of a job, empty if it is of one, and the warning about it, empty without one."""
+    is_waiting, has_end, elapsed_us = job_row.state in WAITING_STATES, job_row.has_end, job_row.elapsed_us
+    has_no_nodes = job_row.nodes is not None and job_row.nodes.lower() in ABSENT_NODES
+    has_open_end = job_row.end is None and job_row.state not in RUNNING_STATES
+    if is_waiting and (job_row.start is None or has_no_nodes or (has_open_end and (has_end or not elapsed_us))):
+        return "pending", ""
+    if job_row.start is None:
+        return ("nodes, but no start", NO_START) if job_row.nodes and not has_no_nodes else ("never started", "")
+    if has_no_nodes:
+        if job_row.start == job_row.end or (not has_end and elapsed_us == 0):
+            return "never started", ""
+        is_configuring = job_row.end is None and job_row.state == "CONFIGURING"
+        return ("its nodes are not assigned yet", "") if is_configuring else ("ran, but without nodes", NO_NODES)
+    # a running time of 0 without a known end has no meaning
+    if has_open_end and not elapsed_us and (elapsed_us is None or has_end):
+        return "finished, but no end", NO_END
+    return "", ""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.delimited import Place
 from bfreplay.datasets.ingest.log_file import LogFile
+from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.table import open_tables
@@ -87,21 +88,21 @@ class OutageRows:
         """Add the outage of a row, or count the reason to skip it."""
         row_place = self._table.file.name, line_number
         state_word = _word(cells.get("outage_state")) if self._constant is None else self._constant
-        outage_state_now = outage_state(state_word)
-        if outage_state_now is None:
+        node_state = outage_state(state_word)
+        if node_state is None:
             self._report.skip("an outage with a state that is not known", *row_place, state_word)
             return self._warn(OUTAGES_UNREADABLE, row_place, state_word, cells)
-        if outage_state_now == NodeState.BUSY and not self._is_named:
+        if node_state == NodeState.BUSY and not self._is_named:
             self._warn(IN_USE, row_place, state_word, cells)
-        if outage_state_now in (NodeState.IDLE, NodeState.BUSY):
+        if node_state in (NodeState.IDLE, NodeState.BUSY):
             return self._report.skip("a state that is not an outage", *row_place, state_word)
         times_text = cell_texts(cells, "start", "end")
         try:
             start_time, end_time = self._times(cells)
         except (ValueError, OverflowError) as error:
-            return self._unreadable("an outage that cannot be read", row_place, f"{times_text}: {error}")
+            return skip_outage(self._report, "an outage that cannot be read", row_place, f"{times_text}: {error}")
         if start_time is None:
-            return self._unreadable("an outage without a start", row_place, times_text)
+            return skip_outage(self._report, "an outage without a start", row_place, times_text)
         interval = self._clock.interval(start_time, end_time, None, row_place)
         if interval is None:
             return self._report.skip(SKIPPED, *row_place, times_text)
@@ -112,20 +113,16 @@ class OutageRows:
                 node_ids, list_text = node_indices(cells["nodes"], self._lists)
             except ValueError as error:
                 cell_value = f"{cell_texts(cells, 'nodes')}: {error}"
-                return self._unreadable("an outage that cannot be read", row_place, cell_value)
+                return skip_outage(self._report, "an outage that cannot be read", row_place, cell_value)
             if not list_text:  # the whole machine would be "all"
-                return self._unreadable("an outage without nodes", row_place, cells["nodes"])
+                return skip_outage(self._report, "an outage without nodes", row_place, cells["nodes"])
         if interval[1] is not None and interval[1] < interval[0]:
             self._report.warn(OUTAGES_BACKWARDS, *row_place, times_text, why_no_amount=OUTAGE_UNKNOWN)
         self._clock.count(start_time, is_number(cells["start"]))
-        self._record.add_outage(outage_state_now, *interval, node_ids, *row_place)
+        self._record.add_outage(node_state, *interval, node_ids, *row_place)
 
     def _times(self, cells: Mapping[str, Cell]) -> Sequence[int | Wall | None]:
         return [self._clock.read(cells.get(role), self._units.get(role)) for role in ("start", "end")]
-
-    def _unreadable(self, skip_reason: str, row_place: Place, cell_value: object) -> None:
-        skip = self._report.skip_with_warning
-        skip(skip_reason, *row_place, cell_value, warning=OUTAGES_UNREADABLE, why_no_amount=OUTAGE_UNKNOWN)
 
     def _warn(self, sentence: str, row_place: Place, value: object, cells: Mapping[str, Cell]) -> None:
         """Warn of a row that is skipped, with its nodes and times if they can be read."""
@@ -138,6 +135,11 @@ class OutageRows:
         self._report.warn(sentence, *row_place, value, why_no_amount=OUTAGE_UNKNOWN if start_us is None else "")
         if start_us is not None:
             self._report.set_row_amount(n_nodes, start_us, end_us)
+
+
+def skip_outage(report: ImportReport, reason: str, row_place: Place, value: object) -> None:
+    """Skip a row of an outage that cannot be read, with a warning."""
+    report.skip_with_warning(reason, *row_place, value, warning=OUTAGES_UNREADABLE, why_no_amount=OUTAGE_UNKNOWN)
 
 
 def _word(cell_value: Any) -> str:
