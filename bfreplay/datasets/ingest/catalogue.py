@@ -249,7 +249,7 @@ def _refuse_command_output(log_file: LogFile) -> None:
         fix += f"{output.scheduler} --how)"
     raise log_file.wrong_start(
         f"this is the output of {output.name}: {output.why}",
-        value=next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")[:120],
+        value=next(iter(log_file.first_rows()), "")[:120],
         expected="a log of jobs, or of nodes, over time",
         fix=fix,
     )

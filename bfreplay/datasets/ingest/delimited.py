@@ -108,8 +108,8 @@ def names_in(header_text: str, delimiter: str) -> list[str]:
 
 def first_line(log_file: LogFile) -> str:
     """Return the first line that is neither blank nor a ``#`` comment; empty if the first 64 KiB have none."""
-    texts = (line_text for line_text in log_file.head_lines() if line_text.strip() and not line_text.startswith("#"))
-    return next(texts, "").removeprefix("\ufeff")
+    line_texts = (line_text for line_text in log_file.first_rows() if not line_text.startswith("#"))
+    return next(line_texts, "").removeprefix("\ufeff")
 
 
 def check_text(log_file: LogFile) -> None:

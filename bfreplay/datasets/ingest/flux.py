@@ -36,7 +36,7 @@ def looks_like_events(log_file: LogFile) -> bool:
     head_bytes = log_file.head().lstrip()
     if not head_bytes.startswith(b"{") or not any(sign in head_bytes for sign in _SIGNS):
         return False
-    first_line = next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")
+    first_line = next(iter(log_file.first_rows()), "")
     event = _parse_event(first_line)
     if event is None:
         return False
@@ -255,7 +255,9 @@ class FluxReader:
         """Recognise keys of jobs, or of events, in the first bytes; see ``LogReader``."""
         if looks_like_events(file):
             return "its first line is an event of Flux's resource service"
-        return 'it is JSON with "jobs" that have "t_submit" and "t_depend"' if _looks_like_jobs(file) else None
+        head_bytes, members = file.head().lstrip(), (b'"jobs"', b'"t_submit"', b'"t_depend"')
+        is_list = head_bytes.startswith(b"{") and all(member in head_bytes for member in members)
+        return 'it is JSON with "jobs" that have "t_submit" and "t_depend"' if is_list else None
 
     def read(self, files: Sequence[LogFile], record: ScheduleRecord, options: ReadOptions) -> None:
         """Read jobs and events; see ``LogReader``.
@@ -277,11 +279,6 @@ class FluxReader:
                     expected='{"jobs": [...]}, or a line of JSON for each event',
                     fix=f"run this on the cluster: {JOBS_COMMAND}",
                 )
-
-
-def _looks_like_jobs(log_file: LogFile) -> bool:
-    head_bytes = log_file.head().lstrip()
-    return head_bytes.startswith(b"{") and all(key in head_bytes for key in (b'"jobs"', b'"t_submit"', b'"t_depend"'))
 
 
 def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:

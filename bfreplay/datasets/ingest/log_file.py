@@ -100,6 +100,10 @@ class LogFile:
             head_lines.pop()
         return head_lines
 
+    def first_rows(self, most: int | None = None) -> list[str]:
+        """Return those of the first (``most``) lines that are not blank."""
+        return [line_text for line_text in self.head_lines()[:most] if line_text.strip()]
+
     @contextmanager
     def binary(self) -> Iterator[IO[bytes]]:
         """Open the content, decompressed, to be read only. A cut or damaged file raises ``InputError`` on reading."""

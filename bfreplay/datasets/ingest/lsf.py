@@ -185,7 +185,6 @@ EXPORT = (
 _OPEN, _CLOSE = 1, 2
 _EXPECTED = 'records "JOB_FINISH" "10.1" 1612345678 ... in the order of lsb.acct'
 _TYPES_OF_LSF = ("JOB_", "HOST_", "EVENT_ADRSV", "MBD_", "QUEUE_CTRL")
-_OTHER_TYPE = "other record type"
 _UNKNOWN_WARNING = "records of unknown types were skipped: they may be damaged, and their nodes look idle"
 _RESIZE_WARNING = "jobs were resized while they ran: they count with their final nodes from the start"
 _ORDER_WARNING = "event times go back by more than an hour: rows are damaged, or files were joined in another order"
@@ -211,7 +210,7 @@ class LsfReader:
     def recognise(self, file: LogFile) -> str | None:
         """Return why ``file`` looks like LSF's, ``None`` if it does not."""
         types = _types_in_head(file)
-        lines = (line_text for line_text in file.head_lines() if line_text.strip() and not line_text.startswith("#"))
+        lines = (line_text for line_text in file.first_rows() if not line_text.startswith("#"))
         if not types or not RECORD_START.match(next(lines, "")):
             return None
         return f"its records begin as LSF's do: type, version, event time; the types are {', '.join(types[:3])}"
@@ -230,7 +229,7 @@ class LsfReader:
             if not _types_in_head(log_file):
                 raise log_file.wrong_start(
                     "this is neither LSF's lsb.acct nor its lsb.events",
-                    value=next((line_text for line_text in log_file.head_lines() if line_text.strip()), "")[:120],
+                    value=next(iter(log_file.first_rows()), "")[:120],
                     expected=_EXPECTED,
                     fix=f"omit this file, or run this on your cluster: {EXPORT}",
                 )
@@ -315,7 +314,7 @@ class _Reading:
             if self._wants_reservations:
                 self._report.warn(_RESERVED_WARNING, *row_place, why_no_amount="reservations are not read from LSF")
         else:
-            self._report.skip(_OTHER_TYPE, *row_place, record_type)
+            self._report.skip("other record type", *row_place, record_type)
             if record_type not in KNOWN_TYPES:
                 self._report.warn(_UNKNOWN_WARNING, *row_place, record_type)
 

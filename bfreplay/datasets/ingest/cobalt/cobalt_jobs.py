@@ -105,6 +105,7 @@ _XNAMES = re.compile(r"x\d+c\d+s\d+b\d+n\d+(?:,x\d+c\d+s\d+b\d+n\d+)*", re.ASCII
 _XNAME_BEGUN = re.compile(r"x(?:\d+(?:c(?:\d+(?:s(?:\d+(?:b(?:\d+n?)?)?)?)?)?)?)?", re.ASCII)
 _NUMBERS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\d", re.ASCII)
+_LETTERS = re.compile(r"[A-Za-z0-9_.\-]*")
 _NOWHERE = frozenset({"", "none", "null", "nan", "unknown", "n/a", "-"})
 
 
@@ -300,7 +301,8 @@ def location_of(location_text: str, node_count: int | None) -> Location:
         token_names = _names(list_token)
         n_nodes = len(node_names) + len(token_names or ())
         may_be_cut = 1 < position == len(tokens) and node_count is not None and n_nodes < node_count
-        if may_be_cut and (_is_name_prefix(list_token) if token_names is None else not _is_whole(tokens)):
+        # the first letters of a name, or a name that may go on
+        if may_be_cut and (_LETTERS.fullmatch(list_token) if token_names is None else not _is_whole(tokens)):
             return Location(tuple(node_names), True, None)
         if token_names is None:
             raise ValueError(f"{list_token!r} is not a node")
@@ -318,11 +320,6 @@ def _names(list_token: str) -> list[str] | None:
         first, last = int(range_match[1]), int(range_match[2] or range_match[1])
         return [f"nid{node_number:05d}" for node_number in range(first, last + 1)] if first <= last else None
     return [list_token] if _NAME.fullmatch(list_token) and not _XNAME_BEGUN.fullmatch(list_token) else None
-
-
-def _is_name_prefix(list_token: str) -> bool:
-    """Return whether a token can be the first letters of a node's name."""
-    return re.fullmatch(r"[A-Za-z0-9_.\-]*", list_token) is not None
 
 
 def _is_whole(tokens: list[str]) -> bool:

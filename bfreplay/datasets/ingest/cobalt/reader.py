@@ -396,7 +396,7 @@ def _by_names(column_names: tuple[str, ...]) -> tuple[Kind, str] | None:
 
 def _all_rows(log_file: LogFile, n_header_lines: int, has_shape: Callable[[list[str]], bool]) -> bool:
     """Return whether most of the first rows have a shape; spoilt rows do not change the kind of file."""
-    row_texts = [text for text in log_file.head_lines() if text.strip()][n_header_lines : n_header_lines + _LOOKED_AT]
+    row_texts = log_file.first_rows()[n_header_lines : n_header_lines + _LOOKED_AT]
     n_fitting = 0
     for text in row_texts:
         with suppress(csv.Error):

@@ -21,7 +21,6 @@ PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HO
 TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_priv accounting"
 
 _EXPECTED = "lines MM/DD/YYYY HH:MM:SS;TYPE;JOBID;key=value ..."
-_NO_RECORD = "a line that is not a record"
 CUT_END_WARNING = "the last line of a file has no end: it may have been cut, and its last value is not used"
 _NO_JOB = "a record without a job's id"
 _OPEN_QUOTE = re.compile(r"""(?<!\S)[A-Za-z][\w.\-]*=(?:"[^"]*|'[^']*)$""", re.ASCII)
@@ -57,7 +56,7 @@ class PbsReader:
 
     def recognise(self, file: LogFile) -> str | None:
         """Return why ``file`` looks like PBS accounting, ``None`` if it does not."""
-        lines = [line_text for line_text in file.head_lines() if line_text.strip()]
+        lines = file.first_rows()
         count = len(list(filter(records.RECORD_START.match, lines)))
         if not count or 2 * count < len(lines):
             return None
@@ -117,7 +116,8 @@ def _read_file(
             report.warn(CUT_END_WARNING, log_file.name, line_number, line_text)
         line = records.parse_line(line_text if is_whole else _complete(line_text), log_file.name, line_number)
         if line is None or not line.job.strip():
-            report.skip_with_warning(_NO_RECORD if line is None else _NO_JOB, log_file.name, line_number, line_text)
+            reason = "a line that is not a record" if line is None else _NO_JOB
+            report.skip_with_warning(reason, log_file.name, line_number, line_text)
             continue
         if last_us is not None and line.stamp_us < last_us - _BACK_US:
             why_no_amount = "which runs it moves is not known"
@@ -173,7 +173,7 @@ def _first_stamp(log_file: LogFile) -> int:
     InputError
         Another file, without a record.
     """
-    head_lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
+    head_lines = log_file.first_rows()
     stamps = (records.stamp_of(line_text[:19]) for line_text in head_lines if records.RECORD_START.match(line_text))
     first_stamp_us = next((stamp_us for stamp_us in stamps if stamp_us is not None), None)
     if first_stamp_us is not None:

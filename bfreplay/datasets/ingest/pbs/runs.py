@@ -18,10 +18,6 @@ BAD_ATTRIBUTES = "times that cannot be read"
 BAD_NODES = "a node list that cannot be read"
 CONTRADICTION = "times that contradict the record's own text stamp"
 
-_PAIRED = "start record, its run is known from the end record"
-_TWICE = "start record that was read twice"
-_LATE = "start record that comes after a later one of the same job"
-_NEVER = "never started"
 _NO_RUN = {"R": "rerun of a job without a start in the log", "A": "aborted before it started"}
 _LOST_WARNING = "jobs without a start in the log were rerun: their nodes look idle before"
 _OVERLAP_WARNING = "a job started again without an end of its earlier run: that run is assumed to last until then"
@@ -95,9 +91,11 @@ class Runs:
         open_run = self._open.get(line.job)
         if open_run is not None:
             if start_us < open_run.start_us:
-                return self._report.skip_with_warning(_LATE, *line.place, warning=ORDER_WARNING)
+                return self._report.skip_with_warning(
+                    "start record that comes after a later one of the same job", *line.place, warning=ORDER_WARNING
+                )
             if start_us == open_run.start_us:
-                self._report.skip(_TWICE, *open_run.line.place)
+                self._report.skip("start record that was read twice", *open_run.line.place)
             else:
                 open_run.warnings_of_lines.append((_OVERLAP_WARNING, open_run.line))
                 self._add(open_run, start_us)
@@ -114,7 +112,7 @@ class Runs:
         open_run = self._open.get(line.job)
         if start_us is None:
             if open_run is None:
-                self._report.skip(_NO_RUN.get(line.kind, _NEVER), *line.place)
+                self._report.skip(_NO_RUN.get(line.kind, "never started"), *line.place)
                 return self._report.warn(_LOST_WARNING, *line.place, count=line.kind == "R")
             start_us = open_run.start_us
         if not self._is_consistent(line, attributes, start_us, end_us):
@@ -190,7 +188,7 @@ class Runs:
             elif open_run.nodes is not None and run.listed != open_run.listed and not _same(run.nodes, open_run.nodes):
                 run.warnings_of_lines.append((_HOSTS_WARNING, line))
             run.warnings_of_lines[:0] = open_run.warnings_of_lines
-            self._report.skip(_PAIRED, *open_run.line.place)
+            self._report.skip("start record, its run is known from the end record", *open_run.line.place)
         del self._open[line.job]
 
     def _add(self, run: _Run, end_us: int | None) -> None:

@@ -24,7 +24,6 @@ COMMAND_DELIMITERS = ("|", "\t", ";", ",", "^")
 
 TOO_MANY_CELLS = "more cells than columns"
 TOO_FEW_CELLS = "fewer cells than columns"
-BEFORE_HEADER = "a line before the header"
 _AMBIGUOUS = "\0"
 _MOST_SURPLUS, _MOST_ASSIGNMENTS = 200, 100
 _COLUMN_FORMS = {
@@ -326,7 +325,7 @@ def rows_below_headers(
                 continue
         report.read()
         if layout is None:
-            report.skip(BEFORE_HEADER, log_file.name, number, line)
+            report.skip("a line before the header", log_file.name, number, line)
         elif cells is None:
             many = line.count(layout.delimiter) >= len(layout.names)
             report.skip_with_warning(layout.surplus_reason() if many else TOO_FEW_CELLS, log_file.name, number, line)

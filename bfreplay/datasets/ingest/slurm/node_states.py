@@ -258,7 +258,7 @@ class _SampleLine:
 
 def share_of_samples(log_file: LogFile) -> float:
     """Return the share of the first lines that are samples."""
-    lines = [line_text for line_text in log_file.head_lines()[:_MOST_HEAD_LINES] if line_text.strip()]
+    lines = log_file.first_rows(_MOST_HEAD_LINES)
     return sum(_SampleLine.read(line_text) is not None for line_text in lines) / len(lines) if lines else 0.0
 
 

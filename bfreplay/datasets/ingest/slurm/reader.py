@@ -73,17 +73,15 @@ def _row(job_document: Any, row_place: RowPlace) -> JobRow:
     nodes_text = job_document.get("nodes")
     if nodes_text is not None and not isinstance(nodes_text, str):
         raise _UnreadableError("unreadable nodes")
-    limit_minutes = _optional(time_members.get("limit"))
-    elapsed_s, suspended_s = _optional(time_members.get("elapsed")), _optional(time_members.get("suspended"))
     cluster = job_document.get("cluster")
     return JobRow(
         str(identity) if job_offset is None else f"{identity}+{job_offset}",
         _state(job_document.get("state")),
         _time(time_members, "start"),
         _time(time_members, "end"),
-        None if elapsed_s is None else elapsed_s * US,
-        None if suspended_s is None else suspended_s * US,
-        None if limit_minutes is None else 60 * limit_minutes * US,
+        _span_us(time_members.get("elapsed"), US),
+        _span_us(time_members.get("suspended"), US),
+        _span_us(time_members.get("limit"), 60 * US),
         _optional(job_document.get("allocation_nodes")),
         nodes_text,
         cluster if isinstance(cluster, str) else None,
@@ -91,6 +89,11 @@ def _row(job_document: Any, row_place: RowPlace) -> JobRow:
         _optional(time_members.get("submission")),
         row_place,
     )
+
+
+def _span_us(member_value: Any, unit_us: int) -> int | None:
+    n_units = _optional(member_value)
+    return None if n_units is None else n_units * unit_us
 
 
 def _time(time_members: dict[str, Json], member_name: str) -> Candidates | None:
@@ -112,8 +115,8 @@ def _state(state_value: Any) -> str:
     if not isinstance(words, list) or not words or not all(isinstance(state_word, str) for state_word in words):
         raise _UnreadableError("unreadable state")
     states = [job_state(state_word) for state_word in words]
-    running = [job_state_word for job_state_word in states if job_state_word in RUNNING_STATES]
-    valid_states = [job_state_word for job_state_word in states if is_known_state(job_state_word)]
+    running = [state for state in states if state in RUNNING_STATES]
+    valid_states = [state for state in states if is_known_state(state)]
     return (running or valid_states or states)[0]
 
 
@@ -260,7 +263,7 @@ def _kind_or_error(log_file: LogFile, options: ReadOptions) -> str:
     kind_and_evidence = _kind_of(log_file, options)
     if kind_and_evidence is not None:
         return kind_and_evidence[0]
-    head_lines = [line_text for line_text in log_file.head_lines() if line_text.strip()]
+    head_lines = log_file.first_rows()
     if not head_lines:
         raise log_file.error("the file has no lines", expected="a log of Slurm", fix=f"on the cluster: {sacct.COMMAND}")
     first_text = head_lines[0]
@@ -295,19 +298,14 @@ def _refuse_other_columns(log_file: LogFile, options: ReadOptions, first_text: s
 def _nothing_usable(
     log_file: LogFile, record: ScheduleRecord, n_rows: int, kinds: dict[str, list[LogFile]]
 ) -> InputError:
-    commands = {
-        "sacct": sacct.COMMAND,
-        "json": JSON_COMMAND,
-        "events": node_states.EVENT_COMMAND,
-        "sinfo": node_states.SAMPLES_COMMAND,
-    }
+    commands = (sacct.COMMAND, JSON_COMMAND, node_states.EVENT_COMMAND, node_states.SAMPLES_COMMAND)
     if not kinds["sacct"] and not kinds["json"] and not kinds["sinfo"]:
         return log_file.error(
             f"the files have no jobs, only {count(n_rows, 'row')} of node events or reservations",
             expected="jobs too: outages alone do not show idle nodes",
             fix=f"give the jobs beside it, from this on your cluster: {sacct.COMMAND}",
         )
-    command = next(command_text for file_kind, command_text in commands.items() if kinds[file_kind])
+    command = next(command for command, files in zip(commands, kinds.values(), strict=True) if files)
     fix_text = f"check the period and the columns; run this on your cluster: {command}"
     if any(skip_reason in (RELATIVE, OWN_FORMAT) for skip_reason in record.report.skipped):
         fix_text = f"{UNSET}: unset SLURM_TIME_FORMAT; {command}"

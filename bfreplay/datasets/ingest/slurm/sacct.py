@@ -130,17 +130,13 @@ _KNOWN = (
 
 def recognise_rows(log_file: LogFile) -> tuple[Layout, KnownRows] | None:
     """Return the layout of rows without a header, if more than half of the first ones have a known shape."""
-    row_texts = _first_rows(log_file)
+    row_texts = log_file.first_rows(_HEAD_ROWS)
     for candidate in _KNOWN:
         for is_trailing in (True, False):  # else a last column of free text would take the separator
             layout = Layout.from_names(candidate.columns, "|", is_trailing)
             if 2 * sum(_fits(layout.cells(line_text), layout) for line_text in row_texts) > len(row_texts):
                 return layout, candidate
     return None
-
-
-def _first_rows(log_file: LogFile) -> list[str]:
-    return [line_text for line_text in log_file.head_lines()[:_HEAD_ROWS] if line_text.strip()]
 
 
 def _fits(cells: list[str] | None, layout: Layout) -> bool:
@@ -197,7 +193,7 @@ def layout_of(log_file: LogFile, options: ReadOptions) -> tuple[Layout | None, b
 def _layout_of_columns(
     log_file: LogFile, columns: tuple[str, ...], delimiter: str | None, known_columns: tuple[str, ...] | None
 ) -> Layout:
-    row_texts = _first_rows(log_file)
+    row_texts = log_file.first_rows(_HEAD_ROWS)
     line_text = next(iter(row_texts), "")
     if delimiter is None:
         delimiter = max(COMMAND_DELIMITERS, key=lambda candidate: min(line_text.count(candidate) + 1, len(columns)))
@@ -274,7 +270,7 @@ def _row(cells: Mapping[str, str], row_place: RowPlace, clock: SlurmClock, repor
         report.skip_with_warning(str(error) if isinstance(error, TimeFormatError) else skip_reason, *row_place)
         _note_row_amount(cells, report)
         return None
-    if start_time is None and fields.is_pending_array(cells.get("jobid")):
+    if start_time is None and "_[" in cells.get("jobid", ""):  # array tasks that have not started: 123_[5-9%2]
         report.skip("pending array", *row_place)
         return None
     restarts = _of_cell(cells, "restarts", fields.whole)

@@ -95,11 +95,6 @@ def job_identity(raw_id: str | None, job_id: str | None) -> str:
     return raw_id if id_match is None or not id_match[3] else raw_id + id_match[3]
 
 
-def is_pending_array(job_id: str | None) -> bool:
-    """Return whether the row is of array tasks that have not started: ``123_[5-9%2]``."""
-    return job_id is not None and "_[" in job_id
-
-
 def job_state(cell_text: str) -> str:
     """Return the first word of a job's state in upper case; a cut one (``CANCELLE+``) is completed if unique."""
     state_word = cell_text.split(" ", 1)[0].upper()

@@ -38,14 +38,11 @@ IN_PIECES = (
     "jobs were stopped and continued: each was taken to run in one piece, as its summary row has it, from its start "
     "for its total running time"
 )
-NO_WAIT, NO_SUBMIT = "wait is missing", "submit time is missing"
 
 EPOCHS_FROM_S = 500_000_000
 """16 years: if the first jobs are submitted so long after the start, their times count from 1970 (1985 and later)."""
 
 _RELATIVE = f"no {START}: times count from the start of the log, which is put at 1970-01-01; no zone is needed"
-_OUTSIDE = "a time outside the calendar"
-_TOO_MANY = "more processors than a machine has"
 _Ints = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 _PIECES, _CANCELLED = (2, 3, 4), 5
@@ -170,10 +167,10 @@ class SwfLog:
             ("run time is missing", rows.run_us < 0, None),
             ("ran no time", rows.run_us == 0, None),
             ("no processors", processors <= 0, None),
-            (_TOO_MANY, processors >= MOST_PROCESSORS, UNREADABLE),
-            (NO_SUBMIT, rows.submit_us < 0, NO_START),
-            (NO_WAIT, wait_us < 0, NO_START),
-            (_OUTSIDE, (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
+            ("more processors than a machine has", processors >= MOST_PROCESSORS, UNREADABLE),
+            ("submit time is missing", rows.submit_us < 0, NO_START),
+            ("wait is missing", wait_us < 0, NO_START),
+            ("a time outside the calendar", (start_us <= FIRST_TIME_US) | (end_us >= LAST_TIME_US), UNREADABLE),
         ):
             self._count(self.report.skip, block, rows.line[is_usable & is_out], skip_reason)
             if warning is not None:

@@ -271,14 +271,9 @@ def time_by_format(cell_text: str, form: str) -> tuple[int, bool] | None:
     return ((moment if is_utc else moment.replace(tzinfo=UTC)) - EPOCH) // MICROSECOND, is_utc
 
 
-def fitting_formats(texts: Sequence[str]) -> list[str]:
-    """Return the usual formats in which all of ``texts`` can be read."""
-    return [form for form in _USUAL if texts and all(time_by_format(text, form) is not None for text in texts)]
-
-
 def how_to_read(time_texts: Sequence[str]) -> str:
-    """Return the options to read ``time_texts`` as times."""
-    forms = fitting_formats(time_texts)
+    """Return the options to read ``time_texts`` as times, with the usual formats that all of them have."""
+    forms = [form for form in _USUAL if all(time_by_format(text, form) is not None for text in time_texts)]
     if not forms:
         return 'give the format of the times, in the terms of strptime, e.g. --time-format "%d.%m.%Y %H:%M:%S"'
-    return "give the format of the times: " + ", or ".join(f'--time-format "{time_format}"' for time_format in forms)
+    return "give the format of the times: " + ", or ".join(f'--time-format "{form}"' for form in forms)
