@@ -13,7 +13,7 @@ from bfreplay.datasets.ingest.json_stream import top_level_number
 from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, seconds_to_us
 from bfreplay.errors import InputError
 
@@ -173,13 +173,8 @@ def _rows(log_file: LogFile, record: ScheduleRecord) -> Iterator[tuple[RowPlace,
 
 def _seconds_us(line_text: str) -> int | None:
     """Return microseconds; ``None`` unless a number in the range of the calendar."""
-    if not _SECONDS.fullmatch(line_text):
-        return None
-    try:
-        time_us = seconds_to_us(line_text, exact=False)
-    except ValueError:
-        return None
-    return time_us if FIRST_TIME_US < time_us < LAST_TIME_US else None
+    time_us = or_none(seconds_to_us, line_text, exact=False) if _SECONDS.fullmatch(line_text) else None
+    return time_us if time_us is not None and FIRST_TIME_US < time_us < LAST_TIME_US else None
 
 
 def _read_workload(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | None:

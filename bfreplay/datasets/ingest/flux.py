@@ -11,7 +11,7 @@ from bfreplay.datasets.ingest.hostlists import expand_nodes, numbers_in
 from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, LAST_TIME_US, seconds_to_us
 from bfreplay.documents import Json, parse_json
@@ -189,10 +189,7 @@ def _names_of(context: dict[str, Json]) -> dict[int, str]:
 
 
 def _parse_event(line_text: str) -> dict[str, Json] | None:
-    try:
-        event = parse_json(line_text)
-    except ValueError:
-        return None
+    event = or_none(parse_json, line_text)
     return event if isinstance(event, dict) else None
 
 
@@ -354,7 +351,7 @@ def _add(job: dict[str, Json], record_number: int, log_file: LogFile, record: Sc
         record.report.warn(OUT_OF_ORDER, *row_place)
     if job.get("state", "RUN") not in _STATES:
         record.report.warn(UNKNOWN_STATE, *row_place)
-    if len(node_ids) and "ranks" in job and not _are_ranks(job["ranks"], len(node_ids)):
+    if len(node_ids) and "ranks" in job and len(or_none(ranks_in, job["ranks"]) or ()) != len(node_ids):
         record.report.warn(OTHER_RANKS, *row_place)
     limit_us = _limit_us(job, start_time)
     record.add_job(str(identity), start_time, end, node_ids if len(node_ids) else None, count, limit_us, *row_place[:2])
@@ -363,21 +360,10 @@ def _add(job: dict[str, Json], record_number: int, log_file: LogFile, record: Sc
 
 def _nodes(nodelist: object, record: ScheduleRecord) -> NDArray[np.int32] | None:
     """Return the indices of the nodes in a list, empty without a list; ``None`` if it cannot be read."""
-    if nodelist is None:
-        return np.empty(0, np.int32)
-    if not isinstance(nodelist, str):
-        return None
-    try:
-        return record.node_ids(expand_nodes(nodelist))
-    except ValueError:
-        return None
-
-
-def _are_ranks(idset_text: object, n_nodes: int) -> bool:
-    try:
-        return len(ranks_in(idset_text)) == n_nodes
-    except ValueError:
-        return False
+    node_names = None
+    if nodelist is None or isinstance(nodelist, str):
+        node_names = or_none(expand_nodes, nodelist or "")
+    return None if node_names is None else record.node_ids(node_names)
 
 
 def _limit_us(job_document: dict[str, Json], start_us: int) -> int | None:

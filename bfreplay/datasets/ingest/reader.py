@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bfreplay import checks
 from bfreplay.errors import InputError
@@ -15,7 +15,8 @@ if TYPE_CHECKING:  # the options of a command need no numpy
     from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 
 
-_FACTS, _TABLES = "Facts that the log lacks", "Tables"
+_TABLES = "Tables"
+_Value = TypeVar("_Value")
 _DST_FOLD = ("reject", "earlier", "later")
 _TIME_UNITS = ("s", "ms", "us", "ns")
 _NODE_NAMES = ("as-is", "short", "lower", "short-lower")
@@ -38,41 +39,45 @@ def _unchecked(_name: str, value: Any) -> Any:
     return value
 
 
+def _fact(default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any) -> _Value:
+    return option(default, check, "Facts that the log lacks", text, **attributes)
+
+
+def _table_option(default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any) -> _Value:
+    return option(default, check, _TABLES, text, **attributes)
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """Options of readers; each reader uses the ones that its format needs."""
 
-    timezone: str | None = option(
+    timezone: str | None = _fact(
         None,
         _unchecked,
-        _FACTS,
         "Time zone of local times in all files, e.g. Europe/Paris or UTC.",
         flag="--tz",
         metavar="ZONE",
     )
-    dst_fold: str = option(
+    dst_fold: str = _fact(
         "reject",
         OneOf(_DST_FOLD),
-        _FACTS,
         "Treatment of local times that occur twice at the end of summer time and stay ambiguous.",
     )
-    n_nodes: int | None = option(None, Whole(1), _FACTS, "Number of nodes, if the log has only counts.", flag="--nodes")
-    procs_per_node: int | None = option(None, Whole(1), _FACTS, "Processors per node, if the log counts them.")
-    node_names: str = option(
+    n_nodes: int | None = _fact(None, Whole(1), "Number of nodes, if the log has only counts.", flag="--nodes")
+    procs_per_node: int | None = _fact(None, Whole(1), "Processors per node, if the log counts them.")
+    node_names: str = _fact(
         "as-is",
         OneOf(_NODE_NAMES),
-        _FACTS,
         "Node names in all files: as they are, without the domain (cn01.hpc: cn01), in lower case, or both.",
     )
-    columns: tuple[str, ...] | None = option(
+    columns: tuple[str, ...] | None = _table_option(
         None,
         _unchecked,
-        _TABLES,
         "Column names of a log without a header line, in order.",
         metavar="NAME,...",
         parse=_column_names,
     )
-    delimiter: str | None = option(None, _unchecked, _TABLES, "Column separator.", metavar="CHARACTER")
+    delimiter: str | None = _table_option(None, _unchecked, "Column separator.", metavar="CHARACTER")
     mapping: Mapping[str, str] = field(
         default_factory=dict,
         metadata=option_metadata(
@@ -87,14 +92,12 @@ class ReadOptions:
             is_mapping=True,
         ),
     )
-    time_unit: str = option("s", OneOf(_TIME_UNITS), _TABLES, "Unit of numbers in a table's start and end.")
-    time_format: str | None = option(
-        None, _unchecked, _TABLES, "Format of times in a table, e.g. '%d.%m.%Y %H:%M:%S'.", metavar="FORMAT"
+    time_unit: str = _table_option("s", OneOf(_TIME_UNITS), "Unit of numbers in a table's start and end.")
+    time_format: str | None = _table_option(
+        None, _unchecked, "Format of times in a table, e.g. '%d.%m.%Y %H:%M:%S'.", metavar="FORMAT"
     )
-    missing_wait_is_zero: bool = option(False, checks.truth, _FACTS, "SWF: a job without a waiting time did not wait.")
-    reservations: str = option(
-        "idle", OneOf(_RESERVATIONS), _FACTS, "State of reserved nodes, other than for maintenance."
-    )
+    missing_wait_is_zero: bool = _fact(False, checks.truth, "SWF: a job without a waiting time did not wait.")
+    reservations: str = _fact("idle", OneOf(_RESERVATIONS), "State of reserved nodes, other than for maintenance.")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -104,6 +107,14 @@ ReadOptions.__doc__ = add_options(ReadOptions.__doc__, options_of(ReadOptions))
 
 OF_ALL_LOGS = ("n_nodes", "node_names")
 """Options that every log has a use for."""
+
+
+def or_none(read: Callable[..., _Value], *arguments: Any, **options: Any) -> _Value | None:
+    """Return what ``read`` makes of its arguments, ``None`` if it cannot read them (``ValueError``)."""
+    try:
+        return read(*arguments, **options)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from bfreplay.datasets.ingest.delimited import Place
@@ -16,7 +15,7 @@ from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.local_times import TIMES_MOVE, LocalClock
 from bfreplay.datasets.ingest.occupancy.import_report import NOT_OURS, WHICH_NODES, ImportReport, Tally
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.table.table_cells import count_in, is_missing, limit_us, span_us
 from bfreplay.datasets.ingest.table.table_jobs import ELAPSED_DIFFERS, Identities
 from bfreplay.datasets.ingest.table.table_times import SKIPPED, TableClock, Wall, is_interval
@@ -202,13 +201,10 @@ class CobaltJobs:
         row_place: Place,
     ) -> None:
         location_text = cells.get("LOCATION") or cells.get("MACHINE_PARTITION") or ""
-        location, is_readable = Location((), False, None), True
-        try:
-            location = location_of(location_text, node_count)
-        except ValueError:
-            is_readable = False
+        location = or_none(location_of, location_text, node_count)
+        if location is None:
             self._report.warn(LOCATION_UNREADABLE, *row_place, location_text, aside=WHICH_NODES)
-        node_names, block_size = location.nodes, location.block_size
+        node_names, is_cut, block_size = ((), False, None) if location is None else location
         if block_size is not None:
             if node_count is not None and node_count != block_size:
                 self._report.warn(BLOCK_DIFFERS, *row_place, f"{node_count} nodes in {location_text}")
@@ -222,14 +218,14 @@ class CobaltJobs:
             skip_reason, size_text = "more nodes than the machine has", f"{n_nodes} nodes"
             self._report.skip_with_warning(skip_reason, *row_place, size_text, warning=TOO_LARGE)
             return self._report.set_row_amount(n_nodes, start_us, end_us)
-        if is_readable and not has_location:
+        if location is not None and not has_location:
             self._nowhere.add(*row_place, "", 1)
             self._nowhere.add_amount(n_nodes, start_us, end_us)
         walltime = limit_us(cells.get("WALLTIME_SECONDS"))
         limit_end = None if walltime is None else start_us + walltime
         identity = self._identities.of(job_id, start_us, location_text if node_names else "", *row_place)
         node_ids = self._record.node_ids(node_names) if node_names else None
-        self._record.add_job(identity, start_us, end_us, node_ids, node_count, limit_end, *row_place, location.is_cut)
+        self._record.add_job(identity, start_us, end_us, node_ids, node_count, limit_end, *row_place, is_cut)
         for outage_index in reversed(range(bisect_left(self._open, start_us))):
             first_start_us = self.next_start[outage_index]
             if first_start_us is not None and first_start_us <= start_us:
@@ -243,10 +239,7 @@ def _count(cells: Mapping[str, str]) -> int | None:
 
 
 def _elapsed_us(cells: Mapping[str, str]) -> int | None:
-    try:
-        return span_us(cells.get("RUNTIME_SECONDS"))
-    except ValueError:
-        return None
+    return or_none(span_us, cells.get("RUNTIME_SECONDS"))
 
 
 def _job(cells: Mapping[str, str]) -> str:
@@ -258,8 +251,7 @@ def _job(cells: Mapping[str, str]) -> str:
     return job_name if is_missing(job_number) else f"{job_number} {job_name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """Listed nodes; whether the list was cut; nodes in the block, if it names one."""
 
     nodes: tuple[str, ...]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.pbs import records
 from bfreplay.datasets.ingest.pbs.records import FARTHEST_US, Line, StampClock
+from bfreplay.datasets.ingest.reader import or_none
 from bfreplay.datasets.times import US
 
 BAD_ATTRIBUTES = "times that cannot be read"
@@ -213,10 +214,7 @@ class Runs:
         self, line: Line, values: Mapping[str, str], start_us: int, end_us: int | None, earliest_us: int | None = None
     ) -> bool:
         """Return whether a record was written after its times and the job created before, as far as zones allow."""
-        try:
-            creation_us = records.epoch_us(values, "ctime")
-        except ValueError:
-            creation_us = None
+        creation_us = or_none(records.epoch_us, values, "ctime")
         latest = line.stamp_us + FARTHEST_US
         fine = start_us <= latest and (end_us is None or start_us <= end_us <= latest)
         fine = fine and (earliest_us is None or start_us >= earliest_us)
@@ -248,10 +246,7 @@ class Runs:
     def _names(self, line: Line, values: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names in a new list; check whether the list of virtual nodes has the same."""
         node_names = records.node_names(values)
-        try:
-            vnode_names = records.node_names({"exec_vnode": values.get("exec_vnode", "")})
-        except ValueError:
-            vnode_names = None
+        vnode_names = or_none(records.node_names, {"exec_vnode": values.get("exec_vnode", "")})
         if vnode_names is not None and set(vnode_names) == set(node_names):
             self._n_agreeing += bool(vnode_names)
         elif vnode_names != () and len(self._differing) < _MOST_DIFFERING:

@@ -17,7 +17,7 @@ from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END
-from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm.command_tables import Layout, find_header, rows_below_headers, text_lines
 from bfreplay.datasets.ingest.slurm.slurm_cells import duration_us, has_strange_word, node_state, stronger
 from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock, TimeFormatError, ZoneEvidence
@@ -198,9 +198,7 @@ class NodeEvents:
 
     def _add(self, state: NodeState, event_row: _EventRow) -> None:
         record, report = self._record, self._record.report
-        node_names: Sequence[str] = ()
-        with suppress(ValueError):
-            node_names = expand_nodes(event_row.cell(*_NODES))
+        node_names = or_none(expand_nodes, event_row.cell(*_NODES))
         if not node_names:
             return report.skip_with_warning("unreadable names of nodes", *event_row.place, why_no_amount=UNKNOWN_NODES)
         try:
@@ -324,9 +322,8 @@ def _samples(log_files: Sequence[LogFile], record: ScheduleRecord, period_us: in
     for log_file in log_files:
         for line_number, text in text_lines(log_file, report):
             report.read()
-            sample_line, node_names = _SampleLine.read(text), ()
-            with suppress(ValueError):
-                node_names = expand_nodes(sample_line.node_list) if sample_line is not None else ()
+            sample_line = _SampleLine.read(text)
+            node_names = None if sample_line is None else or_none(expand_nodes, sample_line.node_list)
             if sample_line is None or not node_names:
                 report.skip_with_warning("unreadable sample", log_file.name, line_number, text)
                 report.set_row_amount(1, 0, period_us)

@@ -9,7 +9,7 @@ from bfreplay.datasets.ingest.json_stream import records
 from bfreplay.datasets.ingest.local_times import Candidates, RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm import node_states, sacct
 from bfreplay.datasets.ingest.slurm.command_tables import find_header, header_of
 from bfreplay.datasets.ingest.slurm.sacct_rows import NO_LISTS, JobRow, JobRows
@@ -147,10 +147,7 @@ def _number(member_value: Any) -> int | None:
 
 def _optional(member_value: Any) -> int | None:
     """Return an optional number; junk counts as missing."""
-    try:
-        number = _number(member_value)
-    except _UnreadableError:
-        return None
+    number = or_none(_number, member_value)
     return number if number is not None and number >= 0 else None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES
 from bfreplay.datasets.ingest.occupancy.schedule import NodeLists, ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.spool import JobIntervals
-from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.ingest.slurm.slurm_cells import ABSENT_NODES, RUNNING_STATES, WAITING_STATES, is_known_state
 from bfreplay.datasets.ingest.slurm.slurm_times import SKIPPED, SlurmClock
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
@@ -193,8 +192,7 @@ class JobRows:
         """Note how much a skipped row concerns, as far as it tells: without an end it may last as long as the log."""
         n_nodes, span_us = job_row.count, job_row.elapsed_us
         if n_nodes is None and job_row.nodes:
-            with suppress(ValueError):
-                n_nodes = len(expand_nodes(job_row.nodes))
+            n_nodes = len(or_none(expand_nodes, job_row.nodes) or ())
         if not span_us and job_row.start and job_row.end:
             span_us = max(job_row.end[-1] - job_row.start[0], 0)
         if n_nodes and span_us:
@@ -304,11 +302,8 @@ class JobRows:
                 raise ValueError("a wrong digit in a range must not add a thousand nodes to the machine")
             return node_names
 
-        try:
-            node_ids = self._lists.ids(list_text, names)
-        except ValueError:
-            return None
-        return node_ids if len(node_ids) else None
+        node_ids = or_none(self._lists.ids, list_text, names)
+        return node_ids if node_ids is not None and len(node_ids) else None
 
     def _check_span(self, job_row: JobRow, span_us: int, expected_us: int | None) -> None:
         if span_us < 0:

@@ -219,9 +219,5 @@ def _nothing(
     is_unread = clock.unread and clock.likely_unit is None
     expected = f"times such as {READABLE_TIMES}" if is_unread else "rows of jobs with start, end and nodes"
     return record.report.nothing_usable(
-        "no row of the table can be used",
-        "it has only a header",
-        file=log_files[0].name,
-        expected=expected,
-        fix=fix,
+        "no row of the table can be used", "it has only a header", file=log_files[0].name, expected=expected, fix=fix
     )
