@@ -216,8 +216,8 @@ def _read_states(log_files: Sequence[LogFile], record: ScheduleRecord) -> int | 
             record.report.set_row_amount(since[1], since[0], None)
         record.report.facts["machine states"] = f"read for the number of machines only: {sorted(totals)}"
         if len(totals) > 1:
-            reason = "which machines were there is not known"
-            record.report.warn(MACHINES_CHANGE, log_file.name, None, sorted(totals), why_no_amount=reason)
+            why_no_amount = "which machines were there is not known"
+            record.report.warn(MACHINES_CHANGE, log_file.name, None, sorted(totals), why_no_amount=why_no_amount)
     n_machines = max(totals, default=0)
     return n_machines if 0 < n_machines <= MOST_NODES else None
 

@@ -294,8 +294,8 @@ def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
         record.report.facts["jobs inside of jobs (their nodes are those of the job around them; not read)"] = n_inside
     record.report.facts["housekeeping"] = "work of Flux on nodes after t_inactive is not in the list of jobs"
     if n_jobs == _DEFAULT_COUNT:
-        skip_reason = "the list does not tell what it lacks"
-        record.report.warn(PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount=skip_reason)
+        why_no_amount = "the list does not tell what it lacks"
+        record.report.warn(PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount=why_no_amount)
     if record.jobs.n_rows == n_before:
         reasons = ", ".join(f"{tally.count:,} x {skip_reason}" for skip_reason, tally in record.report.skipped.items())
         raise log_file.error(

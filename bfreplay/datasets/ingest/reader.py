@@ -1,4 +1,4 @@
-"""Protocol of a reader of one scheduler's logs, and its options."""
+"""Protocol of a reader of one scheduler's logs, its options, and the reading of what may be unreadable."""
 
 from __future__ import annotations
 

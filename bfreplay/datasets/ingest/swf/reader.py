@@ -9,7 +9,7 @@ import numpy as np
 
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
-from bfreplay.datasets.ingest.reader import Export, ReadOptions
+from bfreplay.datasets.ingest.reader import Export, ReadOptions, or_none
 from bfreplay.datasets.ingest.swf.log import SwfLog, not_swf
 from bfreplay.datasets.ingest.swf.machine import SHOWN, key_and_value
 from bfreplay.datasets.ingest.swf.rows import read_line
@@ -97,13 +97,13 @@ def _conclude(logs: Sequence[SwfLog], record: ScheduleRecord) -> None:
     for swf_log in logs:
         if swf_log.header.submit_is_start:
             report.facts[SUBMIT_IS_START] = swf_log.header.submit_is_start
-            skip_reason, n_waited = "which of the two holds is not known", swf_log.n_waited
-            report.warn(WAIT_BESIDE_NOTE, swf_log.file.name, count=n_waited, why_no_amount=skip_reason)
+            why_no_amount, n_waited = "which of the two holds is not known", swf_log.n_waited
+            report.warn(WAIT_BESIDE_NOTE, swf_log.file.name, count=n_waited, why_no_amount=why_no_amount)
     if logs[0].options.missing_wait_is_zero:
         all_wait = all(swf_log.n_with_wait == swf_log.n_rows for swf_log in logs)
         has_note = all(swf_log.header.submit_is_start for swf_log in logs)
-        skip_reason = "the note of the log says so already" if has_note else "every job has a waiting time"
-        report.note_no_effect("--missing-wait-is-zero", skip_reason, has_note or all_wait)
+        why_unused = "the note of the log says so already" if has_note else "every job has a waiting time"
+        report.note_no_effect("--missing-wait-is-zero", why_unused, has_note or all_wait)
     names_nodes = logs[0].options.procs_per_node and all(swf_log.machine is None for swf_log in logs)
     report.note_no_effect("--procs-per-node", "the log names the nodes of jobs", names_nodes)
     for swf_log in logs:
@@ -157,9 +157,4 @@ def _median_node_hours(record: ScheduleRecord) -> float:
 
 def _is_numeric(line_bytes: bytes) -> bool:
     """Return whether all fields are numbers, except from column 19 on in the extended form."""
-    for field_bytes in line_bytes.split()[:18]:
-        try:
-            float(field_bytes)
-        except ValueError:
-            return False
-    return True
+    return all(or_none(float, field_bytes) is not None for field_bytes in line_bytes.split()[:18])
