@@ -105,17 +105,17 @@ class Layout:
             return raw_cells
         if n_surplus < 0 or not self.free_columns:
             return None
-        first, last_free = self.free_columns[0], self.free_columns[-1]
-        first_after = last_free + 1 + n_surplus
-        if first == last_free:
-            return [*raw_cells[:first], self.delimiter.join(raw_cells[first:first_after]), *raw_cells[first_after:]]
+        first, last = self.free_columns[0], self.free_columns[-1]
+        after = last + 1 + n_surplus
+        if first == last:
+            return [*raw_cells[:first], self.delimiter.join(raw_cells[first:after]), *raw_cells[after:]]
         n_candidates = _MOST_ASSIGNMENTS if n_surplus <= _MOST_SURPLUS else 0
         assignments = filter(self._count_matches_list, islice(self._assignments(raw_cells, 0, 0, set()), n_candidates))
         candidates = sorted(assignments, key=self._n_empty_cells)  # by an end, a cell may be empty
         n_empty = [self._n_empty_cells(cells) for cells in candidates]
         if len(candidates) == 1 or (1 < len(candidates) < _MOST_ASSIGNMENTS and n_empty[0] < n_empty[1]):
             return candidates[0]
-        return raw_cells[:first] + [_AMBIGUOUS] * (last_free - first + 1) + raw_cells[first_after:]
+        return raw_cells[:first] + [_AMBIGUOUS] * (last - first + 1) + raw_cells[after:]
 
     def _assignments(
         self, raw_cells: Sequence[str], column: int, start: int, dead_ends: set[tuple[int, int]]
