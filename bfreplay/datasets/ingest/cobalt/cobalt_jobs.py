@@ -204,7 +204,7 @@ class CobaltJobs:
         location = or_none(location_of, location_text, node_count)
         if location is None:
             self._report.warn(LOCATION_UNREADABLE, *row_place, location_text, aside=WHICH_NODES)
-        node_names, is_cut, block_size = ((), False, None) if location is None else location
+        node_names, is_cut, block_size = location or Location((), False, None)
         if block_size is not None:
             if node_count is not None and node_count != block_size:
                 self._report.warn(BLOCK_DIFFERS, *row_place, f"{node_count} nodes in {location_text}")

@@ -291,7 +291,7 @@ def _join(sorted_parts: list[JobIntervals]) -> JobIntervals:
     sorted_parts = [part for part in sorted_parts if len(part)] or [no_jobs()]
     if len(sorted_parts) == 1:
         return sorted_parts[0]
-    columns = map(np.concatenate, zip(*(part.columns for part in sorted_parts), strict=True))
+    columns = (np.concatenate(column) for column in zip(*(part.columns for part in sorted_parts), strict=True))
     lengths = np.concatenate([np.diff(part.first_node) for part in sorted_parts])
     return _intervals(columns, first_of_each(lengths), np.concatenate([part.nodes for part in sorted_parts]))
 
