@@ -161,7 +161,7 @@ def test_a_start_is_never_split_over_two_pieces(monkeypatch):
 def test_lengths_are_seconds_from_zero_on(column):
     assert getattr(OccupancyRules(**{column: 0}), column) == 0
     for value in (-1e-9, 1e9, float("nan"), float("inf")):
-        with pytest.raises(InputError, match="out of range|not finite") as caught:
+        with pytest.raises(InputError, match=r"out of range|not finite") as caught:
             OccupancyRules(**{column: value})
         assert caught.value.column == column
 
