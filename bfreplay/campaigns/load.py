@@ -11,17 +11,16 @@ from typing import Any
 from msgspec.structs import asdict
 
 from bfreplay import checks
-from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Budget, Campaign, Retries, TrialModel
+from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Campaign, Retries, TrialModel
 from bfreplay.campaigns.campaign_file import CampaignFile, RetriesTable
 from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.datasets.jobs.curve_points import CurveShelf
 from bfreplay.datasets.jobs.rows import JobRows
-from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file, read_toml
+from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, read_toml, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -73,13 +72,10 @@ def load_campaign(
     tables = read_toml(file)
     refuse_other_toml(tables, file, "a campaign")
     shelf = CurveShelf(allow_code=allow_code)
-    if curves_file is not None:
-        check_is_file(curves_file)
     curves_of_file = {} if curves_file is None else read_curves_file(curves_file, shelf)
-    sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
-    return campaign_of(
-        tables, file, curves_of_file, shelf, [(source.name, source.sha256) for source in sources], allow_code=allow_code
-    )
+    files = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
+    sources = [(source.name, source.sha256) for source in files]
+    return campaign_of(tables, file, curves_of_file, shelf, sources, allow_code=allow_code)
 
 
 def campaign_of(
@@ -118,7 +114,9 @@ def campaign_of(
         contents = typed_table(tables, CampaignFile, file)
     except InputError as error:
         raise error.with_changes(fix=_FIXES.get((error.row, error.column), error.fix)) from error
-    models = tuple(_models(contents, file, _all_curves(contents, file, curves or {}, shelf), shelf))
+    job_table = JobTable(file, (), (), contents.curves)
+    all_curves = with_own_curves(curves or {}, job_table, shelf, "stands in the campaign")
+    models = tuple(_models(contents, file, all_curves, shelf))
     search_space = None if contents.search is None else SearchSpace.from_table(contents.search, file)
     campaign = _campaign(contents, file, models)
     if campaign.model_choice == SEARCHED:
@@ -126,22 +124,6 @@ def campaign_of(
     swappable = PartsOfFile(file, contents, campaign, search_space, allow_code)
     proposer = swappable.proposer()
     return CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
-
-
-def _all_curves(
-    tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf
-) -> Mapping[str, Curve]:
-    own_curves = named_curves(JobTable(file, (), (), tables.curves), shelf)
-    for curve_name in own_curves:
-        if curve_name in curves:
-            raise InputError(
-                f"curve {curve_name!r} stands in the campaign and in the curves file",
-                file=file,
-                row=f"[curves.{curve_name}]",
-                value=curve_name,
-                fix="keep one of them",
-            )
-    return {**curves, **own_curves}
 
 
 def _campaign(tables: CampaignFile, file: Path, models: tuple[TrialModel, ...]) -> Campaign:
@@ -161,7 +143,7 @@ def _campaign(tables: CampaignFile, file: Path, models: tuple[TrialModel, ...]) 
             arrival=Arrival(table.arrival, table.every_s, table.per_hour),
             start_after_s=table.start_after_s,
             higher_is_better=table.higher_is_better,
-            budget=Budget(**asdict(table.budget)),
+            budget=table.budget,
             retries=_retries(tables.retries, file),
             model_choice=tables.trial.model_choice,
             report_every_epochs=tables.scores.report_every_epochs,
@@ -215,32 +197,39 @@ def _model_cells(
             expected="one model, in [trial], with one curve",
             fix='move its keys to [trial], or write kind = "nas"',
         )
-    if trial.model is not None:
-        raise InputError(
-            "[trial] names a model, and there are several",
-            file=file,
-            row="[trial]",
-            column="model",
-            value=trial.model,
-            expected="names of curves, or a name in each [[model]]",
-            fix="drop it",
-        )
-    if tables.model is None:
-        _check_names([("[trial]", name) for name in curve], "curve", file)
-        return [("[trial]", name, {**trial.cells(), "curve": _check_curve(name, curves, file)}) for name in curve]
+    with locate_errors(file, "[trial]"):
+        if trial.model is not None:
+            raise InputError(
+                "[trial] names a model, and there are several",
+                column="model",
+                value=trial.model,
+                expected="names of curves, or a name in each [[model]]",
+                fix="drop it",
+            )
+        if tables.model is None:
+            _check_names(curve, "curve", ["[trial]"] * len(curve), file)
+            for name in curve:
+                if name not in curves:
+                    raise InputError(
+                        f"no curve is called {name!r}",
+                        column="curve",
+                        value=name,
+                        expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
+                        fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
+                    )
+            return [("[trial]", name, {**trial.cells(), "curve": name}) for name in curve]
     labels = [f"[[model]] {number}" for number in range(1, len(tables.model) + 1)]
-    _check_names([(label, model.name) for label, model in zip(labels, tables.model, strict=True)], "name", file)
+    _check_names([model.name for model in tables.model], "name", labels, file)
     return [
         (f"{label} ({model.name})", model.name, {**trial.cells(), **model.cells()})
         for label, model in zip(labels, tables.model, strict=True)
     ]
 
 
-def _check_names(labels_and_names: Sequence[tuple[str, str]], column: str, file: Path) -> None:
-    names: list[str] = []
-    for label, name in labels_and_names:
+def _check_names(names: Sequence[str], column: str, labels: Sequence[str], file: Path) -> None:
+    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
         with locate_errors(file, label):
-            if name in names:
+            if name in names[:index]:
                 raise InputError(
                     f"two models are called {name!r}",
                     column=column,
@@ -248,21 +237,7 @@ def _check_names(labels_and_names: Sequence[tuple[str, str]], column: str, file:
                     expected="unique names",
                     fix="rename or drop one of them",
                 )
-            names.append(checks.text(column, name))
-
-
-def _check_curve(name: str, curves: Mapping[str, Curve], file: Path) -> str:
-    if name not in curves:
-        raise InputError(
-            f"no curve is called {name!r}",
-            file=file,
-            row="[trial]",
-            column="curve",
-            value=name,
-            expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
-            fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
-        )
-    return name
+            checks.text(column, name)
 
 
 def _check_searched_models(campaign: Campaign, space: SearchSpace | None, file: Path) -> None:

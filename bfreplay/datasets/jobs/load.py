@@ -10,7 +10,7 @@ from pathlib import Path
 from bfreplay import checks
 from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text
 from bfreplay.datasets.jobs.rows import COLUMNS, REQUEST_COLUMNS, JobRows, check_columns
-from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file
+from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled, resolve_sample
@@ -102,18 +102,9 @@ def load_jobs(
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(job_table)
     curve_shelf = CurveShelf(allow_code=allow_code)
-    curves_by_name = {} if curves_file is None else read_curves_file(curves_file, curve_shelf)
-    for name, curve in named_curves(job_table, curve_shelf).items():
-        if name in curves_by_name:
-            raise InputError(
-                f"curve {name!r} is in the jobs file and in the curves file",
-                file=file,
-                row=f"[curves.{name}]",
-                value=name,
-                fix="keep one of them",
-            )
-        curves_by_name[name] = curve
-    rows = JobRows(job_table, curves_by_name, curve_shelf)
+    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_shelf)
+    all_curves = with_own_curves(curves_of_file, job_table, curve_shelf, "is in the jobs file")
+    rows = JobRows(job_table, all_curves, curve_shelf)
     of_table = rows.jobs()
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
     with locate_errors(file, None):

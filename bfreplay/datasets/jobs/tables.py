@@ -209,6 +209,29 @@ def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curv
     return curves
 
 
+def with_own_curves(
+    curves: Mapping[str, Curve], job_table: JobTable, curve_shelf: CurveShelf, place: str
+) -> dict[str, Curve]:
+    """Return curves of a file of curves, and those of the table itself, ``place`` for messages.
+
+    Raises
+    ------
+    InputError
+        As `named_curves`; or both have a curve of one name.
+    """
+    own_curves = named_curves(job_table, curve_shelf)
+    for name in own_curves:
+        if name in curves:
+            raise InputError(
+                f"curve {name!r} {place} and in the curves file",
+                file=job_table.file,
+                row=f"[curves.{name}]",
+                value=name,
+                fix="keep one of them",
+            )
+    return {**curves, **own_curves}
+
+
 def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
 

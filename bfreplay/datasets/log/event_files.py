@@ -7,9 +7,10 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,7 @@ from bfreplay.errors import InputError
 
 _BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory
 _WRITTEN_COLUMNS = ("time", "node", "state", "cause")
+CAUSES = ("window_begin",)
 
 
 def read_csv(path: Path) -> NodeEvents:
@@ -140,37 +142,27 @@ def write_csv(events: NodeEvents, path: Path, gzipped: bool) -> None:
 
     Times are ISO-8601 UTC, with six decimals if not whole seconds. The bytes depend on the log only.
     """
-    with path.open("wb") as raw:
+    needs_quotes = any('"' in name or "," in name for name in events.nodes)
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="all_valid" if needs_quotes else "none")
+    schema = pa.schema([(name, pa.string()) for name in _WRITTEN_COLUMNS])
+    nodes, words = np.array(events.nodes, dtype=object), np.array(STATE_WORDS, dtype=object)
+    with ExitStack() as open_streams:
+        stream: Any = open_streams.enter_context(path.open("wb"))
         if gzipped:
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
-                _write_rows(events, stream)
-        else:
-            _write_rows(events, raw)
+            stream = open_streams.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0))
+        stream.write((",".join(_WRITTEN_COLUMNS) + "\n").encode())
+        writer = open_streams.enter_context(pa_csv.CSVWriter(stream, schema, write_options=options))
+        cause: str | None = CAUSES[0]
+        for batch in events.batches():
+            columns = [iso_texts(batch.time_us), nodes[batch.node], words[batch.state], [cause] * len(batch)]
+            arrays = [pa.array(column, pa.string()) for column in columns]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            cause = None
 
 
 def write_sidecar(events: NodeEvents, path: Path) -> None:
     """Write window, inventory and metadata of a log as JSON to ``path``."""
     path.write_text(LogHeader.of(events).to_text(indent=1) + "\n", encoding="utf-8")
-
-
-def _write_rows(events: NodeEvents, stream: IO[bytes] | gzip.GzipFile) -> None:
-    needs_quotes = any('"' in name or "," in name for name in events.nodes)
-    style = "all_valid" if needs_quotes else "none"
-    schema = pa.schema([(name, pa.string()) for name in _WRITTEN_COLUMNS])
-    nodes, words = np.array(events.nodes, dtype=object), np.array(STATE_WORDS, dtype=object)
-    stream.write((",".join(_WRITTEN_COLUMNS) + "\n").encode())
-    options = pa_csv.WriteOptions(include_header=False, quoting_style=style)
-    with pa_csv.CSVWriter(stream, schema, write_options=options) as writer:
-        cause: str | None = "window_begin"
-        for batch in events.batches():
-            columns = [
-                pa.array(iso_texts(batch.time_us), pa.string()),
-                pa.array(nodes[batch.node], pa.string()),
-                pa.array(words[batch.state], pa.string()),
-                pa.array([cause] * len(batch), pa.string()),
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
-            cause = None
 
 
 def iso_texts(time_us: NDArray[np.int64]) -> NDArray[np.str_]:
@@ -181,9 +173,6 @@ def iso_texts(time_us: NDArray[np.int64]) -> NDArray[np.str_]:
     if not is_whole.all():
         texts = np.where(is_whole, texts, np.datetime_as_string(stamps, unit="us"))
     return np.strings.add(texts, "Z")
-
-
-CAUSES = ("window_begin",)
 
 
 def read_parquet(path: Path) -> NodeEvents:
@@ -297,16 +286,8 @@ def _row_groups(batches: Iterator[EventBatch]) -> Iterator[tuple[EventBatch, Any
         if not group and n_snapshot == 0:
             n_snapshot = len(batch)
         elif n_rows + len(batch) > DEFAULT_BATCH_ROWS + n_snapshot:
-            yield _join(group), np.arange(n_rows) < n_snapshot
+            yield EventBatch.joined(group), np.arange(n_rows) < n_snapshot
             group, n_rows, n_snapshot = [], 0, -1
         group.append(batch)
         n_rows += len(batch)
-    yield _join(group), np.arange(n_rows) < n_snapshot
-
-
-def _join(batches: list[EventBatch]) -> EventBatch:
-    return EventBatch(
-        np.concatenate([batch.time_us for batch in batches]),
-        np.concatenate([batch.node for batch in batches]),
-        np.concatenate([batch.state for batch in batches]),
-    )
+    yield EventBatch.joined(group), np.arange(n_rows) < n_snapshot

@@ -229,14 +229,12 @@ class NodeEvents:
         """
         import pandas as pd
 
-        batches = list(self.batches())
-        columns = ("time_us", "node", "state")
-        time_us, node, state = (np.concatenate([getattr(batch, name) for batch in batches]) for name in columns)
+        events = EventBatch.joined(list(self.batches()))
         return pd.DataFrame(
             {
-                "time": pd.to_datetime(time_us, unit="us", utc=True),
-                "node": pd.Categorical.from_codes(node, pd.Index(self.nodes)),
-                "state": pd.Categorical.from_codes(state, pd.Index(STATE_WORDS)),
+                "time": pd.to_datetime(events.time_us, unit="us", utc=True),
+                "node": pd.Categorical.from_codes(events.node, pd.Index(self.nodes)),
+                "state": pd.Categorical.from_codes(events.state, pd.Index(STATE_WORDS)),
             }
         )
 

@@ -82,11 +82,11 @@ class Portions:
         until_us = min(until_us, last_us)
         sorted_rows, n_duplicates = self._merged(new_rows)
         first, behind = (int(np.searchsorted(sorted_rows.time_us, until_us, side)) for side in ("left", "right"))
-        ready, states_before, states = _part(sorted_rows, slice(0, first)), self._states, self._states.copy()
+        ready, states_before, states = sorted_rows.take(slice(0, first)), self._states, self._states.copy()
         self._check(ready, states)
-        self._check(_part(sorted_rows, slice(first, behind)), states.copy())  # no row can come before these any more
+        self._check(sorted_rows.take(slice(first, behind)), states.copy())  # no row can come before these any more
         self._idle_until_left_us += _idle_until_left_us(ready, states_before, self._log.window_start_us)
-        self._states, self._waiting = states, _part(sorted_rows, slice(first, None))
+        self._states, self._waiting = states, sorted_rows.take(slice(first, None))
         self.until_us, self.n_repeated = until_us, self.n_repeated + n_duplicates
         return self._with_start(ready, states_before)
 
@@ -104,9 +104,7 @@ class Portions:
         n_first = int(np.searchsorted(ready.time_us, start_us, side="right"))
         states = states_before.copy()
         states[ready.node[:n_first]] = ready.state[:n_first]
-        n_nodes = len(states)
-        start = EventBatch(np.full(n_nodes, start_us), np.arange(n_nodes, dtype=np.int32), states)
-        return _joined(start, _part(ready, slice(n_first, None)))
+        return EventBatch.joined([EventBatch.of_states(start_us, states), ready.take(slice(n_first, None))])
 
     def _ordered(self, rows: Rows) -> EventBatch:
         """Return rows as events, by time and node."""
@@ -118,27 +116,21 @@ class Portions:
                 value=type(rows).__name__,
                 expected="(time, node, state) for each event, or a data frame with these columns",
             ) from error
-        order = np.lexsort((rows.node, rows.time_us))
-        in_order = EventBatch(rows.time_us[order], rows.node[order], rows.state[order])
+        in_order = rows.take(np.lexsort((rows.node, rows.time_us)))
         if len(in_order):
             self._check_times(in_order)
         return in_order
 
     def _checked(self, rows: EventBatch) -> EventBatch:
         """Return rows that are arrays already."""
-        columns = [np.asarray(each) for each in (rows.time_us, rows.node, rows.state)]
+        columns = list(map(np.asarray, rows.columns))
         if not all(column.dtype.kind in "iu" and column.shape == (len(rows),) for column in columns):
             raise ValueError("columns are arrays of whole numbers, of equal lengths")
-        for column, name, lowest, highest in zip(
-            columns,
-            ("time_us", "node", "state"),
-            (-LAST_US, 0, 0),
-            (LAST_US, len(self._number) - 1, len(STATE_WORDS) - 1),
-            strict=True,
-        ):
+        ranges = ((-LAST_US, LAST_US), (0, len(self._number) - 1), (0, len(STATE_WORDS) - 1))
+        for column, name, (lowest, highest) in zip(columns, ("time_us", "node", "state"), ranges, strict=True):
             if column.size and not lowest <= int(column.min()) <= int(column.max()) <= highest:
                 raise ValueError(f"{name} is {lowest} to {highest}")
-        return EventBatch(*(each.astype(kind) for each, kind in zip(columns, _KINDS, strict=True)))
+        return EventBatch(*(column.astype(dtype) for column, dtype in zip(columns, _DTYPES, strict=True)))
 
     def _events(self, rows: Any) -> EventBatch:
         """Return rows that are triples, or a data frame."""
@@ -146,7 +138,7 @@ class Portions:
             rows = zip(rows["time"], rows["node"], rows["state"], strict=True)
         events = [self._event(index, row) for index, row in enumerate(rows)]
         columns = zip(*events, strict=True) if events else ((), (), ())
-        return EventBatch(*(np.array(each, kind) for each, kind in zip(columns, _KINDS, strict=True)))
+        return EventBatch(*map(np.array, columns, _DTYPES))
 
     def _event(self, index: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
         try:
@@ -195,10 +187,10 @@ class Portions:
 
     def _merged(self, new_rows: EventBatch) -> tuple[EventBatch, int]:
         """Return all waiting rows in order, those that are twice there once, and the number of repetitions."""
-        rows = _joined(self._waiting, new_rows)
-        order = np.lexsort((rows.node, rows.time_us))
-        time_us, node, state = rows.time_us[order], rows.node[order], rows.state[order]
-        is_same = np.zeros(len(order), np.bool_)
+        rows = EventBatch.joined([self._waiting, new_rows])
+        rows = rows.take(np.lexsort((rows.node, rows.time_us)))
+        time_us, node, state = rows.columns
+        is_same = np.zeros(len(rows), np.bool_)
         is_same[1:] = (time_us[1:] == time_us[:-1]) & (node[1:] == node[:-1])
         differs = np.flatnonzero(is_same[1:] & (state[1:] != state[:-1]))
         if differs.size:
@@ -210,15 +202,14 @@ class Portions:
                 expected=f"one state, such as {STATE_WORDS[state[index]]}",
                 fix="keep the last of the two",
             )
-        keep = ~is_same
-        return EventBatch(time_us[keep], node[keep], state[keep]), int(is_same.sum())
+        return rows.take(~is_same), int(is_same.sum())
 
     def _check(self, ready: EventBatch, states: NDArray[np.int8]) -> None:
         """Apply events to the states, and raise ``InputError`` for a node that becomes idle while idle."""
-        problem, index = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
+        problem, index = apply_events(*(column.copy() for column in ready.columns), states, False)
         if problem != VALID:
             is_it = (self._waiting.time_us == ready.time_us[index]) & (self._waiting.node == ready.node[index])
-            self._waiting = _part(self._waiting, ~is_it)  # else no later portion could be taken
+            self._waiting = self._waiting.take(~is_it)  # else no later portion could be taken
             node_name, time = self._log.nodes[ready.node[index]], iso_utc(int(ready.time_us[index]))
             raise InputError(
                 f"node {node_name!r} becomes idle at {time} but is idle already",
@@ -229,31 +220,19 @@ class Portions:
             )
 
 
-_KINDS = (np.int64, np.int32, np.int8)
+_DTYPES = (np.int64, np.int32, np.int8)
 _STATES: Mapping[Any, int] = {
     **{word: code for code, word in enumerate(STATE_WORDS)},
-    **{int(each): int(each) for each in NodeState},
+    **{int(node_state): int(node_state) for node_state in NodeState},
 }
 
 
 def _idle_until_left_us(rows: EventBatch, states_before: NDArray[np.int8], start_us: int) -> int:
     """Return the node time from ``start_us`` to when nodes leave the idle ones, minus that to when they come."""
-    order = np.lexsort((rows.time_us, rows.node))
-    time_us, node, state = rows.time_us[order] - start_us, rows.node[order], rows.state[order]
+    time_us, node, state = rows.take(np.lexsort((rows.time_us, rows.node))).columns
+    after_us = time_us - start_us
     earlier = states_before[node]
     follows = node[1:] == node[:-1]
     earlier[1:][follows] = state[:-1][follows]
     was_idle, is_idle = earlier == NodeState.IDLE, state == NodeState.IDLE
-    return int(time_us[was_idle & ~is_idle].sum() - time_us[is_idle & ~was_idle].sum())
-
-
-def _part(rows: EventBatch, part: slice | NDArray[np.bool_]) -> EventBatch:
-    return EventBatch(rows.time_us[part], rows.node[part], rows.state[part])
-
-
-def _joined(first: EventBatch, second: EventBatch) -> EventBatch:
-    return EventBatch(
-        np.concatenate((first.time_us, second.time_us)),
-        np.concatenate((first.node, second.node)),
-        np.concatenate((first.state, second.state)),
-    )
+    return int(after_us[was_idle & ~is_idle].sum() - after_us[is_idle & ~was_idle].sum())
