@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from bfreplay.campaigns.campaign import AT_ONCE, EVERY, HPO, NAS, PATTERNS, POIS
 from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.checks import length_of_time, near_name, nearest, whole
-from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, law_cells, points_of
+from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, law_cells, points_of, toml_key, toml_value
 from bfreplay.datasets.jobs.tables import read_curves_file
 from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml
@@ -24,7 +22,6 @@ from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.scalability.laws import UniversalScalability
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _COLUMN = 36
 
 Table = Mapping[str, Cell]
@@ -142,28 +139,13 @@ class CampaignText:
         sections += ["[[model]]\n" + _lines(model, ()) for model in self.models]
         sections.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
         sections += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
-        sections += [_table(f"search.{_key(name)}", table_cells) for name, table_cells in self.search.items()]
+        sections += [_table(f"search.{toml_key(name)}", table_cells) for name, table_cells in self.search.items()]
         for name, table_cells in self.curves.items():
             origin = f"# {self.origins[name]}\n" if name in self.origins else ""
-            sections.append(origin + _table(f"curves.{_key(name)}", table_cells))
+            sections.append(origin + _table(f"curves.{toml_key(name)}", table_cells))
         is_loss = campaign.get("higher_is_better") is False
         sections += [_comment_table(name, _LOSSES if is_loss else {}) for name in _OPTIONAL if name not in tables]
         return "\n".join(sections)
-
-
-def toml_value(value: object) -> str:
-    """Return a value as TOML writes it: text, truth value, number, or a list of these."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(toml_value(item) for item in value) + "]"
-    return repr(value)
-
-
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def _table(name: str, cells: Table) -> str:
@@ -179,14 +161,13 @@ def _comment_table(name: str, examples: Mapping[str, float]) -> str:
 
 
 def _lines(cells: Table, keys: Sequence[Line]) -> str:
-    order = [key for key, _, _ in keys]
-    text_lines = []
+    other_cells, text_lines = dict(cells), []
     for key, comment, example in keys:
         if key in cells:
-            text_lines.append(_line(f"{key} = {toml_value(cells[key])}", comment))
+            text_lines.append(_line(f"{key} = {toml_value(other_cells.pop(key))}", comment))
         elif example is not None:
             text_lines.append(_line(f"# {key} = {toml_value(example)}", comment))
-    text_lines += [f"{_key(key)} = {toml_value(value)}\n" for key, value in cells.items() if key not in order]
+    text_lines += [f"{toml_key(key)} = {toml_value(value)}\n" for key, value in other_cells.items()]
     return "".join(text_lines)
 
 

@@ -8,18 +8,17 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
-from msgspec.structs import asdict
+from msgspec import Meta, structs
 
 from bfreplay.campaigns.parts import Advice, Params, Released, TrialState
-from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
+from bfreplay.campaigns.search_space import Choice, Real, SearchSpace, Whole
 from bfreplay.checks import LARGEST, whole
 from bfreplay.datasets.located import locate_errors
 from bfreplay.documents import Cell
@@ -211,15 +210,15 @@ class OptunaStudy:
             pruner_options = {"max_resource": epochs, **pruner_options}
         self._pruner_options = options_of("pruner", self._pruner, PRUNERS, pruner_options, file)
         if self._pruner == "hyperband":
-            least_resource, largest_resource = (self._pruner_options[key] for key in ("min_resource", "max_resource"))
-            if largest_resource < least_resource:
+            least, largest = (self._pruner_options[key] for key in ("min_resource", "max_resource"))
+            if largest < least:
                 raise InputError(
                     "the least resource is above the largest",
                     file=file,
                     row="[optuna.pruner_options]",
                     column="min_resource",
-                    value=least_resource,
-                    expected=f"at most max_resource, here {largest_resource} epochs",
+                    value=least,
+                    expected=f"at most max_resource, here {largest} epochs",
                 )
         self._distributions = distributions(space)
         self.begin(higher_is_better)
@@ -361,7 +360,7 @@ def options_of(
             expected=f"one of {', '.join(parts)}; or package.module:factory",
             fix=refusal.fix,
         )
-    return asdict(typed_table(options, parts[name].options, file, f"[optuna.{kind}_options]"))
+    return structs.asdict(typed_table(options, parts[name].options, file, f"[optuna.{kind}_options]"))
 
 
 def make_part(
@@ -401,14 +400,5 @@ def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
     """Return Optuna's distributions of a search space, in its order."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    distribution_of: dict[str, BaseDistribution] = {}
-    for name, dimension in space.dimensions.items():
-        if isinstance(dimension, Choice):
-            distribution_of[name] = CategoricalDistribution(dimension.choices)
-        elif isinstance(dimension, Whole):
-            distribution_of[name] = IntDistribution(
-                dimension.low, dimension.high, log=dimension.log, step=dimension.step
-            )
-        else:
-            distribution_of[name] = FloatDistribution(dimension.low, dimension.high, log=dimension.log)
-    return distribution_of
+    kinds: Mapping[type, Any] = {Choice: CategoricalDistribution, Whole: IntDistribution, Real: FloatDistribution}
+    return {name: kinds[type(dimension)](**asdict(dimension)) for name, dimension in space.dimensions.items()}

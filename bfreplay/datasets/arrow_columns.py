@@ -96,7 +96,8 @@ class Column:
         """
         self.refuse_nulls()
         arrow_type = self.values.type
-        if pa.types.is_timestamp(arrow_type):
+        is_timestamp = pa.types.is_timestamp(arrow_type)
+        if is_timestamp:
             times = self._timestamps_us(arrow_type.unit)
         elif pa.types.is_dictionary(arrow_type) or pa.types.is_large_string(arrow_type) or _is_number(arrow_type):
             times = self._texts_us(self._cast(pa.string(), EXPECTED_TIME))
@@ -106,11 +107,7 @@ class Column:
             raise self._wrong_type("timestamp[us, UTC]")
         index = first_true((times < FIRST_TIME_US) | (times > LAST_TIME_US))
         if index is not None:
-            value_text = (
-                f"{self.values.cast(pa.int64())[index].as_py()} {arrow_type.unit}"
-                if pa.types.is_timestamp(arrow_type)
-                else None
-            )
+            value_text = f"{self.values.cast(pa.int64())[index].as_py()} {arrow_type.unit}" if is_timestamp else None
             raise self._time_error(index, OUTSIDE_CALENDAR, value_text)
         return times
 
@@ -216,9 +213,8 @@ def as_arrow(values: Sequence[Any] | NDArray[Any], arrow_type: Any) -> Any:
         return _of_buffers(arrow_type, length, is_there, [np.packbits(np.array(values, np.bool_), bitorder="little")])
     if pa.types.is_list(arrow_type):
         dtype = dtype_of(arrow_type.value_type)
-        flat = as_arrow(
-            np.concatenate([np.empty(0, dtype), *values], dtype=dtype, casting="unsafe"), arrow_type.value_type
-        )
+        elements = np.concatenate([np.empty(0, dtype), *values], dtype=dtype, casting="unsafe")
+        flat = as_arrow(elements, arrow_type.value_type)
         offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
         return _of_buffers(arrow_type, length, is_there, [offsets], children=[flat])
     if pa.types.is_string(arrow_type):

@@ -276,7 +276,6 @@ def _check_complex(law: type[Law], nodes: Floats, values: Floats) -> None:
 
 
 _COUNTS_FOR_KAPPA = 3
-_COUNTS_FOR_SERIAL = 2
 
 
 def quick_usl(nodes: ArrayLike, rates: ArrayLike, weights: ArrayLike | None = None) -> tuple[float, float, float]:
@@ -318,12 +317,8 @@ def quick_usl(nodes: ArrayLike, rates: ArrayLike, weights: ArrayLike | None = No
     per_node = rates_array / counts
     count_pairs = counts * (counts - 1.0)
     # bounds are built in: every law within them is a sum, with factors >= 0, of the laws at the corners of the bounds
-    if n_distinct >= _COUNTS_FOR_KAPPA:
-        columns = np.stack([np.ones_like(counts), counts, 1.0 + count_pairs, counts + count_pairs], axis=1)
-    elif n_distinct == _COUNTS_FOR_SERIAL:
-        columns = np.stack([np.ones_like(counts), counts], axis=1)
-    else:
-        columns = np.ones((len(counts), 1))
+    corners = [np.ones_like(counts), counts, 1.0 + count_pairs, counts + count_pairs]
+    columns = np.stack(corners[:n_distinct] if n_distinct < _COUNTS_FOR_KAPPA else corners, axis=1)
     root_weights = np.sqrt(weights_array)
     scaling_columns = columns * (root_weights * per_node)[:, None]
     column_norms = np.sqrt(np.einsum("ij,ij->j", scaling_columns, scaling_columns))

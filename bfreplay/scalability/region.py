@@ -142,7 +142,8 @@ class Region:
 
     def _excess(self, parameters: Floats) -> float:
         """Sum of squares above the limit, over what the limit leaves above the least: 0 on the region's boundary."""
-        return (_squares(self.residuals(parameters)) - self.limit) / (self.limit - self.least)
+        residuals = self.residuals(parameters)
+        return (float(residuals @ residuals) - self.limit) / (self.limit - self.least)
 
     def _half_gradient(self, parameters: Floats) -> Floats:
         """Return half the gradient of the sum of squares."""
@@ -184,7 +185,3 @@ def snap_to_bounds(parameters: Floats, units: Floats, low: Floats, high: Floats)
     parameters = np.where(np.abs(parameters - low) <= _CLOSE * units, low, parameters)
     parameters = np.where(np.abs(parameters - high) <= _CLOSE * units, high, parameters)
     return np.asarray(np.clip(parameters, low, high), dtype=np.float64)
-
-
-def _squares(residuals: Floats) -> float:
-    return float(residuals @ residuals)

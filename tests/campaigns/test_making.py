@@ -18,7 +18,6 @@ from bfreplay.campaigns.make_campaign import (
     node_counts,
     pruner_table,
     random_curves,
-    toml_value,
 )
 from bfreplay.campaigns.make_list import JobShape, jobs_of_list
 from bfreplay.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -55,24 +55,17 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
     measured = arguments.pop(MEASURED_KEY, None)
     meaning_of = {parameter.name: parameter.meaning for parameter in law_type.parameters}
     parameters = list(meaning_of)
-    for keyword in arguments:
+    expected = ", ".join(parameters)
+    for keyword, value in arguments.items():
         if keyword not in parameters:
-            raise InputError(
-                f"the law {name} has no parameter {keyword!r}",
-                column=keyword,
-                value=arguments[keyword],
-                expected=", ".join(parameters),
-                fix=nearest(keyword, parameters, "drop it, or choose another law"),
-            )
-    for keyword in parameters:
+            problem = f"the law {name} has no parameter {keyword!r}"
+            fix = nearest(keyword, parameters, "drop it, or choose another law")
+            raise InputError(problem, column=keyword, value=value, expected=expected, fix=fix)
+    for keyword, meaning in meaning_of.items():
         if keyword not in arguments:
-            raise InputError(
-                f"the law {name} lacks its parameter {keyword!r}",
-                column=keyword,
-                value=cell if isinstance(cell, str) else dict(cell),
-                expected=", ".join(parameters),
-                fix=f"add {keyword}: {meaning_of[keyword]}",
-            )
+            problem, fix = f"the law {name} lacks its parameter {keyword!r}", f"add {keyword}: {meaning}"
+            value = cell if isinstance(cell, str) else dict(cell)
+            raise InputError(problem, column=keyword, value=value, expected=expected, fix=fix)
     law = law_type(**{keyword: number_of(arguments[keyword], keyword) for keyword in parameters})
     return law if measured is None else MeasuredLaw(law, _counts(measured))
 
@@ -98,9 +91,9 @@ def law_text(curve: Law | MeasuredLaw) -> str:
 def _counts(cell: Any) -> tuple[int, int]:
     counts = cell.split(":") if isinstance(cell, str) else cell
     if isinstance(counts, list) and len(counts) == 2:
-        numbers = [number_of(count, MEASURED_KEY) for count in counts]
-        if all(number.is_integer() for number in numbers):
-            return int(numbers[0]), int(numbers[1])
+        first, last = (number_of(count, MEASURED_KEY) for count in counts)
+        if first.is_integer() and last.is_integer():
+            return int(first), int(last)
     raise InputError(
         "the measured node counts are not two whole numbers",
         column=MEASURED_KEY,
@@ -125,9 +118,8 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
                 fix="write NAME=VALUE for each parameter, with a decimal point in the value",
             )
         if key in arguments:
-            raise InputError(
-                f"the parameter {key!r} of the law {name} is given twice", column=key, value=text, fix="drop one"
-            )
+            problem = f"the parameter {key!r} of the law {name} is given twice"
+            raise InputError(problem, column=key, value=text, fix="drop one")
         arguments[key] = value
     return name, arguments
 
@@ -139,15 +131,10 @@ def number_of(value: Any, column: str) -> float:
             raise ValueError
         return decimal(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
-        raise InputError(
-            "this is not a number", column=column, value=value, expected="a number", fix=_number_fix(value)
-        ) from None
-
-
-def _number_fix(value: Any) -> str:
-    if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
-        return f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
-    return "write it in digits with a decimal point, such as 18.5"
+        fix = "write it in digits with a decimal point, such as 18.5"
+        if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
+            fix = f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
+        raise InputError("this is not a number", column=column, value=value, expected="a number", fix=fix) from None
 
 
 INLINE_CURVE = ":"
@@ -197,12 +184,12 @@ def inline_text(curve: Curve) -> str:
     """
     if isinstance(curve, Law | MeasuredLaw):
         return law_text(curve)
-    if isinstance(curve, TabulatedCurve):
-        nodes, values = list(curve.nodes), list(curve.values)
-    else:
-        values = [float(value) for value in curve.table(curve.last_nodes)]
-        nodes = list(range(len(values)))
-    return " ".join(f"{node}:{value!r}" for node, value in zip(nodes, values, strict=True))
+    points: Iterable[tuple[int, float]] = (
+        zip(curve.nodes, curve.values, strict=True)
+        if isinstance(curve, TabulatedCurve)
+        else enumerate(curve.table(curve.last_nodes).tolist())
+    )
+    return " ".join(f"{node}:{value!r}" for node, value in points)
 
 
 class CurveShelf:
@@ -267,20 +254,27 @@ def write_curves(
 
 
 def _table(name: str, curve: Curve, remarks: Sequence[str]) -> str:
+    if not isinstance(curve, Law | MeasuredLaw | TabulatedCurve):
+        problem = f"the curve {name!r} cannot be written as TOML"
+        raise InputError(problem, value=type(curve).__name__, expected="a law, or points")
+    points = isinstance(curve, TabulatedCurve)
+    cells = {"nodes": curve.nodes, "values": curve.values} if points else law_cells(curve)
     lines = [f"# {' '.join(remark.split())}" for remark in remarks]
-    lines.append(f"[curves.{name if _BARE.fullmatch(name) else _text(name)}]")
-    if isinstance(curve, Law | MeasuredLaw):
-        cells = law_cells(curve).items()
-        lines += [f"{key} = {_text(value) if isinstance(value, str) else value}" for key, value in cells]
-    elif isinstance(curve, TabulatedCurve):
-        lines += [f"nodes = {list(curve.nodes)}", f"values = {list(curve.values)}"]
-    else:
-        raise InputError(
-            f"the curve {name!r} cannot be written as TOML", value=type(curve).__name__, expected="a law, or points"
-        )
+    lines += [f"[curves.{toml_key(name)}]", *(f"{key} = {toml_value(value)}" for key, value in cells.items())]
     return "\n".join(lines) + "\n"
 
 
-def _text(value: str) -> str:
-    """Return a basic string of TOML; JSON's escapes are among its own, but it wants DEL escaped as well."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def toml_key(name: str) -> str:
+    """Return a key of TOML, in quotes where it needs them."""
+    return name if _BARE.fullmatch(name) else toml_value(name)
+
+
+def toml_value(value: object) -> str:
+    """Return a value as TOML writes it: text, truth value, number, or a list of these."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):  # JSON's escapes are among those of TOML, which wants DEL escaped as well
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return repr(value)

@@ -75,12 +75,7 @@ def load_jobs(
                 jobs: JobSet = built_in(system.read_trace)(file, curves_file)
                 return jobs
     if curves_file is not None:
-        if is_bundled(curves_file):
-            raise _throughputs_error(file, curves_file, f"the made-up throughputs ({BUNDLED})")
-        check_is_file(curves_file)
-        _check_both_published(file, curves_file)
-        if ending_of(curves_file, (".json", ".json.gz")) is not None:
-            raise _throughputs_error(file, curves_file, "a throughput file (.json)")
+        _refuse_other_curves(file, curves_file)
     if _is_published(file):
         if curves_file is None:
             raise InputError(
@@ -115,16 +110,11 @@ def _is_published(file: Path) -> bool:
     return file.suffix.lower() == ".pkl"
 
 
-def _check_both_published(file: Path, curves_file: Path) -> None:
-    if _is_published(curves_file) and not _is_published(file):
-        raise InputError(
-            "published curves (.pkl) go with the published table of bounds only",
-            file=curves_file,
-            value=file.name,
-            expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
-            fix="give the …-Jbnd-….pkl as the jobs, or the curves as a table of curve, nodes, value",
-        )
-    if _is_published(file) and not _is_published(curves_file):
+def _refuse_other_curves(file: Path, curves_file: Path) -> None:
+    """Raise ``InputError`` for a file of curves that does not go with the jobs in ``file``."""
+    if not is_bundled(curves_file):
+        check_is_file(curves_file)
+    if _is_published(file) and not is_bundled(curves_file) and not _is_published(curves_file):
         raise InputError(
             "a published job set (.pkl) goes with published curves only",
             file=curves_file,
@@ -132,15 +122,21 @@ def _check_both_published(file: Path, curves_file: Path) -> None:
             expected="the table of Ns, Ps, Os as .pkl",
             fix=f"give the …-JNPs-….pkl that belongs to {file.name}",
         )
-
-
-def _throughputs_error(file: Path, curves_file: Path, problem: str) -> InputError:
-    return InputError(
-        f"{problem} can be used with a trace or workload of a published system only",
+    for_systems, jobs = "can be used with a trace or workload of a published system only", "a .trace or gavel(n=...)"
+    if is_bundled(curves_file):
+        problem = f"the made-up throughputs ({BUNDLED}) {for_systems}"
+    elif _is_published(curves_file) and not _is_published(file):
+        problem, jobs = "published curves (.pkl) go with the published table of bounds only", "the …-Jbnd-….pkl"
+    elif ending_of(curves_file, (".json", ".json.gz")) is not None:
+        problem = f"a throughput file (.json) {for_systems}"
+    else:
+        return
+    raise InputError(
+        problem,
         file=curves_file,
         value=file.name,
         expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
-        fix="give a .trace or gavel(n=...) as the jobs, or the curves as a table of curve, nodes, value",
+        fix=f"give {jobs} as the jobs, or the curves as a table of curve, nodes, value",
     )
 
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bfreplay.checks import near_name
+from bfreplay.checks import near_name, nearest
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, number_of
 from bfreplay.datasets.jobs.tables import JobTable
@@ -93,16 +93,13 @@ def _check_columns(job_table: JobTable) -> None:
     kind = kind_of_table(job_table.columns)
     hint = did_you_mean(unknown, missing)
     if hint is None and unknown:
-        near = near_name(unknown[0], _COLUMNS)
-        hint = f"did you mean {near!r}?" if near else None
-    problem = f"the column {unknown[0]!r} is unknown" if unknown else f"the column {missing[0]!r} is missing"
+        hint = nearest(unknown[0], _COLUMNS, "")
+    problem = f"the column {(unknown or missing)[0]!r} is {'unknown' if unknown else 'missing'}"
     if unknown and missing:
-        names_text = " and ".join(repr(name) for name in missing)
-        problem = (
-            f"the column{'s' if len(missing) > 1 else ''} {names_text} {'are' if len(missing) > 1 else 'is'} missing"
-        )
-        problem += f", and {' and '.join(repr(name) for name in unknown)} {'are' if len(unknown) > 1 else 'is'} unknown"
-        if hint is None or len(missing) > 1:
+        noun, verb = ("columns", "are") if len(missing) > 1 else ("column", "is")
+        problem = f"the {noun} {' and '.join(map(repr, missing))} {verb} missing, "
+        problem += f"and {' and '.join(map(repr, unknown))} {'are' if len(unknown) > 1 else 'is'} unknown"
+        if not hint or len(missing) > 1:
             hint = _renaming(unknown, missing) or hint
     raise job_table.error(
         problem,

@@ -70,16 +70,10 @@ def check_columns(job_table: JobTable) -> None:
     valid_names = (*COLUMNS, *REPEAT_KEYS) if job_table.file.suffix.lower() == ".toml" else COLUMNS
     for column_name in job_table.columns:
         if column_name not in valid_names:
+            labels = (label for label, cells in job_table.rows if isinstance(label, str) and column_name in cells)
             raise job_table.error(
                 f"the column {column_name!r} is unknown",
-                row=next(
-                    (
-                        row_number
-                        for row_number, cells in job_table.rows
-                        if isinstance(row_number, str) and column_name in cells
-                    ),
-                    None,
-                ),
+                row=next(labels, None),
                 column=column_name,
                 value=column_name,
                 expected=", ".join(valid_names),
@@ -178,9 +172,8 @@ class _Row:
     def repeat(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:
             if "submit_every_s" in self.cells:
-                raise self._error(
-                    "submit_every_s without count", "submit_every_s", "a count of jobs", "add count = N to the job"
-                )
+                problem, fix = "submit_every_s without count", "add count = N to the job"
+                raise self._error(problem, "submit_every_s", "a count of jobs", fix)
             yield job
             return
         count = self._whole("count")
@@ -210,9 +203,8 @@ class _Row:
             return 0
         after_us = self._seconds_us("submit_after_s")
         if after_us < 0:
-            raise self._error(
-                "the job is submitted before the window starts", "submit_after_s", "seconds >= 0", _FIX_SUBMIT
-            )
+            problem = "the job is submitted before the window starts"
+            raise self._error(problem, "submit_after_s", "seconds >= 0", _FIX_SUBMIT)
         return after_us
 
     def _deadline_us(self, submit_us: int) -> int | None:
@@ -232,48 +224,33 @@ class _Row:
         due_us = self._time_us(column) if column == "deadline" else submit_us + self._seconds_us(column)
         time_us(column, due_us)
         if due_us < submit_us:
-            raise self._error(
-                "the deadline is before the submit time", column, "a later time", "give a later deadline, or none"
-            )
+            problem = "the deadline is before the submit time"
+            raise self._error(problem, column, "a later time", "give a later deadline, or none")
         return due_us
 
     def _curve(self, column: str) -> Curve:
-        cell = self._cell(column)
+        cell, curves, shelf = self._cell(column), self.rows.known, self.rows.shelf
         with locate_errors(self.rows.table.file, self.row, column, curve=True):
-            if isinstance(cell, str) and (
-                cell.strip() in self.rows.known or not (is_law(cell) or INLINE_CURVE in cell)
-            ):
-                return self._named_curve(column, cell.strip())
-            shelf = self.rows.shelf
+            curve_name = cell.strip() if isinstance(cell, str) else ""
+            if curve_name in curves:
+                return curves[curve_name]
             if is_law(cell):
                 return shelf.law(law_of(cell, allow_code=shelf.allow_code))
+            if isinstance(cell, str) and INLINE_CURVE not in cell:
+                raise self._error(
+                    f"no curve is called {curve_name!r}",
+                    column,
+                    "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
+                    + (", ".join(sorted(curves)) or "a name in the file of --curves"),
+                    nearest(curve_name, curves, "give the file of curves, or write the points here"),
+                )
             return shelf.curve(*points_of(cell))
-
-    def _named_curve(self, column: str, column_name: str) -> Curve:
-        curve = self.rows.known.get(column_name)
-        if curve is None:
-            raise self._error(
-                f"no curve is called {column_name!r}",
-                column,
-                "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
-                + (", ".join(sorted(self.rows.known)) or "a name in the file of --curves"),
-                nearest(column_name, self.rows.known, "give the file of curves, or write the points here"),
-            )
-        return curve
 
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
-            raise InputError(
-                f"the key {column!r} is missing here"
-                if isinstance(self.row, str)
-                else f"the column {column!r} is empty here",
-                file=self.rows.table.file,
-                row=self.row,
-                column=column,
-                value=None,
-                expected="a value for every job",
-                fix="fill it in or drop the job",
-            )
+            noun, state = ("key", "missing") if isinstance(self.row, str) else ("column", "empty")
+            problem = f"the {noun} {column!r} is {state} here"
+            raise self._error(problem, column, "a value for every job", "fill it in or drop the job")
         return self.cells[column]
 
     def _text(self, column: str) -> str:
@@ -300,9 +277,8 @@ class _Row:
         cell = self.cells.get("node_types", "")
         kinds = cell.split(";") if isinstance(cell, str) else cell
         if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-            raise self._error(
-                "the node types are not text", "node_types", "names separated by ;", 'write gpu;fat, or ["gpu"]'
-            )
+            expected, fix = "names separated by ;", 'write gpu;fat, or ["gpu"]'
+            raise self._error("the node types are not text", "node_types", expected, fix)
         return tuple(kind.strip() for kind in kinds if kind.strip())
 
     def _number(self, column: str) -> float:
@@ -311,9 +287,8 @@ class _Row:
     def _whole(self, column: str) -> int:
         number = self._number(column)
         if not number.is_integer():
-            raise self._error(
-                f"the {column} is not a whole number", column, "a whole number", "round it to a whole number"
-            )
+            problem = f"the {column} is not a whole number"
+            raise self._error(problem, column, "a whole number", "round it to a whole number")
         return int(number)
 
     def _time_us(self, column: str) -> int:
@@ -331,9 +306,8 @@ class _Row:
         try:
             return time_us(column, seconds_to_us(self.cells[column], exact=False))
         except ValueError as error:
-            raise self._error(
-                f"this is not a number of seconds: {error}", column, "finite seconds", "give seconds"
-            ) from error
+            problem = f"this is not a number of seconds: {error}"
+            raise self._error(problem, column, "finite seconds", "give seconds") from error
 
     def _error(self, problem: str, column: str, expected: str, fix: str) -> InputError:
         return InputError(problem, column=column, value=self.cells.get(column), expected=expected, fix=fix)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveShelf, is_law, law_of, points_of
-from bfreplay.datasets.located import locate_errors, with_location
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveShelf, is_law, law_of, number_of, points_of
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
 from bfreplay.errors import InputError
@@ -116,14 +116,7 @@ def read_parquet_table(file: Path) -> JobTable:
         raise _unreadable(file, "Parquet", error) from error
     columns = [column_name for column_name in table.column_names if not column_name.startswith("__index_level_")]
     rows = tuple(
-        (
-            row_number,
-            {
-                column_name: line[column_name]
-                for column_name in columns
-                if line[column_name] is not None and line[column_name] != ""
-            },
-        )
+        (row_number, {name: line[name] for name in columns if line[name] not in (None, "")})
         for row_number, line in enumerate(cells, start=1)
     )
     return JobTable(file, rows, tuple(columns))
@@ -175,12 +168,8 @@ def read_toml_table(file: Path) -> JobTable:
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise InputError("job is not an array of tables", file=file, column="job", expected="[[job]] before each job")
     if not isinstance(curves, dict) or not all(isinstance(curve, dict) for curve in curves.values()):
-        raise InputError(
-            "curves is not a table of tables",
-            file=file,
-            column="curves",
-            expected="[curves.NAME] with nodes and values, or with a law",
-        )
+        problem, expected = "curves is not a table of tables", "[curves.NAME] with nodes and values, or with a law"
+        raise InputError(problem, file=file, column="curves", expected=expected)
     columns = dict.fromkeys(key for job in jobs for key in job)
     rows = tuple((f"[[job]] {index}", job) for index, job in enumerate(jobs, start=1))
     return JobTable(file, rows, tuple(columns), curves)
@@ -204,7 +193,13 @@ def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curv
                 curves[name] = curve_shelf.law(law_of(cells, allow_code=curve_shelf.allow_code))
                 continue
             if set(cells) != {"nodes", "values"}:
-                raise _no_curve_keys(name, cells)
+                unknown = [key for key in cells if key not in _CURVE_KEYS]
+                raise InputError(
+                    f"curve {name!r} has neither exactly the keys nodes and values nor a law",
+                    value=sorted(cells),
+                    expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
+                    fix=did_you_mean(unknown, [key for key in _CURVE_KEYS if key not in cells]),
+                )
             curves[name] = curve_shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
     return curves
 
@@ -244,36 +239,30 @@ def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     if job_table.curves:
         return named_curves(job_table, curve_shelf)
     needed_columns = ("curve", "nodes", "value")
-    if set(job_table.columns) != set(needed_columns):
+    missing = [name for name in needed_columns if name not in job_table.columns]
+    unknown = [name for name in job_table.columns if name not in needed_columns]
+    if missing or unknown:
+        kind = kind_of_table(job_table.columns)
+        is_other = kind not in (None, "a table of curves")
         raise job_table.error(
             "these are not the columns of a table of curves",
-            column=next(
-                (
-                    name
-                    for name in (*needed_columns, *job_table.columns)
-                    if (name in needed_columns) != (name in job_table.columns)
-                ),
-                None,
-            ),
+            column=(missing or unknown)[0],
             expected=", ".join(needed_columns) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
-            fix=_fix_of_curve_columns(job_table.columns, needed_columns),
+            fix=(f"this looks like {kind}: give the table of curves here" if is_other else None)
+            or did_you_mean(unknown, missing)
+            or ("add the missing columns" if missing else "drop the other columns"),
         )
     points: dict[str, list[tuple[int | str, float, float]]] = {}
     for row_number, cells in job_table.rows:
         missing = [name for name in needed_columns if name not in cells]
         if missing:
             raise empty_cell(missing[0], file, row_number)
-        try:
-            (node,), (value,) = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
-        except InputError as error:
-            raise with_location(
-                error, file, row_number, "value" if error.column == "values" else error.column, curve=True
-            ) from error
+        with locate_errors(file, row_number):
+            node, value = (number_of(cells[column], column) for column in ("nodes", "value"))
         points.setdefault(str(cells["curve"]), []).append((row_number, node, value))
     if not points:
-        raise InputError(
-            "the file has no curves", file=file, expected="at least one row", fix="add a row for each point"
-        )
+        problem, fix = "the file has no curves", "add a row for each point"
+        raise InputError(problem, file=file, expected="at least one row", fix=fix)
     curves: dict[str, Curve] = {}
     for name, of_curve in points.items():
         rows, nodes, values = zip(*of_curve, strict=True)
@@ -291,25 +280,6 @@ def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
         with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
             curves[name] = curve_shelf.curve(nodes, values, name)
     return curves
-
-
-def _no_curve_keys(column_name: str, cells: Mapping[str, Cell]) -> InputError:
-    unknown = [key for key in cells if key not in _CURVE_KEYS]
-    return InputError(
-        f"curve {column_name!r} has neither exactly the keys nodes and values nor a law",
-        value=sorted(cells),
-        expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
-        fix=did_you_mean(unknown, [key for key in _CURVE_KEYS if key not in cells]),
-    )
-
-
-def _fix_of_curve_columns(columns: Sequence[str], required: Sequence[str]) -> str:
-    kind = kind_of_table(columns)
-    if kind not in (None, "a table of curves"):
-        return f"this looks like {kind}: give the table of curves here"
-    unknown = [name for name in columns if name not in required]
-    missing = [name for name in required if name not in columns]
-    return did_you_mean(unknown, missing) or ("drop the other columns" if not missing else "add the missing columns")
 
 
 def _unreadable(file: Path, kind: str, error: Exception) -> InputError:

@@ -11,7 +11,8 @@ from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from bfreplay.checks import nearest
 from bfreplay.documents import Json
@@ -108,8 +109,7 @@ class PublicLog:
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values, dates as ISO text."""
-        dates = {key: day.isoformat() if day else None for key, day in (("start", self.start), ("end", self.end))}
-        return asdict(self) | dates
+        return asdict(self) | {key: day and day.isoformat() for key, day in (("start", self.start), ("end", self.end))}
 
 
 def catalogue() -> tuple[PublicLog, ...]:
@@ -127,11 +127,8 @@ def public_log(name: str) -> PublicLog:
     """
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
-        raise InputError(
-            f"unknown public log {name!r}",
-            expected=f"one of {', '.join(entries)}",
-            fix=nearest(name, entries, "see: bfreplay datasets list"),
-        )
+        expected, fix = f"one of {', '.join(entries)}", nearest(name, entries, "see: bfreplay datasets list")
+        raise InputError(f"unknown public log {name!r}", expected=expected, fix=fix)
     return entries[name]
 
 
@@ -139,17 +136,10 @@ def public_log(name: str) -> PublicLog:
 def read_catalogue(path: Path) -> tuple[PublicLog, ...]:
     """Read a catalogue in the form of the one that ships with bfreplay."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))["log"]
-    return tuple(_log(dict(table)) for table in tables)
-
-
-def _log(table: dict[str, Any]) -> PublicLog:
-    log_files = tuple(_file(dict(file_table)) for file_table in table.pop("file"))
-    return PublicLog(**{**table, "traps": tuple(table["traps"]), "files": log_files})
-
-
-def _file(table: dict[str, Any]) -> LogFile:
-    plain = {"content_bytes": table["bytes"], "content_sha256": table["sha256"]}
-    return LogFile(**{**plain, **table, "addresses": tuple(table.get("addresses", ()))})
+    for table in tables:
+        uncompressed = [{"content_bytes": file["bytes"], "content_sha256": file["sha256"]} for file in table["file"]]
+        table["files"] = [plain | file for plain, file in zip(uncompressed, table.pop("file"), strict=True)]
+    return msgspec.convert(tables, tuple[PublicLog, ...])
 
 
 class DownloadError(BfreplayError):
@@ -206,25 +196,14 @@ def window(entry: PublicLog) -> str:
 
 def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
     """Lay out one line per log with its state, and the folder below."""
-    header = ("name", "format", "jobs", "nodes", "window", "class", "size", "fetched")
+    header = ["name", "format", "jobs", "nodes", "window", "class", "size", "fetched"]
     cells = [header]
     for entry, state in rows:
+        counts = [_number(entry.jobs), _number(entry.nodes)]
         quality = f"{entry.quality} {QUALITIES[entry.quality]}"
-        cells.append(
-            (
-                entry.name,
-                entry.format,
-                _number(entry.jobs),
-                _number(entry.nodes),
-                window(entry),
-                quality,
-                size(entry.bytes),
-                state,
-            )
-        )
+        cells.append([entry.name, entry.format, *counts, window(entry), quality, size(entry.bytes), state])
     text_columns = [index for index, name in enumerate(header) if name not in ("jobs", "nodes", "size")]
-    lines = aligned_lines(cells, text_columns)
-    return "\n".join([*lines, "", f"Data folder: {folder}"])
+    return "\n".join([*aligned_lines(cells, text_columns), "", f"Data folder: {folder}"])
 
 
 def render_info(entry: PublicLog, state: str, folder: Path) -> str:

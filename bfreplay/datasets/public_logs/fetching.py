@@ -28,6 +28,7 @@ from bfreplay.wording import count
 CONNECT_S = 10.0
 READ_S = 30.0
 _CHUNK = 1 << 16
+_SEE_PAGE = "see its page"
 
 # Uncompressed in transit: the announced length is that of the file, so a cut-off transfer is noticed.
 _HEADERS = {"User-Agent": f"bfreplay/{__version__}", "Accept-Encoding": "identity"}
@@ -59,9 +60,7 @@ class Download:
             if reason is None:
                 return
             reasons.append(f"{address}\n      {reason}")
-        raise NotSuppliedError(
-            log_file, reasons or [f"no address serves it as it is: {log_file.about or 'see its page'}"]
-        )
+        raise NotSuppliedError(log_file, reasons or [f"no address serves it as it is: {log_file.about or _SEE_PAGE}"])
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> BfreplayError:
         """Return one error for all failed downloads, with the steps to get the files by hand."""
@@ -82,11 +81,9 @@ class Download:
             return f"not tried: {host} could not be reached"
         watch = _Watch(log_file, path, self._progress)
         path.unlink(missing_ok=True)
+        options = {"chunk_size": _CHUNK, "timeout": (CONNECT_S, READ_S), "headers": _HEADERS}
         try:
-            download = HTTPDownloader(
-                progressbar=watch, chunk_size=_CHUNK, timeout=(CONNECT_S, READ_S), headers=_HEADERS
-            )
-            download(address, str(path), None)
+            HTTPDownloader(progressbar=watch, **options)(address, str(path), None)
         except _TooLongError:
             return f"the download is longer than the log ({count(watch.most, 'byte')}): it is something else"
         except requests.exceptions.HTTPError as error:
@@ -103,10 +100,8 @@ class Download:
             return f"invalid answer of the server: {error}"
         form = find_form(log_file, path)
         if form is None:
-            return (
-                f"the download is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
-                f" instead of {log_file.sha256}"
-            )
+            content = f"{count(_size(path), 'byte')}, sha256 {sha256(path)}"
+            return f"the download is another file: {content} instead of {log_file.sha256}"
         convert_form(log_file, path, form)
         return None
 
@@ -203,29 +198,19 @@ def may_contain(log_file: LogFile, path: Path) -> bool:
         return int.from_bytes(stream.read(4), "little") == log_file.content_bytes % 2**32
 
 
-def matches_file(log_file: LogFile, path: Path) -> bool:
-    """Return whether ``path`` is ``log_file``, compressed as its name says."""
-    form = find_form(log_file, path)
-    return form == "as it is" or (form == "gzip" and _has_gzip_name(log_file))
-
-
 def convert_form(log_file: LogFile, path: Path, form: Form) -> None:
     """Compress or unpack ``path`` in place if its name asks for the other."""
     if form == "as it is" or (form == "gzip") == _has_gzip_name(log_file):
         return
     temporary = path.with_name(f"{path.name}.form")
     try:
-        if form == "plain":
-            # no name and no time in the header: the same content gives the same bytes
-            with (
-                path.open("rb") as source,
-                temporary.open("wb") as raw_stream,
-                gzip.GzipFile("", "wb", 9, raw_stream, mtime=0) as target,
-            ):
-                shutil.copyfileobj(source, target, _COPY_CHUNK)
-        else:
-            with gzip.open(path, "rb") as source_stream, temporary.open("wb") as target_stream:
-                shutil.copyfileobj(source_stream, target_stream, _COPY_CHUNK)
+        with path.open("rb") as source, temporary.open("wb") as target:
+            if form == "plain":
+                # no name and no time in the header: the same content gives the same bytes
+                with gzip.GzipFile("", "wb", 9, target, mtime=0) as compressed:
+                    shutil.copyfileobj(source, compressed, _COPY_CHUNK)
+            else:
+                shutil.copyfileobj(gzip.GzipFile(fileobj=source), target, _COPY_CHUNK)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -272,9 +257,10 @@ def data_folder() -> Path:
 
 
 def is_complete(log_file: LogFile, folder: Path) -> bool:
-    """Return whether ``log_file`` is in ``folder`` under its name, with the right content."""
+    """Return whether ``log_file`` is in ``folder`` under its name, with the right content, compressed as it says."""
     path = folder / log_file.name
-    return path.is_file() and matches_file(log_file, path)
+    form = find_form(log_file, path) if path.is_file() else None
+    return form == "as it is" or (form == "gzip" and _has_gzip_name(log_file))
 
 
 def fetch_state(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
@@ -349,35 +335,26 @@ def fetch_all(
         As ``fetch``. Names and existing files are checked before anything is written; failures are reported together
         at the end.
     """
-    entries = {
-        entry.name: entry for entry in (public_log(entry) if isinstance(entry, str) else entry for entry in logs)
-    }
+    entries = list(dict.fromkeys(public_log(log) if isinstance(log, str) else log for log in logs))
     target = data_folder() if folder is None else Path(folder)
     supply: Download | LocalFolder = Download(progress) if source is None else LocalFolder(Path(source))
-    missing = {
-        entry.name: [file for file in entry.files if not is_complete(file, target)] for entry in entries.values()
-    }
-    if not overwrite:
-        _refuse_wrong_files([target / file.name for group in missing.values() for file in group])
-    failures = []
-    for entry in entries.values():
-        try:
-            _place(missing[entry.name], target, supply, overwrite=overwrite)
-        except NotSuppliedError as failure:
-            failures.append((entry, failure))
-    if failures:
-        raise supply.error(failures, n_logs=len(entries))
-    return {entry.name: tuple(target / file.name for file in entry.files) for entry in entries.values()}
-
-
-def _refuse_wrong_files(paths: Sequence[Path]) -> None:
-    existing = [path for path in paths if path.exists()]
-    if existing:
+    missing = [[file for file in entry.files if not is_complete(file, target)] for entry in entries]
+    existing = [target / file.name for files in missing for file in files if (target / file.name).exists()]
+    if existing and not overwrite:
         lines = [f"  {path}{f' (sha256 {sha256(path)})' if path.is_file() else ''}" for path in existing]
         raise OutputExistsError(
             "\n".join(["files exist with other content than published, so nothing was fetched:", *lines])
             + "\n  fix:      move it away, or replace it with --force"
         )
+    failures = []
+    for entry, files in zip(entries, missing, strict=True):
+        try:
+            _place(files, target, supply, overwrite=overwrite)
+        except NotSuppliedError as failure:
+            failures.append((entry, failure))
+    if failures:
+        raise supply.error(failures, n_logs=len(entries))
+    return {entry.name: tuple(target / file.name for file in entry.files) for entry in entries}
 
 
 def _place(files: Sequence[LogFile], target: Path, supply: Download | LocalFolder, *, overwrite: bool) -> None:
@@ -423,34 +400,26 @@ class LocalFolder:
                 return
             others.append(f"{candidate.name} in it is another file (sha256 {sha256(candidate)})")
         missing_text = f"neither a file of its name nor one with sha256 {log_file.sha256} or {log_file.content_sha256}"
-        sources = [f"available at {address}" for address in log_file.addresses] or [
-            f"{log_file.about}" or "see its page"
-        ]
+        sources = [f"available at {address}" for address in log_file.addresses] or [log_file.about or _SEE_PAGE]
         raise NotSuppliedError(log_file, [*others, missing_text, *sources])
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> BfreplayError:
         """Return one error for all files that are not in the folder."""
-        return InputError(
-            headline(failures, n_logs),
-            file=self._folder,
-            fix="put the files into the folder, under their own names or any other",
-        )
+        fix = "put the files into the folder, under their own names or any other"
+        return InputError(headline(failures, n_logs), file=self._folder, fix=fix)
 
     def _candidates(self, log_file: LogFile) -> Iterator[Path]:
         """Yield files with a matching name, then files with a matching size."""
-        present = {
-            path.name: path for path in sorted(self._folder.iterdir()) if path.is_file() and os.access(path, os.R_OK)
-        }
-        for name in _names(log_file):
-            if name in present:
-                yield present.pop(name)
+        paths = (path for path in sorted(self._folder.iterdir()) if path.is_file() and os.access(path, os.R_OK))
+        present = {path.name: path for path in paths}
+        yield from (present.pop(name) for name in _names(log_file) if name in present)
         yield from (path for path in present.values() if may_contain(log_file, path))
 
 
 def _names(log_file: LogFile) -> list[str]:
     """Return its names here or at its addresses, with and without ``.gz``, each once."""
-    names = [log_file.name, *(PurePosixPath(address).name for address in log_file.addresses)]
-    spellings = [
-        spelling for name in names for spelling in (name, name.removesuffix(".gz"), f"{name.removesuffix('.gz')}.gz")
-    ]
-    return list(dict.fromkeys(spellings))
+    spellings: dict[str, None] = {}
+    for name in (log_file.name, *(PurePosixPath(address).name for address in log_file.addresses)):
+        plain = name.removesuffix(".gz")
+        spellings |= dict.fromkeys((name, plain, f"{plain}.gz"))
+    return list(spellings)
