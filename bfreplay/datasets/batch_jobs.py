@@ -90,12 +90,8 @@ def write_batch_jobs(pieces: Iterable[BatchJobs], header: LogHeader, path: Path,
     refuse_other_ending(path)
     schema = _SCHEMA.with_metadata({VERSION_KEY: VERSION, PARQUET_KEY: header.to_text().encode()})
     encodings = dict.fromkeys(("start", "end", "nodes.list.element"), "DELTA_BINARY_PACKED")
-    with (
-        written_whole([path], overwrite) as (temporary,),
-        pq.ParquetWriter(
-            temporary, schema, compression="zstd", use_dictionary=False, column_encoding=encodings
-        ) as writer,
-    ):
+    options = {"compression": "zstd", "use_dictionary": False, "column_encoding": encodings}
+    with written_whole([path], overwrite) as (temporary,), pq.ParquetWriter(temporary, schema, **options) as writer:
         for table in _row_groups(pieces, schema):
             writer.write_table(table)
 
@@ -110,11 +106,9 @@ def refuse_other_ending(path: Path) -> None:
 def _row_groups(pieces: Iterable[BatchJobs], schema: Any) -> Iterator[Any]:
     group, n_nodes = [], 0
     for piece in pieces:
-        lists = pa.ListArray.from_arrays(
-            as_arrow(piece.first.astype(np.int32), pa.int32()), as_arrow(piece.node, pa.int32())
-        )
+        offsets, nodes = (as_arrow(column.astype(np.int32), pa.int32()) for column in (piece.first, piece.node))
         columns = [as_arrow(piece.job, pa.string()), as_arrow(piece.start_us, _TIME), as_arrow(piece.end_us, _TIME)]
-        group.append(pa.Table.from_arrays([*columns, lists], schema=schema))
+        group.append(pa.Table.from_arrays([*columns, pa.ListArray.from_arrays(offsets, nodes)], schema=schema))
         n_nodes += len(piece.node)
         if n_nodes >= GROUP_NODES:
             yield pa.concat_tables(group)
@@ -173,22 +167,15 @@ def _check_kind(schema: Any, file: Path) -> None:
         problem, expected = "this is not a file of batch jobs", "a file that ingest --batch-jobs wrote"
         raise InputError(problem, file=file, value=schema.names, expected=expected, fix=_FIX)
     if metadata[VERSION_KEY] != VERSION:
-        raise InputError(
-            "the batch jobs are of another schema version",
-            file=file,
-            column="schema_version",
-            value=metadata[VERSION_KEY].decode(errors="replace"),
-            expected=VERSION.decode(),
-            fix=_FIX,
-        )
+        problem, column = "the batch jobs are of another schema version", "schema_version"
+        value, expected = metadata[VERSION_KEY].decode(errors="replace"), VERSION.decode()
+        raise InputError(problem, file=file, column=column, value=value, expected=expected, fix=_FIX)
     for index, field in enumerate(_SCHEMA):
-        kinds = [each.type for each in schema if each.name == field.name]
+        kinds = [other.type for other in schema if other.name == field.name]
         if kinds != [field.type] or schema.names[index] != field.name:
-            problem, value = (
-                f"the column {field.name} is missing, twice there, elsewhere, or of another type",
-                [*map(str, kinds)],
-            )
-            raise InputError(problem, file=file, column=field.name, value=value, expected=str(field.type), fix=_FIX)
+            problem = f"the column {field.name} is missing, twice there, elsewhere, or of another type"
+            value, expected = [*map(str, kinds)], str(field.type)
+            raise InputError(problem, file=file, column=field.name, value=value, expected=expected, fix=_FIX)
 
 
 def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
@@ -204,14 +191,12 @@ def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
         problem = "the batch jobs are not of this log: its nodes are others"
         raise InputError(problem, file=file, column="nodes", value=node_name, expected="the nodes of the log", fix=_FIX)
     if not header.window_start_us <= node_events.window_start_us < node_events.window_end_us <= header.window_end_us:
-        raise InputError(
-            "the batch jobs do not cover the window of the log",
-            file=file,
-            column="window",
-            value=f"{iso_utc(header.window_start_us)} to {iso_utc(header.window_end_us)}",
-            expected=f"{iso_utc(node_events.window_start_us)} to {iso_utc(node_events.window_end_us)}",
-            fix=_FIX,
+        problem = "the batch jobs do not cover the window of the log"
+        value, expected = (
+            f"{iso_utc(covered.window_start_us)} to {iso_utc(covered.window_end_us)}"
+            for covered in (header, node_events)
         )
+        raise InputError(problem, file=file, column="window", value=value, expected=expected, fix=_FIX)
 
 
 def _origin(metadata: EventsMetadata) -> dict[str, Any]:

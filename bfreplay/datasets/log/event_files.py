@@ -48,8 +48,7 @@ def read_csv(path: Path) -> NodeEvents:
     columns = _header(path)
     sidecar = sidecar_path(path) if sidecar_path(path).exists() else None
     header = None if sidecar is None else _sidecar_header(sidecar, path)
-    read = read_columns(columns)
-    return table_events(path, columns, partial(_csv_batches, path, read), header, "csv", sidecar)
+    return table_events(path, columns, partial(_csv_batches, path, read_columns(columns)), header, "csv", sidecar)
 
 
 def _header(path: Path) -> list[str]:
@@ -115,8 +114,8 @@ def _csv_error(path: Path, error: Exception, rows: int) -> InputError:
         return empty_log(path)
     if "straddling object" in text:
         return endless_line(path, b"", rows + 2, _BLOCK_BYTES)
-    line = re.search(r"Row #(\d+): (Expected .*, got \d+): (.*)", text)
-    if line is not None:
+    line = re.search(r"Row #(\d+): (?:(Expected .*, got \d+): (.*))?", text)
+    if line is not None and line[2] is not None:
         return InputError(
             f"a row has another number of columns than the header: {line[2]}",
             file=path,
@@ -127,7 +126,6 @@ def _csv_error(path: Path, error: Exception, rows: int) -> InputError:
         )
     if "invalid UTF8" in text:
         return not_utf8(path)
-    line = re.search(r"Row #(\d+): ", text)
     return InputError(
         f"the file cannot be read as CSV: {text}",
         file=path,
@@ -189,8 +187,8 @@ def read_parquet(path: Path) -> NodeEvents:
         if parquet.metadata.num_rows == 0:
             raise empty_log(path)
     header = None if text is None else LogHeader.from_text(text, path)
-    read = read_columns(columns)
-    return table_events(path, columns, partial(_parquet_batches, path, read, texts), header, "parquet")
+    batches = partial(_parquet_batches, path, read_columns(columns), texts)
+    return table_events(path, columns, batches, header, "parquet")
 
 
 def open_parquet(path: Path, as_dictionary: Sequence[str] = ()) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -230,7 +231,8 @@ def _refuse_other_tables(columns: Sequence[str], file: Path) -> None:
             expected=f"{', '.join(NEUTRAL_COLUMNS)}; or {', '.join(TWO_STATE_COLUMNS)}",
             fix="give the log here (are the two files swapped?); job sets and curves are read by load_jobs",
         )
-    if columns and _is_time(columns[0]):
+    with suppress(ValueError, IndexError):
+        parse_time_us(columns[0])
         raise InputError(
             "the first line looks like a row, not like a header",
             file=file,
@@ -238,14 +240,6 @@ def _refuse_other_tables(columns: Sequence[str], file: Path) -> None:
             expected=f"a first line {','.join(NEUTRAL_COLUMNS)} or {','.join(TWO_STATE_COLUMNS)}",
             fix="add the header line",
         )
-
-
-def _is_time(text: str) -> bool:
-    try:
-        parse_time_us(text)
-    except ValueError:
-        return False
-    return True
 
 
 def table_events(
@@ -261,14 +255,10 @@ def table_events(
     ``metadata_file`` is the file that the header came from; it is then one of the log's sources.
     """
     is_two_state = is_two_state_table(columns, file)
-    sources: tuple[SourceFile, ...] = (SourceFile.of(file),)
+    has_snapshot = header is not None and not is_two_state
+    sources = tuple(SourceFile.of(path) for path in (file, metadata_file) if path is not None)
     if header is None:
         header = _survey(file, record_batches, form_name + (", two-state" if is_two_state else ""), sources)
-        has_snapshot = False
-    else:
-        has_snapshot = not is_two_state
-        if metadata_file is not None:
-            sources = (*sources, SourceFile.of(metadata_file))
     source = TableSource(
         file=file,
         metadata_file=metadata_file,
@@ -277,16 +267,13 @@ def table_events(
         nodes=header.nodes,
         record_batches=record_batches,
     )
-    if header.window_start_us == header.window_end_us:
+    window_us = header.window_start_us, header.window_end_us
+    if window_us[0] == window_us[1]:
         # an error of a row is more useful than an empty window
         from bfreplay.datasets.log.passes import check_batches  # numba
 
-        window = (header.window_start_us, header.window_end_us)
-        for _ in check_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
-            pass
-    return NodeEvents(
-        header.nodes, source, header.window_start_us, header.window_end_us, header.metadata, sources=sources
-    )
+        list(check_batches(header.nodes, source, window_us, window_us, DEFAULT_BATCH_ROWS))
+    return NodeEvents(header.nodes, source, *window_us, header.metadata, sources)
 
 
 def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
@@ -298,29 +285,21 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
     for batch in record_batches(DEFAULT_BATCH_ROWS):
         if batch.num_rows == 0:
             continue
-        time = Column(batch.column("time"), "time", file, row)
+        times = Column(batch.column("time"), "time", file, row).times_us()
         node = Column(batch.column("node"), "node", file, row)
-        times = time.times_us()
         node.refuse_nulls()
-        names = {
-            str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()
-        } - node_names
+        names = {"" if name is None else str(name) for name in node.values.unique().to_pylist()} - node_names
         node_names |= names
         if not all(map(is_name, names)):
-            index, name = next(
-                (index, name)
-                for index, name in enumerate(batch.column("node").to_pylist())
-                if not is_name("" if name is None else str(name))
-            )
-            is_missing = name in (None, "")
-            raise (
-                node.missing_value(index) if is_missing else unusable_name("node", str(name), "node", file, row + index)
-            )
-        previous_us = times[:1] if first_us is None else np.array([last_us])
-        backwards = first_true(times < np.concatenate((previous_us, times[:-1])))
+            for index, name in enumerate(node.values.to_pylist()):
+                if name in (None, ""):
+                    raise node.missing_value(index)
+                if not is_name(str(name)):
+                    raise unusable_name("node", str(name), "node", file, row + index)
+        before_us = np.append(times[:1] if first_us is None else last_us, times[:-1])
+        backwards = first_true(times < before_us)
         if backwards is not None:
-            before_us = int(times[backwards - 1]) if backwards else last_us
-            raise time_runs_backwards(int(times[backwards]), before_us, file, row + backwards)
+            raise time_runs_backwards(int(times[backwards]), int(before_us[backwards]), file, row + backwards)
         first_us = int(times[0]) if first_us is None else first_us
         last_us = int(times[-1])
         row += len(times)

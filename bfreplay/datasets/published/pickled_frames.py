@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,21 +21,12 @@ _MOST_LABELS_OF_NOTHING = 1_000_000
 _TIME_UNITS = ("s", "ms", "us", "ns")
 
 
-class _NotAFrameError(Exception):
+class _NotAFrameError(ValueError):
     """A part of the tree does not belong to a DataFrame."""
 
 
 # errors that a tree of anything but a DataFrame can raise
-_MALFORMED = (
-    _NotAFrameError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-    MemoryError,
-)
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +97,7 @@ def _frame(tree: Any) -> PickledFrame:
         blocks = [(part["values"], part["mgr_locs"]) for part in content["blocks"]]
     columns_axis, index_axis = axes
     arrays = [_array(values) for values, _ in blocks]
-    n_columns = _length(columns_axis)
+    n_columns = len(_unsized_labels(columns_axis))
     if n_columns > sum(array.shape[0] for array in arrays):
         raise _NotAFrameError("a column is missing or occurs twice")
     read = []
@@ -137,32 +129,21 @@ def _placement(item: Any, n_columns: int) -> NDArray[np.int64]:
     return _array(item).astype(np.int64)
 
 
-def _index_parts(item: Any) -> tuple[Any, Mapping[str, Any]]:
+def _unsized_labels(item: Any) -> range | NDArray[Any]:
+    """Return the labels of an axis before its length is known: a range may be longer than memory."""
     kind, parts = _expect(item, pickled.IndexRecord, "an axis is not an index").arguments
     if parts.get("tz") is not None:
         raise _NotAFrameError("its times have a zone; convert them to UTC and drop the zone")
-    return kind, parts
-
-
-def _length(item: Any) -> int:
-    kind, parts = _index_parts(item)
-    return len(_counting(parts)) if kind is pickled.RangeIndexRecord else len(_array(parts["data"]))
-
-
-def _counting(parts: Mapping[str, Any]) -> range:
-    return range(parts["start"], parts["stop"], parts["step"])
+    if kind is pickled.RangeIndexRecord:
+        return range(parts["start"], parts["stop"], parts["step"])
+    return _array(parts["data"])
 
 
 def _labels(item: Any, length: int) -> NDArray[Any]:
-    kind, parts = _index_parts(item)
-    if kind is pickled.RangeIndexRecord:
-        if len(_counting(parts)) != length:
-            raise _NotAFrameError("an axis does not fit its blocks")
-        return np.array(_counting(parts), dtype=object)
-    labels = _array(parts["data"])
-    if labels.shape != (length,):
+    labels = _unsized_labels(item)
+    if (labels.shape if isinstance(labels, np.ndarray) else (len(labels),)) != (length,):
         raise _NotAFrameError("an axis does not fit its blocks")
-    return labels
+    return np.array(labels, dtype=object) if isinstance(labels, range) else labels
 
 
 def _array(item: Any) -> NDArray[Any]:
@@ -194,10 +175,7 @@ def _fill(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
     if kind == np.dtype(object):
         if not isinstance(data, list) or len(data) != size:
             raise _NotAFrameError("an array of objects does not fit its shape")
-        objects = np.empty(size, dtype=object)
-        for index, value in enumerate(data):
-            objects[index] = value
-        return objects.reshape(shape, order=order)
+        return np.fromiter(data, object, size).reshape(shape, order=order)
     data = _bytes(data)
     if len(data) != size * kind.itemsize:
         raise _NotAFrameError("the bytes of an array do not fit its shape")
@@ -242,35 +220,30 @@ def _dtype(record: Any) -> np.dtype[Any]:
 
 def _datetimes(record: pickled.Record) -> NDArray[Any]:
     state = record.state
-    inner = state["_data"] if isinstance(state, dict) and "_data" in state else None
-    if isinstance(state, dict) and inner is None:
-        inner = state["_ndarray"]
-    if isinstance(state, tuple):
-        inner = state[1]
+    inner = state[1] if isinstance(state, tuple) else None
+    if isinstance(state, dict):
+        inner = state["_ndarray"] if state.get("_data") is None else state["_data"]
     if not isinstance(inner, pickled.ArrayRecord | pickled.BufferRecord):
         raise _NotAFrameError("an array of times is unreadable")
     return _array(inner)
 
 
 def _texts(record: pickled.Record) -> NDArray[Any]:
+
+    def argument_of(item: Any, kind: type[pickled.Record]) -> Any:
+        return _expect(item, kind, "an array of text is unreadable").arguments[0]
+
     state = record.state
-    kind, length, _, offset, buffers, _ = _expect(
-        state.get("_pa_array", state.get("_data")), pickled.ArrowArrayRecord, "an array of text is unreadable"
-    ).arguments[0][:6]
-    alias = _expect(kind, pickled.ArrowTypeRecord, "an array of text is unreadable").arguments[0]
-    width = {"string": np.int32, "large_string": np.int64}.get(alias)
-    _, ends_buffer, text_buffer = buffers
+    array = argument_of(state.get("_pa_array", state.get("_data")), pickled.ArrowArrayRecord)
+    text_type, length, _, offset, (_, ends_buffer, text_buffer), _ = array[:6]
+    width = {"string": np.int32, "large_string": np.int64}.get(argument_of(text_type, pickled.ArrowTypeRecord))
     if width is None or type(length) is not int or type(offset) is not int or min(length, offset) < 0:
         raise _NotAFrameError("an array of text is unreadable")
-    ends_bytes = _bytes(_expect(ends_buffer, pickled.ArrowBufferRecord, "an array of text is unreadable").arguments[0])
-    text = bytes(_bytes(_expect(text_buffer, pickled.ArrowBufferRecord, "an array of text is unreadable").arguments[0]))
+    ends_bytes, text = (_bytes(argument_of(data, pickled.ArrowBufferRecord)) for data in (ends_buffer, text_buffer))
     ends = np.frombuffer(ends_bytes, dtype=width)[offset : offset + length + 1].tolist()
     if len(ends) != length + 1:
         raise _NotAFrameError("an array of text is cut")
-    texts = np.empty(length, dtype=object)
-    for index in range(length):
-        texts[index] = text[ends[index] : ends[index + 1]].decode()
-    return texts
+    return np.fromiter((text[start:end].decode() for start, end in pairwise(ends)), object, length)
 
 
 def _scalar(record: pickled.Record) -> Any:
