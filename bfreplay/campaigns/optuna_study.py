@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, structs
 
+from bfreplay.campaigns.campaign import Campaign
 from bfreplay.campaigns.parts import Advice, Params, Released, TrialState
 from bfreplay.campaigns.search_space import Choice, Real, SearchSpace, Whole
 from bfreplay.checks import LARGEST, whole
@@ -61,6 +63,7 @@ class OptunaTable(TypedTable, frozen=True):
     pruner_options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+_FORM = "package.module:factory"
 _Factor = Annotated[int, Meta(ge=2, le=LARGEST)]
 
 
@@ -173,12 +176,8 @@ class OptunaStudy:
         The hyper-parameters.
     table
         Sampler and pruner, with their options.
-    seed
-        Seed of the sampler, from 0 to 2^32 - 1.
-    higher_is_better
-        True if a larger score is better.
-    epochs
-        Epochs of a whole trial.
+    campaign
+        Its seed is that of the sampler, from 0 to 2^32 - 1.
     file
         File of the campaign, for messages.
 
@@ -188,26 +187,17 @@ class OptunaStudy:
         Optuna is not installed, or a name, an option or the seed is invalid.
     """
 
-    def __init__(
-        self,
-        space: SearchSpace,
-        table: OptunaTable,
-        *,
-        seed: int,
-        higher_is_better: bool,
-        epochs: int,
-        file: Path,
-    ) -> None:
+    def __init__(self, space: SearchSpace, table: OptunaTable, campaign: Campaign, file: Path) -> None:
         self._file = file
         self._sampler, self._pruner = table.sampler, "median" if table.pruner is None else table.pruner
         self._report_every = table.report_every
         self._optuna = load_optuna(file)
         with locate_errors(file, "[optuna]"):
-            self._seed = whole("seed", seed, 0, _LARGEST_SEED)
+            self._seed = whole("seed", campaign.seed, 0, _LARGEST_SEED)
         self._sampler_options = options_of("sampler", self._sampler, SAMPLERS, table.sampler_options, file)
         pruner_options = table.pruner_options
         if self._pruner == "hyperband":
-            pruner_options = {"max_resource": epochs, **pruner_options}
+            pruner_options = {"max_resource": campaign.epochs, **pruner_options}
         self._pruner_options = options_of("pruner", self._pruner, PRUNERS, pruner_options, file)
         if self._pruner == "hyperband":
             least, largest = (self._pruner_options[key] for key in ("min_resource", "max_resource"))
@@ -221,7 +211,7 @@ class OptunaStudy:
                     expected=f"at most max_resource, here {largest} epochs",
                 )
         self._distributions = distributions(space)
-        self.begin(higher_is_better)
+        self.begin(campaign.higher_is_better)
 
     def begin(self, higher_is_better: bool) -> None:
         """Make study, sampler and pruner anew: a replay begins."""
@@ -237,12 +227,9 @@ class OptunaStudy:
                 direction="maximize" if higher_is_better else "minimize",
             )
         # how a sampler says that it has tried everything; outside Study.optimize Optuna's own raises
-        self._study.stop = self._stop
+        self._study.stop = partial(setattr, self, "_exhausted", True)
         self._trials: dict[int, Trial] = {}
         self._has_reported: set[int] = set()
-
-    def _stop(self) -> None:
-        self._exhausted = True
 
     def propose(self, number: int) -> Params | None:
         """Return the hyper-parameters of trial ``number``; ``None`` when the sampler has tried everything.
@@ -350,16 +337,8 @@ def options_of(
     if name not in parts:
         if ":" in name:
             return dict(options)
-        refusal = unknown_name(f"{kind} of Optuna", name, list(parts))
-        raise InputError(
-            refusal.problem,
-            file=file,
-            row="[optuna]",
-            column=kind,
-            value=name,
-            expected=f"one of {', '.join(parts)}; or package.module:factory",
-            fix=refusal.fix,
-        )
+        refusal = unknown_name(f"{kind} of Optuna", name, list(parts), _FORM)
+        raise refusal.with_changes(file=file, row="[optuna]", column=kind, value=name)
     return structs.asdict(typed_table(options, parts[name].options, file, f"[optuna.{kind}_options]"))
 
 
@@ -381,7 +360,7 @@ def make_part(
             module = importlib.import_module(f"optuna.{kind}s")
             return getattr(module, parts[name].class_name)(**options, **parts[name].fixed)
         with locate_errors(file, "[optuna]"):
-            factory = import_code(name, f"the {kind} {name!r}", "package.module:factory", kind, allow_code=True)
+            factory = import_code(name, f"the {kind} {name!r}", _FORM, kind, allow_code=True)
         part = make_from_code(
             lambda: factory(**options),
             f"the {kind} {name!r}",
@@ -390,9 +369,8 @@ def make_part(
             fix=f"correct the keys of [optuna.{kind}_options], or the function",
         )
     if not isinstance(part, base_class):
-        raise InputError(
-            f"{name} makes no {kind} of Optuna", **location, expected=f"an optuna.{kind}s.{base_class.__name__}"
-        )
+        expected = f"an optuna.{kind}s.{base_class.__name__}"
+        raise InputError(f"{name} makes no {kind} of Optuna", **location, expected=expected)
     return part
 
 

@@ -18,10 +18,12 @@ from bfreplay.campaigns.scores import LearningCurves, ResponseSurface, ScoreFunc
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.checks import nearest
 from bfreplay.datasets.located import locate_errors
+from bfreplay.documents import pick
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry, code_refusal
 
 RANDOM, OPTUNA = "random", "optuna"
+_CHOOSE_OPTUNA = f'write proposer = "{OPTUNA}", or '
 
 
 def proposer_name(tables: CampaignFile, file: Path) -> str:
@@ -31,16 +33,9 @@ def proposer_name(tables: CampaignFile, file: Path) -> str:
         return RANDOM if tables.optuna is None else OPTUNA
     with locate_errors(file, "[campaign]"):
         checks.text("proposer", name)
-    if tables.optuna is not None and name != OPTUNA:
-        raise InputError(
-            "[optuna] has no effect with another proposer",
-            file=file,
-            row="[campaign]",
-            column="proposer",
-            value=name,
-            expected=repr(OPTUNA),
-            fix=f'write proposer = "{OPTUNA}", or drop [optuna]',
-        )
+        if tables.optuna is not None and name != OPTUNA:
+            problem, fix = "[optuna] has no effect with another proposer", _CHOOSE_OPTUNA + "drop [optuna]"
+            raise InputError(problem, column="proposer", value=name, expected=repr(OPTUNA), fix=fix)
     return name
 
 
@@ -90,10 +85,8 @@ class PartsOfFile:
         if name == OPTUNA:
             return self._study()
         with locate_errors(self.file, "[campaign]"):
-            self._check_name("proposer", name, PROPOSERS, "proposer")
-        setting = ProposerSetting(
-            self.space, campaign.seed, campaign.trials, campaign.epochs, campaign.higher_is_better
-        )
+            self._check_name("proposer", name, PROPOSERS)
+        setting = ProposerSetting(self.space, **pick(campaign, "seed", "trials", "epochs", "higher_is_better"))
         with locate_errors(self.file, "[proposer]"):
             return proposer_of(name, setting, options, allow_code=self.allow_code)
 
@@ -105,13 +98,12 @@ class PartsOfFile:
             if kind == OPTUNA:
                 checks.known_keys(self.tables.pruner, ("kind",), "[pruner]")
                 if not isinstance(proposer, OptunaStudy):
-                    raise InputError(
+                    problem, fix = (
                         "Optuna prunes trials of its own study only",
-                        column="kind",
-                        value=kind,
-                        expected=f'proposer = "{OPTUNA}" in [campaign]',
-                        fix=f'write proposer = "{OPTUNA}", or choose another pruner',
+                        _CHOOSE_OPTUNA + "choose another pruner",
                     )
+                    expected = f'proposer = "{OPTUNA}" in [campaign]'
+                    raise InputError(problem, column="kind", value=kind, expected=expected, fix=fix)
                 return proposer
             if self.tables.optuna is not None and self.tables.optuna.pruner is not None:
                 raise InputError(
@@ -121,7 +113,7 @@ class PartsOfFile:
                     expected=repr(OPTUNA),
                     fix=f'write kind = "{OPTUNA}" in [pruner], or drop pruner from [optuna]',
                 )
-            self._check_name("kind", kind, PRUNERS, "pruner")
+            self._check_name("kind", kind, PRUNERS)
             pruner = pruner_of(kind, options, allow_code=self.allow_code)
             pruner.report_epochs(self.campaign.epochs)
         return pruner
@@ -136,16 +128,10 @@ class PartsOfFile:
 
     def _study(self) -> OptunaStudy:
         table = self.tables.optuna or OptunaTable()
-        for key, value in self.tables.proposer.items():
-            raise InputError(
-                "[proposer] has no effect with Optuna",
-                file=self.file,
-                row="[proposer]",
-                column=key,
-                value=value,
-                expected="options in [optuna]",
-                fix="move its keys to [optuna], or drop it",
-            )
+        with locate_errors(self.file, "[proposer]"):
+            for key, value in self.tables.proposer.items():
+                problem, fix = "[proposer] has no effect with Optuna", "move its keys to [optuna], or drop it"
+                raise InputError(problem, column=key, value=value, expected="options in [optuna]", fix=fix)
         if self.space is None:
             raise InputError(
                 "Optuna has nothing to choose: there is no [search]",
@@ -154,26 +140,21 @@ class PartsOfFile:
                 column="proposer",
                 value=self.tables.campaign.proposer,
                 expected="a table [search.NAME] for each hyper-parameter",
-                fix='add one, or write proposer = "random"',
+                fix=f'add one, or write proposer = "{RANDOM}"',
             )
         with locate_errors(self.file, "[optuna]"):
             for key, name in (("sampler", table.sampler), ("pruner", table.pruner or "")):
                 if ":" in name and not self.allow_code:
                     raise code_refusal(f"the {key} {name!r}", name, key)
-        return OptunaStudy(
-            self.space,
-            table if self._pruner_kind == OPTUNA else structs.replace(table, pruner="none"),
-            seed=self.campaign.seed,
-            higher_is_better=self.campaign.higher_is_better,
-            epochs=self.campaign.epochs,
-            file=self.file,
-        )
+        if self._pruner_kind != OPTUNA:
+            table = structs.replace(table, pruner="none")
+        return OptunaStudy(self.space, table, self.campaign, self.file)
 
-    def _check_name(self, key: str, name: str, registry: Registry, kind: str) -> None:
+    def _check_name(self, key: str, name: str, registry: Registry) -> None:
         names = [*registry.names(), OPTUNA]
         if name not in names and ":" not in name:
             raise InputError(
-                f"unknown {kind} {name!r}",
+                f"unknown {registry.kind} {name!r}",
                 column=key,
                 value=name,
                 expected="one of " + ", ".join(map(repr, names)) + "; or package.module:Class",
