@@ -102,9 +102,7 @@ class ResponseSurface:
             for name, place_of_optimum in optimum.items()
         }
         total_loss += sum(distance * distance for distance in distances.values())
-        total_loss += 2 * sum(
-            coupling * distances[first] * distances[second] for first, second, coupling in self._pairs
-        )
+        total_loss += 2 * sum(coupling * distances[one] * distances[other] for one, other, coupling in self._pairs)
         return math.exp(-_SHARPNESS * max(total_loss, 0.0))
 
 
@@ -247,15 +245,11 @@ class ScoreFunction:
         try:
             score = float(self._function(number, params, epoch))
         except Exception as error:  # the user's code may raise anything
-            raise InputError(
-                f"the score function {self._location!r} failed: {one_line(error)}", value=arguments
-            ) from error
+            problem = f"the score function {self._location!r} failed: {one_line(error)}"
+            raise InputError(problem, value=arguments) from error
         if not math.isfinite(score):
-            raise InputError(
-                f"the score function {self._location!r} gave {score} for a trial",
-                value=arguments,
-                expected="a finite number",
-            )
+            problem = f"the score function {self._location!r} gave {score} for a trial"
+            raise InputError(problem, value=arguments, expected="a finite number")
         return score
 
     def describe(self) -> dict[str, object]:

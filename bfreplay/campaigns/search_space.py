@@ -161,17 +161,15 @@ def _dimension(cells: Any, file: Path, label: str) -> Dimension:
         choices = typed_table(cells, _ChoiceTable, file, label).choices
         for index, choice in enumerate(choices):
             if choice in choices[:index]:  # 1, 1.0 and true are one value to a sampler
-                raise InputError(
-                    f"the choice {choice!r} is there twice", column="choices", value=choices, expected="once"
-                )
+                problem = f"the choice {choice!r} is there twice"
+                raise InputError(problem, column="choices", value=choices, expected="once")
         return Choice(tuple(choices))
     if isinstance(cells, Mapping) and cells.get("whole") is True:
         return _whole(typed_table(cells, _WholeTable, file, label))
     numbers = typed_table(cells, _NumberTable, file, label)
     if numbers.step is not None:
-        raise InputError(
-            "only whole numbers have a step", column="step", value=numbers.step, expected="no step, or whole = true"
-        )
+        problem, expected = "only whole numbers have a step", "no step, or whole = true"
+        raise InputError(problem, column="step", value=numbers.step, expected=expected)
     low, high = (float(bound) + 0.0 for bound in (numbers.low, numbers.high))  # -0.0 is 0
     _check_bounds(low, high, numbers.log, "low > 0", low > 0)
     if not math.isfinite(high - low):
@@ -184,26 +182,17 @@ def _whole(table: _WholeTable) -> Whole:
     _check_bounds(low, high, table.log, "low >= 1", low >= 1)
     step_size = whole("step", table.step, 1, high - low)
     if table.log and step_size != 1:
-        raise InputError(
-            "a logarithmic scale has no step", column="step", value=step_size, expected="no step, or log = false"
-        )
+        problem, expected = "a logarithmic scale has no step", "no step, or log = false"
+        raise InputError(problem, column="step", value=step_size, expected=expected)
     return Whole(low, low + (high - low) // step_size * step_size, table.log, step_size)
 
 
 def _check_bounds(low: float, high: float, log: bool, expectation: str, is_positive: bool) -> None:
     if not low < high:
-        raise InputError(
-            "low is not below high",
-            column="low",
-            value=low,
-            expected=f"low < high (here {high!r})",
-            fix="a fixed value is no hyper-parameter: leave its table out",
-        )
-    if log and not is_positive:
-        raise InputError(
-            "a logarithmic scale needs a positive low",
-            column="low",
-            value=low,
-            expected=expectation,
-            fix="raise low, or drop log = true",
-        )
+        problem, expectation = "low is not below high", f"low < high (here {high!r})"
+        fix = "a fixed value is no hyper-parameter: leave its table out"
+    elif log and not is_positive:
+        problem, fix = "a logarithmic scale needs a positive low", "raise low, or drop log = true"
+    else:
+        return
+    raise InputError(problem, column="low", value=low, expected=expectation, fix=fix)

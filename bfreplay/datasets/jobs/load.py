@@ -183,29 +183,20 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
 
 
 def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
+
+    def refuse(problem: str, column: str, value: object, expected: str, fix: str | None = None) -> None:
+        raise InputError(f"job {job.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
+
     if job.adaptation is not None or len(job.throughput_by_type) > 1:
-        raise InputError(
-            f"job {job.name!r}: several throughput curves cannot be written",
-            column="throughput",
-            value=job.model or job.name,
-            expected="one curve for each job",
-            fix="keep the trace or the spec of the jobs",
-        )
-    if any(";" in kind or kind != kind.strip() for kind in job.node_types):
-        raise InputError(
-            f"job {job.name!r}: a node type cannot be written",
-            column="node_types",
-            value=job.node_types,
-            expected="names without semicolons and without spaces around them",
-        )
+        problem, fix = "several throughput curves cannot be written", "keep the trace or the spec of the jobs"
+        refuse(problem, "throughput", job.model or job.name, "one curve for each job", fix)
+    if any(";" in node_type or node_type != node_type.strip() for node_type in job.node_types):
+        expected = "names without semicolons and without spaces around them"
+        refuse("a node type cannot be written", "node_types", job.node_types, expected)
     if not relative and not in_calendar(job.submit_us):
-        raise InputError(
-            f"job {job.name!r}: the submit time cannot be written: it is {OUTSIDE_CALENDAR}",
-            column="submit_us",
-            value=job.submit_us,
-            expected="microseconds since 1970-01-01 UTC, in the years 1 to 9999",
-            fix="check the unit of the times",
-        )
+        problem = f"the submit time cannot be written: it is {OUTSIDE_CALENDAR}"
+        expected = "microseconds since 1970-01-01 UTC, in the years 1 to 9999"
+        refuse(problem, "submit_us", job.submit_us, expected, "check the unit of the times")
     due_us = job.deadline_us
     return {
         "name": job.name,

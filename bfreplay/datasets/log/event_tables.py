@@ -195,27 +195,18 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
     needed_columns = TWO_STATE_COLUMNS if means_idle and "state" not in names else NEUTRAL_COLUMNS
     missing = [name for name in needed_columns if name not in names]
     unknown = [name for name in names if name not in (*needed_columns, *OPTIONAL_COLUMNS)]
-    problem = "; ".join(
-        text
-        for text in (
-            f"missing: {', '.join(missing)}" if missing else "",
-            f"unknown: {', '.join(map(repr, unknown))}" if unknown else "",
-            "a column occurs twice" if len(set(names)) < len(names) else "",
-        )
-        if text
-    )
+    faults = [f"missing: {', '.join(missing)}"] if missing else []
+    faults += [f"unknown: {', '.join(map(repr, unknown))}"] if unknown else []
+    faults += ["a column occurs twice"] if len(set(names)) < len(names) else []
+    is_other = len(missing) == len(needed_columns) and not all(near_name(column, needed_columns) for column in unknown)
     raise InputError(
-        f"these are not the columns of a log ({problem})",
+        f"these are not the columns of a log ({'; '.join(faults)})",
         file=file,
         column=(missing or unknown or names)[0],
         value=names,
         expected=f"{', '.join(NEUTRAL_COLUMNS)} (and optionally {', '.join(OPTIONAL_COLUMNS)}); "
         f"or the two-state form {', '.join(TWO_STATE_COLUMNS)}",
-        fix=(
-            _SCHEDULER_LOG
-            if len(missing) == len(needed_columns) and not all(near_name(column, needed_columns) for column in unknown)
-            else None
-        )
+        fix=(_SCHEDULER_LOG if is_other else None)
         or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in names)])
         or ("add the missing columns" if not unknown else "rename or drop columns" if missing else "drop columns"),
     )

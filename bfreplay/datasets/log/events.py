@@ -128,9 +128,8 @@ class NodeEvents:
             Errors of rows are raised by the pass that reads them.
         """
         names = np.array(nodes, dtype=object)
-        order = np.array(sorted(range(len(names)), key=lambda i: names[i]), dtype=np.int64)
-        position = np.empty(len(order), dtype=np.int32)
-        position[order] = np.arange(len(order), dtype=np.int32)
+        order = np.argsort(names, kind="stable")
+        position = np.argsort(order).astype(np.int32)
         start = _codes("initial_state", initial_state, len(NodeState), (len(names),))
         # writable and contiguous like the batches of files, so that compiled loops meet one type only
         times = np.require(np.asarray(time_us, dtype=np.int64).reshape(-1), requirements=["C", "W"])

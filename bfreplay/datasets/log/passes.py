@@ -139,8 +139,7 @@ def _whole_times(source: EventSource, rows: int, n_nodes: int, end_us: int) -> I
 
 def _by_node(chunk: RowChunk, n_nodes: int) -> tuple[RowChunk, NDArray[np.int64] | None]:
     """Sort the rows of each time stamp by node; return also the original positions, ``None`` if nothing moved."""
-    instant = np.zeros(len(chunk), dtype=np.int64)
-    np.cumsum(chunk.time_us[1:] > chunk.time_us[:-1], out=instant[1:])
+    instant = np.cumsum(np.diff(chunk.time_us, prepend=chunk.time_us[:1]) > 0)
     sort_key = instant * n_nodes + chunk.node
     if bool(np.all(sort_key[1:] >= sort_key[:-1])):
         return chunk, None

@@ -44,9 +44,8 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
         Another content, or a pickle that names anything but arrays and DataFrames.
     """
     file = Path(path)
-    data_frame = (
-        _frame_in_archive(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else read_pickled_frame(file)
-    )
+    is_archive = file.name.lower().endswith((".tar.gz", ".tgz"))
+    data_frame = _frame_in_archive(file) if is_archive else read_pickled_frame(file)
     times = _row_times(data_frame, file)
     names = data_frame.columns.tolist()
     for column_name in names:
@@ -58,20 +57,19 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
                 value=column_name,
                 expected="a node name for each column; job tables are read by load_jobs",
             )
-    row, node, idle, initial = _transitions(data_frame, names, file)
+    initial, row, node, idle = _transitions(data_frame, names, file)
     order = np.argsort(row, kind="stable")
-    row = row[order]
-    metadata = EventsMetadata(source_format="node-state matrix", source_files=(SourceFile.of(file),))
+    sources = (SourceFile.of(file),)
     return NodeEvents.from_arrays(
         names,
         np.where(initial, NodeState.IDLE, NodeState.BUSY),
-        times[row],
+        times[row[order]],
         node[order],
-        np.where(idle[order], NodeState.IDLE, NodeState.BUSY).astype(np.int8),
+        np.where(idle[order], NodeState.IDLE, NodeState.BUSY),
         int(times[0]),
         int(times[-1]),
-        metadata,
-        metadata.source_files,
+        EventsMetadata(source_format="node-state matrix", source_files=sources),
+        sources,
     )
 
 
@@ -177,10 +175,9 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
 
 def _transitions(
     data_frame: PickledFrame, names: list[str], file: Path
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return row, node and new state of every change, by node, and the first row; few nodes in memory at a time."""
-    initial = np.zeros(len(names), dtype=np.bool_)
-    rows, nodes, states = [], [], []
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the first row; and row, node and new state of every change, by node; few nodes in memory at a time."""
+    initial, changes = np.zeros(len(names), dtype=np.bool_), []
     for placement, values in data_frame.blocks:
         if values.dtype.kind not in "biuf":
             raise InputError(
@@ -206,8 +203,7 @@ def _transitions(
                 )
             node_slice = placement[begin : begin + _NODES_AT_ONCE]
             initial[node_slice] = idle[:, 0]
-            k_of, was_idle = np.nonzero(idle[:, 1:] != idle[:, :-1])
-            rows.append(was_idle + 1)
-            nodes.append(node_slice[k_of])
-            states.append(idle[k_of, was_idle + 1])
-    return np.concatenate(rows), np.concatenate(nodes), np.concatenate(states), initial
+            place, row_before = np.nonzero(idle[:, 1:] != idle[:, :-1])
+            changes.append((row_before + 1, node_slice[place], idle[place, row_before + 1]))
+    rows, nodes, states = map(np.concatenate, zip(*changes, strict=True))
+    return initial, rows, nodes, states

@@ -212,9 +212,8 @@ def load_records(stream: IO[bytes], file: Path) -> Any:
     except InputError:
         raise
     except MemoryError as error:
-        raise InputError(
-            "the pickle needs more memory than available", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
-        ) from error
+        problem = "the pickle needs more memory than available"
+        raise InputError(problem, file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE) from error
     except Exception as error:  # a damaged pickle can make the unpickler raise nearly anything
         raise InputError(
             f"the file is not a readable pickle: {' '.join(str(error).split()) or type(error).__name__}",

@@ -12,7 +12,7 @@ import heapq
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.random import Generator
@@ -22,7 +22,7 @@ from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.synthetic.elastic_jobs import RACK_NODES
-from bfreplay.datasets.times import US
+from bfreplay.datasets.times import US, microseconds_of
 from bfreplay.errors import InputError
 
 _HOUR_S = 3_600
@@ -103,18 +103,11 @@ class MachineModel:
     shortest_idle_interval_s: int = 70
 
     def __post_init__(self) -> None:
-        for column, value, minimum in (
-            ("waiting", self.waiting, 1),
-            ("poll_s", self.poll_s, 1),
-            ("small_load", self.small_load, 1e-6),
-        ):
+        for column, minimum in (("waiting", 1), ("poll_s", 1), ("small_load", 1e-6)):
+            value = getattr(self, column)
             if not value >= minimum:
-                raise InputError(
-                    f"a machine cannot be simulated with {column} = {value}",
-                    column=column,
-                    value=value,
-                    expected=f"{minimum} or more",
-                )
+                problem = f"a machine cannot be simulated with {column} = {value}"
+                raise InputError(problem, column=column, value=value, expected=f"{minimum} or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +327,13 @@ def synthetic_machine(
     row_node = up_nodes[np.concatenate([node[joins], node[leaves]])]
     state = np.repeat([int(NodeState.IDLE), int(NodeState.BUSY)], [joins.sum(), leaves.sum()])
     order = np.lexsort((row_node, time_s))
-    start_us = (start - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    start_us = microseconds_of(start)
+    notes = {
+        "generator": "bfreplay.datasets.synthetic.synthetic_machine",
+        "seed": seed,
+        "days": days,
+        "model": json.loads(json.dumps(asdict(model))),  # tuples as lists
+    }
     return NodeEvents.from_arrays(
         nodes=_names(n_nodes),
         initial_state=initial,
@@ -343,16 +342,7 @@ def synthetic_machine(
         state=state[order].astype(np.int8),
         window_start_us=start_us,
         window_end_us=start_us + window_s * US,
-        metadata=EventsMetadata(
-            cluster=f"synthetic-{n_nodes}",
-            source_format="synthetic",
-            notes={
-                "generator": "bfreplay.datasets.synthetic.synthetic_machine",
-                "seed": seed,
-                "days": days,
-                "model": json.loads(json.dumps(asdict(model))),  # tuples as lists
-            },
-        ),
+        metadata=EventsMetadata(cluster=f"synthetic-{n_nodes}", source_format="synthetic", notes=notes),
     )
 
 
