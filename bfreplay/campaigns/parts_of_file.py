@@ -18,7 +18,6 @@ from bfreplay.campaigns.scores import LearningCurves, ResponseSurface, ScoreFunc
 from bfreplay.campaigns.search_space import SearchSpace
 from bfreplay.checks import nearest
 from bfreplay.datasets.located import locate_errors
-from bfreplay.documents import pick
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry, code_refusal
 
@@ -86,7 +85,9 @@ class PartsOfFile:
             return self._study()
         with locate_errors(self.file, "[campaign]"):
             self._check_name("proposer", name, PROPOSERS)
-        setting = ProposerSetting(self.space, **pick(campaign, "seed", "trials", "epochs", "higher_is_better"))
+        setting = ProposerSetting(
+            self.space, campaign.seed, campaign.trials, campaign.epochs, campaign.higher_is_better
+        )
         with locate_errors(self.file, "[proposer]"):
             return proposer_of(name, setting, options, allow_code=self.allow_code)
 
