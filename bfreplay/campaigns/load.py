@@ -67,15 +67,15 @@ def load_campaign(
     InputError
         A value in the files is invalid; the message names file, table, key and value.
     """
-    file = Path(path)
+    campaign_file = Path(path)
     curves_file = None if curves is None else Path(curves)
-    tables = read_toml(file)
-    refuse_other_toml(tables, file, "a campaign")
+    tables = read_toml(campaign_file)
+    refuse_other_toml(tables, campaign_file, "a campaign")
     shelf = CurveShelf(allow_code=allow_code)
     curves_of_file = {} if curves_file is None else read_curves_file(curves_file, shelf)
-    files = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
+    files = [SourceFile.of(source) for source in (campaign_file, curves_file) if source is not None]
     sources = [(source.name, source.sha256) for source in files]
-    return campaign_of(tables, file, curves_of_file, shelf, sources, allow_code=allow_code)
+    return campaign_of(tables, campaign_file, curves_of_file, shelf, sources, allow_code=allow_code)
 
 
 def campaign_of(
@@ -126,14 +126,14 @@ def campaign_of(
     return CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
 
 
-def _campaign(tables: CampaignFile, file: Path, models: tuple[TrialModel, ...]) -> Campaign:
+def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialModel, ...]) -> Campaign:
     table = tables.campaign
     parallel = table.parallel
-    if parallel is None and proposer_name(tables, file) == OPTUNA:
+    if parallel is None and proposer_name(tables, campaign_file) == OPTUNA:
         parallel = _OPTUNA_PARALLEL
-    with locate_errors(file, "[campaign]"):
+    with locate_errors(campaign_file, "[campaign]"):
         return Campaign(
-            _campaign_name(tables, file),
+            _campaign_name(tables, campaign_file),
             models,
             tables.trial.epochs,
             table.trials,
@@ -144,35 +144,35 @@ def _campaign(tables: CampaignFile, file: Path, models: tuple[TrialModel, ...]) 
             start_after_s=table.start_after_s,
             higher_is_better=table.higher_is_better,
             budget=table.budget,
-            retries=_retries(tables.retries, file),
+            retries=_retries(tables.retries, campaign_file),
             model_choice=tables.trial.model_choice,
             report_every_epochs=tables.scores.report_every_epochs,
         )
 
 
-def _campaign_name(tables: CampaignFile, file: Path) -> str:
-    with locate_errors(file, "[campaign]"):
-        return checks.text("name", file.stem if tables.campaign.name is None else tables.campaign.name)
+def _campaign_name(tables: CampaignFile, campaign_file: Path) -> str:
+    with locate_errors(campaign_file, "[campaign]"):
+        return checks.text("name", campaign_file.stem if tables.campaign.name is None else tables.campaign.name)
 
 
-def _retries(table: RetriesTable, file: Path) -> Retries:
-    values = {key: value for key, value in asdict(table).items() if value is not None}
+def _retries(table: RetriesTable, campaign_file: Path) -> Retries:
+    values = {key: key_value for key, key_value in asdict(table).items() if key_value is not None}
     if values and table.failures_per_epoch is None:
-        with locate_errors(file, "[retries]"):
+        with locate_errors(campaign_file, "[retries]"):
             raise missing_key("failures_per_epoch", values, "[retries]")
     return Retries(**values)
 
 
 def _models(tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf) -> Iterator[TrialModel]:
     """Yield the models of ``[trial]``, and of ``[[model]]`` for each model that differs."""
-    for label, name, cells in _model_cells(tables, file, curves):
+    for label, model_name, cells in _model_cells(tables, file, curves):
         with locate_errors(file, label):
-            for key in _REQUIRED_OF_MODELS:
-                if key not in cells:
-                    raise missing_key(key, cells, label)
+            for required_key in _REQUIRED_OF_MODELS:
+                if required_key not in cells:
+                    raise missing_key(required_key, cells, label)
             samples_per_epoch = float(cells.pop("samples_per_epoch"))
             work_samples = samples_per_epoch * tables.trial.epochs
-            cells_of_job = {**cells, "name": name, "model": name, "work_samples": work_samples}
+            cells_of_job = {**cells, "name": model_name, "model": model_name, "work_samples": work_samples}
             (job,) = JobRows(JobTable(file, ((label, cells_of_job),), tuple(cells_of_job)), curves, shelf).jobs()
         yield TrialModel(job, samples_per_epoch)
 
@@ -218,7 +218,7 @@ def _model_cells(
                         fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
                     )
             return [("[trial]", name, {**trial.cells(), "curve": name}) for name in curve]
-    labels = [f"[[model]] {number}" for number in range(1, len(tables.model) + 1)]
+    labels = [f"[[model]] {model_number}" for model_number in range(1, len(tables.model) + 1)]
     _check_names([model.name for model in tables.model], "name", labels, file)
     return [
         (f"{label} ({model.name})", model.name, {**trial.cells(), **model.cells()})
@@ -226,21 +226,21 @@ def _model_cells(
     ]
 
 
-def _check_names(names: Sequence[str], column: str, labels: Sequence[str], file: Path) -> None:
-    for index, (name, label) in enumerate(zip(names, labels, strict=True)):
-        with locate_errors(file, label):
-            if name in names[:index]:
+def _check_names(names: Sequence[str], key_name: str, labels: Sequence[str], campaign_file: Path) -> None:
+    for model_index, (model_name, label) in enumerate(zip(names, labels, strict=True)):
+        with locate_errors(campaign_file, label):
+            if model_name in names[:model_index]:
                 raise InputError(
-                    f"two models are called {name!r}",
-                    column=column,
-                    value=name,
+                    f"two models are called {model_name!r}",
+                    column=key_name,
+                    value=model_name,
                     expected="unique names",
                     fix="rename or drop one of them",
                 )
-            checks.text(column, name)
+            checks.text(key_name, model_name)
 
 
-def _check_searched_models(campaign: Campaign, space: SearchSpace | None, file: Path) -> None:
+def _check_searched_models(campaign: Campaign, space: SearchSpace | None, campaign_file: Path) -> None:
     names = [model.name for model in campaign.models]
     dimension = None if space is None else space.dimensions.get(MODEL_PARAM)
     choices = dimension.choices if isinstance(dimension, Choice) else ()
@@ -248,7 +248,7 @@ def _check_searched_models(campaign: Campaign, space: SearchSpace | None, file: 
         label = f"[search.{MODEL_PARAM}]"
         raise InputError(
             f"the models are to be searched, and {label} does not choose among them",
-            file=file,
+            file=campaign_file,
             row=label,
             column="choices",
             value=list(choices),

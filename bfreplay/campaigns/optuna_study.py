@@ -178,7 +178,7 @@ class OptunaStudy:
         Sampler and pruner, with their options.
     campaign
         Its seed is that of the sampler, from 0 to 2^32 - 1.
-    file
+    campaign_file
         File of the campaign, for messages.
 
     Raises
@@ -187,24 +187,24 @@ class OptunaStudy:
         Optuna is not installed, or a name, an option or the seed is invalid.
     """
 
-    def __init__(self, space: SearchSpace, table: OptunaTable, campaign: Campaign, file: Path) -> None:
-        self._file = file
+    def __init__(self, space: SearchSpace, table: OptunaTable, campaign: Campaign, campaign_file: Path) -> None:
+        self._file = campaign_file
         self._sampler, self._pruner = table.sampler, "median" if table.pruner is None else table.pruner
         self._report_every = table.report_every
-        self._optuna = load_optuna(file)
-        with locate_errors(file, "[optuna]"):
+        self._optuna = load_optuna(campaign_file)
+        with locate_errors(campaign_file, "[optuna]"):
             self._seed = whole("seed", campaign.seed, 0, _LARGEST_SEED)
-        self._sampler_options = options_of("sampler", self._sampler, SAMPLERS, table.sampler_options, file)
+        self._sampler_options = options_of("sampler", self._sampler, SAMPLERS, table.sampler_options, campaign_file)
         pruner_options = table.pruner_options
         if self._pruner == "hyperband":
             pruner_options = {"max_resource": campaign.epochs, **pruner_options}
-        self._pruner_options = options_of("pruner", self._pruner, PRUNERS, pruner_options, file)
+        self._pruner_options = options_of("pruner", self._pruner, PRUNERS, pruner_options, campaign_file)
         if self._pruner == "hyperband":
-            least, largest = (self._pruner_options[key] for key in ("min_resource", "max_resource"))
+            least, largest = (self._pruner_options[resource_key] for resource_key in ("min_resource", "max_resource"))
             if largest < least:
                 raise InputError(
                     "the least resource is above the largest",
-                    file=file,
+                    file=campaign_file,
                     row="[optuna.pruner_options]",
                     column="min_resource",
                     value=least,
@@ -246,7 +246,7 @@ class OptunaStudy:
         except Exception as error:
             raise BfreplayError(f"the sampler {self._sampler!r} failed at trial {number}: {one_line(error)}") from error
         self._trials[number] = trial
-        return {name: trial.params[name] for name in self._distributions}
+        return {param_name: trial.params[param_name] for param_name in self._distributions}
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
         """Return every ``report_every``-th epoch before the last."""
@@ -306,7 +306,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def load_optuna(file: Path) -> ModuleType:
+def load_optuna(campaign_file: Path) -> ModuleType:
     """Import Optuna, late: it takes a second, and it is an extra.
 
     Raises
@@ -321,11 +321,11 @@ def load_optuna(file: Path) -> ModuleType:
             return importlib.import_module("optuna")
         except ImportError as error:
             problem = f"optuna cannot be imported ({one_line(error)}); {fix}"
-    raise InputError(f"this campaign asks Optuna, and {problem}", file=file, row="[optuna]", fix=fix)
+    raise InputError(f"this campaign asks Optuna, and {problem}", file=campaign_file, row="[optuna]", fix=fix)
 
 
 def options_of(
-    kind: str, name: str, parts: Mapping[str, Part], options: Mapping[str, Cell], file: Path
+    kind: str, part_name: str, parts: Mapping[str, Part], options: Mapping[str, Cell], campaign_file: Path
 ) -> dict[str, Any]:
     """Return every option of a sampler or pruner with its value; for ``package.module:factory`` those that are given.
 
@@ -334,12 +334,12 @@ def options_of(
     InputError
         Nothing has this name, or an option is unknown or out of range.
     """
-    if name not in parts:
-        if ":" in name:
+    if part_name not in parts:
+        if ":" in part_name:
             return dict(options)
-        refusal = unknown_name(f"{kind} of Optuna", name, list(parts), _FORM)
-        raise refusal.with_changes(file=file, row="[optuna]", column=kind, value=name)
-    return structs.asdict(typed_table(options, parts[name].options, file, f"[optuna.{kind}_options]"))
+        refusal = unknown_name(f"{kind} of Optuna", part_name, list(parts), _FORM)
+        raise refusal.with_changes(file=campaign_file, row="[optuna]", column=kind, value=part_name)
+    return structs.asdict(typed_table(options, parts[part_name].options, campaign_file, f"[optuna.{kind}_options]"))
 
 
 def make_part(

@@ -234,12 +234,12 @@ class CampaignSource:
         self._crashed.clear()
         stop, resume, had_more = self._release(), self._resume(), self._has_more
         while self._has_more and self._has_room and self._arrivals_us[len(self._trials)] <= now_us:
-            number = len(self._trials)
-            params = self._proposer.propose(number)
+            trial_number = len(self._trials)
+            params = self._proposer.propose(trial_number)
             if params is None:
                 self._no_more = True
             else:
-                submit.append(self._new_trial(number, params, now_us))
+                submit.append(self._new_trial(trial_number, params, now_us))
         if had_more and self._no_more:  # a pruner that waited for the rest of the trials waits no more
             stop |= self._release()
             resume += self._resume()
@@ -290,20 +290,20 @@ class CampaignSource:
             times_us.append(end_us)
         return min(times_us, default=None)
 
-    def _new_trial(self, number: int, params: Params, now_us: int) -> ElasticJob:
-        model = self.campaign.model_of(number, params)
+    def _new_trial(self, trial_number: int, params: Params, now_us: int) -> ElasticJob:
+        model = self.campaign.model_of(trial_number, params)
         deadline_after_us = model.job.deadline_us
         deadline_us = None if deadline_after_us is None else now_us + deadline_after_us
-        trial = Trial(number, self.campaign.trial_name(number), model, params, deadline_us)
+        trial = Trial(trial_number, self.campaign.trial_name(trial_number), model, params, deadline_us)
         self._trials.append(trial)
         self._n_unfinished += 1
         self._start(trial, 0, 0)
         return self._job(trial, now_us)
 
-    def _start(self, trial: Trial, index: int, first_epoch: int) -> None:
+    def _start(self, trial: Trial, attempt_index: int, first_epoch: int) -> None:
         """Begin an attempt, with the marks at which it reports: neither its end nor what the trial has reported."""
         campaign, samples_per_epoch = self.campaign, trial.model.samples_per_epoch
-        crash_epoch = campaign.retries.crash_epoch(campaign.seed, trial.number, index, first_epoch)
+        crash_epoch = campaign.retries.crash_epoch(campaign.seed, trial.number, attempt_index, first_epoch)
         end_epoch = campaign.epochs if crash_epoch is None else min(crash_epoch, campaign.epochs)
         begin_epoch = max(first_epoch, trial.epochs)
         marks = [
@@ -317,7 +317,7 @@ class CampaignSource:
             # rounding may put the crash on a report or an end: it then does not happen
             if (marks[-1].samples if marks else 0.0) < crash_samples < work_samples:
                 marks.append(Mark(crash_samples, end_epoch, is_crash=True))
-        trial.start(Attempt(index, first_epoch, tuple(marks)))
+        trial.start(Attempt(attempt_index, first_epoch, tuple(marks)))
 
     def _job(self, trial: Trial, now_us: int) -> ElasticJob:
         attempt, model = trial.attempt, trial.model
@@ -346,8 +346,8 @@ class CampaignSource:
                 f"the pruner released the trials {numbers}, each once please, and of those that wait: "
                 f"{sorted(self._waiting)}"
             )
-        self._promoted += [self._waiting.pop(number) for number in released.promoted]
-        pruned = [self._waiting.pop(number) for number in released.pruned]
+        self._promoted += [self._waiting.pop(trial_number) for trial_number in released.promoted]
+        pruned = [self._waiting.pop(trial_number) for trial_number in released.pruned]
         for trial in pruned:
             self._end(trial, TrialState.PRUNED)
         return {self._name_of_job(trial): Ending.PRUNED for trial in pruned}

@@ -66,21 +66,21 @@ class ClusterSpec:
             raise _error("the cluster has no nodes", text, "name a type and a number", column=None)
         types = []
         for part in text.split(","):
-            name, equals, count = (piece.strip() for piece in part.partition("="))
+            node_type, equals, count = (piece.strip() for piece in part.partition("="))
             if not equals:
-                fix = "write TYPE=NUMBER, such as v100=36" if name else "delete the comma"
+                fix = "write TYPE=NUMBER, such as v100=36" if node_type else "delete the comma"
                 raise _error("a node type has no number of nodes", part.strip() or text, fix)
             if not (count.isascii() and count.isdigit() and 1 <= int(count[:20]) <= _MOST_NODES):
                 expected = f"a whole number from 1 to {_MOST_NODES:,}, in digits"
                 fix = "omit the type" if count.strip("0") == "" and count else "correct the number"
-                raise _error(f"the number of {name} nodes is unusable", count, fix, expected, column=name)
-            types.append((name, int(count)))
+                raise _error(f"the number of {node_type} nodes is unusable", count, fix, expected, column=node_type)
+            types.append((node_type, int(count)))
         return cls(tuple(types))
 
     @property
     def text(self) -> str:
         """The spec as text that ``parse`` reads: ``"v100=36,p100=36,k80=36"``."""
-        return ",".join(f"{name}={count}" for name, count in self.types)
+        return ",".join(f"{node_type}={count}" for node_type, count in self.types)
 
     @property
     def n_nodes(self) -> int:

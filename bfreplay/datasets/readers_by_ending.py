@@ -125,17 +125,17 @@ def check_is_file(path: Path) -> None:
         ) from error
 
 
-def _near_file(path: Path) -> str:
+def _near_file(missing_path: Path) -> str:
     with suppress(OSError):
-        files = [each.name for each in path.parent.iterdir() if not each.name.startswith(".")]
-        near = near_name(path.name, [BUNDLED, *files], cutoff=0.8)
+        files = [each.name for each in missing_path.parent.iterdir() if not each.name.startswith(".")]
+        near = near_name(missing_path.name, [BUNDLED, *files], cutoff=0.8)
         if near is not None:
-            return f"did you mean {str(path.with_name(near))!r}?"
+            return f"did you mean {str(missing_path.with_name(near))!r}?"
     return "check the path"
 
 
-def ending_of(path: Path, endings: Iterable[str]) -> str | None:
+def ending_of(file_path: Path, endings: Iterable[str]) -> str | None:
     """Return the longest of the endings that the file's name has, in any case of letters."""
-    name = path.name.lower()
-    fitting = [ending for ending in endings if name.endswith(ending)]
+    file_name = file_path.name.lower()
+    fitting = [ending for ending in endings if file_name.endswith(ending)]
     return max(fitting, key=len, default=None)

@@ -288,8 +288,8 @@ def _fit_dict(result: FittedLaw) -> dict[str, object]:
     }
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _order(result: FittedLaw) -> tuple[float, int, float]:

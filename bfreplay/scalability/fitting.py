@@ -203,12 +203,12 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
         squares + n_parameters * float(fdtri(n_parameters, n_measurements - n_parameters, CONFIDENCE)) * variance,
         *bounds,
     )
-    intervals = [region.of_parameter(number) for number in range(n_parameters)]
+    intervals = [region.of_parameter(parameter_index) for parameter_index in range(n_parameters)]
     with np.errstate(over="ignore"):
         intervals[0] = (float(np.exp(intervals[0][0])), float(np.exp(intervals[0][1])))
     law_class: Callable[..., Law] = law
     return FittedLaw(
-        law_class(math.exp(best[0]), *(float(value) for value in best[1:])),
+        law_class(math.exp(best[0]), *(float(parameter_value) for parameter_value in best[1:])),
         measurements,
         tuple(intervals),
         math.sqrt(squares / (n_measurements - n_parameters)),
@@ -245,11 +245,11 @@ def _lack_of_fit_p(measurements: Measurements, squares: float, n_parameters: int
 def _slopes(law: type[Law], nodes: Floats, parameters: Floats) -> Floats:
     """Derivatives of the log rates, by complex step: shape ``(len(nodes), len(parameters))``."""
     slopes = np.ones((len(nodes), len(parameters)))
-    for number in range(1, len(parameters)):
-        shifts_of_parameters = [complex(value) for value in parameters[1:]]
-        shifts_of_parameters[number - 1] += complex(0.0, _SMALLEST_STEP)
+    for parameter_index in range(1, len(parameters)):
+        shifts_of_parameters = [complex(parameter_value) for parameter_value in parameters[1:]]
+        shifts_of_parameters[parameter_index - 1] += complex(0.0, _SMALLEST_STEP)
         rates = law.shape(nodes, *shifts_of_parameters)
-        slopes[:, number] = rates.imag / rates.real / _SMALLEST_STEP
+        slopes[:, parameter_index] = rates.imag / rates.real / _SMALLEST_STEP
     return slopes
 
 
@@ -266,7 +266,7 @@ def _log_rate_at(law: type[Law], count: float) -> tuple[Callable[[Floats], float
 
 
 def _check_complex(law: type[Law], nodes: Floats, values: Floats) -> None:
-    rates = law.shape(nodes, *(complex(value) for value in values))
+    rates = law.shape(nodes, *(complex(parameter_value) for parameter_value in values))
     if not np.iscomplexobj(rates):
         raise InputError(
             f"the law {name_of(law)} cannot be fitted: its shape drops the imaginary part of its parameters",
@@ -339,7 +339,7 @@ def _check(counts: np.ndarray, rates: np.ndarray, weights: np.ndarray) -> None:
             value=(counts.shape, rates.shape, weights.shape),
             expected="three arrays of one length",
         )
-    for column, array, is_good, expectation in (
+    for column_name, array, is_good, expectation in (
         ("nodes", counts, counts >= 1, "node counts >= 1"),
         ("rates", rates, rates > 0, "rates > 0"),
         ("weights", weights, weights >= 0, "weights >= 0"),
@@ -348,7 +348,7 @@ def _check(counts: np.ndarray, rates: np.ndarray, weights: np.ndarray) -> None:
         if not is_good.all():
             raise InputError(
                 "a point cannot be fitted",
-                column=column,
+                column=column_name,
                 value=float(array[~is_good][0]),
                 expected=f"finite {expectation}",
             )

@@ -243,5 +243,5 @@ def name_of(law: type[Law]) -> str:
 
 def laws_for(scaling: Scaling) -> Sequence[type[Law]]:
     """Every registered law that describes this scaling; all of them for ``EITHER``."""
-    laws = [find_law(name) for name in LAWS.names()]
+    laws = [find_law(law_name) for law_name in LAWS.names()]
     return [law for law in laws if scaling in (Scaling.EITHER, law.scaling) or law.scaling is Scaling.EITHER]

@@ -71,8 +71,8 @@ class Adaptation:
 
     def next_change(self, samples: float) -> float:
         """Return the progress of the first change above ``samples``; inf if none follows."""
-        index = bisect_right(self.changes, samples, key=lambda change: change[0])
-        return self.changes[index][0] if index < len(self.changes) else float("inf")
+        change_index = bisect_right(self.changes, samples, key=lambda change: change[0])
+        return self.changes[change_index][0] if change_index < len(self.changes) else float("inf")
 
     def fastest(self, max_nodes: int) -> TabulatedCurve:
         """Return the highest rate over all batch sizes at each count up to ``max_nodes``."""
@@ -202,13 +202,13 @@ class ElasticJob:
         for node_type in (*self.node_types, *self.throughput_by_type):
             checks.name("node type", node_type, "node_types")
         whole_columns = ["submit_us", "min_nodes", "max_nodes", *([] if self.deadline_us is None else ["deadline_us"])]
-        for column in whole_columns:
+        for field_name in whole_columns:
             try:
-                object.__setattr__(self, column, operator.index(getattr(self, column)))
+                object.__setattr__(self, field_name, operator.index(getattr(self, field_name)))
             except TypeError:
-                self._refuse(f"{column} is not a whole number", column, "a whole number")
-            if "us" in column:
-                checks.time_us(column, getattr(self, column))
+                self._refuse(f"{field_name} is not a whole number", field_name, "a whole number")
+            if "us" in field_name:
+                checks.time_us(field_name, getattr(self, field_name))
         least, most = self.min_nodes, self.max_nodes
         if most > checks.MOST_NODES:
             self._refuse("max_nodes is larger than any machine", "max_nodes", f"at most {checks.MOST_NODES:,}", _LOWER)
@@ -220,9 +220,9 @@ class ElasticJob:
                 f"1 <= min_nodes <= max_nodes (here {most})",
             )
             self._refuse(problem, "min_nodes", expected, "lower min_nodes or raise max_nodes")
-        for column in ("scale_up_cost_s", "scale_down_cost_s"):
-            if not 0 <= getattr(self, column) < math.inf:
-                self._refuse("a rescale cost is negative or not a number", column, "seconds, finite and >= 0")
+        for field_name in ("scale_up_cost_s", "scale_down_cost_s"):
+            if not 0 <= getattr(self, field_name) < math.inf:
+                self._refuse("a rescale cost is negative or not a number", field_name, "seconds, finite and >= 0")
         n_requested = self.requested_nodes
         if n_requested is not None and not (isinstance(n_requested, int) and least <= n_requested <= most):
             expected = f"a whole number from min_nodes {least} to max_nodes {most}, or nothing"
@@ -265,26 +265,26 @@ class ElasticJob:
             **{f"throughput on {node_type}": curve for node_type, curve in by_type.items()},
             **{f"throughput at batch size {size}": curve for size, curve in by_size.items()},
         }
-        for column, curve in curves.items():
+        for field_name, curve in curves.items():
             last_nodes = curve.last_nodes
             if isinstance(curve, Law | MeasuredLaw) and last_nodes < most:
                 problem = f"max_nodes {most} is above the largest count up to which a law is tabulated"
                 self._refuse(problem, "max_nodes", f"at most {last_nodes:,} nodes", _LOWER)
             if last_nodes < most:
-                problem = f"the {column} curve ends at {last_nodes} nodes, below max_nodes {most}"
+                problem = f"the {field_name} curve ends at {last_nodes} nodes, below max_nodes {most}"
                 fix = "measure one more point at max_nodes, or lower max_nodes"
-                self._refuse(problem, column, f"a last point at {most} nodes or more", fix, value=last_nodes)
-        for column, curve in curves.items():
-            largest = (self.weight if column == "objective" else 1.0) * float(curve.table(most).max())
+                self._refuse(problem, field_name, f"a last point at {most} nodes or more", fix, value=last_nodes)
+        for field_name, curve in curves.items():
+            largest = (self.weight if field_name == "objective" else 1.0) * float(curve.table(most).max())
             if not largest <= LARGEST_RATE:
-                problem = f"the {column} is too large to calculate with"
-                self._refuse(problem, column, f"at most {LARGEST_RATE:g}", value=largest)
+                problem = f"the {field_name} is too large to calculate with"
+                self._refuse(problem, field_name, f"at most {LARGEST_RATE:g}", value=largest)
 
     def _refuse(
-        self, problem: str, column: str, expected: str, fix: str | None = None, *, value: object = _OF_COLUMN
+        self, problem: str, field_name: str, expected: str, fix: str | None = None, *, value: object = _OF_COLUMN
     ) -> None:
-        value = getattr(self, column) if value is _OF_COLUMN else value
-        raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
+        value = getattr(self, field_name) if value is _OF_COLUMN else value
+        raise InputError(f"job {self.name!r}: {problem}", column=field_name, value=value, expected=expected, fix=fix)
 
     def throughput_on(self, node_type: str) -> Curve | None:
         """Return the curve on nodes of this type; ``None`` if the job cannot run there."""

@@ -141,17 +141,17 @@ def observe(
 
 def check_node_time(start_us: int, end_us: int, n_nodes: int) -> None:
     """Raise ``InputError`` for a window without length or nodes, and for more node-time than fits into 64 bits."""
-    value = f"{n_nodes} nodes from {iso_utc(start_us)} to {iso_utc(end_us)}"
+    extent = f"{n_nodes} nodes from {iso_utc(start_us)} to {iso_utc(end_us)}"
     if end_us <= start_us or n_nodes == 0:
         problem, expected = (
             "the log has no node-time to characterise",
             "at least one node and a window end after its start",
         )
-        raise InputError(problem, value=value, expected=expected)
+        raise InputError(problem, value=extent, expected=expected)
     if n_nodes * (end_us - start_us) >= 2**63:
         raise InputError(
             "the log has more node-time than whole microseconds in 64 bits can count",
-            value=value,
+            value=extent,
             expected="at most 292,000 node-years",
             fix="describe a shorter window",
         )

@@ -114,9 +114,9 @@ def week_cells(pool_series: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
     return cells
 
 
-def week_of(cells: NDArray[np.int64], name: str, unknown_zone: str | None = None) -> Week:
-    """Return the idle nodes by hour and weekday of the zone called ``name``, from its ``week_cells``."""
-    return Week(name, unknown_zone, *(tuple(map(tuple, part.reshape(7, 24).tolist())) for part in cells))
+def week_of(cells: NDArray[np.int64], zone_name: str, unknown_zone: str | None = None) -> Week:
+    """Return the idle nodes by hour and weekday of the zone called ``zone_name``, from its ``week_cells``."""
+    return Week(zone_name, unknown_zone, *(tuple(map(tuple, part.reshape(7, 24).tolist())) for part in cells))
 
 
 def equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[int, int, int]]:

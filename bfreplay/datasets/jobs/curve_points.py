@@ -81,11 +81,11 @@ def law_cells(curve: Law | MeasuredLaw) -> dict[str, str | float | list[int]]:
 def law_text(curve: Law | MeasuredLaw) -> str:
     """Return a law as ``"amdahl(rate_1=2831.0, serial=0.02)"``, from which ``law_of`` makes the same one."""
     cells = law_cells(curve)
-    name = cells.pop(LAW_KEY)
+    law_name = cells.pop(LAW_KEY)
     if isinstance(curve, MeasuredLaw):
         cells[MEASURED_KEY] = ":".join(map(str, curve.measured))
-    inside = ", ".join(f"{key}={value}" for key, value in cells.items())
-    return f"{name}({inside})"
+    inside = ", ".join(f"{cell_key}={cell_value}" for cell_key, cell_value in cells.items())
+    return f"{law_name}({inside})"
 
 
 def _counts(cell: Any) -> tuple[int, int]:
@@ -106,22 +106,22 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
     match = _CALL.fullmatch(text)
     if match is None:
         raise InputError("a law is unreadable", value=text, expected=_EXAMPLE, fix="close the parenthesis after it")
-    name, inside = match.groups()
+    law_name, inside = match.groups()
     arguments: dict[str, str] = {}
     for part in re.sub(r"\s*=\s*", "=", inside).replace(",", " ").split():
-        key, equals, value = part.partition("=")
-        if not (key and equals and value):
+        parameter_key, equals, parameter_value = part.partition("=")
+        if not (parameter_key and equals and parameter_value):
             raise InputError(
-                f"a parameter of the law {name} has no name or no value",
+                f"a parameter of the law {law_name} has no name or no value",
                 value=part,
                 expected=_EXAMPLE,
                 fix="write NAME=VALUE for each parameter, with a decimal point in the value",
             )
-        if key in arguments:
-            problem = f"the parameter {key!r} of the law {name} is given twice"
-            raise InputError(problem, column=key, value=text, fix="drop one")
-        arguments[key] = value
-    return name, arguments
+        if parameter_key in arguments:
+            problem = f"the parameter {parameter_key!r} of the law {law_name} is given twice"
+            raise InputError(problem, column=parameter_key, value=text, fix="drop one")
+        arguments[parameter_key] = parameter_value
+    return law_name, arguments
 
 
 def number_of(value: Any, column: str) -> float:
@@ -162,7 +162,7 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
         nodes, values = cell
         if not isinstance(nodes, list) or not isinstance(values, list):
             raise InputError("the points are not lists", value=cell, expected="nodes = [0, 1, …] and values = [0.0, …]")
-        return [number_of(node, "nodes") for node in nodes], [number_of(value, "values") for value in values]
+        return [number_of(node, "nodes") for node in nodes], [number_of(rate_value, "values") for rate_value in values]
     pairs = [pair.split(INLINE_CURVE) for pair in cell.split()] if isinstance(cell, str) else cell
     if not isinstance(pairs, Sequence):
         raise InputError("a curve is unreadable", value=cell, expected=_EXPECTED)
@@ -189,7 +189,7 @@ def inline_text(curve: Curve) -> str:
         if isinstance(curve, TabulatedCurve)
         else enumerate(curve.table(curve.last_nodes).tolist())
     )
-    return " ".join(f"{node}:{value!r}" for node, value in points)
+    return " ".join(f"{node}:{rate!r}" for node, rate in points)
 
 
 class CurveShelf:
@@ -206,11 +206,11 @@ class CurveShelf:
         self._laws: dict[tuple[type[Law], tuple[float, ...], tuple[int, int] | None], Law | MeasuredLaw] = {}
         self._curves: dict[tuple[str, tuple[float, ...], tuple[float, ...]], TabulatedCurve] = {}
 
-    def curve(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> TabulatedCurve:
+    def curve(self, nodes: Sequence[float], values: Sequence[float], curve_name: str = "") -> TabulatedCurve:
         """Return the curve through these points; InputError if they are invalid."""
-        shelf_key = (name, tuple(nodes), tuple(values))
+        shelf_key = (curve_name, tuple(nodes), tuple(values))
         if shelf_key not in self._curves:
-            self._curves[shelf_key] = TabulatedCurve(nodes, values, name)
+            self._curves[shelf_key] = TabulatedCurve(nodes, values, curve_name)
         return self._curves[shelf_key]
 
     def law(self, curve: Law | MeasuredLaw) -> Law | MeasuredLaw:
@@ -253,28 +253,28 @@ def write_curves(
         temporary.write_text(text, encoding="utf-8")
 
 
-def _table(name: str, curve: Curve, remarks: Sequence[str]) -> str:
+def _table(curve_name: str, curve: Curve, remarks: Sequence[str]) -> str:
     if not isinstance(curve, Law | MeasuredLaw | TabulatedCurve):
-        problem = f"the curve {name!r} cannot be written as TOML"
+        problem = f"the curve {curve_name!r} cannot be written as TOML"
         raise InputError(problem, value=type(curve).__name__, expected="a law, or points")
     points = isinstance(curve, TabulatedCurve)
     cells = {"nodes": curve.nodes, "values": curve.values} if points else law_cells(curve)
     lines = [f"# {' '.join(remark.split())}" for remark in remarks]
-    lines += [f"[curves.{toml_key(name)}]", *(f"{key} = {toml_value(value)}" for key, value in cells.items())]
+    lines += [f"[curves.{toml_key(curve_name)}]", *(f"{key} = {toml_value(value)}" for key, value in cells.items())]
     return "\n".join(lines) + "\n"
 
 
-def toml_key(name: str) -> str:
+def toml_key(key_text: str) -> str:
     """Return a key of TOML, in quotes where it needs them."""
-    return name if _BARE.fullmatch(name) else toml_value(name)
+    return key_text if _BARE.fullmatch(key_text) else toml_value(key_text)
 
 
-def toml_value(value: object) -> str:
+def toml_value(plain_value: object) -> str:
     """Return a value as TOML writes it: text, truth value, number, or a list of these."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):  # JSON's escapes are among those of TOML, which wants DEL escaped as well
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(toml_value, value)) + "]"
-    return repr(value)
+    if isinstance(plain_value, bool):
+        return "true" if plain_value else "false"
+    if isinstance(plain_value, str):  # JSON's escapes are among those of TOML, which wants DEL escaped as well
+        return json.dumps(plain_value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(plain_value, list | tuple):
+        return "[" + ", ".join(map(toml_value, plain_value)) + "]"
+    return repr(plain_value)

@@ -106,26 +106,26 @@ def load_jobs(
         return JobSet(of_table, rows.submit_is_relative, [(source.name, source.sha256) for source in sources])
 
 
-def _is_published(file: Path) -> bool:
-    return file.suffix.lower() == ".pkl"
+def _is_published(jobs_file: Path) -> bool:
+    return jobs_file.suffix.lower() == ".pkl"
 
 
-def _refuse_other_curves(file: Path, curves_file: Path) -> None:
-    """Raise ``InputError`` for a file of curves that does not go with the jobs in ``file``."""
+def _refuse_other_curves(jobs_file: Path, curves_file: Path) -> None:
+    """Raise ``InputError`` for a file of curves that does not go with the jobs in ``jobs_file``."""
     if not is_bundled(curves_file):
         check_is_file(curves_file)
-    if _is_published(file) and not is_bundled(curves_file) and not _is_published(curves_file):
+    if _is_published(jobs_file) and not is_bundled(curves_file) and not _is_published(curves_file):
         raise InputError(
             "a published job set (.pkl) goes with published curves only",
             file=curves_file,
             value=curves_file.name,
             expected="the table of Ns, Ps, Os as .pkl",
-            fix=f"give the …-JNPs-….pkl that belongs to {file.name}",
+            fix=f"give the …-JNPs-….pkl that belongs to {jobs_file.name}",
         )
     for_systems, jobs = "can be used with a trace or workload of a published system only", "a .trace or gavel(n=...)"
     if is_bundled(curves_file):
         problem = f"the made-up throughputs ({BUNDLED}) {for_systems}"
-    elif _is_published(curves_file) and not _is_published(file):
+    elif _is_published(curves_file) and not _is_published(jobs_file):
         problem, jobs = "published curves (.pkl) go with the published table of bounds only", "the …-Jbnd-….pkl"
     elif ending_of(curves_file, (".json", ".json.gz")) is not None:
         problem = f"a throughput file (.json) {for_systems}"
@@ -134,8 +134,8 @@ def _refuse_other_curves(file: Path, curves_file: Path) -> None:
     raise InputError(
         problem,
         file=curves_file,
-        value=file.name,
-        expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
+        value=jobs_file.name,
+        expected=f"curves for a {jobs_file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
         fix=f"give {jobs} as the jobs, or the curves as a table of curve, nodes, value",
     )
 
@@ -184,8 +184,8 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
 
 def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
 
-    def refuse(problem: str, column: str, value: object, expected: str, fix: str | None = None) -> None:
-        raise InputError(f"job {job.name!r}: {problem}", column=column, value=value, expected=expected, fix=fix)
+    def refuse(problem: str, column_name: str, value: object, expected: str, fix: str | None = None) -> None:
+        raise InputError(f"job {job.name!r}: {problem}", column=column_name, value=value, expected=expected, fix=fix)
 
     if job.adaptation is not None or len(job.throughput_by_type) > 1:
         problem, fix = "several throughput curves cannot be written", "keep the trace or the spec of the jobs"

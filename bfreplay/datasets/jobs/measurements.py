@@ -48,17 +48,17 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
         Other columns; cells that are empty, not numbers or out of range; a duplicate repeat; or a curve of fewer than
         two node counts.
     """
-    file = Path(path)
-    check_is_file(file)
+    table_file = Path(path)
+    check_is_file(table_file)
     readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    job_table: JobTable = reader_for(file, readers)(file)
+    job_table: JobTable = reader_for(table_file, readers)(table_file)
     _check_columns(job_table)
     if not job_table.rows:
-        raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
+        raise InputError("the file has no measurements", file=table_file, expected="a row for each measurement")
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
     first_row: dict[tuple[str, float, str], int | str] = {}
     for row_number, cells in job_table.rows:
-        with locate_errors(file, row_number):
+        with locate_errors(table_file, row_number):
             curve = _curve_name(job_table, cells)
             count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
             check_measurement(count, rate)
@@ -68,7 +68,7 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
                 raise InputError(
                     f"two measurements at {amount_of(int(count), 'node')} are the same repeat "
                     f"(the other one: row {first_row[label]})",
-                    file=file,
+                    file=table_file,
                     row=row_number,
                     column="repeat",
                     value=cells.get("repeat"),
@@ -80,14 +80,14 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     columns = {}
     for curve, of_curve in by_curve.items():
         counts, rates, rows = map(list, zip(*of_curve, strict=True))
-        with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
+        with locate_errors(table_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
             columns[curve] = Measurements(counts, rates, curve, rows)
     return columns
 
 
 def _check_columns(job_table: JobTable) -> None:
-    unknown = [name for name in job_table.columns if name not in _COLUMNS]
-    missing = [name for name in REQUIRED if name not in job_table.columns]
+    unknown = [column_name for column_name in job_table.columns if column_name not in _COLUMNS]
+    missing = [column_name for column_name in REQUIRED if column_name not in job_table.columns]
     if not unknown and not missing:
         return
     kind = kind_of_table(job_table.columns)
@@ -143,7 +143,7 @@ def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
     return column_name
 
 
-def _cell(cells: Mapping[str, Cell], column: str) -> Any:
-    if column not in cells:
-        raise empty_cell(column)
-    return cells[column]
+def _cell(cells: Mapping[str, Cell], column_name: str) -> Any:
+    if column_name not in cells:
+        raise empty_cell(column_name)
+    return cells[column_name]

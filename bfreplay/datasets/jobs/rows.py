@@ -166,8 +166,8 @@ class _Row:
             if error.file is not None:
                 raise
             # the value of the column, if the job itself does not give it
-            column = _JOB_COLUMN_OF.get(error.column or "", error.column)
-            raise error.with_changes(column=column, fix=error.fix or _FIXES.get(column or "")) from error
+            column_name = _JOB_COLUMN_OF.get(error.column or "", error.column)
+            raise error.with_changes(column=column_name, fix=error.fix or _FIXES.get(column_name or "")) from error
 
     def repeat(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:
@@ -186,12 +186,12 @@ class _Row:
         every_us = self._seconds_us("submit_every_s") if "submit_every_s" in self.cells else 0
         if every_us < 0:
             raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", "give 0 or more seconds")
-        for index in range(count):
-            later_us = index * every_us
+        for repeat_index in range(count):
+            later_us = repeat_index * every_us
             time_us("submit_every_s", job.submit_us + later_us)
             yield replace(
                 job,
-                name=f"{job.name}-{index:04d}",
+                name=f"{job.name}-{repeat_index:04d}",
                 submit_us=job.submit_us + later_us,
                 deadline_us=None if job.deadline_us is None else job.deadline_us + later_us,
             )
@@ -208,7 +208,7 @@ class _Row:
         return after_us
 
     def _deadline_us(self, submit_us: int) -> int | None:
-        columns = [name for name in ("deadline", "deadline_after_s") if name in self.cells]
+        columns = [column_name for column_name in ("deadline", "deadline_after_s") if column_name in self.cells]
         if not columns:
             return None
         column = columns[-1]
@@ -228,9 +228,9 @@ class _Row:
             raise self._error(problem, column, "a later time", "give a later deadline, or none")
         return due_us
 
-    def _curve(self, column: str) -> Curve:
-        cell, curves, shelf = self._cell(column), self.rows.known, self.rows.shelf
-        with locate_errors(self.rows.table.file, self.row, column, curve=True):
+    def _curve(self, column_name: str) -> Curve:
+        cell, curves, shelf = self._cell(column_name), self.rows.known, self.rows.shelf
+        with locate_errors(self.rows.table.file, self.row, column_name, curve=True):
             curve_name = cell.strip() if isinstance(cell, str) else ""
             if curve_name in curves:
                 return curves[curve_name]
@@ -239,24 +239,24 @@ class _Row:
             if isinstance(cell, str) and INLINE_CURVE not in cell:
                 raise self._error(
                     f"no curve is called {curve_name!r}",
-                    column,
+                    column_name,
                     "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
                     + (", ".join(sorted(curves)) or "a name in the file of --curves"),
                     nearest(curve_name, curves, "give the file of curves, or write the points here"),
                 )
             return shelf.curve(*points_of(cell))
 
-    def _cell(self, column: str) -> Any:
-        if column not in self.cells:
+    def _cell(self, column_name: str) -> Any:
+        if column_name not in self.cells:
             noun, state = ("key", "missing") if isinstance(self.row, str) else ("column", "empty")
-            problem = f"the {noun} {column!r} is {state} here"
-            raise self._error(problem, column, "a value for every job", "fill it in or drop the job")
-        return self.cells[column]
+            problem = f"the {noun} {column_name!r} is {state} here"
+            raise self._error(problem, column_name, "a value for every job", "fill it in or drop the job")
+        return self.cells[column_name]
 
-    def _text(self, column: str) -> str:
-        cell = self._cell(column)
+    def _text(self, column_name: str) -> str:
+        cell = self._cell(column_name)
         if not isinstance(cell, str):
-            raise self._error(f"the {column} is not text", column, "text", "put it in quotes")
+            raise self._error(f"the {column_name} is not text", column_name, "text", "put it in quotes")
         return cell
 
     def _min_nodes(self, throughput: Curve) -> int:
@@ -281,33 +281,33 @@ class _Row:
             raise self._error("the node types are not text", "node_types", expected, fix)
         return tuple(kind.strip() for kind in kinds if kind.strip())
 
-    def _number(self, column: str) -> float:
-        return number_of(self._cell(column), column)
+    def _number(self, column_name: str) -> float:
+        return number_of(self._cell(column_name), column_name)
 
-    def _whole(self, column: str) -> int:
-        number = self._number(column)
-        if not number.is_integer():
-            problem = f"the {column} is not a whole number"
-            raise self._error(problem, column, "a whole number", "round it to a whole number")
-        return int(number)
+    def _whole(self, column_name: str) -> int:
+        cell_number = self._number(column_name)
+        if not cell_number.is_integer():
+            problem = f"the {column_name} is not a whole number"
+            raise self._error(problem, column_name, "a whole number", "round it to a whole number")
+        return int(cell_number)
 
-    def _time_us(self, column: str) -> int:
-        cell = self._cell(column)
+    def _time_us(self, column_name: str) -> int:
+        cell = self._cell(column_name)
         try:
             moment_us = parse_time_us(cell)
         except ValueError as error:
-            raise time_error(cell, str(error), column=column) from error
+            raise time_error(cell, str(error), column=column_name) from error
         if not in_calendar(moment_us):  # before any log: another unit is meant
-            raise time_error(cell, OUTSIDE_CALENDAR, column=column)
+            raise time_error(cell, OUTSIDE_CALENDAR, column=column_name)
         return moment_us
 
-    def _seconds_us(self, column: str) -> int:
-        self._number(column)
+    def _seconds_us(self, column_name: str) -> int:
+        self._number(column_name)
         try:
-            return time_us(column, seconds_to_us(self.cells[column], exact=False))
+            return time_us(column_name, seconds_to_us(self.cells[column_name], exact=False))
         except ValueError as error:
             problem = f"this is not a number of seconds: {error}"
-            raise self._error(problem, column, "finite seconds", "give seconds") from error
+            raise self._error(problem, column_name, "finite seconds", "give seconds") from error
 
-    def _error(self, problem: str, column: str, expected: str, fix: str) -> InputError:
-        return InputError(problem, column=column, value=self.cells.get(column), expected=expected, fix=fix)
+    def _error(self, problem: str, column_name: str, expected: str, fix: str) -> InputError:
+        return InputError(problem, column=column_name, value=self.cells.get(column_name), expected=expected, fix=fix)

@@ -73,8 +73,8 @@ def read_csv_table(file: Path) -> JobTable:
     if any("\0" in name for name in columns):
         raise not_utf8(file)
     refuse_other_separators(columns, file)
-    for index, name in enumerate(columns):
-        if name in columns[:index]:
+    for column_index, name in enumerate(columns):
+        if name in columns[:column_index]:
             raise InputError("a column occurs twice", file=file, column=name, value=lines[0], fix="drop one of the two")
     rows = []
     for row_number, cells in enumerate(lines[1:], start=1):
@@ -91,7 +91,7 @@ def read_csv_table(file: Path) -> JobTable:
     return JobTable(file, tuple(rows), tuple(columns))
 
 
-def read_parquet_table(file: Path) -> JobTable:
+def read_parquet_table(table_file: Path) -> JobTable:
     """Read the rows of a Parquet file; times come as ``datetime``, lists as lists.
 
     Raises
@@ -105,24 +105,24 @@ def read_parquet_table(file: Path) -> JobTable:
     from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
 
     try:
-        table = pq.read_table(file, read_dictionary=text_columns(pq.read_schema(file)))
-        refuse_swollen_texts(table, file)
-        for index, column in enumerate(table.schema):
-            if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-                micro = pa.timestamp("us", tz=column.type.tz)
-                table = table.set_column(index, column.name, table.column(index).cast(micro))
+        table = pq.read_table(table_file, read_dictionary=text_columns(pq.read_schema(table_file)))
+        refuse_swollen_texts(table, table_file)
+        for column_index, table_column in enumerate(table.schema):
+            if pa.types.is_timestamp(table_column.type) and table_column.type.unit == "ns":
+                micro = pa.timestamp("us", tz=table_column.type.tz)
+                table = table.set_column(column_index, table_column.name, table.column(column_index).cast(micro))
         cells = table.to_pylist()
     except (pa.ArrowException, OSError, OverflowError, ValueError) as error:  # the last two: times that Python lacks
-        raise _unreadable(file, "Parquet", error) from error
+        raise _unreadable(table_file, "Parquet", error) from error
     columns = [column_name for column_name in table.column_names if not column_name.startswith("__index_level_")]
     rows = tuple(
-        (row_number, {name: line[name] for name in columns if line[name] not in (None, "")})
+        (row_number, {line_column: line[line_column] for line_column in columns if line[line_column] not in (None, "")})
         for row_number, line in enumerate(cells, start=1)
     )
-    return JobTable(file, rows, tuple(columns))
+    return JobTable(table_file, rows, tuple(columns))
 
 
-def read_toml(file: Path) -> dict[str, Cell]:
+def read_toml(toml_file: Path) -> dict[str, Cell]:
     """Read a TOML file.
 
     Raises
@@ -130,16 +130,16 @@ def read_toml(file: Path) -> dict[str, Cell]:
     InputError
         The file is missing, not UTF-8, not TOML, too large or nested too deeply.
     """
-    check_is_file(file)
-    check_toml_size(file)
+    check_is_file(toml_file)
+    check_toml_size(toml_file)
     try:
-        return parse_toml(file.read_text(encoding="utf-8-sig"))
+        return parse_toml(toml_file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise not_utf8(file) from error
+        raise not_utf8(toml_file) from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(
             f"the file cannot be read as TOML: {error}",
-            file=file,
+            file=toml_file,
             expected="tables such as [campaign] or [[job]], and lines such as trials = 20",
             fix="correct the line; text is in double quotes, numbers are not",
         ) from error
@@ -171,7 +171,7 @@ def read_toml_table(file: Path) -> JobTable:
         problem, expected = "curves is not a table of tables", "[curves.NAME] with nodes and values, or with a law"
         raise InputError(problem, file=file, column="curves", expected=expected)
     columns = dict.fromkeys(key for job in jobs for key in job)
-    rows = tuple((f"[[job]] {index}", job) for index, job in enumerate(jobs, start=1))
+    rows = tuple((f"[[job]] {job_number}", job) for job_number, job in enumerate(jobs, start=1))
     return JobTable(file, rows, tuple(columns), curves)
 
 
@@ -193,12 +193,12 @@ def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curv
                 curves[name] = curve_shelf.law(law_of(cells, allow_code=curve_shelf.allow_code))
                 continue
             if set(cells) != {"nodes", "values"}:
-                unknown = [key for key in cells if key not in _CURVE_KEYS]
+                unknown = [cell_key for cell_key in cells if cell_key not in _CURVE_KEYS]
                 raise InputError(
                     f"curve {name!r} has neither exactly the keys nodes and values nor a law",
                     value=sorted(cells),
                     expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
-                    fix=did_you_mean(unknown, [key for key in _CURVE_KEYS if key not in cells]),
+                    fix=did_you_mean(unknown, [cell_key for cell_key in _CURVE_KEYS if cell_key not in cells]),
                 )
             curves[name] = curve_shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
     return curves
@@ -215,19 +215,19 @@ def with_own_curves(
         As `named_curves`; or both have a curve of one name.
     """
     own_curves = named_curves(job_table, curve_shelf)
-    for name in own_curves:
-        if name in curves:
+    for curve_name in own_curves:
+        if curve_name in curves:
             raise InputError(
-                f"curve {name!r} {place} and in the curves file",
+                f"curve {curve_name!r} {place} and in the curves file",
                 file=job_table.file,
-                row=f"[curves.{name}]",
-                value=name,
+                row=f"[curves.{curve_name}]",
+                value=curve_name,
                 fix="keep one of them",
             )
     return {**curves, **own_curves}
 
 
-def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
+def read_curves_file(curves_file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
 
     Raises
@@ -235,7 +235,7 @@ def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     InputError
         Other columns, cells that are not numbers, or points that form no valid curve.
     """
-    job_table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
+    job_table: JobTable = reader_for(curves_file, JOB_TABLE_READERS)(curves_file)
     if job_table.curves:
         return named_curves(job_table, curve_shelf)
     needed_columns = ("curve", "nodes", "value")
@@ -256,35 +256,35 @@ def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     for row_number, cells in job_table.rows:
         missing = [name for name in needed_columns if name not in cells]
         if missing:
-            raise empty_cell(missing[0], file, row_number)
-        with locate_errors(file, row_number):
-            node, value = (number_of(cells[column], column) for column in ("nodes", "value"))
+            raise empty_cell(missing[0], curves_file, row_number)
+        with locate_errors(curves_file, row_number):
+            node, value = (number_of(cells[column_name], column_name) for column_name in ("nodes", "value"))
         points.setdefault(str(cells["curve"]), []).append((row_number, node, value))
     if not points:
         problem, fix = "the file has no curves", "add a row for each point"
-        raise InputError(problem, file=file, expected="at least one row", fix=fix)
+        raise InputError(problem, file=curves_file, expected="at least one row", fix=fix)
     curves: dict[str, Curve] = {}
     for name, of_curve in points.items():
         rows, nodes, values = zip(*of_curve, strict=True)
-        checks.name("curve", name, "curve", file)
+        checks.name("curve", name, "curve", curves_file)
         if INLINE_CURVE in name:
             raise InputError(
                 "the name of a curve has a colon",
-                file=file,
+                file=curves_file,
                 row=rows[0],
                 column="curve",
                 value=name,
                 expected="a name without colons, which separate nodes and values in points",
                 fix="rename the curve",
             )
-        with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
+        with locate_errors(curves_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
             curves[name] = curve_shelf.curve(nodes, values, name)
     return curves
 
 
-def _unreadable(file: Path, kind: str, error: Exception) -> InputError:
+def _unreadable(table_file: Path, kind: str, error: Exception) -> InputError:
     return InputError(
         f"the file cannot be read as {kind}: {' '.join(str(error).split())}",
-        file=file,
+        file=table_file,
         fix="check the name of the file (its ending decides how it is read), and that it is complete",
     )

@@ -72,7 +72,7 @@ class LogHeader:
         if not isinstance(document, Mapping):
             raise _metadata_error(file, "the metadata of the log are not a JSON object")
         metadata = EventsMetadata.from_json(document, file)
-        start_us, end_us = (_window_time(document, key, file) for key in ("window_start", "window_end"))
+        start_us, end_us = (_window_time(document, window_key, file) for window_key in ("window_start", "window_end"))
         nodes = document.get("nodes")
         if not isinstance(nodes, list):
             problem = "the metadata of the log do not list its nodes"
@@ -86,17 +86,17 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name + SIDECAR_SUFFIX)
 
 
-def _window_time(document: Mapping[str, Json], key: str, file: Path) -> int:
+def _window_time(document: Mapping[str, Json], key: str, metadata_file: Path) -> int:
     try:
         return parse_time_us(document[key])
     except (KeyError, ValueError) as error:
         problem, value = f"the metadata of the log lack a readable {key}", document.get(key)
-        raise _metadata_error(file, problem, column=key, value=value, expected="an ISO-8601 time") from error
+        raise _metadata_error(metadata_file, problem, column=key, value=value, expected="an ISO-8601 time") from error
 
 
-def _metadata_error(file: Path, problem: str, **parts: Any) -> InputError:
+def _metadata_error(metadata_file: Path, problem: str, **parts: Any) -> InputError:
     """Return the error for metadata that ``write_events`` did not write."""
-    return InputError(problem, file=file, fix="write the log again", **parts)
+    return InputError(problem, file=metadata_file, fix="write the log again", **parts)
 
 
 RecordBatches = Callable[[int], Iterator[Any]]  # rows -> iterator of pyarrow.RecordBatch
@@ -147,7 +147,7 @@ class TableSource(EventSource):
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield the rows of the file, in one pass."""
-        index_of = {name: index for index, name in enumerate(self.nodes)}
+        index_of = {node_name: node_index for node_index, node_name in enumerate(self.nodes)}
         first_row = 1
         for batch in self.record_batches(rows):
             if batch.num_rows == 0:
@@ -212,12 +212,12 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
     )
 
 
-def _refuse_other_tables(columns: Sequence[str], file: Path) -> None:
+def _refuse_other_tables(columns: Sequence[str], log_file: Path) -> None:
     kind = kind_of_table(columns)
     if kind in ("a job set", "a table of curves"):
         raise InputError(
             f"this looks like {kind}, not like a log of nodes",
-            file=file,
+            file=log_file,
             value=list(columns),
             expected=f"{', '.join(NEUTRAL_COLUMNS)}; or {', '.join(TWO_STATE_COLUMNS)}",
             fix="give the log here (are the two files swapped?); job sets and curves are read by load_jobs",
@@ -226,7 +226,7 @@ def _refuse_other_tables(columns: Sequence[str], file: Path) -> None:
         parse_time_us(columns[0])
         raise InputError(
             "the first line looks like a row, not like a header",
-            file=file,
+            file=log_file,
             value=list(columns),
             expected=f"a first line {','.join(NEUTRAL_COLUMNS)} or {','.join(TWO_STATE_COLUMNS)}",
             fix="add the header line",
@@ -282,11 +282,11 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
         names = {"" if name is None else str(name) for name in node.values.unique().to_pylist()} - node_names
         node_names |= names
         if not all(map(is_name, names)):
-            for index, name in enumerate(node.values.to_pylist()):
+            for row_index, name in enumerate(node.values.to_pylist()):
                 if name in (None, ""):
-                    raise node.missing_value(index)
+                    raise node.missing_value(row_index)
                 if not is_name(str(name)):
-                    raise unusable_name("node", str(name), "node", file, row + index)
+                    raise unusable_name("node", str(name), "node", file, row + row_index)
         before_us = np.append(times[:1] if first_us is None else last_us, times[:-1])
         backwards = first_true(times < before_us)
         if backwards is not None:

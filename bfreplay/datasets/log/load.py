@@ -76,14 +76,14 @@ def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool 
         with written_whole([file], overwrite) as (temporary,):
             write_parquet(events, temporary)
         return
-    for name in events.nodes:
-        checks.no_formula("node", name, file)
+    for node_name in events.nodes:
+        checks.no_formula("node", node_name, file)
     with written_whole([sidecar_path(file), file], overwrite) as (sidecar, table):
         write_sidecar(events, sidecar)
         write_csv(events, table, gzipped=file.suffix.lower() == ".gz")
 
 
-def writable_ending(file: Path) -> str:
+def writable_ending(log_file: Path) -> str:
     """Return the ending of a name, one of the formats in which logs can be written.
 
     Raises
@@ -91,12 +91,12 @@ def writable_ending(file: Path) -> str:
     InputError
         Another ending.
     """
-    ending = ending_of(file, _WRITABLE)
+    ending = ending_of(log_file, _WRITABLE)
     if ending is None:
         raise InputError(
             "logs cannot be written to this kind of file",
-            file=file,
-            value=file.name,
+            file=log_file,
+            value=log_file.name,
             expected="a name ending in " + ", ".join(_WRITABLE),
         )
     return ending

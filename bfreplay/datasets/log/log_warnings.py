@@ -203,24 +203,24 @@ class LogWarnings:
         }
 
 
-def _cases(value: Any) -> int:
-    cases = int(value)
-    if isinstance(value, bool) or cases < 1:
-        raise ValueError(f"a count of {value}")
+def _cases(json_value: Any) -> int:
+    cases = int(json_value)
+    if isinstance(json_value, bool) or cases < 1:
+        raise ValueError(f"a count of {json_value}")
     return cases
 
 
-def _amount(value: Any) -> float:
-    node_hours = float(value)
-    if isinstance(value, bool) or not 0 <= node_hours < inf:
-        raise ValueError(f"{value} node-hours")
+def _amount(json_value: Any) -> float:
+    node_hours = float(json_value)
+    if isinstance(json_value, bool) or not 0 <= node_hours < inf:
+        raise ValueError(f"{json_value} node-hours")
     return node_hours
 
 
 def _warning_of(sentence: str, tally: Mapping[str, Any], idle: float | None) -> LogWarning:
     node_hours = None if tally.get("node_hours") is None else _amount(tally["node_hours"])
     share = node_hours / idle if node_hours is not None and idle and not tally.get("aside") else None
-    aside, reason = (str(tally.get(name, "")) for name in ("aside", "why_no_amount"))
+    aside, reason = (str(tally.get(tally_key, "")) for tally_key in ("aside", "why_no_amount"))
     cases, is_estimate = _cases(tally["count"]), tally.get("is_estimate") is True
     return LogWarning(sentence, cases, node_hours, share, is_estimate, aside, reason)
 
@@ -230,8 +230,8 @@ def assignment_words(allocator: Mapping[str, Json] | None) -> str | None:
     if not allocator:
         return None
     seed = allocator.get("seed")
-    name = str(allocator["name"]) if "name" in allocator else json.dumps(dict(allocator), sort_keys=True)
-    return name + ("" if seed is None else f", seed {seed}")
+    rule_name = str(allocator["name"]) if "name" in allocator else json.dumps(dict(allocator), sort_keys=True)
+    return rule_name + ("" if seed is None else f", seed {seed}")
 
 
 def _share_words(share: float) -> str:

@@ -195,14 +195,14 @@ def _snapshot(
 
 
 def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int]) -> None:
-    index = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
-    if index is not None:
+    row_index = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
+    if row_index is not None:
         raise InputError(
             "a row lies outside the window of its log",
             file=source.file,
-            row=chunk.first_row + index,
+            row=chunk.first_row + row_index,
             column="time",
-            value=iso_utc(int(chunk.time_us[index])),
+            value=iso_utc(int(chunk.time_us[row_index])),
             expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
             fix="drop the row, or correct the window in the metadata" + source.other_log_hint,
         )

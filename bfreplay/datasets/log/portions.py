@@ -42,7 +42,7 @@ class Portions:
 
     def __init__(self, log: NodeEvents) -> None:
         self._log = log
-        self._number = {node_name: index for index, node_name in enumerate(log.nodes)}
+        self._number = {node_name: node_index for node_index, node_name in enumerate(log.nodes)}
         self._states: NDArray[np.int8] = log.first_states()
         self._waiting = _NOTHING
         self._is_begun = False
@@ -127,34 +127,34 @@ class Portions:
         if not all(column.dtype.kind in "iu" and column.shape == (len(rows),) for column in columns):
             raise ValueError("columns are arrays of whole numbers, of equal lengths")
         ranges = ((-LAST_US, LAST_US), (0, len(self._number) - 1), (0, len(STATE_WORDS) - 1))
-        for column, name, (lowest, highest) in zip(columns, ("time_us", "node", "state"), ranges, strict=True):
+        for column, column_name, (lowest, highest) in zip(columns, ("time_us", "node", "state"), ranges, strict=True):
             if column.size and not lowest <= int(column.min()) <= int(column.max()) <= highest:
-                raise ValueError(f"{name} is {lowest} to {highest}")
+                raise ValueError(f"{column_name} is {lowest} to {highest}")
         return EventBatch(*(column.astype(dtype) for column, dtype in zip(columns, _DTYPES, strict=True)))
 
     def _events(self, rows: Any) -> EventBatch:
         """Return rows that are triples, or a data frame."""
         if hasattr(rows, "columns"):
             rows = zip(rows["time"], rows["node"], rows["state"], strict=True)
-        events = [self._event(index, row) for index, row in enumerate(rows)]
+        events = [self._event(row_index, row) for row_index, row in enumerate(rows)]
         columns = zip(*events, strict=True) if events else ((), (), ())
         return EventBatch(*map(np.array, columns, _DTYPES))
 
-    def _event(self, index: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
+    def _event(self, row_index: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
         try:
             time, node, state = row
             time_us = time_us_of(time)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"row {index} of a portion is no event: {error}",
+                f"row {row_index} of a portion is no event: {error}",
                 value=row,
                 expected="(time, node, state)",
                 fix="give the time as ISO-8601 text, a datetime, or whole microseconds since 1970 UTC",
             ) from error
-        number = self._number.get(node) if isinstance(node, str) else None
-        if number is None:
+        node_index = self._number.get(node) if isinstance(node, str) else None
+        if node_index is None:
             raise InputError(
-                f"row {index} of a portion names an unknown node",
+                f"row {row_index} of a portion names an unknown node",
                 column="node",
                 value=node,
                 expected="a node of the log",
@@ -164,23 +164,23 @@ class Portions:
         code = _STATES.get(state) if is_state else None
         if code is None:
             raise InputError(
-                f"row {index} of a portion has an unknown state",
+                f"row {row_index} of a portion has an unknown state",
                 column="state",
                 value=state,
                 expected=", ".join(STATE_WORDS),
             )
-        return time_us, number, code
+        return time_us, node_index, code
 
     def _check_times(self, rows: EventBatch) -> None:
         """Raise ``InputError`` for a row of a time that is over, or after the window."""
         early = rows.time_us[0] < self.until_us
         if early or rows.time_us[-1] > self._log.window_end_us:
-            index = 0 if early else -1
+            row_index = 0 if early else -1
             raise InputError(
-                f"node {self._log.nodes[rows.node[index]]!r} has an event "
+                f"node {self._log.nodes[rows.node[row_index]]!r} has an event "
                 + ("at a time that is over: it comes too late" if early else "after the end of the window"),
                 column="time",
-                value=iso_utc(int(rows.time_us[index])),
+                value=iso_utc(int(rows.time_us[row_index])),
                 expected=f"{iso_utc(self.until_us)} to {iso_utc(self._log.window_end_us)}",
                 fix="advance only to a time before which no event can come any more" if early else None,
             )
@@ -194,23 +194,23 @@ class Portions:
         is_same[1:] = (time_us[1:] == time_us[:-1]) & (node[1:] == node[:-1])
         differs = np.flatnonzero(is_same[1:] & (state[1:] != state[:-1]))
         if differs.size:
-            index = int(differs[0])
+            row_index = int(differs[0])
             raise InputError(
-                f"node {self._log.nodes[node[index]]!r} has two states at {iso_utc(int(time_us[index]))}",
+                f"node {self._log.nodes[node[row_index]]!r} has two states at {iso_utc(int(time_us[row_index]))}",
                 column="state",
-                value=STATE_WORDS[state[index + 1]],
-                expected=f"one state, such as {STATE_WORDS[state[index]]}",
+                value=STATE_WORDS[state[row_index + 1]],
+                expected=f"one state, such as {STATE_WORDS[state[row_index]]}",
                 fix="keep the last of the two",
             )
         return rows.take(~is_same), int(is_same.sum())
 
     def _check(self, ready: EventBatch, states: NDArray[np.int8]) -> None:
         """Apply events to the states, and raise ``InputError`` for a node that becomes idle while idle."""
-        problem, index = apply_events(*(column.copy() for column in ready.columns), states, False)
+        problem, row_index = apply_events(*(column.copy() for column in ready.columns), states, False)
         if problem != VALID:
-            is_it = (self._waiting.time_us == ready.time_us[index]) & (self._waiting.node == ready.node[index])
+            is_it = (self._waiting.time_us == ready.time_us[row_index]) & (self._waiting.node == ready.node[row_index])
             self._waiting = self._waiting.take(~is_it)  # else no later portion could be taken
-            node_name, time = self._log.nodes[ready.node[index]], iso_utc(int(ready.time_us[index]))
+            node_name, time = self._log.nodes[ready.node[row_index]], iso_utc(int(ready.time_us[row_index]))
             raise InputError(
                 f"node {node_name!r} becomes idle at {time} but is idle already",
                 column="state",

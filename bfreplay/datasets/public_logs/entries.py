@@ -202,7 +202,7 @@ def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
         counts = [_number(entry.jobs), _number(entry.nodes)]
         quality = f"{entry.quality} {QUALITIES[entry.quality]}"
         cells.append([entry.name, entry.format, *counts, window(entry), quality, size(entry.bytes), state])
-    text_columns = [index for index, name in enumerate(header) if name not in ("jobs", "nodes", "size")]
+    text_columns = [index for index, column_name in enumerate(header) if column_name not in ("jobs", "nodes", "size")]
     return "\n".join([*aligned_lines(cells, text_columns), "", f"Data folder: {folder}"])
 
 
@@ -217,7 +217,7 @@ def render_info(entry: PublicLog, state: str, folder: Path) -> str:
         ("clock", entry.clock),
         ("good for", entry.good_for),
         ("bad for", entry.bad_for),
-        *(("trap" if index == 0 else "", f"- {trap}") for index, trap in enumerate(entry.traps)),
+        *(("trap" if trap_index == 0 else "", f"- {trap}") for trap_index, trap in enumerate(entry.traps)),
         ("licence", entry.licence),
         ("acknowledge", entry.acknowledge),
         ("cite", entry.citation),
@@ -225,8 +225,8 @@ def render_info(entry: PublicLog, state: str, folder: Path) -> str:
         ("fetched", f"{state} ({folder})"),
     ]
     lines = [f"{entry.name}: {entry.title}", ""]
-    for name, value in facts:
-        lines += _fact(name, value)
+    for fact_name, fact_text in facts:
+        lines += _fact(fact_name, fact_text)
     for log_file in entry.files:
         lines += ["", *_fact("file", log_file.name)]
         lines += _fact("", log_file.about) if log_file.about else []
@@ -248,12 +248,12 @@ def ingest_command(entry: PublicLog, folder: Path) -> str | None:
     return shlex.join(str(folder / word) if word in names else word for word in shlex.split(entry.ingest))
 
 
-def _fact(name: str, value: str) -> list[str]:
-    rows = textwrap.wrap(value, _WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False) or [""]
-    hanging = "  " if value.startswith("- ") else ""
+def _fact(fact_name: str, fact_text: str) -> list[str]:
+    rows = textwrap.wrap(fact_text, _WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False) or [""]
+    hanging = "  " if fact_text.startswith("- ") else ""
     return [
-        f"{name if index == 0 else '':<{_INDENT}}{hanging if index else ''}{row}".rstrip()
-        for index, row in enumerate(rows)
+        f"{fact_name if line_index == 0 else '':<{_INDENT}}{hanging if line_index else ''}{row}".rstrip()
+        for line_index, row in enumerate(rows)
     ]
 
 

@@ -52,11 +52,11 @@ class Download:
         self._progress = progress
         self._unreachable: set[str] = set()
 
-    def obtain(self, log_file: LogFile, path: Path) -> None:
-        """Download ``log_file`` to ``path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
+    def obtain(self, log_file: LogFile, file_path: Path) -> None:
+        """Download ``log_file`` to ``file_path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
         reasons = []
         for address in log_file.addresses:
-            reason = self._attempt(address, log_file, path)
+            reason = self._attempt(address, log_file, file_path)
             if reason is None:
                 return
             reasons.append(f"{address}\n      {reason}")
@@ -71,7 +71,7 @@ class Download:
             f"            bfreplay datasets fetch {names} --from FOLDER"
         )
 
-    def _attempt(self, address: str, log_file: LogFile, path: Path) -> str | None:
+    def _attempt(self, address: str, log_file: LogFile, file_path: Path) -> str | None:
         """Download from one address; return the reason for a failure, ``None`` for success."""
         import requests
         from pooch import HTTPDownloader
@@ -79,11 +79,11 @@ class Download:
         host = urlsplit(address).netloc
         if host in self._unreachable:
             return f"not tried: {host} could not be reached"
-        watch = _Watch(log_file, path, self._progress)
-        path.unlink(missing_ok=True)
+        watch = _Watch(log_file, file_path, self._progress)
+        file_path.unlink(missing_ok=True)
         options = {"chunk_size": _CHUNK, "timeout": (CONNECT_S, READ_S), "headers": _HEADERS}
         try:
-            HTTPDownloader(progressbar=watch, **options)(address, str(path), None)
+            HTTPDownloader(progressbar=watch, **options)(address, str(file_path), None)
         except _TooLongError:
             return f"the download is longer than the log ({count(watch.most, 'byte')}): it is something else"
         except requests.exceptions.HTTPError as error:
@@ -93,16 +93,16 @@ class Download:
             if _is_connection_failure(error):
                 self._unreachable.add(host)
                 return f"{host} cannot be reached: {_why(error)}"
-            came = _size(path)
+            came = _size(file_path)
             reason = f"the transfer broke off after {count(came, 'byte')}" if came else "nothing came"
             return f"{reason}: {_why(error)}"
         except ValueError as error:  # the length in the answer is not a number
             return f"invalid answer of the server: {error}"
-        form = find_form(log_file, path)
+        form = find_form(log_file, file_path)
         if form is None:
-            content = f"{count(_size(path), 'byte')}, sha256 {sha256(path)}"
+            content = f"{count(_size(file_path), 'byte')}, sha256 {sha256(file_path)}"
             return f"the download is another file: {content} instead of {log_file.sha256}"
-        convert_form(log_file, path, form)
+        convert_form(log_file, file_path, form)
         return None
 
 
@@ -134,8 +134,8 @@ class _Watch:
         """Do nothing: nothing is open."""
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+def _size(file_path: Path) -> int:
+    return file_path.stat().st_size if file_path.exists() else 0
 
 
 def _root(error: Exception) -> Any:
@@ -220,16 +220,16 @@ def _has_gzip_name(log_file: LogFile) -> bool:
     return log_file.name.endswith(".gz")
 
 
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as stream:
+def _is_gzip(file_path: Path) -> bool:
+    with file_path.open("rb") as stream:
         return stream.read(2) == _GZIP_MAGIC
 
 
-def _sha256_of_content(path: Path, length: int) -> str | None:
+def _sha256_of_content(file_path: Path, length: int) -> str | None:
     """Return the SHA-256 of the content; ``None`` if damaged or over ``length`` bytes (unpacking stops there)."""
     digest, n_remaining = hashlib.sha256(), length
     try:
-        with gzip.open(path, "rb") as stream:
+        with gzip.open(file_path, "rb") as stream:
             while chunk := stream.read(_COPY_CHUNK):
                 n_remaining -= len(chunk)
                 if n_remaining < 0:
@@ -258,8 +258,8 @@ def data_folder() -> Path:
 
 def is_complete(log_file: LogFile, folder: Path) -> bool:
     """Return whether ``log_file`` is in ``folder`` under its name, with the right content, compressed as it says."""
-    path = folder / log_file.name
-    form = find_form(log_file, path) if path.is_file() else None
+    file_path = folder / log_file.name
+    form = find_form(log_file, file_path) if file_path.is_file() else None
     return form == "as it is" or (form == "gzip" and _has_gzip_name(log_file))
 
 
@@ -338,8 +338,8 @@ def fetch_all(
     entries = list(dict.fromkeys(public_log(log) if isinstance(log, str) else log for log in logs))
     target = data_folder() if folder is None else Path(folder)
     supply: Download | LocalFolder = Download(progress) if source is None else LocalFolder(Path(source))
-    missing = [[file for file in entry.files if not is_complete(file, target)] for entry in entries]
-    existing = [target / file.name for files in missing for file in files if (target / file.name).exists()]
+    missing = [[log_file for log_file in entry.files if not is_complete(log_file, target)] for entry in entries]
+    existing = [target / log_file.name for files in missing for log_file in files if (target / log_file.name).exists()]
     if existing and not overwrite:
         lines = [f"  {path}{f' (sha256 {sha256(path)})' if path.is_file() else ''}" for path in existing]
         raise OutputExistsError(
@@ -354,7 +354,7 @@ def fetch_all(
             failures.append((entry, failure))
     if failures:
         raise supply.error(failures, n_logs=len(entries))
-    return {entry.name: tuple(target / file.name for file in entry.files) for entry in entries}
+    return {entry.name: tuple(target / log_file.name for log_file in entry.files) for entry in entries}
 
 
 def _place(files: Sequence[LogFile], target: Path, supply: Download | LocalFolder, *, overwrite: bool) -> None:
@@ -389,14 +389,14 @@ class LocalFolder:
             raise InputError("the folder to take files from is not there", value=str(folder), expected="a folder")
         self._folder = folder
 
-    def obtain(self, log_file: LogFile, path: Path) -> None:
-        """Copy ``log_file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
+    def obtain(self, log_file: LogFile, file_path: Path) -> None:
+        """Copy ``log_file`` to ``file_path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
         for candidate in self._candidates(log_file):
             form = find_form(log_file, candidate)
             if form is not None:
-                shutil.copyfile(candidate, path)
-                convert_form(log_file, path, form)
+                shutil.copyfile(candidate, file_path)
+                convert_form(log_file, file_path, form)
                 return
             others.append(f"{candidate.name} in it is another file (sha256 {sha256(candidate)})")
         missing_text = f"neither a file of its name nor one with sha256 {log_file.sha256} or {log_file.content_sha256}"
@@ -412,14 +412,14 @@ class LocalFolder:
         """Yield files with a matching name, then files with a matching size."""
         paths = (path for path in sorted(self._folder.iterdir()) if path.is_file() and os.access(path, os.R_OK))
         present = {path.name: path for path in paths}
-        yield from (present.pop(name) for name in _names(log_file) if name in present)
+        yield from (present.pop(file_name) for file_name in _names(log_file) if file_name in present)
         yield from (path for path in present.values() if may_contain(log_file, path))
 
 
 def _names(log_file: LogFile) -> list[str]:
     """Return its names here or at its addresses, with and without ``.gz``, each once."""
     spellings: dict[str, None] = {}
-    for name in (log_file.name, *(PurePosixPath(address).name for address in log_file.addresses)):
-        plain = name.removesuffix(".gz")
-        spellings |= dict.fromkeys((name, plain, f"{plain}.gz"))
+    for file_name in (log_file.name, *(PurePosixPath(address).name for address in log_file.addresses)):
+        plain = file_name.removesuffix(".gz")
+        spellings |= dict.fromkeys((file_name, plain, f"{plain}.gz"))
     return list(spellings)

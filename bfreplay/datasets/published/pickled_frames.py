@@ -117,21 +117,21 @@ def _frame(tree: Any) -> PickledFrame:
     return PickledFrame(_labels(columns_axis, n_columns), _labels(index_axis, n_rows), tuple(read))
 
 
-def _expect(item: Any, kind: type[pickled.Record], problem: str) -> Any:
-    if not isinstance(item, kind):
+def _expect(record: Any, kind: type[pickled.Record], problem: str) -> Any:
+    if not isinstance(record, kind):
         raise _NotAFrameError(problem)
-    return item
+    return record
 
 
-def _placement(item: Any, n_columns: int) -> NDArray[np.int64]:
-    if isinstance(item, pickled.SliceRecord):
-        return np.arange(n_columns, dtype=np.int64)[slice(*item.arguments)]
-    return _array(item).astype(np.int64)
+def _placement(record: Any, n_columns: int) -> NDArray[np.int64]:
+    if isinstance(record, pickled.SliceRecord):
+        return np.arange(n_columns, dtype=np.int64)[slice(*record.arguments)]
+    return _array(record).astype(np.int64)
 
 
-def _unsized_labels(item: Any) -> range | NDArray[Any]:
+def _unsized_labels(axis_record: Any) -> range | NDArray[Any]:
     """Return the labels of an axis before its length is known: a range may be longer than memory."""
-    kind, parts = _expect(item, pickled.IndexRecord, "an axis is not an index").arguments
+    kind, parts = _expect(axis_record, pickled.IndexRecord, "an axis is not an index").arguments
     if parts.get("tz") is not None:
         raise _NotAFrameError("its times have a zone; convert them to UTC and drop the zone")
     if kind is pickled.RangeIndexRecord:
@@ -139,18 +139,18 @@ def _unsized_labels(item: Any) -> range | NDArray[Any]:
     return _array(parts["data"])
 
 
-def _labels(item: Any, length: int) -> NDArray[Any]:
-    labels = _unsized_labels(item)
+def _labels(axis_record: Any, length: int) -> NDArray[Any]:
+    labels = _unsized_labels(axis_record)
     if (labels.shape if isinstance(labels, np.ndarray) else (len(labels),)) != (length,):
         raise _NotAFrameError("an axis does not fit its blocks")
     return np.array(labels, dtype=object) if isinstance(labels, range) else labels
 
 
-def _array(item: Any) -> NDArray[Any]:
-    reader = _ARRAY_READERS.get(type(item))
+def _array(record: Any) -> NDArray[Any]:
+    reader = _ARRAY_READERS.get(type(record))
     if reader is None:
-        raise _NotAFrameError(f"an array is of an unknown kind ({type(item).__name__})")
-    return reader(item)
+        raise _NotAFrameError(f"an array is of an unknown kind ({type(record).__name__})")
+    return reader(record)
 
 
 def _reconstruct(record: pickled.Record) -> NDArray[Any]:
@@ -198,24 +198,24 @@ def _bytes(item: Any) -> bytes | bytearray:
 def _dtype(record: Any) -> np.dtype[Any]:
     """Return the dtype of a record: booleans, integers, floats, objects and times only."""
     _expect(record, pickled.DtypeRecord, "an array has no dtype")
-    name = record.arguments[0] if record.arguments else None
+    dtype_name = record.arguments[0] if record.arguments else None
     state: Sequence[Any] = record.state or ()
-    if not isinstance(name, str) or any(part is not None for part in state[2:5]):
+    if not isinstance(dtype_name, str) or any(part is not None for part in state[2:5]):
         raise _NotAFrameError("an array has a structured dtype")
-    if name in ("O", "O8"):
+    if dtype_name in ("O", "O8"):
         return np.dtype(object)
     order = state[1] if len(state) > 1 else "="
     if order not in ("<", ">", "|", "="):
         raise _NotAFrameError("an array has an unknown byte order")
-    if name == "M8":
+    if dtype_name == "M8":
         unit = state[8][1]
         text = unit[0] if isinstance(unit[0], str) else _bytes(unit[0]).decode()
         if text not in _TIME_UNITS or tuple(unit[1:3]) != (1, 1):
             raise _NotAFrameError(f"its times are counted in {unit[0]!r}")
         return np.dtype(f"{'=' if order == '|' else order}M8[{text}]")
-    if _PLAIN_DTYPE.fullmatch(name) is None:
-        raise _NotAFrameError(f"an array has the dtype {name!r}")
-    return np.dtype(name if name[0] in "<>|=" or order == "|" else order + name)
+    if _PLAIN_DTYPE.fullmatch(dtype_name) is None:
+        raise _NotAFrameError(f"an array has the dtype {dtype_name!r}")
+    return np.dtype(dtype_name if dtype_name[0] in "<>|=" or order == "|" else order + dtype_name)
 
 
 def _datetimes(record: pickled.Record) -> NDArray[Any]:
@@ -230,8 +230,8 @@ def _datetimes(record: pickled.Record) -> NDArray[Any]:
 
 def _texts(record: pickled.Record) -> NDArray[Any]:
 
-    def argument_of(item: Any, kind: type[pickled.Record]) -> Any:
-        return _expect(item, kind, "an array of text is unreadable").arguments[0]
+    def argument_of(record_part: Any, kind: type[pickled.Record]) -> Any:
+        return _expect(record_part, kind, "an array of text is unreadable").arguments[0]
 
     state = record.state
     array = argument_of(state.get("_pa_array", state.get("_data")), pickled.ArrowArrayRecord)

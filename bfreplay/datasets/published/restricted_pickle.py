@@ -172,9 +172,9 @@ class _RecordUnpickler(pickle._Unpickler):
     # pickle allocates and clears the claimed size of a bytearray before reading; bytes do as well here
     dispatch: ClassVar = {**pickle._Unpickler.dispatch, BYTEARRAY8[0]: pickle._Unpickler.dispatch[BINBYTES8[0]]}
 
-    def __init__(self, stream: IO[bytes], file: Path) -> None:
+    def __init__(self, stream: IO[bytes], pickle_file: Path) -> None:
         super().__init__(_ClaimedBytes(stream))
-        self._file = file
+        self._file = pickle_file
 
     def find_class(self, module_name: str, global_name: str) -> type[Record]:
         record = ALLOWED.get((module_name, global_name))

@@ -103,11 +103,11 @@ class MachineModel:
     shortest_idle_interval_s: int = 70
 
     def __post_init__(self) -> None:
-        for column, minimum in (("waiting", 1), ("poll_s", 1), ("small_load", 1e-6)):
-            value = getattr(self, column)
-            if not value >= minimum:
-                problem = f"a machine cannot be simulated with {column} = {value}"
-                raise InputError(problem, column=column, value=value, expected=f"{minimum} or more")
+        for parameter, minimum in (("waiting", 1), ("poll_s", 1), ("small_load", 1e-6)):
+            parameter_value = getattr(self, parameter)
+            if not parameter_value >= minimum:
+                problem = f"a machine cannot be simulated with {parameter} = {parameter_value}"
+                raise InputError(problem, column=parameter, value=parameter_value, expected=f"{minimum} or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Scheduler:
         self._submit_small(end_s, hour_at_0)
         self._call_pass(0)
         while self._heap and self._heap[0][0] <= end_s:
-            now_s, kind, number, payload = heapq.heappop(self._heap)
+            now_s, kind, event_id, payload = heapq.heappop(self._heap)
             if kind == _PASS:
                 self._pass_due = False
                 self._schedule(now_s)
@@ -159,7 +159,7 @@ class Scheduler:
             elif payload is not None:
                 self._free[payload] = True
                 self._n_free += len(payload)
-                self._running.pop(number, None)
+                self._running.pop(event_id, None)
                 self._changes.append((now_s, payload, True))
             self._call_pass(now_s)
         time_s = np.concatenate([np.full(len(nodes), now_s, np.int64) for now_s, nodes, _ in self._changes])
@@ -192,9 +192,9 @@ class Scheduler:
             if self._rng.random() * (1 + model.day_rhythm) < 1 + model.day_rhythm * math.cos(turn):
                 self._push(int(now_s), _SUBMITS, self._draw(model.small))
 
-    def _push(self, when: int, kind: int, item: _Job | NDArray[np.int64] | None) -> int:
+    def _push(self, when: int, kind: int, payload: _Job | NDArray[np.int64] | None) -> int:
         self._ids += 1
-        heapq.heappush(self._heap, (when, kind, self._ids, item))
+        heapq.heappush(self._heap, (when, kind, self._ids, payload))
         return self._ids
 
     def _call_pass(self, now_s: int) -> None:
@@ -209,8 +209,8 @@ class Scheduler:
         self._changes.append((now_s, nodes, False))
         u_late, u_share = (float(uniform) for uniform in self._rng.random(2))
         on_time = job.width - int(2 * self._model.straggling * u_share * job.width)
-        number = self._push(now_s + job.runs_s, _ENDS, nodes[:on_time])
-        self._running[number] = (now_s + job.requested_s, job.width)
+        event_id = self._push(now_s + job.runs_s, _ENDS, nodes[:on_time])
+        self._running[event_id] = (now_s + job.requested_s, job.width)
         if on_time < job.width:
             self._push(now_s + job.runs_s + 10 + int(u_late * self._model.straggle_s), _ENDS, nodes[on_time:])
 
