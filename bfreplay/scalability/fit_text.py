@@ -137,12 +137,11 @@ def _of_no_law(choice: Choice) -> str:
             f"{count(len(measurements.counts), 'node count')}, and {_least(choice.least_needs)}. Measure 1, 2, 4, "
             "8, ... nodes, each at least twice"
         )
-    ending = ""
+    sentences = f"{reason}. The curve is the mean at each measured count, with straight lines between."
     if choice.max_nodes > last_count:
-        ending = (
-            f" They end at {count(last_count, 'node')}: jobs cannot have more. Measure at {choice.max_nodes:,} nodes."
-        )
-    return f"{reason}. The curve is the mean at each measured count, with straight lines between.{ending}"
+        sentences += f" They end at {count(last_count, 'node')}: jobs cannot have more."
+        sentences += f" Measure at {choice.max_nodes:,} nodes."
+    return sentences
 
 
 def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
@@ -185,12 +184,11 @@ def _of_counts_below(choice: Choice) -> list[str]:
         return []
     rate_by_count = choice.curve.table(first_count)
     name = "a straight line to (0, 0)" if choice.best is None else name_of(type(choice.best.curve))
-    exceeds = rate_by_count[:-1].max() > rate_by_count[-1]
-    consequence = (
-        f", and on some count more than the {digits(rate_by_count[-1])} on {first_count:,}: it cannot be right"
-        if exceeds
-        else ""
-    )
+    consequence = ""
+    if rate_by_count[:-1].max() > rate_by_count[-1]:
+        consequence = (
+            f", and on some count more than the {digits(rate_by_count[-1])} on {first_count:,}: it cannot be right"
+        )
     return [
         f"nothing was measured below {count(first_count, 'node')}: jobs that name no min_nodes begin there. On 1 node "
         f"{name} gives {digits(rate_by_count[1])} samples/s{consequence}. Measure at fewer nodes before jobs get them."
@@ -202,9 +200,8 @@ def _of_tie(choice: Choice) -> list[str]:
     if tie is None or best is None:
         return []
     names = f"{', '.join(tie.laws[:-1])} and {tie.laws[-1]}"
-    reason = f"their AICc lie within {TIED_WITHIN:g}"
-    if math.isinf(best.aicc):
-        reason = "these are too few measurements to choose a law by AICc"
+    too_few = "these are too few measurements to choose a law by AICc"
+    reason = too_few if math.isinf(best.aicc) else f"their AICc lie within {TIED_WITHIN:g}"
     difference = "" if tie.measure_at == tie.max_nodes else f", where they differ by {percent(tie.apart_there)}"
     advice = "First settle what lies far from its repeats, then measure" if choice.outliers else "Measure next"
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,28 +168,16 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
     _check_complex(law, nodes, 0.5 * (low + np.minimum(high, low + 1.0)))
 
     def residuals(parameters: Floats) -> Floats:
-        return np.asarray(parameters[0] + np.log(law.shape(nodes, *parameters[1:])) - log_rates, dtype=np.float64)
+        return _log_rates(law, nodes, parameters) - log_rates
 
-    def jacobian(parameters: Floats) -> Floats:
-        return _slopes(law, nodes, parameters)
-
+    jacobian = partial(_slopes, law, nodes)
     bounds = (np.append(-np.inf, low), np.append(np.inf, high))
-    results = []
+    results, tolerances = [], dict.fromkeys(("ftol", "xtol", "gtol"), 1e-12)
     for start in law.starts(nodes, np.exp(log_rates)):
         start_in_bounds = np.clip(np.asarray(start, dtype=np.float64), low, high)
         log_level = float(np.mean(log_rates - np.log(law.shape(nodes, *start_in_bounds))))
-        results.append(
-            least_squares(
-                residuals,
-                np.append(log_level, start_in_bounds),
-                jac=jacobian,
-                bounds=bounds,
-                x_scale="jac",
-                ftol=1e-12,
-                xtol=1e-12,
-                gtol=1e-12,
-            )
-        )
+        begin = np.append(log_level, start_in_bounds)
+        results.append(least_squares(residuals, begin, jac=jacobian, bounds=bounds, x_scale="jac", **tolerances))
     optimum = min(results, key=lambda result: float(result.cost)).x
     unit = np.sqrt(np.diag(spread(jacobian(optimum)))) * _FINEST_SCATTER
     best = snap_to_bounds(optimum, unit, *bounds)
@@ -242,6 +231,10 @@ def _lack_of_fit_p(measurements: Measurements, squares: float, n_parameters: int
     return float(fdtrc(excess, freedom, max(squares - pure_squares, 0.0) / excess / scatter))
 
 
+def _log_rates(law: type[Law], nodes: Floats, parameters: Floats) -> Floats:
+    return np.asarray(parameters[0] + np.log(law.shape(nodes, *parameters[1:])), dtype=np.float64)
+
+
 def _slopes(law: type[Law], nodes: Floats, parameters: Floats) -> Floats:
     """Derivatives of the log rates, by complex step: shape ``(len(nodes), len(parameters))``."""
     slopes = np.ones((len(nodes), len(parameters)))
@@ -254,15 +247,12 @@ def _slopes(law: type[Law], nodes: Floats, parameters: Floats) -> Floats:
 
 
 def _log_rate_at(law: type[Law], count: float) -> tuple[Callable[[Floats], float], Callable[[Floats], Floats]]:
+    """Return the log rate on ``count`` nodes and its gradient, as functions of the parameters."""
     node_counts = np.array([count])
-
-    def value(parameters: Floats) -> float:
-        return float(parameters[0] + np.log(law.shape(node_counts, *parameters[1:]))[0])
-
-    def gradient(parameters: Floats) -> Floats:
-        return np.asarray(_slopes(law, node_counts, parameters)[0], dtype=np.float64)
-
-    return value, gradient
+    return (
+        lambda parameters: float(_log_rates(law, node_counts, parameters)[0]),
+        lambda parameters: np.asarray(_slopes(law, node_counts, parameters)[0], dtype=np.float64),
+    )
 
 
 def _check_complex(law: type[Law], nodes: Floats, values: Floats) -> None:
