@@ -155,6 +155,8 @@ PRUNERS: Mapping[str, Part] = {
 }
 """Resources and steps are epochs."""
 
+_PARTS: Mapping[str, Mapping[str, Part]] = {"sampler": SAMPLERS, "pruner": PRUNERS}
+
 
 class OptunaStudy:
     """Asks Optuna which trial comes next, tells it every score, and lets it prune.
@@ -194,11 +196,11 @@ class OptunaStudy:
         self._optuna = load_optuna(campaign_file)
         with locate_errors(campaign_file, "[optuna]"):
             self._seed = whole("seed", campaign.seed, 0, _LARGEST_SEED)
-        self._sampler_options = options_of("sampler", self._sampler, SAMPLERS, table.sampler_options, campaign_file)
+        self._sampler_options = options_of("sampler", self._sampler, table.sampler_options, campaign_file)
         pruner_options = table.pruner_options
         if self._pruner == "hyperband":
             pruner_options = {"max_resource": campaign.epochs, **pruner_options}
-        self._pruner_options = options_of("pruner", self._pruner, PRUNERS, pruner_options, campaign_file)
+        self._pruner_options = options_of("pruner", self._pruner, pruner_options, campaign_file)
         if self._pruner == "hyperband":
             least, largest = (self._pruner_options[resource_key] for resource_key in ("min_resource", "max_resource"))
             if largest < least:
@@ -215,16 +217,13 @@ class OptunaStudy:
 
     def begin(self, higher_is_better: bool) -> None:
         """Make study, sampler and pruner anew: a replay begins."""
-        optuna, self._exhausted = self._optuna, False
-        options = {**self._sampler_options, "seed": self._seed}
-        sampler = make_part("sampler", self._sampler, SAMPLERS, options, optuna.samplers.BaseSampler, self._file)
-        pruner = make_part("pruner", self._pruner, PRUNERS, self._pruner_options, optuna.pruners.BasePruner, self._file)
+        self._exhausted = False
+        sampler = make_part("sampler", self._sampler, {**self._sampler_options, "seed": self._seed}, self._file)
+        pruner = make_part("pruner", self._pruner, self._pruner_options, self._file)
+        direction = "maximize" if higher_is_better else "minimize"
         with _quiet():
-            self._study: Study = optuna.create_study(
-                study_name=_STUDY_NAME,
-                sampler=sampler,
-                pruner=pruner,
-                direction="maximize" if higher_is_better else "minimize",
+            self._study: Study = self._optuna.create_study(
+                study_name=_STUDY_NAME, sampler=sampler, pruner=pruner, direction=direction
             )
         # how a sampler says that it has tried everything; outside Study.optimize Optuna's own raises
         self._study.stop = partial(setattr, self, "_exhausted", True)
@@ -324,9 +323,7 @@ def load_optuna(campaign_file: Path) -> ModuleType:
     raise InputError(f"this campaign asks Optuna, and {problem}", file=campaign_file, row="[optuna]", fix=fix)
 
 
-def options_of(
-    kind: str, part_name: str, parts: Mapping[str, Part], options: Mapping[str, Cell], campaign_file: Path
-) -> dict[str, Any]:
+def options_of(kind: str, part_name: str, options: Mapping[str, Cell], campaign_file: Path) -> dict[str, Any]:
     """Return every option of a sampler or pruner with its value; for ``package.module:factory`` those that are given.
 
     Raises
@@ -334,6 +331,7 @@ def options_of(
     InputError
         Nothing has this name, or an option is unknown or out of range.
     """
+    parts = _PARTS[kind]
     if part_name not in parts:
         if ":" in part_name:
             return dict(options)
@@ -342,35 +340,35 @@ def options_of(
     return structs.asdict(typed_table(options, parts[part_name].options, campaign_file, f"[optuna.{kind}_options]"))
 
 
-def make_part(
-    kind: str, name: str, parts: Mapping[str, Part], options: Mapping[str, object], base_class: type[Any], file: Path
-) -> Any:
-    """Make a sampler or pruner anew. ``base_class`` is the class of Optuna that it must be an instance of.
+def make_part(kind: str, part_name: str, options: Mapping[str, object], campaign_file: Path) -> Any:
+    """Make a sampler or pruner anew.
 
     Raises
     ------
     InputError
         A factory of the user's cannot be imported, fails, or makes something else.
     """
-    location: dict[str, Any] = {"file": file, "row": "[optuna]", "column": kind, "value": name}
+    title, module = f"the {kind} {part_name!r}", importlib.import_module(f"optuna.{kind}s")
+    location: dict[str, Any] = {"file": campaign_file, "row": "[optuna]", "column": kind, "value": part_name}
     with warnings.catch_warnings():
         # who names a sampler has chosen it, experimental or not
         warnings.simplefilter("ignore", importlib.import_module("optuna.exceptions").ExperimentalWarning)
-        if name in parts:
-            module = importlib.import_module(f"optuna.{kind}s")
-            return getattr(module, parts[name].class_name)(**options, **parts[name].fixed)
-        with locate_errors(file, "[optuna]"):
-            factory = import_code(name, f"the {kind} {name!r}", _FORM, kind, allow_code=True)
+        if part_name in _PARTS[kind]:
+            built_in = _PARTS[kind][part_name]
+            return getattr(module, built_in.class_name)(**options, **built_in.fixed)
+        with locate_errors(campaign_file, "[optuna]"):
+            factory = import_code(part_name, title, _FORM, kind, allow_code=True)
         part = make_from_code(
             lambda: factory(**options),
-            f"the {kind} {name!r}",
+            title,
             **location,
             expected=f"a function or class that is called with {', '.join(options) or 'nothing'}",
             fix=f"correct the keys of [optuna.{kind}_options], or the function",
         )
-    if not isinstance(part, base_class):
-        expected = f"an optuna.{kind}s.{base_class.__name__}"
-        raise InputError(f"{name} makes no {kind} of Optuna", **location, expected=expected)
+    base_name = f"Base{kind.capitalize()}"
+    if not isinstance(part, getattr(module, base_name)):
+        expected = f"an optuna.{kind}s.{base_name}"
+        raise InputError(f"{part_name} makes no {kind} of Optuna", **location, expected=expected)
     return part
 
 
