@@ -99,12 +99,13 @@ class PartsOfFile:
             if kind == OPTUNA:
                 checks.known_keys(self.tables.pruner, ("kind",), "[pruner]")
                 if not isinstance(proposer, OptunaStudy):
-                    problem, fix = (
+                    raise InputError(
                         "Optuna prunes trials of its own study only",
-                        _CHOOSE_OPTUNA + "choose another pruner",
+                        column="kind",
+                        value=kind,
+                        expected=f'proposer = "{OPTUNA}" in [campaign]',
+                        fix=f"{_CHOOSE_OPTUNA}choose another pruner",
                     )
-                    expected = f'proposer = "{OPTUNA}" in [campaign]'
-                    raise InputError(problem, column="kind", value=kind, expected=expected, fix=fix)
                 return proposer
             if self.tables.optuna is not None and self.tables.optuna.pruner is not None:
                 raise InputError(

@@ -22,7 +22,7 @@ from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.readers_by_ending import check_is_file
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import iso_span, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 
@@ -192,10 +192,8 @@ def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
         raise InputError(problem, file=file, column="nodes", value=node_name, expected="the nodes of the log", fix=_FIX)
     if not header.window_start_us <= node_events.window_start_us < node_events.window_end_us <= header.window_end_us:
         problem = "the batch jobs do not cover the window of the log"
-        value, expected = (
-            f"{iso_utc(covered.window_start_us)} to {iso_utc(covered.window_end_us)}"
-            for covered in (header, node_events)
-        )
+        value = iso_span(header.window_start_us, header.window_end_us)
+        expected = iso_span(node_events.window_start_us, node_events.window_end_us)
         raise InputError(problem, file=file, column="window", value=value, expected=expected, fix=_FIX)
 
 

@@ -48,6 +48,11 @@ def iso_utc(time_us: int) -> str:
     return moment.replace(tzinfo=None).isoformat() + "Z"
 
 
+def iso_span(start_us: int, end_us: int) -> str:
+    """Write two times as ``"2024-07-01T00:00:00Z to 2024-07-05T00:00:00Z"``."""
+    return f"{iso_utc(start_us)} to {iso_utc(end_us)}"
+
+
 def microseconds_of(moment: datetime) -> int:
     """Return microseconds since the epoch; a time without a zone is UTC."""
     if moment.tzinfo is None:

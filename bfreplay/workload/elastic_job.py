@@ -215,11 +215,8 @@ class ElasticJob:
         if least < 1:
             self._refuse("min_nodes is below 1", "min_nodes", "a whole number >= 1")
         if least > most:
-            problem, expected = (
-                f"min_nodes {least} is above max_nodes {most}",
-                f"1 <= min_nodes <= max_nodes (here {most})",
-            )
-            self._refuse(problem, "min_nodes", expected, "lower min_nodes or raise max_nodes")
+            problem, fix = f"min_nodes {least} is above max_nodes {most}", "lower min_nodes or raise max_nodes"
+            self._refuse(problem, "min_nodes", f"1 <= min_nodes <= max_nodes (here {most})", fix)
         for field_name in ("scale_up_cost_s", "scale_down_cost_s"):
             if not 0 <= getattr(self, field_name) < math.inf:
                 self._refuse("a rescale cost is negative or not a number", field_name, "seconds, finite and >= 0")

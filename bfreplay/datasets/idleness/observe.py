@@ -14,7 +14,7 @@ from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.datasets.idleness.quantiles import Counted
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import US, iso_utc
+from bfreplay.datasets.times import US, iso_span, iso_utc
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -141,13 +141,10 @@ def observe(
 
 def check_node_time(start_us: int, end_us: int, n_nodes: int) -> None:
     """Raise ``InputError`` for a window without length or nodes, and for more node-time than fits into 64 bits."""
-    extent = f"{n_nodes} nodes from {iso_utc(start_us)} to {iso_utc(end_us)}"
+    extent = f"{n_nodes} nodes from {iso_span(start_us, end_us)}"
     if end_us <= start_us or n_nodes == 0:
-        problem, expected = (
-            "the log has no node-time to characterise",
-            "at least one node and a window end after its start",
-        )
-        raise InputError(problem, value=extent, expected=expected)
+        expected = "at least one node and a window end after its start"
+        raise InputError("the log has no node-time to characterise", value=extent, expected=expected)
     if n_nodes * (end_us - start_us) >= 2**63:
         raise InputError(
             "the log has more node-time than whole microseconds in 64 bits can count",

@@ -17,7 +17,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk, RowsToCome
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
-from bfreplay.datasets.times import in_calendar, iso_utc, parse_time_us
+from bfreplay.datasets.times import in_calendar, iso_span, parse_time_us
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class NodeEvents:
                 "the log covers no time: its window ends where it starts, or before",
                 file=source.file,
                 column="time",
-                value=f"{iso_utc(window_start_us)} to {iso_utc(window_end_us)}",
+                value=iso_span(window_start_us, window_end_us),
                 expected="a window of positive length",
                 fix="give a longer log",
             )
@@ -184,8 +184,7 @@ class NodeEvents:
         return log
 
     def __repr__(self) -> str:
-        window = f"{iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}"
-        return f"<NodeEvents: {len(self.nodes)} nodes, {window}>"
+        return f"<NodeEvents: {len(self.nodes)} nodes, {iso_span(self.window_start_us, self.window_end_us)}>"
 
     def first_states(self) -> NDArray[np.int8]:
         """Return the states of the nodes at the start of the window, ``(N,)``: all that is known of a log to come."""
@@ -261,8 +260,8 @@ class NodeEvents:
                 if start_us < self.window_end_us and end_us > self.window_start_us
                 else "the window lies outside the log",
                 file=self._source.file,
-                value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
-                expected=f"start before end, within {iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}",
+                value=iso_span(start_us, end_us),
+                expected=f"start before end, within {iso_span(self.window_start_us, self.window_end_us)}",
                 fix="swap the two times" if start_us > end_us else "choose a window inside the log",
             )
         part = copy.copy(self)

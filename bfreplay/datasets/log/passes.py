@@ -12,7 +12,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.located import first_true
 from bfreplay.datasets.log.sources import EventSource, RowChunk
 from bfreplay.datasets.log.states import EventBatch
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import iso_span, iso_utc
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -203,6 +203,6 @@ def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int])
             row=chunk.first_row + row_index,
             column="time",
             value=iso_utc(int(chunk.time_us[row_index])),
-            expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
+            expected=f"{iso_span(log_us[0], log_us[1])}, as the metadata say",
             fix="drop the row, or correct the window in the metadata" + source.other_log_hint,
         )

@@ -12,7 +12,7 @@ from bfreplay.datasets.hints import did_you_mean
 from bfreplay.datasets.log.events import LAST_US, NodeEvents, time_us_of
 from bfreplay.datasets.log.passes import VALID, apply_events
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import iso_span, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
 
@@ -181,7 +181,7 @@ class Portions:
                 + ("at a time that is over: it comes too late" if early else "after the end of the window"),
                 column="time",
                 value=iso_utc(int(rows.time_us[row_index])),
-                expected=f"{iso_utc(self.until_us)} to {iso_utc(self._log.window_end_us)}",
+                expected=iso_span(self.until_us, self._log.window_end_us),
                 fix="advance only to a time before which no event can come any more" if early else None,
             )
 
