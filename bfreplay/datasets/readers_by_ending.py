@@ -7,7 +7,7 @@ load only where they are needed. A reader takes a ``pathlib.Path`` and returns t
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,10 @@ _SIGNATURES = ((b"PAR1", "Parquet (.parquet)"), (b"\x1f\x8b", "gzip (.csv.gz, .t
 CHECK_NAME = "the ending of the name tells how a file is read: it may need another name"
 
 
-def reader_for(
+def read_by_ending(
     path: Path, readers: Mapping[str, str], other_endings: Sequence[str] = (), fix: str = CHECK_NAME
-) -> Callable[..., Any]:
-    """Return the function that reads a file, by the ending of its name; the longest ending wins.
+) -> Any:
+    """Read a file by the ending of its name, the longest one that has a reader; return what the reader returns.
 
     Parameters
     ----------
@@ -77,8 +77,7 @@ def reader_for(
             expected=expected,
             fix=fix if looks is None else f"its content looks like {looks}: rename it",
         )
-    reader: Callable[..., Any] = built_in(readers[ending])
-    return reader
+    return built_in(readers[ending])(path)
 
 
 def check_is_file(path: Path) -> None:

@@ -14,7 +14,7 @@ from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, with_own_c
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled, resolve_sample
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, read_by_ending
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, iso_utc
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
@@ -87,12 +87,12 @@ def load_jobs(
         from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
-    job_table: JobTable = reader_for(
+    job_table: JobTable = read_by_ending(
         file,
         JOB_TABLE_READERS,
         (".pkl (published)", ".trace (Gavel, Shockwave)"),
         "give the training jobs to replay (docs/files.md#jobs), not the scheduler's jobs",
-    )(file)
+    )
     if not job_table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(job_table)

@@ -12,7 +12,7 @@ from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, number_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability.measurements import RATE_COLUMN, Measurements, check_measurement
@@ -49,9 +49,8 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
         two node counts.
     """
     table_file = Path(path)
-    check_is_file(table_file)
     readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    job_table: JobTable = reader_for(table_file, readers)(table_file)
+    job_table: JobTable = read_by_ending(table_file, readers)
     _check_columns(job_table)
     if not job_table.rows:
         raise InputError("the file has no measurements", file=table_file, expected="a row for each measurement")

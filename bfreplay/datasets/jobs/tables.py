@@ -13,7 +13,7 @@ from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveShelf, is_law, law_of, number_of, points_of
 from bfreplay.datasets.located import locate_errors
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, read_by_ending
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -235,7 +235,7 @@ def read_curves_file(curves_file: Path, curve_shelf: CurveShelf) -> dict[str, Cu
     InputError
         Other columns, cells that are not numbers, or points that form no valid curve.
     """
-    job_table: JobTable = reader_for(curves_file, JOB_TABLE_READERS)(curves_file)
+    job_table: JobTable = read_by_ending(curves_file, JOB_TABLE_READERS)
     if job_table.curves:
         return named_curves(job_table, curve_shelf)
     needed_columns = ("curve", "nodes", "value")

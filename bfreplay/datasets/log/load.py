@@ -8,7 +8,7 @@ from pathlib import Path
 from bfreplay import checks
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.named_inputs import resolve_sample
-from bfreplay.datasets.readers_by_ending import EVENT_READERS, ending_of, reader_for
+from bfreplay.datasets.readers_by_ending import EVENT_READERS, ending_of, read_by_ending
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 
@@ -38,12 +38,9 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
     """
     checks.instance("path", path, (str, PathLike), "the path of a log, or 'sample'")
     file = resolve_sample(Path(path), "events")
-    events: NodeEvents = reader_for(
-        file,
-        EVENT_READERS,
-        fix="convert a scheduler's log into events by: bfreplay ingest auto "
-        f"{file.name} -o events.parquet; another file may need another name",
-    )(file)
+    ingest = f"bfreplay ingest auto {file.name} -o events.parquet"
+    fix = f"convert a scheduler's log into events by: {ingest}; another file may need another name"
+    events: NodeEvents = read_by_ending(file, EVENT_READERS, fix=fix)
     return events
 
 
