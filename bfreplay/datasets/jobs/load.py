@@ -17,10 +17,13 @@ from bfreplay.datasets.named_inputs import is_bundled, resolve_sample
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, read_by_ending
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, iso_utc
 from bfreplay.defaults import BUNDLED
+from bfreplay.documents import Json, pick
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.registry import built_in, published_systems
 from bfreplay.workload import ElasticJob, JobSet
+
+_FLOAT_COLUMNS = ("scale_up_cost_s", "scale_down_cost_s", "work_samples", "weight")
 
 
 def load_jobs(
@@ -182,7 +185,7 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
             writer.writerow({name: text for name, text in row.items() if name in columns})
 
 
-def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
+def _cells(job: ElasticJob, relative: bool) -> dict[str, Json]:
 
     def refuse(problem: str, column_name: str, value: object, expected: str, fix: str | None = None) -> None:
         raise InputError(f"job {job.name!r}: {problem}", column=column_name, value=value, expected=expected, fix=fix)
@@ -199,17 +202,12 @@ def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
         refuse(problem, "submit_us", job.submit_us, expected, "check the unit of the times")
     due_us = job.deadline_us
     return {
-        "name": job.name,
+        **pick(job, "name", "min_nodes", "max_nodes"),
+        **{name: repr(float(getattr(job, name))) for name in _FLOAT_COLUMNS},
         "submit_time": _time_text(job.submit_us),
         "submit_after_s": _seconds_text(job.submit_us),
-        "min_nodes": job.min_nodes,
-        "max_nodes": job.max_nodes,
-        "scale_up_cost_s": repr(float(job.scale_up_cost_s)),
-        "scale_down_cost_s": repr(float(job.scale_down_cost_s)),
-        "work_samples": repr(float(job.work_samples)),
         "curve": inline_text(job.throughput),
         "objective_curve": "" if job.objective is None else inline_text(job.objective),
-        "weight": repr(float(job.weight)),
         "deadline": "" if due_us is None else _time_text(due_us),
         "deadline_after_s": "" if due_us is None else _seconds_text(due_us - job.submit_us),
         "node_types": ";".join(job.node_types),
