@@ -115,18 +115,17 @@ class CampaignText:
         Comment lines at the top.
     models
         The tables ``[[model]]``.
-    search, curves
-        The tables ``[search.NAME]`` and ``[curves.NAME]``.
-    origins
-        Where curves come from, by name: a comment for each.
+    search
+        The tables ``[search.NAME]``.
+    curves
+        The tables ``[curves.NAME]``, each with its origin for a comment, empty for none.
     """
 
     tables: Mapping[str, Table]
     head: list[str]
     models: list[Table] = field(default_factory=list)
     search: Mapping[str, Table] = field(default_factory=dict)
-    curves: dict[str, Table] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
+    curves: dict[str, tuple[Table, str]] = field(default_factory=dict)
 
     def text(self) -> str:
         """Return the text of the file."""
@@ -140,9 +139,9 @@ class CampaignText:
         sections.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
         sections += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
         sections += [_table(f"search.{toml_key(name)}", table_cells) for name, table_cells in self.search.items()]
-        for name, table_cells in self.curves.items():
-            origin = f"# {self.origins[name]}\n" if name in self.origins else ""
-            sections.append(origin + _table(f"curves.{toml_key(name)}", table_cells))
+        for name, (table_cells, origin) in self.curves.items():
+            comment = f"# {origin}\n" if origin else ""
+            sections.append(comment + _table(f"curves.{toml_key(name)}", table_cells))
         is_loss = campaign.get("higher_is_better") is False
         sections += [_comment_table(name, _LOSSES if is_loss else {}) for name in _OPTIONAL if name not in tables]
         return "\n".join(sections)
@@ -392,12 +391,11 @@ def _put_curve(named_curve: NamedCurve, cells: dict[str, Cell], campaign_text: C
     """Put a curve into the file and its name into ``cells``."""
     cells["curve"] = named_curve.name
     if isinstance(named_curve.curve, Law | MeasuredLaw):
-        campaign_text.curves[named_curve.name] = law_cells(named_curve.curve)
+        table: Table = law_cells(named_curve.curve)
     else:
         nodes, values = points_of(inline_text(named_curve.curve))
-        campaign_text.curves[named_curve.name] = {"nodes": [int(n) for n in nodes], "values": values}
-    if named_curve.origin:
-        campaign_text.origins[named_curve.name] = named_curve.origin
+        table = {"nodes": list(map(int, nodes)), "values": values}
+    campaign_text.curves[named_curve.name] = table, named_curve.origin
 
 
 def _check_text(campaign_text: CampaignText, campaign_file: Path) -> str:
