@@ -254,11 +254,13 @@ def write_curves(
 
 
 def _table(curve_name: str, curve: Curve, remarks: Sequence[str]) -> str:
-    if not isinstance(curve, Law | MeasuredLaw | TabulatedCurve):
+    if isinstance(curve, Law | MeasuredLaw):
+        cells: Mapping[str, object] = law_cells(curve)
+    elif isinstance(curve, TabulatedCurve):
+        cells = {"nodes": curve.nodes, "values": curve.values}
+    else:
         problem = f"the curve {curve_name!r} cannot be written as TOML"
         raise InputError(problem, value=type(curve).__name__, expected="a law, or points")
-    points = isinstance(curve, TabulatedCurve)
-    cells = {"nodes": curve.nodes, "values": curve.values} if points else law_cells(curve)
     lines = [f"# {' '.join(remark.split())}" for remark in remarks]
     lines += [f"[curves.{toml_key(curve_name)}]", *(f"{key} = {toml_value(value)}" for key, value in cells.items())]
     return "\n".join(lines) + "\n"

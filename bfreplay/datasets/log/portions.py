@@ -206,7 +206,7 @@ class Portions:
 
     def _check(self, ready: EventBatch, states: NDArray[np.int8]) -> None:
         """Apply events to the states, and raise ``InputError`` for a node that becomes idle while idle."""
-        problem, row_index = apply_events(*(column.copy() for column in ready.columns), states, False)
+        problem, row_index = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
         if problem != VALID:
             is_it = (self._waiting.time_us == ready.time_us[row_index]) & (self._waiting.node == ready.node[row_index])
             self._waiting = self._waiting.take(~is_it)  # else no later portion could be taken
