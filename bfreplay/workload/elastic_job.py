@@ -218,17 +218,18 @@ class ElasticJob:
             problem, fix = f"min_nodes {least} is above max_nodes {most}", "lower min_nodes or raise max_nodes"
             self._refuse(problem, "min_nodes", f"1 <= min_nodes <= max_nodes (here {most})", fix)
         for field_name in ("scale_up_cost_s", "scale_down_cost_s"):
-            if not 0 <= getattr(self, field_name) < math.inf:
+            cost_s = getattr(self, field_name)
+            if not (math.isfinite(cost_s) and cost_s >= 0):
                 self._refuse("a rescale cost is negative or not a number", field_name, "seconds, finite and >= 0")
         n_requested = self.requested_nodes
         if n_requested is not None and not (isinstance(n_requested, int) and least <= n_requested <= most):
             expected = f"a whole number from min_nodes {least} to max_nodes {most}, or nothing"
             self._refuse("it requests a number of nodes that it cannot run on", "requested_nodes", expected)
-        if self.expected_s is not None and not 0 < self.expected_s < math.inf:
+        if self.expected_s is not None and not (math.isfinite(self.expected_s) and self.expected_s > 0):
             self._refuse("its expected time is not positive", "expected_s", "seconds > 0, or nothing")
         if not self.work_samples > 0:
             self._refuse("the work is not positive", "work_samples", "samples > 0, or inf")
-        if not 0 < self.weight < math.inf:
+        if not (math.isfinite(self.weight) and self.weight > 0):
             self._refuse("the weight is not positive", "weight", "a finite number > 0")
         if self.params:
             try:

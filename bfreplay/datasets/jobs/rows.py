@@ -249,8 +249,15 @@ class _Row:
     def _cell(self, column_name: str) -> Any:
         if column_name not in self.cells:
             noun, state = ("key", "missing") if isinstance(self.row, str) else ("column", "empty")
-            problem = f"the {noun} {column_name!r} is {state} here"
-            raise self._error(problem, column_name, "a value for every job", "fill it in or drop the job")
+            raise InputError(
+                f"the {noun} {column_name!r} is {state} here",
+                file=self.rows.table.file,
+                row=self.row,
+                column=column_name,
+                value=None,
+                expected="a value for every job",
+                fix="fill it in or drop the job",
+            )
         return self.cells[column_name]
 
     def _text(self, column_name: str) -> str:
