@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
+from msgspec import to_builtins
 
 from bfreplay import checks
 from bfreplay.campaigns.parts import Params, Purpose, stream
@@ -12,6 +13,7 @@ from bfreplay.datasets.jobs.curve_points import inline_text
 from bfreplay.documents import pick
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
+from bfreplay.typed_tables import Count, Positive, TypedTable
 from bfreplay.workload import ElasticJob
 
 AT_ONCE, EVERY, POISSON = "at-once", "every", "poisson"
@@ -59,9 +61,8 @@ class Arrival:
 _HOUR_US = 3_600_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Limits of a campaign; ``None`` for no limit. When one is reached, all trials end and no more are submitted.
+class Budget(TypedTable, frozen=True):
+    """``[campaign.budget]``, the limits: when one is reached, all trials end and no more are submitted.
 
     Node time and samples are known when trials report, so a campaign with such a limit has its trials report after
     each epoch: it overshoots by less than one epoch of each running trial.
@@ -76,12 +77,14 @@ class Budget:
         Wall time since the campaign started, > 0: "finish by".
     failed_trials
         Trials that failed for good, >= 1.
+
+    ``None`` is no limit.
     """
 
-    node_hours: float | None = None
-    samples: float | None = None
-    hours: float | None = None
-    failed_trials: int | None = None
+    node_hours: Positive | None = None
+    samples: Positive | None = None
+    hours: Positive | None = None
+    failed_trials: Count | None = None
 
     @property
     def needs_every_epoch(self) -> bool:
@@ -304,7 +307,7 @@ class Campaign:
             **pick(self, "name", "kind", "trials", "epochs", "seed", "parallel"),
             "arrival": asdict(self.arrival),
             **pick(self, "start_after_s", "higher_is_better"),
-            "budget": asdict(self.budget),
+            "budget": to_builtins(self.budget),
             "retries": self.retries.describe(),
             "model_choice": self.model_choice,
             "models": [model.describe() for model in self.models],

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, field
 from msgspec.structs import asdict
 
-from bfreplay.campaigns.campaign import MOST_TRIALS
+from bfreplay.campaigns.campaign import MOST_TRIALS, Budget
 from bfreplay.campaigns.optuna_study import OptunaTable
 from bfreplay.documents import Cell
 from bfreplay.typed_tables import Count, Finite, NotNegative, Positive, TypedTable, Whole
@@ -18,15 +18,6 @@ _HourlyRate: TypeAlias = Annotated[int, Meta(ge=1, le=10**9)] | Annotated[float,
 _Delay: TypeAlias = Annotated[int, Meta(ge=0, le=10**10)] | Annotated[float, Meta(ge=0, le=1e10)]
 _CrashRate: TypeAlias = Annotated[int, Meta(ge=0, le=10**6)] | Annotated[float, Meta(ge=0, le=1e6)]
 _Exponent: TypeAlias = Annotated[int, Meta(ge=1, le=100)] | Annotated[float, Meta(gt=0, le=100)]
-
-
-class BudgetTable(TypedTable, frozen=True):
-    """``[campaign.budget]``."""
-
-    node_hours: Positive | None = None
-    samples: Positive | None = None
-    hours: Positive | None = None
-    failed_trials: Count | None = None
 
 
 class CampaignTable(TypedTable, frozen=True, kw_only=True):
@@ -43,7 +34,7 @@ class CampaignTable(TypedTable, frozen=True, kw_only=True):
     start_after_s: _Delay = 0.0
     higher_is_better: bool = True
     proposer: str | None = None
-    budget: BudgetTable = BudgetTable()
+    budget: Budget = Budget()
 
 
 class ModelKeys(TypedTable, frozen=True):

@@ -11,17 +11,16 @@ from typing import Any
 from msgspec.structs import asdict
 
 from bfreplay import checks
-from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Budget, Campaign, Retries, TrialModel
+from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Campaign, Retries, TrialModel
 from bfreplay.campaigns.campaign_file import CampaignFile, RetriesTable
 from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.datasets.jobs.curve_points import CurveShelf
 from bfreplay.datasets.jobs.rows import JobRows
-from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file, read_toml
+from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, read_toml, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -68,18 +67,15 @@ def load_campaign(
     InputError
         A value in the files is invalid; the message names file, table, key and value.
     """
-    file = Path(path)
+    campaign_file = Path(path)
     curves_file = None if curves is None else Path(curves)
-    tables = read_toml(file)
-    refuse_other_toml(tables, file, "a campaign")
+    tables = read_toml(campaign_file)
+    refuse_other_toml(tables, campaign_file, "a campaign")
     shelf = CurveShelf(allow_code=allow_code)
-    if curves_file is not None:
-        check_is_file(curves_file)
     curves_of_file = {} if curves_file is None else read_curves_file(curves_file, shelf)
-    sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
-    return campaign_of(
-        tables, file, curves_of_file, shelf, [(source.name, source.sha256) for source in sources], allow_code=allow_code
-    )
+    files = [SourceFile.of(source) for source in (campaign_file, curves_file) if source is not None]
+    sources = [(source.name, source.sha256) for source in files]
+    return campaign_of(tables, campaign_file, curves_of_file, shelf, sources, allow_code=allow_code)
 
 
 def campaign_of(
@@ -118,7 +114,9 @@ def campaign_of(
         contents = typed_table(tables, CampaignFile, file)
     except InputError as error:
         raise error.with_changes(fix=_FIXES.get((error.row, error.column), error.fix)) from error
-    models = tuple(_models(contents, file, _all_curves(contents, file, curves or {}, shelf), shelf))
+    job_table = JobTable(file, (), (), contents.curves)
+    all_curves = with_own_curves(curves or {}, job_table, shelf, "stands in the campaign")
+    models = tuple(_models(contents, file, all_curves, shelf))
     search_space = None if contents.search is None else SearchSpace.from_table(contents.search, file)
     campaign = _campaign(contents, file, models)
     if campaign.model_choice == SEARCHED:
@@ -128,30 +126,14 @@ def campaign_of(
     return CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
 
 
-def _all_curves(
-    tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf
-) -> Mapping[str, Curve]:
-    own_curves = named_curves(JobTable(file, (), (), tables.curves), shelf)
-    for curve_name in own_curves:
-        if curve_name in curves:
-            raise InputError(
-                f"curve {curve_name!r} stands in the campaign and in the curves file",
-                file=file,
-                row=f"[curves.{curve_name}]",
-                value=curve_name,
-                fix="keep one of them",
-            )
-    return {**curves, **own_curves}
-
-
-def _campaign(tables: CampaignFile, file: Path, models: tuple[TrialModel, ...]) -> Campaign:
+def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialModel, ...]) -> Campaign:
     table = tables.campaign
     parallel = table.parallel
-    if parallel is None and proposer_name(tables, file) == OPTUNA:
+    if parallel is None and proposer_name(tables, campaign_file) == OPTUNA:
         parallel = _OPTUNA_PARALLEL
-    with locate_errors(file, "[campaign]"):
+    with locate_errors(campaign_file, "[campaign]"):
         return Campaign(
-            _campaign_name(tables, file),
+            _campaign_name(tables, campaign_file),
             models,
             tables.trial.epochs,
             table.trials,
@@ -161,36 +143,36 @@ def _campaign(tables: CampaignFile, file: Path, models: tuple[TrialModel, ...]) 
             arrival=Arrival(table.arrival, table.every_s, table.per_hour),
             start_after_s=table.start_after_s,
             higher_is_better=table.higher_is_better,
-            budget=Budget(**asdict(table.budget)),
-            retries=_retries(tables.retries, file),
+            budget=table.budget,
+            retries=_retries(tables.retries, campaign_file),
             model_choice=tables.trial.model_choice,
             report_every_epochs=tables.scores.report_every_epochs,
         )
 
 
-def _campaign_name(tables: CampaignFile, file: Path) -> str:
-    with locate_errors(file, "[campaign]"):
-        return checks.text("name", file.stem if tables.campaign.name is None else tables.campaign.name)
+def _campaign_name(tables: CampaignFile, campaign_file: Path) -> str:
+    with locate_errors(campaign_file, "[campaign]"):
+        return checks.text("name", campaign_file.stem if tables.campaign.name is None else tables.campaign.name)
 
 
-def _retries(table: RetriesTable, file: Path) -> Retries:
-    values = {key: value for key, value in asdict(table).items() if value is not None}
+def _retries(table: RetriesTable, campaign_file: Path) -> Retries:
+    values = {key: key_value for key, key_value in asdict(table).items() if key_value is not None}
     if values and table.failures_per_epoch is None:
-        with locate_errors(file, "[retries]"):
+        with locate_errors(campaign_file, "[retries]"):
             raise missing_key("failures_per_epoch", values, "[retries]")
     return Retries(**values)
 
 
 def _models(tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf) -> Iterator[TrialModel]:
     """Yield the models of ``[trial]``, and of ``[[model]]`` for each model that differs."""
-    for label, name, cells in _model_cells(tables, file, curves):
+    for label, model_name, cells in _model_cells(tables, file, curves):
         with locate_errors(file, label):
-            for key in _REQUIRED_OF_MODELS:
-                if key not in cells:
-                    raise missing_key(key, cells, label)
+            for required_key in _REQUIRED_OF_MODELS:
+                if required_key not in cells:
+                    raise missing_key(required_key, cells, label)
             samples_per_epoch = float(cells.pop("samples_per_epoch"))
             work_samples = samples_per_epoch * tables.trial.epochs
-            cells_of_job = {**cells, "name": name, "model": name, "work_samples": work_samples}
+            cells_of_job = {**cells, "name": model_name, "model": model_name, "work_samples": work_samples}
             (job,) = JobRows(JobTable(file, ((label, cells_of_job),), tuple(cells_of_job)), curves, shelf).jobs()
         yield TrialModel(job, samples_per_epoch)
 
@@ -215,57 +197,50 @@ def _model_cells(
             expected="one model, in [trial], with one curve",
             fix='move its keys to [trial], or write kind = "nas"',
         )
-    if trial.model is not None:
-        raise InputError(
-            "[trial] names a model, and there are several",
-            file=file,
-            row="[trial]",
-            column="model",
-            value=trial.model,
-            expected="names of curves, or a name in each [[model]]",
-            fix="drop it",
-        )
-    if tables.model is None:
-        _check_names([("[trial]", name) for name in curve], "curve", file)
-        return [("[trial]", name, {**trial.cells(), "curve": _check_curve(name, curves, file)}) for name in curve]
-    labels = [f"[[model]] {number}" for number in range(1, len(tables.model) + 1)]
-    _check_names([(label, model.name) for label, model in zip(labels, tables.model, strict=True)], "name", file)
+    with locate_errors(file, "[trial]"):
+        if trial.model is not None:
+            raise InputError(
+                "[trial] names a model, and there are several",
+                column="model",
+                value=trial.model,
+                expected="names of curves, or a name in each [[model]]",
+                fix="drop it",
+            )
+        if tables.model is None:
+            _check_names(curve, "curve", ["[trial]"] * len(curve), file)
+            for name in curve:
+                if name not in curves:
+                    raise InputError(
+                        f"no curve is called {name!r}",
+                        column="curve",
+                        value=name,
+                        expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
+                        fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
+                    )
+            return [("[trial]", name, {**trial.cells(), "curve": name}) for name in curve]
+    labels = [f"[[model]] {model_number}" for model_number in range(1, len(tables.model) + 1)]
+    _check_names([model.name for model in tables.model], "name", labels, file)
     return [
         (f"{label} ({model.name})", model.name, {**trial.cells(), **model.cells()})
         for label, model in zip(labels, tables.model, strict=True)
     ]
 
 
-def _check_names(labels_and_names: Sequence[tuple[str, str]], column: str, file: Path) -> None:
-    names: list[str] = []
-    for label, name in labels_and_names:
-        with locate_errors(file, label):
-            if name in names:
+def _check_names(names: Sequence[str], key_name: str, labels: Sequence[str], campaign_file: Path) -> None:
+    for model_index, (model_name, label) in enumerate(zip(names, labels, strict=True)):
+        with locate_errors(campaign_file, label):
+            if model_name in names[:model_index]:
                 raise InputError(
-                    f"two models are called {name!r}",
-                    column=column,
-                    value=name,
+                    f"two models are called {model_name!r}",
+                    column=key_name,
+                    value=model_name,
                     expected="unique names",
                     fix="rename or drop one of them",
                 )
-            names.append(checks.text(column, name))
+            checks.text(key_name, model_name)
 
 
-def _check_curve(name: str, curves: Mapping[str, Curve], file: Path) -> str:
-    if name not in curves:
-        raise InputError(
-            f"no curve is called {name!r}",
-            file=file,
-            row="[trial]",
-            column="curve",
-            value=name,
-            expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
-            fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
-        )
-    return name
-
-
-def _check_searched_models(campaign: Campaign, space: SearchSpace | None, file: Path) -> None:
+def _check_searched_models(campaign: Campaign, space: SearchSpace | None, campaign_file: Path) -> None:
     names = [model.name for model in campaign.models]
     dimension = None if space is None else space.dimensions.get(MODEL_PARAM)
     choices = dimension.choices if isinstance(dimension, Choice) else ()
@@ -273,7 +248,7 @@ def _check_searched_models(campaign: Campaign, space: SearchSpace | None, file: 
         label = f"[search.{MODEL_PARAM}]"
         raise InputError(
             f"the models are to be searched, and {label} does not choose among them",
-            file=file,
+            file=campaign_file,
             row=label,
             column="choices",
             value=list(choices),

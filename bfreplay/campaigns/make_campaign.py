@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from bfreplay.campaigns.campaign import AT_ONCE, EVERY, HPO, NAS, PATTERNS, POIS
 from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.checks import length_of_time, near_name, nearest, whole
-from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, law_cells, points_of
+from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, law_cells, points_of, toml_key, toml_value
 from bfreplay.datasets.jobs.tables import read_curves_file
 from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml
@@ -24,7 +22,6 @@ from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.scalability.laws import UniversalScalability
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _COLUMN = 36
 
 Table = Mapping[str, Cell]
@@ -118,18 +115,17 @@ class CampaignText:
         Comment lines at the top.
     models
         The tables ``[[model]]``.
-    search, curves
-        The tables ``[search.NAME]`` and ``[curves.NAME]``.
-    origins
-        Where curves come from, by name: a comment for each.
+    search
+        The tables ``[search.NAME]``.
+    curves
+        The tables ``[curves.NAME]``, each with its origin for a comment, empty for none.
     """
 
     tables: Mapping[str, Table]
     head: list[str]
     models: list[Table] = field(default_factory=list)
     search: Mapping[str, Table] = field(default_factory=dict)
-    curves: dict[str, Table] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
+    curves: dict[str, tuple[Table, str]] = field(default_factory=dict)
 
     def text(self) -> str:
         """Return the text of the file."""
@@ -142,51 +138,35 @@ class CampaignText:
         sections += ["[[model]]\n" + _lines(model, ()) for model in self.models]
         sections.append(_table("pruner", tables.get("pruner", {"kind": "none"})))
         sections += [_table(name, tables[name]) for name in ("retries", "scores") if name in tables]
-        sections += [_table(f"search.{_key(name)}", table_cells) for name, table_cells in self.search.items()]
-        for name, table_cells in self.curves.items():
-            origin = f"# {self.origins[name]}\n" if name in self.origins else ""
-            sections.append(origin + _table(f"curves.{_key(name)}", table_cells))
+        sections += [_table(f"search.{toml_key(name)}", table_cells) for name, table_cells in self.search.items()]
+        for name, (table_cells, origin) in self.curves.items():
+            comment = f"# {origin}\n" if origin else ""
+            sections.append(comment + _table(f"curves.{toml_key(name)}", table_cells))
         is_loss = campaign.get("higher_is_better") is False
         sections += [_comment_table(name, _LOSSES if is_loss else {}) for name in _OPTIONAL if name not in tables]
         return "\n".join(sections)
 
 
-def toml_value(value: object) -> str:
-    """Return a value as TOML writes it: text, truth value, number, or a list of these."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(toml_value(item) for item in value) + "]"
-    return repr(value)
+def _table(table_name: str, cells: Table) -> str:
+    above = f"# {_ABOVE[table_name]}\n" if table_name in _ABOVE else ""
+    return f"{above}[{table_name}]\n{_lines(cells, _COMMENTS.get(table_name, ()))}"
 
 
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-
-
-def _table(name: str, cells: Table) -> str:
-    above = f"# {_ABOVE[name]}\n" if name in _ABOVE else ""
-    return f"{above}[{name}]\n{_lines(cells, _COMMENTS.get(name, ()))}"
-
-
-def _comment_table(name: str, examples: Mapping[str, float]) -> str:
+def _comment_table(table_name: str, examples: Mapping[str, float]) -> str:
     """Return a table as comments, with ``examples`` in place of those of ``_COMMENTS``."""
-    keys = _COMMENTS[name]
+    keys = _COMMENTS[table_name]
     text_lines = [_line(f"# {key} = {toml_value(examples.get(key, value))}", comment) for key, comment, value in keys]
-    return f"# {_ABOVE[name]}\n# [{name}]\n{''.join(text_lines)}"
+    return f"# {_ABOVE[table_name]}\n# [{table_name}]\n{''.join(text_lines)}"
 
 
 def _lines(cells: Table, keys: Sequence[Line]) -> str:
-    order = [key for key, _, _ in keys]
-    text_lines = []
+    other_cells, text_lines = dict(cells), []
     for key, comment, example in keys:
         if key in cells:
-            text_lines.append(_line(f"{key} = {toml_value(cells[key])}", comment))
+            text_lines.append(_line(f"{key} = {toml_value(other_cells.pop(key))}", comment))
         elif example is not None:
             text_lines.append(_line(f"# {key} = {toml_value(example)}", comment))
-    text_lines += [f"{_key(key)} = {toml_value(value)}\n" for key, value in cells.items() if key not in order]
+    text_lines += [f"{toml_key(key)} = {toml_value(cell_value)}\n" for key, cell_value in other_cells.items()]
     return "".join(text_lines)
 
 
@@ -226,15 +206,15 @@ def random_curves(n_models: int, seed: int) -> list[NamedCurve]:
     coherency from 1e-6 to 1e-3, so that some models scale to hundreds of nodes and others fall beyond thirty.
     """
     curves = []
-    for number in range(n_models):
-        uniforms = stream(seed, Purpose.MADE_UP, number).random(3)
+    for model_number in range(n_models):
+        uniforms = stream(seed, Purpose.MADE_UP, model_number).random(3)
         scalability_law = UniversalScalability(
             rate_1=round(float(100 * 50 ** uniforms[0]), 1),
             serial=float(f"{0.001 * 100 ** uniforms[1]:.3g}"),
             kappa=float(f"{1e-6 * 1_000 ** uniforms[2]:.3g}"),
         )
-        name = f"model-{number:0{max(2, len(str(n_models - 1)))}d}"
-        curves.append(NamedCurve(name, scalability_law, f"made up, not measured: drawn with seed {seed}"))
+        model_name = f"model-{model_number:0{max(2, len(str(n_models - 1)))}d}"
+        curves.append(NamedCurve(model_name, scalability_law, f"made up, not measured: drawn with seed {seed}"))
     return curves
 
 
@@ -249,7 +229,7 @@ def curves_of_file(file: Path, *, allow_code: bool = False) -> dict[str, Curve]:
     return dict(read_curves_file(file, CurveShelf(allow_code=allow_code)))
 
 
-def find_curve(name: str, curves: Mapping[str, Curve], option: str = "--curve") -> Curve:
+def find_curve(curve_name: str, curves: Mapping[str, Curve], option: str = "--curve") -> Curve:
     """Return a curve by the name that ``option`` gave.
 
     Raises
@@ -257,15 +237,15 @@ def find_curve(name: str, curves: Mapping[str, Curve], option: str = "--curve") 
     InputError
         There is no such curve.
     """
-    if name not in curves:
+    if curve_name not in curves:
         raise InputError(
-            f"no curve is called {name!r}",
+            f"no curve is called {curve_name!r}",
             column=option,
-            value=name,
+            value=curve_name,
             expected="one of " + ", ".join(curves),
-            fix=nearest(name, curves, "choose one of them, or give a file of curves: --curves FILE"),
+            fix=nearest(curve_name, curves, "choose one of them, or give a file of curves: --curves FILE"),
         )
-    return curves[name]
+    return curves[curve_name]
 
 
 def arrival_of(text: str) -> Arrival:
@@ -276,14 +256,14 @@ def arrival_of(text: str) -> Arrival:
     InputError
         It is none of these, or its number is out of range.
     """
-    pattern, _, number = text.partition(":")
-    if pattern == AT_ONCE and not number:
+    pattern, _, number_text = text.partition(":")
+    if pattern == AT_ONCE and not number_text:
         return Arrival()
     with suppress(ValueError, InputError):  # the error below has the valid forms
         if pattern == EVERY:
-            return Arrival(EVERY, every_s=plain(length_of_time("arrival", number, 0.0)))
+            return Arrival(EVERY, every_s=plain(length_of_time("arrival", number_text, 0.0)))
         if pattern == POISSON:
-            return Arrival(POISSON, per_hour=plain(checks.number("arrival", float(number), least=1e-6, most=1e9)))
+            return Arrival(POISSON, per_hour=plain(checks.number("arrival", float(number_text), least=1e-6, most=1e9)))
     examples = {EVERY: "every:60", POISSON: "poisson:12"}
     example = examples.get(near_name(pattern, PATTERNS) or AT_ONCE, AT_ONCE)
     raise InputError(
@@ -299,8 +279,8 @@ def pruner_table(kind: str, options: Sequence[str]) -> dict[str, Cell]:
     """Return ``[pruner]`` for a kind and ``KEY=VALUE`` options; InputError for one that is not of this form."""
     table: dict[str, Cell] = {"kind": kind}
     for option in options:
-        key, equals, value = option.partition("=")
-        if not key.strip() or not equals or not value.strip():
+        option_name, equals, value_text = option.partition("=")
+        if not option_name.strip() or not equals or not value_text.strip():
             raise InputError(
                 "this is no option of a pruner",
                 column="--pruner-option",
@@ -309,9 +289,9 @@ def pruner_table(kind: str, options: Sequence[str]) -> dict[str, Cell]:
                 fix="write it like eta=4",
             )
         try:
-            table[key.strip()] = parse_toml(f"value = {value}")["value"]
+            table[option_name.strip()] = parse_toml(f"value = {value_text}")["value"]
         except tomllib.TOMLDecodeError:
-            table[key.strip()] = value.strip()
+            table[option_name.strip()] = value_text.strip()
     return table
 
 
@@ -374,7 +354,7 @@ def nas_text(
     if curves is None:
         selection = random_curves(n_models, whole("seed", tables["campaign"]["seed"], 0))
     else:
-        selection = [NamedCurve(name, find_curve(name, curves), "") for name in names or curves]
+        selection = [NamedCurve(curve_name, find_curve(curve_name, curves), "") for curve_name in names or curves]
     campaign_text = _campaign_file(tables, NAS, file)
     for named_curve in selection:
         model: dict[str, Cell] = {"name": named_curve.name}
@@ -385,17 +365,17 @@ def nas_text(
     return _check_text(campaign_text, file)
 
 
-def _campaign_file(tables: Mapping[str, Table], kind: str, file: Path) -> CampaignText:
-    campaign = {"name": file.stem, "proposer": "random", **tables["campaign"], "kind": kind}
-    replay_command = f"bfreplay replay sample --jobs {shlex.quote(' '.join(file.name.split()))}"
+def _campaign_file(tables: Mapping[str, Table], kind: str, campaign_file: Path) -> CampaignText:
+    campaign = {"name": campaign_file.stem, "proposer": "random", **tables["campaign"], "kind": kind}
+    replay_command = f"bfreplay replay sample --jobs {shlex.quote(' '.join(campaign_file.name.split()))}"
     headline = f"{'An HPO' if kind == HPO else 'A NAS'} campaign. Replay it: {replay_command}"
     return CampaignText({**tables, "campaign": campaign}, [headline])
 
 
-def _one_curve(name: str | None, curves: Mapping[str, Curve] | None, max_nodes: int) -> NamedCurve:
+def _one_curve(curve_name: str | None, curves: Mapping[str, Curve] | None, max_nodes: int) -> NamedCurve:
     if curves is None:
         return family_curves(max_nodes)[0]
-    if name is None and len(curves) > 1:
+    if curve_name is None and len(curves) > 1:
         raise InputError(
             "the file has several curves, and an HPO campaign trains one model",
             column="--curve",
@@ -403,26 +383,25 @@ def _one_curve(name: str | None, curves: Mapping[str, Curve] | None, max_nodes: 
             expected="--curve with one of " + ", ".join(curves),
             fix="name one; or make a NAS campaign of all: bfreplay jobs make nas",
         )
-    name = next(iter(curves)) if name is None else name
-    return NamedCurve(name, find_curve(name, curves), "")
+    curve_name = next(iter(curves)) if curve_name is None else curve_name
+    return NamedCurve(curve_name, find_curve(curve_name, curves), "")
 
 
 def _put_curve(named_curve: NamedCurve, cells: dict[str, Cell], campaign_text: CampaignText) -> None:
     """Put a curve into the file and its name into ``cells``."""
     cells["curve"] = named_curve.name
     if isinstance(named_curve.curve, Law | MeasuredLaw):
-        campaign_text.curves[named_curve.name] = law_cells(named_curve.curve)
+        table: Table = law_cells(named_curve.curve)
     else:
         nodes, values = points_of(inline_text(named_curve.curve))
-        campaign_text.curves[named_curve.name] = {"nodes": [int(n) for n in nodes], "values": values}
-    if named_curve.origin:
-        campaign_text.origins[named_curve.name] = named_curve.origin
+        table = {"nodes": list(map(int, nodes)), "values": values}
+    campaign_text.curves[named_curve.name] = table, named_curve.origin
 
 
-def _check_text(campaign_text: CampaignText, file: Path) -> str:
+def _check_text(campaign_text: CampaignText, campaign_file: Path) -> str:
     text = campaign_text.text()
     try:
-        campaign_of(tomllib.loads(text), file, allow_code=True)  # what the user typed, or allowed a file
+        campaign_of(tomllib.loads(text), campaign_file, allow_code=True)  # what the user typed, or allowed a file
     except InputError as error:  # the file is not there: the table and the key say which option it is
         raise error.with_changes(file=None) from error
     return text

@@ -79,12 +79,12 @@ def jobs_of_list(items: Sequence[str], curves: Mapping[str, Curve], shape: JobSh
     jobs = []
     numbers: dict[str, int] = {}
     for name, submit_us in zip(curve_names, after_us, strict=True):
-        number = numbers[name] = numbers.get(name, -1) + 1
-        jobs.append(_job(name, f"{name}-{number:04d}", submit_us, curves[name], shape))
+        job_number = numbers[name] = numbers.get(name, -1) + 1
+        jobs.append(_job(name, f"{name}-{job_number:04d}", submit_us, curves[name], shape))
     return JobSet(jobs, submit_is_relative=True)
 
 
-def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -> ElasticJob:
+def _job(model: str, job_name: str, submit_us: int, curve: Curve, shape: JobShape) -> ElasticJob:
     max_nodes = min(shape.max_nodes, curve.last_nodes)
     rate_by_count = curve.table(max_nodes)
     first_count = next(
@@ -100,7 +100,7 @@ def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -
         )
     work_samples = max(1.0, float(round(shape.node_hours * 3_600 * float(rate_by_count[first_count]) / first_count)))
     return ElasticJob(
-        name,
+        job_name,
         submit_us,
         shape.min_nodes,
         max_nodes,
@@ -112,15 +112,15 @@ def _job(model: str, name: str, submit_us: int, curve: Curve, shape: JobShape) -
     )
 
 
-def _item(item: str) -> tuple[str, int]:
-    name, colon, count = item.rpartition(":")
+def _item(list_item: str) -> tuple[str, int]:
+    curve_name, colon, count = list_item.rpartition(":")
     count = count.strip()[:18]
-    if not colon or not name or not count.isdecimal() or int(count) < 1:
+    if not colon or not curve_name or not count.isdecimal() or int(count) < 1:
         raise InputError(
             "this is no kind of job",
             column="--job",
-            value=item,
+            value=list_item,
             expected="CURVE:COUNT, a name of a curve and a whole number >= 1",
             fix="write it like image-classifier:20",
         )
-    return name, int(count)
+    return curve_name, int(count)

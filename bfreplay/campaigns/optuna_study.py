@@ -8,18 +8,19 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
-from msgspec.structs import asdict
+from msgspec import Meta, structs
 
+from bfreplay.campaigns.campaign import Campaign
 from bfreplay.campaigns.parts import Advice, Params, Released, TrialState
-from bfreplay.campaigns.search_space import Choice, SearchSpace, Whole
+from bfreplay.campaigns.search_space import Choice, Real, SearchSpace, Whole
 from bfreplay.checks import LARGEST, whole
 from bfreplay.datasets.located import locate_errors
 from bfreplay.documents import Cell
@@ -62,6 +63,7 @@ class OptunaTable(TypedTable, frozen=True):
     pruner_options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+_FORM = "package.module:factory"
 _Factor = Annotated[int, Meta(ge=2, le=LARGEST)]
 
 
@@ -153,6 +155,8 @@ PRUNERS: Mapping[str, Part] = {
 }
 """Resources and steps are epochs."""
 
+_PARTS: Mapping[str, Mapping[str, Part]] = {"sampler": SAMPLERS, "pruner": PRUNERS}
+
 
 class OptunaStudy:
     """Asks Optuna which trial comes next, tells it every score, and lets it prune.
@@ -174,13 +178,9 @@ class OptunaStudy:
         The hyper-parameters.
     table
         Sampler and pruner, with their options.
-    seed
-        Seed of the sampler, from 0 to 2^32 - 1.
-    higher_is_better
-        True if a larger score is better.
-    epochs
-        Epochs of a whole trial.
-    file
+    campaign
+        Its seed is that of the sampler, from 0 to 2^32 - 1.
+    campaign_file
         File of the campaign, for messages.
 
     Raises
@@ -189,61 +189,46 @@ class OptunaStudy:
         Optuna is not installed, or a name, an option or the seed is invalid.
     """
 
-    def __init__(
-        self,
-        space: SearchSpace,
-        table: OptunaTable,
-        *,
-        seed: int,
-        higher_is_better: bool,
-        epochs: int,
-        file: Path,
-    ) -> None:
-        self._file = file
+    def __init__(self, space: SearchSpace, table: OptunaTable, campaign: Campaign, campaign_file: Path) -> None:
+        self._file = campaign_file
         self._sampler, self._pruner = table.sampler, "median" if table.pruner is None else table.pruner
         self._report_every = table.report_every
-        self._optuna = load_optuna(file)
-        with locate_errors(file, "[optuna]"):
-            self._seed = whole("seed", seed, 0, _LARGEST_SEED)
-        self._sampler_options = options_of("sampler", self._sampler, SAMPLERS, table.sampler_options, file)
+        self._optuna = load_optuna(campaign_file)
+        with locate_errors(campaign_file, "[optuna]"):
+            self._seed = whole("seed", campaign.seed, 0, _LARGEST_SEED)
+        self._sampler_options = options_of("sampler", self._sampler, table.sampler_options, campaign_file)
         pruner_options = table.pruner_options
         if self._pruner == "hyperband":
-            pruner_options = {"max_resource": epochs, **pruner_options}
-        self._pruner_options = options_of("pruner", self._pruner, PRUNERS, pruner_options, file)
+            pruner_options = {"max_resource": campaign.epochs, **pruner_options}
+        self._pruner_options = options_of("pruner", self._pruner, pruner_options, campaign_file)
         if self._pruner == "hyperband":
-            least_resource, largest_resource = (self._pruner_options[key] for key in ("min_resource", "max_resource"))
-            if largest_resource < least_resource:
+            least, largest = (self._pruner_options[resource_key] for resource_key in ("min_resource", "max_resource"))
+            if largest < least:
                 raise InputError(
                     "the least resource is above the largest",
-                    file=file,
+                    file=campaign_file,
                     row="[optuna.pruner_options]",
                     column="min_resource",
-                    value=least_resource,
-                    expected=f"at most max_resource, here {largest_resource} epochs",
+                    value=least,
+                    expected=f"at most max_resource, here {largest} epochs",
                 )
         self._distributions = distributions(space)
-        self.begin(higher_is_better)
+        self.begin(campaign.higher_is_better)
 
     def begin(self, higher_is_better: bool) -> None:
         """Make study, sampler and pruner anew: a replay begins."""
-        optuna, self._exhausted = self._optuna, False
-        options = {**self._sampler_options, "seed": self._seed}
-        sampler = make_part("sampler", self._sampler, SAMPLERS, options, optuna.samplers.BaseSampler, self._file)
-        pruner = make_part("pruner", self._pruner, PRUNERS, self._pruner_options, optuna.pruners.BasePruner, self._file)
+        self._exhausted = False
+        sampler = make_part("sampler", self._sampler, {**self._sampler_options, "seed": self._seed}, self._file)
+        pruner = make_part("pruner", self._pruner, self._pruner_options, self._file)
+        direction = "maximize" if higher_is_better else "minimize"
         with _quiet():
-            self._study: Study = optuna.create_study(
-                study_name=_STUDY_NAME,
-                sampler=sampler,
-                pruner=pruner,
-                direction="maximize" if higher_is_better else "minimize",
+            self._study: Study = self._optuna.create_study(
+                study_name=_STUDY_NAME, sampler=sampler, pruner=pruner, direction=direction
             )
         # how a sampler says that it has tried everything; outside Study.optimize Optuna's own raises
-        self._study.stop = self._stop
+        self._study.stop = partial(setattr, self, "_exhausted", True)
         self._trials: dict[int, Trial] = {}
         self._has_reported: set[int] = set()
-
-    def _stop(self) -> None:
-        self._exhausted = True
 
     def propose(self, number: int) -> Params | None:
         """Return the hyper-parameters of trial ``number``; ``None`` when the sampler has tried everything.
@@ -260,7 +245,7 @@ class OptunaStudy:
         except Exception as error:
             raise BfreplayError(f"the sampler {self._sampler!r} failed at trial {number}: {one_line(error)}") from error
         self._trials[number] = trial
-        return {name: trial.params[name] for name in self._distributions}
+        return {param_name: trial.params[param_name] for param_name in self._distributions}
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
         """Return every ``report_every``-th epoch before the last."""
@@ -320,7 +305,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def load_optuna(file: Path) -> ModuleType:
+def load_optuna(campaign_file: Path) -> ModuleType:
     """Import Optuna, late: it takes a second, and it is an extra.
 
     Raises
@@ -335,12 +320,10 @@ def load_optuna(file: Path) -> ModuleType:
             return importlib.import_module("optuna")
         except ImportError as error:
             problem = f"optuna cannot be imported ({one_line(error)}); {fix}"
-    raise InputError(f"this campaign asks Optuna, and {problem}", file=file, row="[optuna]", fix=fix)
+    raise InputError(f"this campaign asks Optuna, and {problem}", file=campaign_file, row="[optuna]", fix=fix)
 
 
-def options_of(
-    kind: str, name: str, parts: Mapping[str, Part], options: Mapping[str, Cell], file: Path
-) -> dict[str, Any]:
+def options_of(kind: str, part_name: str, options: Mapping[str, Cell], campaign_file: Path) -> dict[str, Any]:
     """Return every option of a sampler or pruner with its value; for ``package.module:factory`` those that are given.
 
     Raises
@@ -348,52 +331,44 @@ def options_of(
     InputError
         Nothing has this name, or an option is unknown or out of range.
     """
-    if name not in parts:
-        if ":" in name:
+    parts = _PARTS[kind]
+    if part_name not in parts:
+        if ":" in part_name:
             return dict(options)
-        refusal = unknown_name(f"{kind} of Optuna", name, list(parts))
-        raise InputError(
-            refusal.problem,
-            file=file,
-            row="[optuna]",
-            column=kind,
-            value=name,
-            expected=f"one of {', '.join(parts)}; or package.module:factory",
-            fix=refusal.fix,
-        )
-    return asdict(typed_table(options, parts[name].options, file, f"[optuna.{kind}_options]"))
+        refusal = unknown_name(f"{kind} of Optuna", part_name, list(parts), _FORM)
+        raise refusal.with_changes(file=campaign_file, row="[optuna]", column=kind, value=part_name)
+    return structs.asdict(typed_table(options, parts[part_name].options, campaign_file, f"[optuna.{kind}_options]"))
 
 
-def make_part(
-    kind: str, name: str, parts: Mapping[str, Part], options: Mapping[str, object], base_class: type[Any], file: Path
-) -> Any:
-    """Make a sampler or pruner anew. ``base_class`` is the class of Optuna that it must be an instance of.
+def make_part(kind: str, part_name: str, options: Mapping[str, object], campaign_file: Path) -> Any:
+    """Make a sampler or pruner anew.
 
     Raises
     ------
     InputError
         A factory of the user's cannot be imported, fails, or makes something else.
     """
-    location: dict[str, Any] = {"file": file, "row": "[optuna]", "column": kind, "value": name}
+    title, module = f"the {kind} {part_name!r}", importlib.import_module(f"optuna.{kind}s")
+    location: dict[str, Any] = {"file": campaign_file, "row": "[optuna]", "column": kind, "value": part_name}
     with warnings.catch_warnings():
         # who names a sampler has chosen it, experimental or not
         warnings.simplefilter("ignore", importlib.import_module("optuna.exceptions").ExperimentalWarning)
-        if name in parts:
-            module = importlib.import_module(f"optuna.{kind}s")
-            return getattr(module, parts[name].class_name)(**options, **parts[name].fixed)
-        with locate_errors(file, "[optuna]"):
-            factory = import_code(name, f"the {kind} {name!r}", "package.module:factory", kind, allow_code=True)
+        if part_name in _PARTS[kind]:
+            built_in = _PARTS[kind][part_name]
+            return getattr(module, built_in.class_name)(**options, **built_in.fixed)
+        with locate_errors(campaign_file, "[optuna]"):
+            factory = import_code(part_name, title, _FORM, kind, allow_code=True)
         part = make_from_code(
             lambda: factory(**options),
-            f"the {kind} {name!r}",
+            title,
             **location,
             expected=f"a function or class that is called with {', '.join(options) or 'nothing'}",
             fix=f"correct the keys of [optuna.{kind}_options], or the function",
         )
-    if not isinstance(part, base_class):
-        raise InputError(
-            f"{name} makes no {kind} of Optuna", **location, expected=f"an optuna.{kind}s.{base_class.__name__}"
-        )
+    base_name = f"Base{kind.capitalize()}"
+    if not isinstance(part, getattr(module, base_name)):
+        expected = f"an optuna.{kind}s.{base_name}"
+        raise InputError(f"{part_name} makes no {kind} of Optuna", **location, expected=expected)
     return part
 
 
@@ -401,14 +376,5 @@ def distributions(space: SearchSpace) -> dict[str, BaseDistribution]:
     """Return Optuna's distributions of a search space, in its order."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    distribution_of: dict[str, BaseDistribution] = {}
-    for name, dimension in space.dimensions.items():
-        if isinstance(dimension, Choice):
-            distribution_of[name] = CategoricalDistribution(dimension.choices)
-        elif isinstance(dimension, Whole):
-            distribution_of[name] = IntDistribution(
-                dimension.low, dimension.high, log=dimension.log, step=dimension.step
-            )
-        else:
-            distribution_of[name] = FloatDistribution(dimension.low, dimension.high, log=dimension.log)
-    return distribution_of
+    kinds: Mapping[type, Any] = {Choice: CategoricalDistribution, Whole: IntDistribution, Real: FloatDistribution}
+    return {name: kinds[type(dimension)](**asdict(dimension)) for name, dimension in space.dimensions.items()}

@@ -22,26 +22,20 @@ from bfreplay.errors import InputError
 from bfreplay.registry import Registry, code_refusal
 
 RANDOM, OPTUNA = "random", "optuna"
+_CHOOSE_OPTUNA = f'write proposer = "{OPTUNA}", or '
 
 
-def proposer_name(tables: CampaignFile, file: Path) -> str:
+def proposer_name(tables: CampaignFile, campaign_file: Path) -> str:
     """Return the name of the proposer, which is Optuna in a file with ``[optuna]``; InputError for another there."""
-    name = tables.campaign.proposer
-    if name is None:
+    part_name = tables.campaign.proposer
+    if part_name is None:
         return RANDOM if tables.optuna is None else OPTUNA
-    with locate_errors(file, "[campaign]"):
-        checks.text("proposer", name)
-    if tables.optuna is not None and name != OPTUNA:
-        raise InputError(
-            "[optuna] has no effect with another proposer",
-            file=file,
-            row="[campaign]",
-            column="proposer",
-            value=name,
-            expected=repr(OPTUNA),
-            fix=f'write proposer = "{OPTUNA}", or drop [optuna]',
-        )
-    return name
+    with locate_errors(campaign_file, "[campaign]"):
+        checks.text("proposer", part_name)
+        if tables.optuna is not None and part_name != OPTUNA:
+            problem, fix = "[optuna] has no effect with another proposer", _CHOOSE_OPTUNA + "drop [optuna]"
+            raise InputError(problem, column="proposer", value=part_name, expected=repr(OPTUNA), fix=fix)
+    return part_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +57,11 @@ class PartsOfFile:
         curve_keys = table.curve_keys()
         with locate_errors(self.file, "[scores]"):
             if table.function is not None:
-                for key, value in curve_keys.items():
+                for table_key, option_value in curve_keys.items():
                     raise InputError(
-                        f"{key} has no effect beside a function",
-                        column=key,
-                        value=value,
+                        f"{table_key} has no effect beside a function",
+                        column=table_key,
+                        value=option_value,
                         expected="function, or made-up learning curves",
                         fix="drop one of the two",
                     )
@@ -86,21 +80,21 @@ class PartsOfFile:
 
     def proposer(self) -> Proposer:
         """Return the proposer; InputError if there is none of its name, or its options cannot be used."""
-        name, options, campaign = proposer_name(self.tables, self.file), self.tables.proposer, self.campaign
-        if name == OPTUNA:
+        part_name, options, campaign = proposer_name(self.tables, self.file), self.tables.proposer, self.campaign
+        if part_name == OPTUNA:
             return self._study()
         with locate_errors(self.file, "[campaign]"):
-            self._check_name("proposer", name, PROPOSERS, "proposer")
+            self._check_name("proposer", part_name, PROPOSERS)
         setting = ProposerSetting(
             self.space, campaign.seed, campaign.trials, campaign.epochs, campaign.higher_is_better
         )
         with locate_errors(self.file, "[proposer]"):
-            return proposer_of(name, setting, options, allow_code=self.allow_code)
+            return proposer_of(part_name, setting, options, allow_code=self.allow_code)
 
     def pruner(self, proposer: Proposer) -> Pruner:
         """Return the pruner, ``proposer`` itself for Optuna's; InputError if ``[pruner]`` cannot be used."""
         kind = self._pruner_kind
-        options = {key: value for key, value in self.tables.pruner.items() if key != "kind"}
+        options = {key: option_value for key, option_value in self.tables.pruner.items() if key != "kind"}
         with locate_errors(self.file, "[pruner]"):
             if kind == OPTUNA:
                 checks.known_keys(self.tables.pruner, ("kind",), "[pruner]")
@@ -110,7 +104,7 @@ class PartsOfFile:
                         column="kind",
                         value=kind,
                         expected=f'proposer = "{OPTUNA}" in [campaign]',
-                        fix=f'write proposer = "{OPTUNA}", or choose another pruner',
+                        fix=f"{_CHOOSE_OPTUNA}choose another pruner",
                     )
                 return proposer
             if self.tables.optuna is not None and self.tables.optuna.pruner is not None:
@@ -121,7 +115,7 @@ class PartsOfFile:
                     expected=repr(OPTUNA),
                     fix=f'write kind = "{OPTUNA}" in [pruner], or drop pruner from [optuna]',
                 )
-            self._check_name("kind", kind, PRUNERS, "pruner")
+            self._check_name("kind", kind, PRUNERS)
             pruner = pruner_of(kind, options, allow_code=self.allow_code)
             pruner.report_epochs(self.campaign.epochs)
         return pruner
@@ -136,16 +130,10 @@ class PartsOfFile:
 
     def _study(self) -> OptunaStudy:
         table = self.tables.optuna or OptunaTable()
-        for key, value in self.tables.proposer.items():
-            raise InputError(
-                "[proposer] has no effect with Optuna",
-                file=self.file,
-                row="[proposer]",
-                column=key,
-                value=value,
-                expected="options in [optuna]",
-                fix="move its keys to [optuna], or drop it",
-            )
+        with locate_errors(self.file, "[proposer]"):
+            for table_key, option_value in self.tables.proposer.items():
+                problem, fix = "[proposer] has no effect with Optuna", "move its keys to [optuna], or drop it"
+                raise InputError(problem, column=table_key, value=option_value, expected="options in [optuna]", fix=fix)
         if self.space is None:
             raise InputError(
                 "Optuna has nothing to choose: there is no [search]",
@@ -154,30 +142,25 @@ class PartsOfFile:
                 column="proposer",
                 value=self.tables.campaign.proposer,
                 expected="a table [search.NAME] for each hyper-parameter",
-                fix='add one, or write proposer = "random"',
+                fix=f'add one, or write proposer = "{RANDOM}"',
             )
         with locate_errors(self.file, "[optuna]"):
-            for key, name in (("sampler", table.sampler), ("pruner", table.pruner or "")):
-                if ":" in name and not self.allow_code:
-                    raise code_refusal(f"the {key} {name!r}", name, key)
-        return OptunaStudy(
-            self.space,
-            table if self._pruner_kind == OPTUNA else structs.replace(table, pruner="none"),
-            seed=self.campaign.seed,
-            higher_is_better=self.campaign.higher_is_better,
-            epochs=self.campaign.epochs,
-            file=self.file,
-        )
+            for table_key, part_name in (("sampler", table.sampler), ("pruner", table.pruner or "")):
+                if ":" in part_name and not self.allow_code:
+                    raise code_refusal(f"the {table_key} {part_name!r}", part_name, table_key)
+        if self._pruner_kind != OPTUNA:
+            table = structs.replace(table, pruner="none")
+        return OptunaStudy(self.space, table, self.campaign, self.file)
 
-    def _check_name(self, key: str, name: str, registry: Registry, kind: str) -> None:
+    def _check_name(self, table_key: str, part_name: str, registry: Registry) -> None:
         names = [*registry.names(), OPTUNA]
-        if name not in names and ":" not in name:
+        if part_name not in names and ":" not in part_name:
             raise InputError(
-                f"unknown {kind} {name!r}",
-                column=key,
-                value=name,
+                f"unknown {registry.kind} {part_name!r}",
+                column=table_key,
+                value=part_name,
                 expected="one of " + ", ".join(map(repr, names)) + "; or package.module:Class",
-                fix=nearest(name, names, "write one of these words, in quotes"),
+                fix=nearest(part_name, names, "write one of these words, in quotes"),
             )
         if not self.allow_code:
-            registry.refuse_code(name, key)
+            registry.refuse_code(part_name, table_key)

@@ -70,34 +70,30 @@ class Rungs(NoPruner):
         self._sign = -1.0 if higher_is_better else 1.0
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
-        """Return the epochs of the rungs; InputError if there is none."""
-        return rung_epochs(self.eta, self.first_epochs, epochs)
+        """Return ``first_epochs * eta**k`` for k = 0, 1, ... below ``epochs``, the end of a trial.
+
+        Raises
+        ------
+        InputError
+            There is none, so that no trial would be compared.
+        """
+        if self.first_epochs >= epochs:
+            raise InputError(
+                f"a trial has {count(epochs, 'epoch')}, and its first rung is not before: no trial would ever be "
+                "compared",
+                column="first_epochs",
+                value=self.first_epochs,
+                expected=f"below the epochs of a trial ({epochs})",
+                fix="lower first_epochs, raise the epochs of a trial, or use the pruner 'none'",
+            )
+        rungs = [self.first_epochs]
+        while rungs[-1] * self.eta < epochs:
+            rungs.append(rungs[-1] * self.eta)
+        return rungs
 
     def describe(self) -> dict[str, object]:
         """Its parameters."""
         return {"kind": self.kind, "eta": self.eta, "first_epochs": self.first_epochs}
-
-
-def rung_epochs(eta: int, first_epochs: int, epochs: int) -> Sequence[int]:
-    """Return ``first_epochs * eta**k`` for k = 0, 1, ... below ``epochs``, the end of a trial.
-
-    Raises
-    ------
-    InputError
-        There is none, so that no trial would be compared.
-    """
-    if first_epochs >= epochs:
-        raise InputError(
-            f"a trial has {count(epochs, 'epoch')}, and its first rung is not before: no trial would ever be compared",
-            column="first_epochs",
-            value=first_epochs,
-            expected=f"below the epochs of a trial ({epochs})",
-            fix="lower first_epochs, raise the epochs of a trial, or use the pruner 'none'",
-        )
-    rungs = [first_epochs]
-    while rungs[-1] * eta < epochs:
-        rungs.append(rungs[-1] * eta)
-    return rungs
 
 
 def n_best(n_trials: int, eta: int) -> int:

@@ -54,7 +54,7 @@ class ResponseSurface:
     def __init__(self, space: SearchSpace, seed: int) -> None:
         generator = np.random.default_rng(seed)
         names = sorted(space.dimensions)
-        numeric = [name for name in names if not isinstance(space.dimensions[name], Choice)]
+        numeric = [param_name for param_name in names if not isinstance(space.dimensions[param_name], Choice)]
         importance = np.exp(generator.normal(size=len(names)))
         self._weight = dict(zip(names, (importance / importance.sum()).tolist(), strict=True))
         self._unit: dict[str, Callable[[Any], float]] = {}
@@ -63,23 +63,23 @@ class ResponseSurface:
         self._loss: dict[str, NDArray[np.float64]] = {}
         self._shift: dict[str, tuple[str, NDArray[np.float64]]] = {}
         self._choices: dict[str, tuple[Any, ...]] = {}
-        for name in names:
-            dimension = space.dimensions[name]
+        for param_name in names:
+            dimension = space.dimensions[param_name]
             if not isinstance(dimension, Choice):
                 # a whole number's optimum is one of its values: the best can be reached
-                best[name] = dimension.at(generator.uniform(_MARGIN, 1 - _MARGIN))
-                self._unit[name] = dimension.unit
-                self._optimum[name] = dimension.unit(best[name])
+                best[param_name] = dimension.at(generator.uniform(_MARGIN, 1 - _MARGIN))
+                self._unit[param_name] = dimension.unit
+                self._optimum[param_name] = dimension.unit(best[param_name])
                 continue
             n_choices = len(dimension.choices)
             best_index = int(generator.integers(n_choices))
             losses, shifts = generator.uniform(0.1, 1.0, n_choices), generator.uniform(-_SHIFT, _SHIFT, n_choices)
             losses[best_index] = shifts[best_index] = 0.0
-            best[name] = dimension.choices[best_index]
-            self._choices[name], self._loss[name] = dimension.choices, losses
+            best[param_name] = dimension.choices[best_index]
+            self._choices[param_name], self._loss[param_name] = dimension.choices, losses
             if numeric:
-                self._shift[name] = (numeric[int(generator.integers(len(numeric)))], shifts)
-        self.best: dict[str, Json] = {name: best[name] for name in space.dimensions}
+                self._shift[param_name] = (numeric[int(generator.integers(len(numeric)))], shifts)
+        self.best: dict[str, Json] = {param_name: best[param_name] for param_name in space.dimensions}
         """The best hyper-parameters; their quality is 1."""
         order = generator.permutation(len(numeric)).tolist()
         self._pairs = [
@@ -102,9 +102,7 @@ class ResponseSurface:
             for name, place_of_optimum in optimum.items()
         }
         total_loss += sum(distance * distance for distance in distances.values())
-        total_loss += 2 * sum(
-            coupling * distances[first] * distances[second] for first, second, coupling in self._pairs
-        )
+        total_loss += 2 * sum(coupling * distances[one] * distances[other] for one, other, coupling in self._pairs)
         return math.exp(-_SHARPNESS * max(total_loss, 0.0))
 
 
@@ -247,15 +245,11 @@ class ScoreFunction:
         try:
             score = float(self._function(number, params, epoch))
         except Exception as error:  # the user's code may raise anything
-            raise InputError(
-                f"the score function {self._location!r} failed: {one_line(error)}", value=arguments
-            ) from error
+            problem = f"the score function {self._location!r} failed: {one_line(error)}"
+            raise InputError(problem, value=arguments) from error
         if not math.isfinite(score):
-            raise InputError(
-                f"the score function {self._location!r} gave {score} for a trial",
-                value=arguments,
-                expected="a finite number",
-            )
+            problem = f"the score function {self._location!r} gave {score} for a trial"
+            raise InputError(problem, value=arguments, expected="a finite number")
         return score
 
     def describe(self) -> dict[str, object]:

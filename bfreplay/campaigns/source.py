@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bfreplay.campaigns.campaign import Campaign, TrialModel
 from bfreplay.campaigns.parts import Advice, CampaignPart, Params, Proposer, Pruner, ScoreModel, TrialState
+from bfreplay.documents import pick
 from bfreplay.errors import BfreplayError
 from bfreplay.workload import ElasticJob, Ending, JobReport, Orders, Verdict
 
@@ -65,8 +66,8 @@ class Trial:
     ----------
     number, name, model, params, deadline_us
         Identity and parameters.
-    attempt
-        Its present or last job.
+    attempt, marks_ahead
+        Its present or last job, and the marks that it has not reached.
     state
         State at its end; ``None`` before.
     score, best_score
@@ -82,13 +83,13 @@ class Trial:
         self.params = params
         self.deadline_us = deadline_us
         self.attempt = Attempt(0, 0, ())
+        self.marks_ahead: Iterator[Mark] = iter(())
         self.state: TrialState | None = None
         self.epochs = 0
         self.score: float | None = None
         self.best_score: float | None = None
         self._node_us: list[int] = []  # of each attempt
         self._samples: list[float] = []
-        self._next_mark = 0
 
     def __repr__(self) -> str:
         state = "not ended" if self.state is None else self.state.value
@@ -97,8 +98,7 @@ class Trial:
 
     def start(self, attempt: Attempt) -> None:
         """Begin an attempt."""
-        self.attempt = attempt
-        self._next_mark = 0
+        self.attempt, self.marks_ahead = attempt, iter(attempt.marks)
         self._node_us.append(0)
         self._samples.append(0.0)
 
@@ -107,12 +107,6 @@ class Trial:
         increase = node_us - self._node_us[-1], samples - self._samples[-1]
         self._node_us[-1], self._samples[-1] = node_us, samples
         return increase
-
-    def take_mark(self) -> Mark:
-        """Return the next mark, which the attempt has reached."""
-        mark = self.attempt.marks[self._next_mark]
-        self._next_mark += 1
-        return mark
 
     def report(self, epoch: int, score: float, higher_is_better: bool) -> None:
         """Note a score."""
@@ -130,48 +124,6 @@ class Trial:
     def samples(self) -> float:
         """Samples that its jobs processed."""
         return sum(self._samples)
-
-
-def marks_of(
-    epochs: int,
-    samples_per_epoch: float,
-    pruner_epochs: Sequence[int],
-    other_epochs: Sequence[int],
-    *,
-    first_epoch: int,
-    reported_epochs: int,
-    crash_epoch: float | None,
-) -> tuple[Mark, ...]:
-    """Return the marks at which an attempt reports, in order, without its end.
-
-    Parameters
-    ----------
-    epochs, samples_per_epoch
-        Epochs of the trial, and samples of each.
-    pruner_epochs, other_epochs
-        Epochs after which the pruner is asked, and others after which the trial reports.
-    first_epoch
-        Epochs that the attempt begins with.
-    reported_epochs
-        Epochs that the trial has reported already, and does not repeat.
-    crash_epoch
-        Progress at which the attempt crashes; ``None``, or ``epochs`` and more: it does not.
-    """
-    pruner_epoch_set = set(pruner_epochs)
-    end_epoch = epochs if crash_epoch is None else min(crash_epoch, epochs)
-    begin_epoch = max(first_epoch, reported_epochs)
-    report_epochs = sorted(epoch for epoch in pruner_epoch_set.union(other_epochs) if begin_epoch < epoch < end_epoch)
-    marks = [
-        Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in pruner_epoch_set)
-        for epoch in report_epochs
-    ]
-    if end_epoch < epochs:
-        crash_samples = (end_epoch - first_epoch) * samples_per_epoch
-        work_samples = (epochs - first_epoch) * samples_per_epoch
-        # rounding may put the crash on a report or an end: it then does not happen
-        if (marks[-1].samples if marks else 0.0) < crash_samples < work_samples:
-            marks.append(Mark(crash_samples, end_epoch, is_crash=True))
-    return tuple(marks)
 
 
 class CampaignSource:
@@ -217,7 +169,8 @@ class CampaignSource:
         self._scores = scores
         self._pruner_epochs = _check_epochs(pruner.report_epochs(campaign.epochs), campaign.epochs)
         report_every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
-        self._other_epochs = () if report_every is None else range(report_every, campaign.epochs, report_every)
+        other_epochs = () if report_every is None else range(report_every, campaign.epochs, report_every)
+        self._report_epochs = sorted(self._pruner_epochs.union(other_epochs))
         self._forget(0)
 
     @property
@@ -232,12 +185,8 @@ class CampaignSource:
         """Return one row per trial of the last replay, by number, with its hyper-parameters."""
         import pandas as pd
 
-        columns = "number", "name", "state", "epochs", "score", "best_score", "node_hours", "samples", "params"
-        return pd.DataFrame(
-            [{attribute: getattr(trial, attribute) for attribute in columns} for trial in self._trials],
-            None,
-            list(columns),
-        )
+        columns = ["number", "name", "state", "epochs", "score", "best_score", "node_hours", "samples", "params"]
+        return pd.DataFrame([pick(trial, *columns) for trial in self._trials], columns=columns)
 
     def describe(self) -> dict[str, object]:
         """Return the parameters of the campaign, its proposer, pruner and scores."""
@@ -283,16 +232,14 @@ class CampaignSource:
             return self._stop_everything()
         submit = [self._job(trial, now_us) for trial in self._crashed]
         self._crashed.clear()
-        stop = self._release()
-        resume = self._resume()
-        had_more = self._has_more
+        stop, resume, had_more = self._release(), self._resume(), self._has_more
         while self._has_more and self._has_room and self._arrivals_us[len(self._trials)] <= now_us:
-            number = len(self._trials)
-            params = self._proposer.propose(number)
+            trial_number = len(self._trials)
+            params = self._proposer.propose(trial_number)
             if params is None:
                 self._no_more = True
             else:
-                submit.append(self._new_trial(number, params, now_us))
+                submit.append(self._new_trial(trial_number, params, now_us))
         if had_more and self._no_more:  # a pruner that waited for the rest of the trials waits no more
             stop |= self._release()
             resume += self._resume()
@@ -308,7 +255,7 @@ class CampaignSource:
             score = self._score(trial, self.campaign.epochs)
             self._end(trial, TrialState.FINISHED)
             return Verdict(score)
-        mark = trial.take_mark()
+        mark = next(trial.marks_ahead)
         if mark.is_crash:
             self._crash(trial, mark.epochs)
             return Verdict(ending=Ending.FAILED)
@@ -343,37 +290,40 @@ class CampaignSource:
             times_us.append(end_us)
         return min(times_us, default=None)
 
-    def _new_trial(self, number: int, params: Params, now_us: int) -> ElasticJob:
-        model = self.campaign.model_of(number, params)
+    def _new_trial(self, trial_number: int, params: Params, now_us: int) -> ElasticJob:
+        model = self.campaign.model_of(trial_number, params)
         deadline_after_us = model.job.deadline_us
         deadline_us = None if deadline_after_us is None else now_us + deadline_after_us
-        trial = Trial(number, self.campaign.trial_name(number), model, params, deadline_us)
+        trial = Trial(trial_number, self.campaign.trial_name(trial_number), model, params, deadline_us)
         self._trials.append(trial)
         self._n_unfinished += 1
         self._start(trial, 0, 0)
         return self._job(trial, now_us)
 
-    def _start(self, trial: Trial, index: int, first_epoch: int) -> None:
-        campaign = self.campaign
-        crash_epoch = campaign.retries.crash_epoch(campaign.seed, trial.number, index, first_epoch)
-        marks = marks_of(
-            campaign.epochs,
-            trial.model.samples_per_epoch,
-            self._pruner_epochs,
-            self._other_epochs,
-            first_epoch=first_epoch,
-            reported_epochs=trial.epochs,
-            crash_epoch=crash_epoch,
-        )
-        trial.start(Attempt(index, first_epoch, marks))
+    def _start(self, trial: Trial, attempt_index: int, first_epoch: int) -> None:
+        """Begin an attempt, with the marks at which it reports: neither its end nor what the trial has reported."""
+        campaign, samples_per_epoch = self.campaign, trial.model.samples_per_epoch
+        crash_epoch = campaign.retries.crash_epoch(campaign.seed, trial.number, attempt_index, first_epoch)
+        end_epoch = campaign.epochs if crash_epoch is None else min(crash_epoch, campaign.epochs)
+        begin_epoch = max(first_epoch, trial.epochs)
+        marks = [
+            Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in self._pruner_epochs)
+            for epoch in self._report_epochs
+            if begin_epoch < epoch < end_epoch
+        ]
+        if end_epoch < campaign.epochs:
+            crash_samples = (end_epoch - first_epoch) * samples_per_epoch
+            work_samples = (campaign.epochs - first_epoch) * samples_per_epoch
+            # rounding may put the crash on a report or an end: it then does not happen
+            if (marks[-1].samples if marks else 0.0) < crash_samples < work_samples:
+                marks.append(Mark(crash_samples, end_epoch, is_crash=True))
+        trial.start(Attempt(attempt_index, first_epoch, tuple(marks)))
 
     def _job(self, trial: Trial, now_us: int) -> ElasticJob:
         attempt, model = trial.attempt, trial.model
-        name = self._name_of_job(trial)
-        self._trial_of_job[name] = trial
-        return replace(
+        job = replace(
             model.job,
-            name=name,
+            name=self._name_of_job(trial),
             submit_us=now_us,
             deadline_us=trial.deadline_us,
             model=model.name,
@@ -381,6 +331,8 @@ class CampaignSource:
             work_samples=(self.campaign.epochs - attempt.first_epoch) * model.samples_per_epoch,
             report_at_samples=tuple(mark.samples for mark in attempt.marks),
         )
+        self._trial_of_job[job.name] = trial
+        return job
 
     # -- trials wait --------------------------------------------------------------------------------------
 
@@ -394,14 +346,11 @@ class CampaignSource:
                 f"the pruner released the trials {numbers}, each once please, and of those that wait: "
                 f"{sorted(self._waiting)}"
             )
-        for number in released.promoted:
-            self._promoted.append(self._waiting.pop(number))
-        stop = {}
-        for number in released.pruned:
-            trial = self._waiting.pop(number)
-            stop[self._name_of_job(trial)] = Ending.PRUNED
+        self._promoted += [self._waiting.pop(trial_number) for trial_number in released.promoted]
+        pruned = [self._waiting.pop(trial_number) for trial_number in released.pruned]
+        for trial in pruned:
             self._end(trial, TrialState.PRUNED)
-        return stop
+        return {self._name_of_job(trial): Ending.PRUNED for trial in pruned}
 
     def _resume(self) -> list[str]:
         job_names = []
@@ -444,10 +393,10 @@ class CampaignSource:
         return self.campaign.trial_name(trial.number, trial.attempt.index)
 
 
-def _check_epochs(epochs: Iterable[int], end: int) -> tuple[int, ...]:
+def _check_epochs(epochs: Iterable[int], end: int) -> frozenset[int]:
     report_epochs = tuple(epochs)
     if report_epochs and not all(before < epoch for before, epoch in pairwise((0, *report_epochs, end))):
         raise BfreplayError(
             f"the pruner wants reports after {list(report_epochs)} epochs: they must rise, from 1 on, below {end}"
         )
-    return report_epochs
+    return frozenset(report_epochs)

@@ -59,15 +59,15 @@ def load_workload(
     from bfreplay.campaigns.load import is_campaign, load_campaign
     from bfreplay.datasets import load_jobs
 
-    path = Path(jobs)
+    jobs_path = Path(jobs)
     if is_source_name(jobs):
         if curves is not None:
             raise InputError(
                 "curves were given, and a job source makes its own", value=str(curves), fix="leave the curves out"
             )
         return workload_of(cast(JobSource, JOB_SOURCES.make(str(jobs), allow_code=True)))
-    loader = load_campaign if is_campaign(path) else load_jobs
-    return loader(path, curves, allow_code=allow_code)
+    loader = load_campaign if is_campaign(jobs_path) else load_jobs
+    return loader(jobs_path, curves, allow_code=allow_code)
 
 
 def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str]) -> JobSet | JobSource:
@@ -97,7 +97,7 @@ def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike
                 expected="pairs of a file's name and its SHA-256, () for none",
             )
         return jobs
-    missing = [name for name in JOB_SOURCES.needs if not hasattr(jobs, name)]
+    missing = [attribute for attribute in JOB_SOURCES.needs if not hasattr(jobs, attribute)]
     if hasattr(jobs, "ask"):
         raise InputError(
             f"{type(jobs).__name__} is no job source: it has no {', '.join(missing)}",

@@ -15,7 +15,7 @@ from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, terminal
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from bfreplay.datasets.public_logs import LogFile
+    from bfreplay.datasets.public_logs.entries import LogFile
 
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -44,8 +44,8 @@ def list_logs(as_json: bool) -> None:
     Example:
       bfreplay datasets list
     """
-    from bfreplay.datasets.public_logs import catalogue, data_folder, fetch_state
-    from bfreplay.datasets.public_logs.entries import render_list
+    from bfreplay.datasets.public_logs.entries import catalogue, render_list
+    from bfreplay.datasets.public_logs.fetching import data_folder, fetch_state
 
     folder = data_folder()
     rows = [(log, fetch_state(log, folder)) for log in catalogue()]
@@ -66,8 +66,8 @@ def info(name: str, as_json: bool) -> None:
     Example:
       bfreplay datasets info kth-sp2-1996
     """
-    from bfreplay.datasets.public_logs import data_folder, fetch_state, public_log
-    from bfreplay.datasets.public_logs.entries import ingest_command, render_info
+    from bfreplay.datasets.public_logs.entries import ingest_command, public_log, render_info
+    from bfreplay.datasets.public_logs.fetching import data_folder, fetch_state
 
     log, folder = public_log(name), data_folder()
     state = fetch_state(log, folder)
@@ -119,7 +119,8 @@ def fetch(
 
 def _everything(folder: Path | None, source: Path | None, *, quiet: bool) -> list[str]:
     """Return the names of all logs that can be fetched here; a note names the others."""
-    from bfreplay.datasets.public_logs import catalogue, data_folder, fetch_state
+    from bfreplay.datasets.public_logs import catalogue
+    from bfreplay.datasets.public_logs.fetching import data_folder, fetch_state
 
     target = folder or data_folder()
     log_names = []

@@ -15,7 +15,8 @@ from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
-    from bfreplay.scalability import Choice, Scaling
+    from bfreplay.scalability import Scaling
+    from bfreplay.scalability.choice import Choice
 
 
 @click.command("fit")
@@ -72,8 +73,11 @@ def fit(
     """
     from bfreplay.datasets.jobs.curve_points import write_curves
     from bfreplay.datasets.jobs.measurements import load_measurements
-    from bfreplay.scalability import Scaling, choose, find_law, fit_law, laws_for
+    from bfreplay.scalability import Scaling, find_law
+    from bfreplay.scalability.choice import choose
     from bfreplay.scalability.fit_text import of_outliers, remarks, render, warnings
+    from bfreplay.scalability.fitting import fit_law
+    from bfreplay.scalability.law import laws_for
 
     measured_as = Scaling(scaling or Scaling.EITHER)
     laws = laws_for(measured_as) if law is None else [find_law(law)]

@@ -44,9 +44,9 @@ class Column:
         if self.values.null_count:
             raise self.missing_value(self.values.is_null().to_pylist().index(True))
 
-    def missing_value(self, index: int) -> InputError:
-        """Return the error for a missing value at index ``index``."""
-        return empty_cell(self.name, self.file, self.first_row + index)
+    def missing_value(self, row_index: int) -> InputError:
+        """Return the error for a missing value at index ``row_index``."""
+        return empty_cell(self.name, self.file, self.first_row + row_index)
 
     def codes(self, code_of: Mapping[str, int], expected: str, fix: str, fold_case: bool = False) -> NDArray[np.int32]:
         """Return the code of each text, shape ``(R,)``.
@@ -69,16 +69,16 @@ class Column:
         )
         indices = as_numpy(dictionary.indices)
         codes: NDArray[np.int32] = lookup[indices] if len(words) else np.empty(0, dtype=np.int32)
-        index = first_true(codes < 0)
-        if index is not None:
-            word = words[indices[index]]
+        row_index = first_true(codes < 0)
+        if row_index is not None:
+            word = words[indices[row_index]]
             if word is None or word == "":
-                raise self.missing_value(index)
+                raise self.missing_value(row_index)
             near = near_name(word, code_of) if len(code_of) <= _FEW_WORDS else None
             raise InputError(
                 "the value of idle is neither true nor false" if self.name == "idle" else f"the {self.name} is unknown",
                 file=self.file,
-                row=self.first_row + index,
+                row=self.first_row + row_index,
                 column=self.name,
                 value=word,
                 expected=expected,
@@ -96,7 +96,8 @@ class Column:
         """
         self.refuse_nulls()
         arrow_type = self.values.type
-        if pa.types.is_timestamp(arrow_type):
+        is_timestamp = pa.types.is_timestamp(arrow_type)
+        if is_timestamp:
             times = self._timestamps_us(arrow_type.unit)
         elif pa.types.is_dictionary(arrow_type) or pa.types.is_large_string(arrow_type) or _is_number(arrow_type):
             times = self._texts_us(self._cast(pa.string(), EXPECTED_TIME))
@@ -106,32 +107,28 @@ class Column:
             raise self._wrong_type("timestamp[us, UTC]")
         index = first_true((times < FIRST_TIME_US) | (times > LAST_TIME_US))
         if index is not None:
-            value_text = (
-                f"{self.values.cast(pa.int64())[index].as_py()} {arrow_type.unit}"
-                if pa.types.is_timestamp(arrow_type)
-                else None
-            )
+            value_text = f"{self.values.cast(pa.int64())[index].as_py()} {arrow_type.unit}" if is_timestamp else None
             raise self._time_error(index, OUTSIDE_CALENDAR, value_text)
         return times
 
-    def _time_error(self, index: int, reason: str, value_text: str | None = None) -> InputError:
-        value = self.values[index].as_py() if value_text is None else value_text
-        return time_error(value, reason, file=self.file, row=self.first_row + index, column=self.name)
+    def _time_error(self, row_index: int, reason: str, value_text: str | None = None) -> InputError:
+        shown_value = self.values[row_index].as_py() if value_text is None else value_text
+        return time_error(shown_value, reason, file=self.file, row=self.first_row + row_index, column=self.name)
 
     def _timestamps_us(self, time_unit: str) -> NDArray[np.int64]:
         ticks: NDArray[np.int64] = as_numpy(self.values.cast(pa.int64()))
         if time_unit == "us":
             return ticks
         if time_unit == "ns":
-            index = first_true(ticks % 1_000 != 0)
-            if index is not None:
-                raise self._time_error(index, "finer than a microsecond", f"{ticks[index]} ns")
+            row_index = first_true(ticks % 1_000 != 0)
+            if row_index is not None:
+                raise self._time_error(row_index, "finer than a microsecond", f"{ticks[row_index]} ns")
             return ticks // 1_000
         factor = _US_PER_UNIT[time_unit]
         limit = (2**63 - 1) // factor
-        index = first_true((ticks > limit) | (ticks < -limit))
-        if index is not None:
-            raise self._time_error(index, "too far from 1970", f"{ticks[index]} {time_unit}")
+        row_index = first_true((ticks > limit) | (ticks < -limit))
+        if row_index is not None:
+            raise self._time_error(row_index, "too far from 1970", f"{ticks[row_index]} {time_unit}")
         return ticks * factor
 
     def _texts_us(self, texts: Any) -> NDArray[np.int64]:
@@ -149,13 +146,13 @@ class Column:
 
     def _texts_us_one_by_one(self, texts: Any) -> NDArray[np.int64]:
         times = np.empty(len(texts), dtype=np.int64)
-        for index, text in enumerate(texts.to_pylist()):
+        for row_index, text in enumerate(texts.to_pylist()):
             if text == "":
-                raise self.missing_value(index)
+                raise self.missing_value(row_index)
             try:
-                times[index] = parse_time_us(text)
+                times[row_index] = parse_time_us(text)
             except ValueError as error:
-                raise self._time_error(index, str(error)) from error
+                raise self._time_error(row_index, str(error)) from error
         return times
 
     def _cast(self, arrow_type: Any, expected: str) -> Any:
@@ -203,26 +200,25 @@ def as_arrow(values: Sequence[Any] | NDArray[Any], arrow_type: Any) -> Any:
         return pa.DictionaryArray.from_arrays(codes, as_arrow(words, arrow_type.value_type))
     if isinstance(values, np.ndarray):
         return _of_numbers(arrow_type, values, ~np.isnan(values) if values.dtype.kind == "f" else None)
-    if len(values) and all(value is None for value in values):
+    if len(values) and all(cell_value is None for cell_value in values):
         return pa.nulls(len(values), arrow_type)
     is_there = None
     # without comparing arrays, of which a list is made
-    if any(value is None for value in values) if pa.types.is_list(arrow_type) else None in values:
-        is_there = np.packbits([value is not None for value in values], bitorder="little")
+    if any(cell_value is None for cell_value in values) if pa.types.is_list(arrow_type) else None in values:
+        is_there = np.packbits([cell_value is not None for cell_value in values], bitorder="little")
         nothing: Any = "" if pa.types.is_string(arrow_type) else () if pa.types.is_list(arrow_type) else 0
-        values = [nothing if value is None else value for value in values]
+        values = [nothing if cell_value is None else cell_value for cell_value in values]
     length = len(values)
     if pa.types.is_boolean(arrow_type):
         return _of_buffers(arrow_type, length, is_there, [np.packbits(np.array(values, np.bool_), bitorder="little")])
     if pa.types.is_list(arrow_type):
         dtype = dtype_of(arrow_type.value_type)
-        flat = as_arrow(
-            np.concatenate([np.empty(0, dtype), *values], dtype=dtype, casting="unsafe"), arrow_type.value_type
-        )
+        elements = np.concatenate([np.empty(0, dtype), *values], dtype=dtype, casting="unsafe")
+        flat = as_arrow(elements, arrow_type.value_type)
         offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
         return _of_buffers(arrow_type, length, is_there, [offsets], children=[flat])
     if pa.types.is_string(arrow_type):
-        texts = [value.encode() for value in values]
+        texts = [cell_value.encode() for cell_value in values]
         offsets = np.cumsum([0, *map(len, texts)])
         if offsets[-1] >= 1 << 31:
             raise OverflowError("texts of more than 2 GiB in one piece of a column")

@@ -22,7 +22,7 @@ from bfreplay.datasets.log.event_tables import PARQUET_KEY, LogHeader
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.readers_by_ending import check_is_file
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import iso_span, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 
@@ -90,31 +90,25 @@ def write_batch_jobs(pieces: Iterable[BatchJobs], header: LogHeader, path: Path,
     refuse_other_ending(path)
     schema = _SCHEMA.with_metadata({VERSION_KEY: VERSION, PARQUET_KEY: header.to_text().encode()})
     encodings = dict.fromkeys(("start", "end", "nodes.list.element"), "DELTA_BINARY_PACKED")
-    with (
-        written_whole([path], overwrite) as (temporary,),
-        pq.ParquetWriter(
-            temporary, schema, compression="zstd", use_dictionary=False, column_encoding=encodings
-        ) as writer,
-    ):
+    options = {"compression": "zstd", "use_dictionary": False, "column_encoding": encodings}
+    with written_whole([path], overwrite) as (temporary,), pq.ParquetWriter(temporary, schema, **options) as writer:
         for table in _row_groups(pieces, schema):
             writer.write_table(table)
 
 
-def refuse_other_ending(path: Path) -> None:
+def refuse_other_ending(jobs_path: Path) -> None:
     """Raise ``InputError`` for a name that does not end in ``.parquet``."""
-    if path.suffix.lower() != ".parquet":
+    if jobs_path.suffix.lower() != ".parquet":
         problem = "batch jobs cannot be written to this kind of file"
-        raise InputError(problem, file=path, value=path.name, expected="a name ending in .parquet")
+        raise InputError(problem, file=jobs_path, value=jobs_path.name, expected="a name ending in .parquet")
 
 
 def _row_groups(pieces: Iterable[BatchJobs], schema: Any) -> Iterator[Any]:
     group, n_nodes = [], 0
     for piece in pieces:
-        lists = pa.ListArray.from_arrays(
-            as_arrow(piece.first.astype(np.int32), pa.int32()), as_arrow(piece.node, pa.int32())
-        )
+        offsets, nodes = (as_arrow(column.astype(np.int32), pa.int32()) for column in (piece.first, piece.node))
         columns = [as_arrow(piece.job, pa.string()), as_arrow(piece.start_us, _TIME), as_arrow(piece.end_us, _TIME)]
-        group.append(pa.Table.from_arrays([*columns, lists], schema=schema))
+        group.append(pa.Table.from_arrays([*columns, pa.ListArray.from_arrays(offsets, nodes)], schema=schema))
         n_nodes += len(piece.node)
         if n_nodes >= GROUP_NODES:
             yield pa.concat_tables(group)
@@ -167,51 +161,40 @@ def load_batch_jobs(path: Path | str, log: NodeEvents) -> BatchJobs:
     )
 
 
-def _check_kind(schema: Any, file: Path) -> None:
+def _check_kind(schema: Any, jobs_file: Path) -> None:
     metadata = schema.metadata or {}
     if VERSION_KEY not in metadata or PARQUET_KEY not in metadata:
         problem, expected = "this is not a file of batch jobs", "a file that ingest --batch-jobs wrote"
-        raise InputError(problem, file=file, value=schema.names, expected=expected, fix=_FIX)
+        raise InputError(problem, file=jobs_file, value=schema.names, expected=expected, fix=_FIX)
     if metadata[VERSION_KEY] != VERSION:
-        raise InputError(
-            "the batch jobs are of another schema version",
-            file=file,
-            column="schema_version",
-            value=metadata[VERSION_KEY].decode(errors="replace"),
-            expected=VERSION.decode(),
-            fix=_FIX,
-        )
-    for index, field in enumerate(_SCHEMA):
-        kinds = [each.type for each in schema if each.name == field.name]
-        if kinds != [field.type] or schema.names[index] != field.name:
-            problem, value = (
-                f"the column {field.name} is missing, twice there, elsewhere, or of another type",
-                [*map(str, kinds)],
-            )
-            raise InputError(problem, file=file, column=field.name, value=value, expected=str(field.type), fix=_FIX)
+        problem, column = "the batch jobs are of another schema version", "schema_version"
+        value, expected = metadata[VERSION_KEY].decode(errors="replace"), VERSION.decode()
+        raise InputError(problem, file=jobs_file, column=column, value=value, expected=expected, fix=_FIX)
+    for column_index, field in enumerate(_SCHEMA):
+        kinds = [other.type for other in schema if other.name == field.name]
+        if kinds != [field.type] or schema.names[column_index] != field.name:
+            problem = f"the column {field.name} is missing, twice there, elsewhere, or of another type"
+            value, expected = [*map(str, kinds)], str(field.type)
+            raise InputError(problem, file=jobs_file, column=field.name, value=value, expected=expected, fix=_FIX)
 
 
 def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
     """Refuse batch jobs that are not those by which the log was built."""
     expected = _origin(node_events.metadata)
-    for column, value in _origin(header.metadata).items():
-        if value != expected[column]:
+    for metadata_key, value in _origin(header.metadata).items():
+        if value != expected[metadata_key]:
             problem = "the batch jobs are not of this log: it was made of other files, or by other rules"
-            expectation = f"{expected[column]}, as in the log"
-            raise InputError(problem, file=file, column=column, value=value, expected=expectation, fix=_FIX)
+            expectation = f"{expected[metadata_key]}, as in the log"
+            raise InputError(problem, file=file, column=metadata_key, value=value, expected=expectation, fix=_FIX)
     if header.nodes != node_events.nodes:
         node_name = sorted(set(header.nodes).symmetric_difference(node_events.nodes))[0]
         problem = "the batch jobs are not of this log: its nodes are others"
         raise InputError(problem, file=file, column="nodes", value=node_name, expected="the nodes of the log", fix=_FIX)
     if not header.window_start_us <= node_events.window_start_us < node_events.window_end_us <= header.window_end_us:
-        raise InputError(
-            "the batch jobs do not cover the window of the log",
-            file=file,
-            column="window",
-            value=f"{iso_utc(header.window_start_us)} to {iso_utc(header.window_end_us)}",
-            expected=f"{iso_utc(node_events.window_start_us)} to {iso_utc(node_events.window_end_us)}",
-            fix=_FIX,
-        )
+        problem = "the batch jobs do not cover the window of the log"
+        value = iso_span(header.window_start_us, header.window_end_us)
+        expected = iso_span(node_events.window_start_us, node_events.window_end_us)
+        raise InputError(problem, file=file, column="window", value=value, expected=expected, fix=_FIX)
 
 
 def _origin(metadata: EventsMetadata) -> dict[str, Any]:
@@ -219,13 +202,13 @@ def _origin(metadata: EventsMetadata) -> dict[str, Any]:
     report = metadata.notes.get("ingest")
     rules = report.get("rules") if isinstance(report, Mapping) else None
     files = [f"{source.name}, sha256 {source.sha256}" for source in metadata.source_files]
-    of_rules = {name: rules.get(name) if isinstance(rules, Mapping) else None for name in _RULES}
+    of_rules = {rule_name: rules.get(rule_name) if isinstance(rules, Mapping) else None for rule_name in _RULES}
     return {"source_files": files, "source_timezone": metadata.source_timezone, **of_rules}
 
 
-def _checked(record_batch: Any, n_nodes: int, file: Path, row_number: int, before_us: int) -> BatchJobs:
+def _checked(record_batch: Any, n_nodes: int, jobs_file: Path, row_number: int, before_us: int) -> BatchJobs:
     """Return the rows of a batch that begins with row ``row_number`` of the file, after a job that began before."""
-    columns = {name: Column(record_batch.column(name), name, file, row_number) for name in _SCHEMA.names}
+    columns = {name: Column(record_batch.column(name), name, jobs_file, row_number) for name in _SCHEMA.names}
     for column in columns.values():
         column.refuse_nulls()
     start_us, end_us = columns["start"].times_us(), columns["end"].times_us()
@@ -235,11 +218,11 @@ def _checked(record_batch: Any, n_nodes: int, file: Path, row_number: int, befor
     owner = np.repeat(np.arange(len(start_us)), np.diff(first))
 
     def refuse(is_bad: NDArray[np.bool_], column: str, problem: str, expected: str, values: Any, of: Any) -> None:
-        index = first_true(is_bad)
-        if index is not None:
-            at = row_number + int(index if of is None else of[index])
-            value = iso_utc(int(values[index])) if of is None else values[index].item()
-            raise InputError(problem, file=file, row=at, column=column, value=value, expected=expected, fix=_FIX)
+        bad_index = first_true(is_bad)
+        if bad_index is not None:
+            at = row_number + int(bad_index if of is None else of[bad_index])
+            value = iso_utc(int(values[bad_index])) if of is None else values[bad_index].item()
+            raise InputError(problem, file=jobs_file, row=at, column=column, value=value, expected=expected, fix=_FIX)
 
     if inner.null_count:
         missing = as_numpy(inner.is_null().cast(pa.int8())) > 0

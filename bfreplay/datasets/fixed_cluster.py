@@ -41,25 +41,14 @@ class ClusterSpec:
 
     def __post_init__(self) -> None:
         if not self.types:
-            raise InputError("the cluster has no nodes", value="", expected=_FORM, fix="name a type and a number")
+            raise _error("the cluster has no nodes", "", "name a type and a number", column=None)
         type_names: set[str] = set()
         for name, count in self.types:
             if not checks.is_name(name) or any(mark in name for mark in ",;=") or any(map(str.isspace, name)):
-                raise InputError(
-                    "the name of a node type is unusable",
-                    column="node type",
-                    value=name,
-                    expected="printable text without spaces and without , ; =",
-                    fix=f"write {_FORM}",
-                )
+                expected = "printable text without spaces and without , ; ="
+                raise _error("the name of a node type is unusable", name, f"write {_FORM}", expected)
             if name in type_names:
-                raise InputError(
-                    f"the node type {name!r} is given twice",
-                    column="node type",
-                    value=self.text,
-                    expected=_FORM,
-                    fix="add the numbers up",
-                )
+                raise _error(f"the node type {name!r} is given twice", self.text, "add the numbers up")
             type_names.add(name)
             checks.whole(f"number of {name} nodes", count, 1, _MOST_NODES)
         checks.whole("number of nodes", self.n_nodes, 1, _MOST_NODES)
@@ -74,33 +63,24 @@ class ClusterSpec:
             Another form, or values that the class refuses.
         """
         if not isinstance(text, str) or not text.strip():
-            raise InputError("the cluster has no nodes", value=text, expected=_FORM, fix="name a type and a number")
+            raise _error("the cluster has no nodes", text, "name a type and a number", column=None)
         types = []
         for part in text.split(","):
-            name, equals, count = (piece.strip() for piece in part.partition("="))
+            node_type, equals, count = (piece.strip() for piece in part.partition("="))
             if not equals:
-                raise InputError(
-                    "a node type has no number of nodes",
-                    column="node type",
-                    value=part.strip() or text,
-                    expected=_FORM,
-                    fix="write TYPE=NUMBER, such as v100=36" if name else "delete the comma",
-                )
+                fix = "write TYPE=NUMBER, such as v100=36" if node_type else "delete the comma"
+                raise _error("a node type has no number of nodes", part.strip() or text, fix)
             if not (count.isascii() and count.isdigit() and 1 <= int(count[:20]) <= _MOST_NODES):
-                raise InputError(
-                    f"the number of {name} nodes is unusable",
-                    column=name,
-                    value=count,
-                    expected=f"a whole number from 1 to {_MOST_NODES:,}, in digits",
-                    fix="omit the type" if count.strip("0") == "" and count else "correct the number",
-                )
-            types.append((name, int(count)))
+                expected = f"a whole number from 1 to {_MOST_NODES:,}, in digits"
+                fix = "omit the type" if count.strip("0") == "" and count else "correct the number"
+                raise _error(f"the number of {node_type} nodes is unusable", count, fix, expected, column=node_type)
+            types.append((node_type, int(count)))
         return cls(tuple(types))
 
     @property
     def text(self) -> str:
         """The spec as text that ``parse`` reads: ``"v100=36,p100=36,k80=36"``."""
-        return ",".join(f"{name}={count}" for name, count in self.types)
+        return ",".join(f"{node_type}={count}" for node_type, count in self.types)
 
     @property
     def n_nodes(self) -> int:
@@ -137,24 +117,17 @@ def fixed_cluster(spec: ClusterSpec | str, end_us: int = HUNDRED_YEARS_US) -> No
         names[node_type] = [f"{node_type}-{number:0{digits}}" for number in range(count)]
     for first, second in itertools.pairwise(sorted(names)):
         if names[first][-1] >= names[second][0]:
-            raise InputError(
-                f"nodes of {first!r} and {second!r} would be mixed in the order of their names",
-                column="node type",
-                value=cluster.text,
-                expected="type names that are not prefixes of one another",
-                fix="rename a type",
-            )
+            problem = f"nodes of {first!r} and {second!r} would be mixed in the order of their names"
+            raise _error(problem, cluster.text, "rename a type", "type names that are not prefixes of one another")
     nodes = [node for members in names.values() for node in members]
-    empty = np.zeros(0, dtype=np.int64)
-    return NodeEvents.from_arrays(
-        nodes,
-        np.full(len(nodes), NodeState.IDLE),
-        empty,
-        empty,
-        empty,
-        0,
-        end_us,
-        EventsMetadata(source_format=SOURCE_FORMAT, time_origin="relative", notes={"cluster": cluster.text}),
-        [SourceFile(cluster.text, hashlib.sha256(cluster.text.encode()).hexdigest())],
-        node_types=[node_type for node_type, count in cluster.types for _ in range(count)],
-    )
+    metadata = EventsMetadata(source_format=SOURCE_FORMAT, time_origin="relative", notes={"cluster": cluster.text})
+    source = SourceFile(cluster.text, hashlib.sha256(cluster.text.encode()).hexdigest())
+    node_types = [node_type for node_type, count in cluster.types for _ in range(count)]
+    idle = np.full(len(nodes), NodeState.IDLE)
+    return NodeEvents.from_arrays(nodes, idle, [], [], [], 0, end_us, metadata, [source], node_types=node_types)
+
+
+def _error(
+    problem: str, value: object, fix: str, expected: str = _FORM, *, column: str | None = "node type"
+) -> InputError:
+    return InputError(problem, column=column, value=value, expected=expected, fix=fix)

@@ -7,7 +7,7 @@ load only where they are needed. A reader takes a ``pathlib.Path`` and returns t
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,10 @@ _SIGNATURES = ((b"PAR1", "Parquet (.parquet)"), (b"\x1f\x8b", "gzip (.csv.gz, .t
 CHECK_NAME = "the ending of the name tells how a file is read: it may need another name"
 
 
-def reader_for(
+def read_by_ending(
     path: Path, readers: Mapping[str, str], other_endings: Sequence[str] = (), fix: str = CHECK_NAME
-) -> Callable[..., Any]:
-    """Return the function that reads a file, by the ending of its name; the longest ending wins.
+) -> Any:
+    """Read a file by the ending of its name, the longest one that has a reader; return what the reader returns.
 
     Parameters
     ----------
@@ -77,8 +77,7 @@ def reader_for(
             expected=expected,
             fix=fix if looks is None else f"its content looks like {looks}: rename it",
         )
-    reader: Callable[..., Any] = built_in(readers[ending])
-    return reader
+    return built_in(readers[ending])(path)
 
 
 def check_is_file(path: Path) -> None:
@@ -125,17 +124,17 @@ def check_is_file(path: Path) -> None:
         ) from error
 
 
-def _near_file(path: Path) -> str:
+def _near_file(missing_path: Path) -> str:
     with suppress(OSError):
-        files = [each.name for each in path.parent.iterdir() if not each.name.startswith(".")]
-        near = near_name(path.name, [BUNDLED, *files], cutoff=0.8)
+        files = [each.name for each in missing_path.parent.iterdir() if not each.name.startswith(".")]
+        near = near_name(missing_path.name, [BUNDLED, *files], cutoff=0.8)
         if near is not None:
-            return f"did you mean {str(path.with_name(near))!r}?"
+            return f"did you mean {str(missing_path.with_name(near))!r}?"
     return "check the path"
 
 
-def ending_of(path: Path, endings: Iterable[str]) -> str | None:
+def ending_of(file_path: Path, endings: Iterable[str]) -> str | None:
     """Return the longest of the endings that the file's name has, in any case of letters."""
-    name = path.name.lower()
-    fitting = [ending for ending in endings if name.endswith(ending)]
+    file_name = file_path.name.lower()
+    fitting = [ending for ending in endings if file_name.endswith(ending)]
     return max(fitting, key=len, default=None)

@@ -48,6 +48,11 @@ def iso_utc(time_us: int) -> str:
     return moment.replace(tzinfo=None).isoformat() + "Z"
 
 
+def iso_span(start_us: int, end_us: int) -> str:
+    """Write two times as ``"2024-07-01T00:00:00Z to 2024-07-05T00:00:00Z"``."""
+    return f"{iso_utc(start_us)} to {iso_utc(end_us)}"
+
+
 def microseconds_of(moment: datetime) -> int:
     """Return microseconds since the epoch; a time without a zone is UTC."""
     if moment.tzinfo is None:
@@ -55,7 +60,7 @@ def microseconds_of(moment: datetime) -> int:
     return (moment - EPOCH) // MICROSECOND
 
 
-def parse_time_us(value: Any) -> int:
+def parse_time_us(time_value: Any) -> int:
     """Return the exact microseconds since the epoch of a text, number or ``datetime``.
 
     Raises
@@ -63,15 +68,15 @@ def parse_time_us(value: Any) -> int:
     ValueError
         Not a time, or not a whole number of microseconds; the text says which.
     """
-    if isinstance(value, datetime):
-        if value != value:  # pandas.NaT, which is a datetime
+    if isinstance(time_value, datetime):
+        if time_value != time_value:  # pandas.NaT, which is a datetime
             raise ValueError("a missing time (NaT)")
-        if getattr(value, "nanosecond", 0):
+        if getattr(time_value, "nanosecond", 0):
             raise ValueError("finer than a microsecond")
-        return int(microseconds_of(value))
-    if isinstance(value, bool):
+        return int(microseconds_of(time_value))
+    if isinstance(time_value, bool):
         raise ValueError("a truth value is not a time")
-    text = str(value).strip()
+    text = str(time_value).strip()
     match = _ISO.fullmatch(text)
     if match is None:
         return seconds_to_us(text)
@@ -84,12 +89,12 @@ def parse_time_us(value: Any) -> int:
     return seconds + seconds_to_us("0." + (match["fraction"] or ".0")[1:])
 
 
-def seconds_to_us(value: Any, *, exact: bool = True) -> int:
+def seconds_to_us(seconds: Any, *, exact: bool = True) -> int:
     """Convert a decimal number of seconds to microseconds.
 
     Parameters
     ----------
-    value
+    seconds
         A number or its text; floats count as the shortest decimal that means them.
     exact
         Refuse parts of a microsecond; otherwise round half to even.
@@ -99,9 +104,9 @@ def seconds_to_us(value: Any, *, exact: bool = True) -> int:
     ValueError
         No finite number, too large for 64 bits, or (``exact``) not a whole number of microseconds.
     """
-    if isinstance(value, bool):
+    if isinstance(seconds, bool):
         raise ValueError("a truth value is not a number of seconds")
-    text = str(value).strip()
+    text = str(seconds).strip()
     try:
         microseconds = Decimal(text if text.isascii() and "_" not in text else "").scaleb(6)
     except InvalidOperation:
@@ -133,27 +138,27 @@ def time_error(value: Any, reason: str, *, file: Any = None, row: int | str | No
     return InputError(problem, file=file, row=row, column=column, value=value, expected=expected, fix=fix)
 
 
-def unknown_zone(name: str) -> InputError:
+def unknown_zone(zone_name: str) -> InputError:
     """Return the error for a name that is not a time zone here."""
     return InputError(
         "unknown time zone",
         column="--tz",
-        value=name,
+        value=zone_name,
         expected="an IANA name such as UTC, Europe/Paris or America/Chicago",
         fix="`timedatectl` shows a machine's zone; UTC+1 as a fixed offset is Etc/GMT-1: the sign is reversed; if the "
         "name is right, this machine lacks time zone data: pip install tzdata",
     )
 
 
-def _unit_hint(value: Any) -> str | None:
+def _unit_hint(time_value: Any) -> str | None:
     """Name the unit of a number that is too large for seconds of our time, and how to make seconds of it."""
     try:
-        number = abs(Decimal(str(value).strip()))
+        amount = abs(Decimal(str(time_value).strip()))
     except InvalidOperation:
         return None
-    if not LAST_TIME_US < number.scaleb(6) < Decimal("Infinity"):
+    if not LAST_TIME_US < amount.scaleb(6) < Decimal("Infinity"):
         return None
     for unit, places in _FINER_UNITS.items():
-        if number.scaleb(-places) < _YEAR_2200_S:
+        if amount.scaleb(-places) < _YEAR_2200_S:
             return f"looks like {unit}: divide by {10**places}"
     return None

@@ -288,18 +288,15 @@ def _fit_dict(result: FittedLaw) -> dict[str, object]:
     }
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _order(result: FittedLaw) -> tuple[float, int, float]:
     # rounded: laws that are one curve differ in the last digits, and the first registered shall lead
-    is_short = math.isinf(result.aicc)
-    return (
-        round(result.aicc, 6),
-        len(result.intervals) if is_short else 0,
-        round(result.scatter, 9) if is_short else 0.0,
-    )
+    if math.isinf(result.aicc):
+        return result.aicc, len(result.intervals), round(result.scatter, 9)
+    return round(result.aicc, 6), 0, 0.0
 
 
 def _tie(best: FittedLaw, rivals: Sequence[FittedLaw], counts: Floats) -> Tie:

@@ -30,35 +30,35 @@ _MEANING = {
 }
 
 
-def render(name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
+def render(curve_name: str, choice: Choice, scaling: Scaling = Scaling.EITHER) -> str:
     """Lay out the fits to one curve, ending in a newline.
 
     Parameters
     ----------
-    name
+    curve_name
         Name of the curve.
     choice
         The fits.
     scaling
         Scaling of the measurements, if known.
     """
-    blocks = [_warning(f"{name}: {item}") for item in of_outliers(choice)]
-    blocks.append(_wrap(f"{name}: {headline(choice)}"))
+    blocks = [_warning(f"{curve_name}: {sentence}") for sentence in of_outliers(choice)]
+    blocks.append(_wrap(f"{curve_name}: {headline(choice)}"))
     if choice.fits:
         blocks.append(_table(choice))
     if choice.best is not None:
         scaling_of_law = scaling if choice.best.curve.scaling is Scaling.EITHER else choice.best.curve.scaling
         blocks.append(_wrap(_MEANING[scaling_of_law]))
-    blocks += [_wrap(f"{item.law} is left out: {item.reason}.") for item in choice.left_out]
-    blocks += [_warning(item) for item in warnings(choice)]
+    blocks += [_wrap(f"{sentence.law} is left out: {sentence.reason}.") for sentence in choice.left_out]
+    blocks += [_warning(sentence) for sentence in warnings(choice)]
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
 
 
 def headline(choice: Choice) -> str:
     """Return the measurements and the recommended law in a sentence."""
     counts = choice.measurements.counts
-    number = count(len(choice.measurements.nodes), "measurement")
-    extent = f"{number} at {count(len(counts), 'node count')} from {counts[0]:,} to {counts[-1]:,}"
+    extent_words = count(len(choice.measurements.nodes), "measurement")
+    extent = f"{extent_words} at {count(len(counts), 'node count')} from {counts[0]:,} to {counts[-1]:,}"
     if choice.best is None:
         reason = "no law fits" if choice.least_needs is None else f"too few for any law ({_least(choice.least_needs)})"
         return f"{extent}; {reason}: the means as points are used"
@@ -137,12 +137,11 @@ def _of_no_law(choice: Choice) -> str:
             f"{count(len(measurements.counts), 'node count')}, and {_least(choice.least_needs)}. Measure 1, 2, 4, "
             "8, ... nodes, each at least twice"
         )
-    ending = ""
+    sentences = f"{reason}. The curve is the mean at each measured count, with straight lines between."
     if choice.max_nodes > last_count:
-        ending = (
-            f" They end at {count(last_count, 'node')}: jobs cannot have more. Measure at {choice.max_nodes:,} nodes."
-        )
-    return f"{reason}. The curve is the mean at each measured count, with straight lines between.{ending}"
+        sentences += f" They end at {count(last_count, 'node')}: jobs cannot have more."
+        sentences += f" Measure at {choice.max_nodes:,} nodes."
+    return sentences
 
 
 def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
@@ -185,12 +184,11 @@ def _of_counts_below(choice: Choice) -> list[str]:
         return []
     rate_by_count = choice.curve.table(first_count)
     name = "a straight line to (0, 0)" if choice.best is None else name_of(type(choice.best.curve))
-    exceeds = rate_by_count[:-1].max() > rate_by_count[-1]
-    consequence = (
-        f", and on some count more than the {digits(rate_by_count[-1])} on {first_count:,}: it cannot be right"
-        if exceeds
-        else ""
-    )
+    consequence = ""
+    if rate_by_count[:-1].max() > rate_by_count[-1]:
+        consequence = (
+            f", and on some count more than the {digits(rate_by_count[-1])} on {first_count:,}: it cannot be right"
+        )
     return [
         f"nothing was measured below {count(first_count, 'node')}: jobs that name no min_nodes begin there. On 1 node "
         f"{name} gives {digits(rate_by_count[1])} samples/s{consequence}. Measure at fewer nodes before jobs get them."
@@ -202,9 +200,8 @@ def _of_tie(choice: Choice) -> list[str]:
     if tie is None or best is None:
         return []
     names = f"{', '.join(tie.laws[:-1])} and {tie.laws[-1]}"
-    reason = f"their AICc lie within {TIED_WITHIN:g}"
-    if math.isinf(best.aicc):
-        reason = "these are too few measurements to choose a law by AICc"
+    too_few = "these are too few measurements to choose a law by AICc"
+    reason = too_few if math.isinf(best.aicc) else f"their AICc lie within {TIED_WITHIN:g}"
     difference = "" if tie.measure_at == tie.max_nodes else f", where they differ by {percent(tie.apart_there)}"
     advice = "First settle what lies far from its repeats, then measure" if choice.outliers else "Measure next"
     return [
@@ -220,23 +217,23 @@ def _table(choice: Choice) -> list[str]:
         head_cells = (name_of(type(fitted_curve)), fitted_curve.scaling.value)
         aicc_text = "-" if math.isinf(result.aicc) else f"{result.aicc:.1f}"
         tail_cells = (f"{100 * result.scatter:.2g} %", aicc_text, _verdict(choice, result))
-        for position, (parameter, value, (low, high)) in enumerate(
+        for position, (parameter, parameter_value, (low, high)) in enumerate(
             zip(fitted_curve.parameters, fitted_curve.values, result.intervals, strict=True)
         ):
-            middle = (parameter.name, digits(value), f"{digits(low)} to {digits(high)}")
+            middle = (parameter.name, digits(parameter_value), f"{digits(low)} to {digits(high)}")
             table_rows.append((*head_cells, *middle, *tail_cells) if position == 0 else ("", "", *middle, "", "", ""))
     return aligned_lines(table_rows, left=(0, 1, 2, 4, 7))
 
 
 def _verdict(choice: Choice, result: FittedLaw) -> str:
-    best, name = choice.best, name_of(type(result.curve))
+    best, law_name = choice.best, name_of(type(result.curve))
     if not result.fits:
         return f"does not fit (p = {result.lack_of_fit_p:.1g})"
     if best is None or result is best:
         return "best"
-    if name in choice.same_curve:
+    if law_name in choice.same_curve:
         return "the same curve"
-    if choice.tie is not None and name in choice.tie.laws:
+    if choice.tie is not None and law_name in choice.tie.laws:
         return "as good"
     return "worse"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,28 +168,16 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
     _check_complex(law, nodes, 0.5 * (low + np.minimum(high, low + 1.0)))
 
     def residuals(parameters: Floats) -> Floats:
-        return np.asarray(parameters[0] + np.log(law.shape(nodes, *parameters[1:])) - log_rates, dtype=np.float64)
+        return _log_rates(law, nodes, parameters) - log_rates
 
-    def jacobian(parameters: Floats) -> Floats:
-        return _slopes(law, nodes, parameters)
-
+    jacobian = partial(_slopes, law, nodes)
     bounds = (np.append(-np.inf, low), np.append(np.inf, high))
-    results = []
+    results, tolerances = [], dict.fromkeys(("ftol", "xtol", "gtol"), 1e-12)
     for start in law.starts(nodes, np.exp(log_rates)):
         start_in_bounds = np.clip(np.asarray(start, dtype=np.float64), low, high)
         log_level = float(np.mean(log_rates - np.log(law.shape(nodes, *start_in_bounds))))
-        results.append(
-            least_squares(
-                residuals,
-                np.append(log_level, start_in_bounds),
-                jac=jacobian,
-                bounds=bounds,
-                x_scale="jac",
-                ftol=1e-12,
-                xtol=1e-12,
-                gtol=1e-12,
-            )
-        )
+        begin = np.append(log_level, start_in_bounds)
+        results.append(least_squares(residuals, begin, jac=jacobian, bounds=bounds, x_scale="jac", **tolerances))
     optimum = min(results, key=lambda result: float(result.cost)).x
     unit = np.sqrt(np.diag(spread(jacobian(optimum)))) * _FINEST_SCATTER
     best = snap_to_bounds(optimum, unit, *bounds)
@@ -203,12 +192,12 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
         squares + n_parameters * float(fdtri(n_parameters, n_measurements - n_parameters, CONFIDENCE)) * variance,
         *bounds,
     )
-    intervals = [region.of_parameter(number) for number in range(n_parameters)]
+    intervals = [region.of_parameter(parameter_index) for parameter_index in range(n_parameters)]
     with np.errstate(over="ignore"):
         intervals[0] = (float(np.exp(intervals[0][0])), float(np.exp(intervals[0][1])))
     law_class: Callable[..., Law] = law
     return FittedLaw(
-        law_class(math.exp(best[0]), *(float(value) for value in best[1:])),
+        law_class(math.exp(best[0]), *(float(parameter_value) for parameter_value in best[1:])),
         measurements,
         tuple(intervals),
         math.sqrt(squares / (n_measurements - n_parameters)),
@@ -242,31 +231,32 @@ def _lack_of_fit_p(measurements: Measurements, squares: float, n_parameters: int
     return float(fdtrc(excess, freedom, max(squares - pure_squares, 0.0) / excess / scatter))
 
 
+def _log_rates(law: type[Law], nodes: Floats, parameters: Floats) -> Floats:
+    return np.asarray(parameters[0] + np.log(law.shape(nodes, *parameters[1:])), dtype=np.float64)
+
+
 def _slopes(law: type[Law], nodes: Floats, parameters: Floats) -> Floats:
     """Derivatives of the log rates, by complex step: shape ``(len(nodes), len(parameters))``."""
     slopes = np.ones((len(nodes), len(parameters)))
-    for number in range(1, len(parameters)):
-        shifts_of_parameters = [complex(value) for value in parameters[1:]]
-        shifts_of_parameters[number - 1] += complex(0.0, _SMALLEST_STEP)
+    for parameter_index in range(1, len(parameters)):
+        shifts_of_parameters = [complex(parameter_value) for parameter_value in parameters[1:]]
+        shifts_of_parameters[parameter_index - 1] += complex(0.0, _SMALLEST_STEP)
         rates = law.shape(nodes, *shifts_of_parameters)
-        slopes[:, number] = rates.imag / rates.real / _SMALLEST_STEP
+        slopes[:, parameter_index] = rates.imag / rates.real / _SMALLEST_STEP
     return slopes
 
 
 def _log_rate_at(law: type[Law], count: float) -> tuple[Callable[[Floats], float], Callable[[Floats], Floats]]:
+    """Return the log rate on ``count`` nodes and its gradient, as functions of the parameters."""
     node_counts = np.array([count])
-
-    def value(parameters: Floats) -> float:
-        return float(parameters[0] + np.log(law.shape(node_counts, *parameters[1:]))[0])
-
-    def gradient(parameters: Floats) -> Floats:
-        return np.asarray(_slopes(law, node_counts, parameters)[0], dtype=np.float64)
-
-    return value, gradient
+    return (
+        lambda parameters: float(_log_rates(law, node_counts, parameters)[0]),
+        lambda parameters: np.asarray(_slopes(law, node_counts, parameters)[0], dtype=np.float64),
+    )
 
 
 def _check_complex(law: type[Law], nodes: Floats, values: Floats) -> None:
-    rates = law.shape(nodes, *(complex(value) for value in values))
+    rates = law.shape(nodes, *(complex(parameter_value) for parameter_value in values))
     if not np.iscomplexobj(rates):
         raise InputError(
             f"the law {name_of(law)} cannot be fitted: its shape drops the imaginary part of its parameters",
@@ -276,7 +266,6 @@ def _check_complex(law: type[Law], nodes: Floats, values: Floats) -> None:
 
 
 _COUNTS_FOR_KAPPA = 3
-_COUNTS_FOR_SERIAL = 2
 
 
 def quick_usl(nodes: ArrayLike, rates: ArrayLike, weights: ArrayLike | None = None) -> tuple[float, float, float]:
@@ -318,12 +307,8 @@ def quick_usl(nodes: ArrayLike, rates: ArrayLike, weights: ArrayLike | None = No
     per_node = rates_array / counts
     count_pairs = counts * (counts - 1.0)
     # bounds are built in: every law within them is a sum, with factors >= 0, of the laws at the corners of the bounds
-    if n_distinct >= _COUNTS_FOR_KAPPA:
-        columns = np.stack([np.ones_like(counts), counts, 1.0 + count_pairs, counts + count_pairs], axis=1)
-    elif n_distinct == _COUNTS_FOR_SERIAL:
-        columns = np.stack([np.ones_like(counts), counts], axis=1)
-    else:
-        columns = np.ones((len(counts), 1))
+    corners = [np.ones_like(counts), counts, 1.0 + count_pairs, counts + count_pairs]
+    columns = np.stack(corners[:n_distinct] if n_distinct < _COUNTS_FOR_KAPPA else corners, axis=1)
     root_weights = np.sqrt(weights_array)
     scaling_columns = columns * (root_weights * per_node)[:, None]
     column_norms = np.sqrt(np.einsum("ij,ij->j", scaling_columns, scaling_columns))
@@ -344,7 +329,7 @@ def _check(counts: np.ndarray, rates: np.ndarray, weights: np.ndarray) -> None:
             value=(counts.shape, rates.shape, weights.shape),
             expected="three arrays of one length",
         )
-    for column, array, is_good, expectation in (
+    for column_name, array, is_good, expectation in (
         ("nodes", counts, counts >= 1, "node counts >= 1"),
         ("rates", rates, rates > 0, "rates > 0"),
         ("weights", weights, weights >= 0, "weights >= 0"),
@@ -353,7 +338,7 @@ def _check(counts: np.ndarray, rates: np.ndarray, weights: np.ndarray) -> None:
         if not is_good.all():
             raise InputError(
                 "a point cannot be fitted",
-                column=column,
+                column=column_name,
                 value=float(array[~is_good][0]),
                 expected=f"finite {expectation}",
             )

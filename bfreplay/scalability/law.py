@@ -128,27 +128,18 @@ class Law(ABC):
 
     def __post_init__(self) -> None:
         for parameter in self.parameters:
-            value_of_field = getattr(self, parameter.name)
-            value = (
-                float(value_of_field)
-                if isinstance(value_of_field, int | float | np.number) and not isinstance(value_of_field, bool)
-                else None
-            )
+            value, low, high = getattr(self, parameter.name), parameter.low, parameter.high
+            is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             is_rate = parameter.name == RATE_1.name
-            if (
-                value is None
-                or not math.isfinite(value)
-                or not parameter.low <= value <= parameter.high
-                or (is_rate and value == 0)
-            ):
+            if not (is_number and math.isfinite(value) and low <= value <= high) or (is_rate and value == 0):
+                span = f"> 0, at most {high:g}" if is_rate else f"from {low:g} to {high:g}"
                 raise InputError(
                     f"{self.law}: {parameter.name} is out of range",
                     column=parameter.name,
-                    value=value_of_field,
-                    expected=f"{parameter.meaning}: a number "
-                    + (f"> 0, at most {RATE_1.high:g}" if is_rate else f"from {parameter.low:g} to {parameter.high:g}"),
+                    value=value,
+                    expected=f"{parameter.meaning}: a number {span}",
                 )
-            object.__setattr__(self, parameter.name, value)
+            object.__setattr__(self, parameter.name, float(value))
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -252,5 +243,5 @@ def name_of(law: type[Law]) -> str:
 
 def laws_for(scaling: Scaling) -> Sequence[type[Law]]:
     """Every registered law that describes this scaling; all of them for ``EITHER``."""
-    laws = [find_law(name) for name in LAWS.names()]
+    laws = [find_law(law_name) for law_name in LAWS.names()]
     return [law for law in laws if scaling in (Scaling.EITHER, law.scaling) or law.scaling is Scaling.EITHER]

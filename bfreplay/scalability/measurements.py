@@ -153,21 +153,11 @@ class Measurements:
 
 def check_measurement(nodes: float, rate: float, row: int | None = None) -> None:
     """Raise InputError for an invalid node count or rate."""
-    if not (math.isfinite(nodes) and nodes == math.floor(nodes) and 1 <= nodes <= LAST_NODES):
-        raise InputError(
-            "this is no node count",
-            row=row,
-            column="nodes",
-            value=nodes,
-            expected=f"a whole number from 1 to {LAST_NODES:,}",
-            fix="give the nodes that the job ran on; drop a row of a run that failed",
-        )
-    if not (math.isfinite(rate) and 0 < rate <= RATE_1.high):
-        raise InputError(
-            "this is no rate",
-            row=row,
-            column=RATE_COLUMN,
-            value=rate,
-            expected=f"samples per second: a finite number > 0, at most {RATE_1.high:g}",
-            fix="drop the row of a run that failed",
-        )
+    if not (1 <= nodes <= LAST_NODES and float(nodes).is_integer()):
+        expected = f"a whole number from 1 to {LAST_NODES:,}"
+        fix = "give the nodes that the job ran on; drop a row of a run that failed"
+        raise InputError("this is no node count", row=row, column="nodes", value=nodes, expected=expected, fix=fix)
+    if not 0 < rate <= RATE_1.high:
+        expected = f"samples per second: a finite number > 0, at most {RATE_1.high:g}"
+        fix = "drop the row of a run that failed"
+        raise InputError("this is no rate", row=row, column=RATE_COLUMN, value=rate, expected=expected, fix=fix)

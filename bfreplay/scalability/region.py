@@ -42,29 +42,29 @@ class Region:
     low: Floats
     high: Floats
 
-    def of_parameter(self, number: int) -> tuple[float, float]:
+    def of_parameter(self, parameter_index: int) -> tuple[float, float]:
         """Least and largest value of a parameter; a bound (or infinity) where nothing stops it before."""
         gradient = np.zeros(len(self.best))
-        gradient[number] = 1.0
+        gradient[parameter_index] = 1.0
 
         def value(parameters: Floats) -> float:
-            return float(parameters[number])
+            return float(parameters[parameter_index])
 
         low, high = (self._furthest(value, lambda _: gradient, sign) for sign in (-1.0, 1.0))
         return (
-            self._profile_end(number, -1.0) if low is None else float(low[number]),
-            self._profile_end(number, 1.0) if high is None else float(high[number]),
+            self._profile_end(parameter_index, -1.0) if low is None else float(low[parameter_index]),
+            self._profile_end(parameter_index, 1.0) if high is None else float(high[parameter_index]),
         )
 
     def of_function(
-        self, value: Callable[[Floats], float], gradient: Callable[[Floats], Floats]
+        self, function: Callable[[Floats], float], gradient: Callable[[Floats], Floats]
     ) -> tuple[float, float]:
         """Least and largest value of a smooth function of the parameters; infinite where no end is found."""
-        low, high = (self._furthest(value, gradient, sign) for sign in (-1.0, 1.0))
-        return -np.inf if low is None else value(low), np.inf if high is None else value(high)
+        low, high = (self._furthest(function, gradient, sign) for sign in (-1.0, 1.0))
+        return -np.inf if low is None else function(low), np.inf if high is None else function(high)
 
     def _furthest(
-        self, value: Callable[[Floats], float], gradient: Callable[[Floats], Floats], sign: float
+        self, function: Callable[[Floats], float], gradient: Callable[[Floats], Floats], sign: float
     ) -> Floats | None:
         """Return the point of the region with the largest ``sign * value``; ``None`` if not found, or at infinity."""
         from scipy import optimize
@@ -87,7 +87,7 @@ class Region:
         for factor in _STARTS:
             with np.errstate(all="ignore"):  # trial steps may go far out; what comes back is checked
                 result = minimise(
-                    lambda offset: -sign * value(self.best + offset * units) / slope_size,
+                    lambda offset: -sign * function(self.best + offset * units) / slope_size,
                     np.clip(factor * direction, low, high),
                     jac=lambda offset: -sign * gradient(self.best + offset * units) * units / slope_size,
                     method="SLSQP",
@@ -142,7 +142,8 @@ class Region:
 
     def _excess(self, parameters: Floats) -> float:
         """Sum of squares above the limit, over what the limit leaves above the least: 0 on the region's boundary."""
-        return (_squares(self.residuals(parameters)) - self.limit) / (self.limit - self.least)
+        residuals = self.residuals(parameters)
+        return (float(residuals @ residuals) - self.limit) / (self.limit - self.least)
 
     def _half_gradient(self, parameters: Floats) -> Floats:
         """Return half the gradient of the sum of squares."""
@@ -184,7 +185,3 @@ def snap_to_bounds(parameters: Floats, units: Floats, low: Floats, high: Floats)
     parameters = np.where(np.abs(parameters - low) <= _CLOSE * units, low, parameters)
     parameters = np.where(np.abs(parameters - high) <= _CLOSE * units, high, parameters)
     return np.asarray(np.clip(parameters, low, high), dtype=np.float64)
-
-
-def _squares(residuals: Floats) -> float:
-    return float(residuals @ residuals)

@@ -58,11 +58,11 @@ class TabulatedCurve:
             raise error("has no points", "at least the point (0, 0)", fix=_FIX_START)
         counts = np.asarray(nodes, dtype=np.float64)
         rates = np.asarray(values, dtype=np.float64)
-        for column, array in (("nodes", counts), ("values", rates)):
+        for column_name, array in (("nodes", counts), ("values", rates)):
             invalid = np.flatnonzero(~np.isfinite(array) | (array < 0))
             if invalid.size:
                 problem = "has a point that is not a finite number of at least 0"
-                raise error(problem, "finite numbers >= 0", column=column, value=float(array[invalid[0]]))
+                raise error(problem, "finite numbers >= 0", column=column_name, value=float(array[invalid[0]]))
         fractional = np.flatnonzero(counts != np.floor(counts))
         if fractional.size:
             problem, value = "has a point at a fraction of a node", float(counts[fractional[0]])

@@ -71,8 +71,8 @@ class Adaptation:
 
     def next_change(self, samples: float) -> float:
         """Return the progress of the first change above ``samples``; inf if none follows."""
-        index = bisect_right(self.changes, samples, key=lambda change: change[0])
-        return self.changes[index][0] if index < len(self.changes) else float("inf")
+        change_index = bisect_right(self.changes, samples, key=lambda change: change[0])
+        return self.changes[change_index][0] if change_index < len(self.changes) else float("inf")
 
     def fastest(self, max_nodes: int) -> TabulatedCurve:
         """Return the highest rate over all batch sizes at each count up to ``max_nodes``."""
@@ -102,6 +102,10 @@ class Adaptation:
                 rate_there = float(self.throughput[size].table(n_nodes)[n_nodes])
                 total += samples / rate_there if rate_there > 0 else float("inf")
         return total
+
+
+_OF_COLUMN = object()
+_LOWER = "lower max_nodes to the most nodes that the job can use"
 
 
 def _error(problem: str, value: object, expectation: str) -> InputError:
@@ -194,143 +198,91 @@ class ElasticJob:
             checks.name("model", self.model, "model")
         if not hasattr(self.throughput, "last_nodes"):
             example = "a curve, such as TabulatedCurve((0, 1, 2), (0.0, 10.0, 19.0))"
-            self._refuse("the throughput is no curve", "throughput", self.throughput, example)
+            self._refuse("the throughput is no curve", "throughput", example)
         for node_type in (*self.node_types, *self.throughput_by_type):
             checks.name("node type", node_type, "node_types")
         whole_columns = ["submit_us", "min_nodes", "max_nodes", *([] if self.deadline_us is None else ["deadline_us"])]
-        for column in whole_columns:
-            value = getattr(self, column)
+        for field_name in whole_columns:
             try:
-                object.__setattr__(self, column, operator.index(value))
+                object.__setattr__(self, field_name, operator.index(getattr(self, field_name)))
             except TypeError:
-                self._refuse(f"{column} is not a whole number", column, value, "a whole number")
-            if "us" in column:
-                checks.time_us(column, getattr(self, column))
-        if self.max_nodes > checks.MOST_NODES:
-            self._refuse(
-                "max_nodes is larger than any machine",
-                "max_nodes",
-                self.max_nodes,
-                f"at most {checks.MOST_NODES:,}",
-                "lower max_nodes to the most nodes that the job can use",
-            )
-        if self.min_nodes < 1:
-            self._refuse("min_nodes is below 1", "min_nodes", self.min_nodes, "a whole number >= 1")
-        if self.min_nodes > self.max_nodes:
-            self._refuse(
-                f"min_nodes {self.min_nodes} is above max_nodes {self.max_nodes}",
-                "min_nodes",
-                self.min_nodes,
-                f"1 <= min_nodes <= max_nodes (here {self.max_nodes})",
-                "lower min_nodes or raise max_nodes",
-            )
-        for column in ("scale_up_cost_s", "scale_down_cost_s"):
-            cost = getattr(self, column)
-            if not (math.isfinite(cost) and cost >= 0):
-                self._refuse("a rescale cost is negative or not a number", column, cost, "seconds, finite and >= 0")
-        self._check_request()
+                self._refuse(f"{field_name} is not a whole number", field_name, "a whole number")
+            if "us" in field_name:
+                checks.time_us(field_name, getattr(self, field_name))
+        least, most = self.min_nodes, self.max_nodes
+        if most > checks.MOST_NODES:
+            self._refuse("max_nodes is larger than any machine", "max_nodes", f"at most {checks.MOST_NODES:,}", _LOWER)
+        if least < 1:
+            self._refuse("min_nodes is below 1", "min_nodes", "a whole number >= 1")
+        if least > most:
+            problem, fix = f"min_nodes {least} is above max_nodes {most}", "lower min_nodes or raise max_nodes"
+            self._refuse(problem, "min_nodes", f"1 <= min_nodes <= max_nodes (here {most})", fix)
+        for field_name in ("scale_up_cost_s", "scale_down_cost_s"):
+            cost_s = getattr(self, field_name)
+            if not (math.isfinite(cost_s) and cost_s >= 0):
+                self._refuse("a rescale cost is negative or not a number", field_name, "seconds, finite and >= 0")
+        n_requested = self.requested_nodes
+        if n_requested is not None and not (isinstance(n_requested, int) and least <= n_requested <= most):
+            expected = f"a whole number from min_nodes {least} to max_nodes {most}, or nothing"
+            self._refuse("it requests a number of nodes that it cannot run on", "requested_nodes", expected)
+        if self.expected_s is not None and not (math.isfinite(self.expected_s) and self.expected_s > 0):
+            self._refuse("its expected time is not positive", "expected_s", "seconds > 0, or nothing")
         if not self.work_samples > 0:
-            self._refuse("the work is not positive", "work_samples", self.work_samples, "samples > 0, or inf")
+            self._refuse("the work is not positive", "work_samples", "samples > 0, or inf")
         if not (math.isfinite(self.weight) and self.weight > 0):
-            self._refuse("the weight is not positive", "weight", self.weight, "a finite number > 0")
+            self._refuse("the weight is not positive", "weight", "a finite number > 0")
         if self.params:
             try:
                 json.dumps(dict(self.params), allow_nan=False)
             except (TypeError, ValueError) as error:
-                self._refuse(f"the params are not JSON-ready: {error}", "params", self.params, "texts and numbers")
-        previous = 0.0
-        for samples in self.report_at_samples:
+                self._refuse(f"the params are not JSON-ready: {error}", "params", "texts and numbers")
+        for previous, samples in itertools.pairwise((0.0, *self.report_at_samples)):
             if not previous < samples < self.work_samples:
-                self._refuse(
-                    "a report is out of order, or not within the work",
-                    "report_at_samples",
-                    samples,
-                    f"strictly increasing, above 0 and below the work ({self.work_samples:g} samples)",
-                )
-            previous = samples
-        if self.throughput_by_type:
-            if self.node_types and set(self.node_types) != set(self.throughput_by_type):
-                self._refuse(
-                    "its node types differ from those of its curves",
-                    "node_types",
-                    list(self.node_types),
-                    f"{sorted(self.throughput_by_type)}, or nothing",
-                )
-            object.__setattr__(self, "node_types", tuple(self.throughput_by_type))
-        if self.adaptation is not None:
-            self._check_adaptation(self.adaptation)
-        curves = (
-            ("throughput", self.throughput, 1.0),
-            ("objective", self.objective_curve, self.weight),
-            *(
-                (f"throughput on {node_type}", curve_of_kind, 1.0)
-                for node_type, curve_of_kind in self.throughput_by_type.items()
-            ),
-            *(
-                (f"throughput at batch size {size}", curve_of_kind, 1.0)
-                for size, curve_of_kind in self._curves_by_batch_size.items()
-            ),
-        )
-        for column, curve, _ in curves:
-            if isinstance(curve, Law | MeasuredLaw) and curve.last_nodes < self.max_nodes:
-                self._refuse(
-                    f"max_nodes {self.max_nodes} is above the largest count up to which a law is tabulated",
-                    "max_nodes",
-                    self.max_nodes,
-                    f"at most {curve.last_nodes:,} nodes",
-                    "lower max_nodes to the most nodes that the job can use",
-                )
-            if curve.last_nodes < self.max_nodes:
-                self._refuse(
-                    f"the {column} curve ends at {curve.last_nodes} nodes, below max_nodes {self.max_nodes}",
-                    column,
-                    curve.last_nodes,
-                    f"a last point at {self.max_nodes} nodes or more",
-                    "measure one more point at max_nodes, or lower max_nodes",
-                )
-        for column, curve, factor in curves:
-            largest = factor * float(curve.table(self.max_nodes).max())
+                problem = "a report is out of order, or not within the work"
+                expected = f"strictly increasing, above 0 and below the work ({self.work_samples:g} samples)"
+                self._refuse(problem, "report_at_samples", expected, value=samples)
+        by_type, adaptation = self.throughput_by_type, self.adaptation
+        if by_type:
+            if self.node_types and set(self.node_types) != set(by_type):
+                problem, expected = "its node types differ from those of its curves", f"{sorted(by_type)}, or nothing"
+                self._refuse(problem, "node_types", expected, value=list(self.node_types))
+            object.__setattr__(self, "node_types", tuple(by_type))
+        if adaptation is not None:
+            if by_type:
+                problem = "a job whose batch size changes has curves by node type"
+                expected = "one curve for each batch size, on nodes of one type"
+                self._refuse(problem, "throughput_by_type", expected, value=sorted(by_type))
+            first_size = adaptation.changes[0][1]
+            if self.throughput != adaptation.throughput[first_size]:
+                problem = "its throughput is not that of its first batch size"
+                self._refuse(problem, "throughput", f"the curve of batch size {first_size}")
+        by_size = {} if adaptation is None else adaptation.throughput
+        curves = {
+            "throughput": self.throughput,
+            "objective": self.objective_curve,
+            **{f"throughput on {node_type}": curve for node_type, curve in by_type.items()},
+            **{f"throughput at batch size {size}": curve for size, curve in by_size.items()},
+        }
+        for field_name, curve in curves.items():
+            last_nodes = curve.last_nodes
+            if isinstance(curve, Law | MeasuredLaw) and last_nodes < most:
+                problem = f"max_nodes {most} is above the largest count up to which a law is tabulated"
+                self._refuse(problem, "max_nodes", f"at most {last_nodes:,} nodes", _LOWER)
+            if last_nodes < most:
+                problem = f"the {field_name} curve ends at {last_nodes} nodes, below max_nodes {most}"
+                fix = "measure one more point at max_nodes, or lower max_nodes"
+                self._refuse(problem, field_name, f"a last point at {most} nodes or more", fix, value=last_nodes)
+        for field_name, curve in curves.items():
+            largest = (self.weight if field_name == "objective" else 1.0) * float(curve.table(most).max())
             if not largest <= LARGEST_RATE:
-                self._refuse(
-                    f"the {column} is too large to calculate with", column, largest, f"at most {LARGEST_RATE:g}"
-                )
+                problem = f"the {field_name} is too large to calculate with"
+                self._refuse(problem, field_name, f"at most {LARGEST_RATE:g}", value=largest)
 
-    def _check_request(self) -> None:
-        n_requested, request_s = self.requested_nodes, self.expected_s
-        if n_requested is not None and not (
-            isinstance(n_requested, int) and self.min_nodes <= n_requested <= self.max_nodes
-        ):
-            self._refuse(
-                "it requests a number of nodes that it cannot run on",
-                "requested_nodes",
-                n_requested,
-                f"a whole number from min_nodes {self.min_nodes} to max_nodes {self.max_nodes}, or nothing",
-            )
-        if request_s is not None and not (math.isfinite(request_s) and request_s > 0):
-            self._refuse("its expected time is not positive", "expected_s", request_s, "seconds > 0, or nothing")
-
-    def _check_adaptation(self, adaptation: Adaptation) -> None:
-        if self.throughput_by_type:
-            self._refuse(
-                "a job whose batch size changes has curves by node type",
-                "throughput_by_type",
-                sorted(self.throughput_by_type),
-                "one curve for each batch size, on nodes of one type",
-            )
-        if self.throughput != adaptation.throughput[adaptation.changes[0][1]]:
-            self._refuse(
-                "its throughput is not that of its first batch size",
-                "throughput",
-                self.throughput,
-                f"the curve of batch size {adaptation.changes[0][1]}",
-            )
-
-    @property
-    def _curves_by_batch_size(self) -> Mapping[int, Curve]:
-        return {} if self.adaptation is None else self.adaptation.throughput
-
-    def _refuse(self, problem: str, column: str, value: object, expectation: str, fix: str | None = None) -> None:
-        raise InputError(f"job {self.name!r}: {problem}", column=column, value=value, expected=expectation, fix=fix)
+    def _refuse(
+        self, problem: str, field_name: str, expected: str, fix: str | None = None, *, value: object = _OF_COLUMN
+    ) -> None:
+        value = getattr(self, field_name) if value is _OF_COLUMN else value
+        raise InputError(f"job {self.name!r}: {problem}", column=field_name, value=value, expected=expected, fix=fix)
 
     def throughput_on(self, node_type: str) -> Curve | None:
         """Return the curve on nodes of this type; ``None`` if the job cannot run there."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
+from bfreplay.documents import pick
 from bfreplay.errors import InputError
 from bfreplay.workload.elastic_job import ElasticJob
 
@@ -103,9 +104,9 @@ class JobSet(Sequence[ElasticJob]):
         colocation: Colocation | None = None,
     ) -> None:
         jobs = tuple(jobs)
-        foreign = next((job for job in jobs if not isinstance(job, ElasticJob)), None)
-        if foreign is not None:
-            raise InputError("these are no jobs", column="jobs", value=foreign, expected="ElasticJob objects")
+        for job in jobs:
+            if not isinstance(job, ElasticJob):
+                raise InputError("these are no jobs", column="jobs", value=job, expected="ElasticJob objects")
         jobs_by_time = tuple(sorted(jobs, key=lambda job: job.submit_us))
         if not jobs_by_time:
             raise InputError("the job set is empty", expected="at least one job")
@@ -136,9 +137,8 @@ class JobSet(Sequence[ElasticJob]):
         """One row a job, in order of submission; curves are objects."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [{attribute.name: getattr(job, attribute.name) for attribute in fields(job)} for job in self.jobs]
-        )
+        names = [attribute.name for attribute in fields(ElasticJob)]
+        return pd.DataFrame([pick(job, *names) for job in self.jobs])
 
     @overload
     def __getitem__(self, index: int) -> ElasticJob: ...

@@ -17,6 +17,7 @@ from bfreplay.campaigns.parts import Advice, TrialState
 from bfreplay.campaigns.scores import ResponseSurface
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.typed_tables import typed_table
+from tests.campaigns.small_campaigns import campaign
 
 TABLES = {
     "lr": {"low": 1e-5, "high": 1e-1, "log": True},
@@ -32,7 +33,7 @@ EPOCHS = 9
 
 def study(seed: int = 0, space: SearchSpace = SPACE, higher_is_better: bool = True, **table: object) -> OptunaStudy:
     typed = typed_table(table, OptunaTable, FILE, "[optuna]")
-    return OptunaStudy(space, typed, seed=seed, higher_is_better=higher_is_better, epochs=EPOCHS, file=FILE)
+    return OptunaStudy(space, typed, campaign(epochs=EPOCHS, seed=seed, higher_is_better=higher_is_better), FILE)
 
 
 def in_unit_cube(space: SearchSpace, params: Mapping[str, Any]) -> dict[str, float]:

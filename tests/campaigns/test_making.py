@@ -18,9 +18,9 @@ from bfreplay.campaigns.make_campaign import (
     node_counts,
     pruner_table,
     random_curves,
-    toml_value,
 )
 from bfreplay.campaigns.make_list import JobShape, jobs_of_list
+from bfreplay.datasets.jobs.curve_points import toml_value
 from bfreplay.errors import InputError
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.job_source import drive

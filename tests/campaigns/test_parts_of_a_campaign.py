@@ -1,10 +1,10 @@
 """Arrivals, budgets, retries, scores: each by itself."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
 from bfreplay.campaigns.campaign import Arrival, Budget, Retries
 from bfreplay.campaigns.load import campaign_of

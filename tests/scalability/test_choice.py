@@ -17,10 +17,10 @@ from bfreplay.scalability import (
     PowerLaw,
     TabulatedCurve,
     UniversalScalability,
-    choose,
     fit,
     fit_all,
 )
+from bfreplay.scalability.choice import choose
 from bfreplay.scalability.fit_text import headline, remarks, render, warnings
 from bfreplay.scalability.law import Scaling
 from tests.scalability.test_fitting import COUNTS, DESIGN, noisy

@@ -13,7 +13,6 @@ from scipy.stats import linregress
 
 from bfreplay.errors import InputError
 from bfreplay.scalability import (
-    LAWS,
     Amdahl,
     CommunicationStrong,
     CommunicationWeak,
@@ -23,8 +22,9 @@ from bfreplay.scalability import (
     UniversalScalability,
     find_law,
     fit,
-    fit_law,
 )
+from bfreplay.scalability.fitting import fit_law
+from bfreplay.scalability.law import LAWS
 from tests.scalability.test_laws import Logarithm
 
 COUNTS = np.array([1, 2, 4, 8, 16, 32, 64])

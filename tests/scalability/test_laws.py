@@ -12,21 +12,18 @@ from hypothesis import strategies as st
 
 from bfreplay.errors import InputError
 from bfreplay.scalability import (
-    LAWS,
     Amdahl,
     CommunicationStrong,
     CommunicationWeak,
     Curve,
     Gustafson,
-    Parameter,
     PowerLaw,
     Scaling,
     UniversalScalability,
     find_law,
-    laws_for,
     name_of,
 )
-from bfreplay.scalability.law import Law
+from bfreplay.scalability.law import LAWS, Law, Parameter, laws_for
 from bfreplay.workload import ElasticJob
 
 EVERY_LAW = [find_law(name) for name in LAWS.names()]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.scalability import Measurements, fit_all, outliers
+from bfreplay.scalability import Measurements, fit_all
+from bfreplay.scalability.choice import outliers
 from bfreplay.scalability.fit_text import remarks, render
 
 NODES = [1, 1, 1, 2, 2, 2, 4, 4, 4, 8, 8, 8]

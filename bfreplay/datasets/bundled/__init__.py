@@ -15,18 +15,17 @@ from bfreplay.workload import JobSet
 
 __all__ = ["make_sample_events", "make_sample_jobs", "sample_events_path", "sample_jobs_path"]
 
-_EVENTS_FILE = "sample-events.parquet"
-_JOBS_FILE = "sample-jobs.csv"
+_FOLDER = Path(str(files(__name__)))  # the wheel is unpacked on installation, so that resources are files
 
 
 def sample_events_path() -> Path:
     """Return the path of the bundled log: 256 synthetic nodes, four days."""
-    return _path(_EVENTS_FILE)
+    return _FOLDER / "sample-events.parquet"
 
 
 def sample_jobs_path() -> Path:
     """Return the path of the bundled job set: 40 made-up elastic jobs with times relative to the start of the log."""
-    return _path(_JOBS_FILE)
+    return _FOLDER / "sample-jobs.csv"
 
 
 def make_sample_events() -> NodeEvents:
@@ -37,8 +36,3 @@ def make_sample_events() -> NodeEvents:
 def make_sample_jobs() -> JobSet:
     """Generate the bundled jobs again."""
     return synthetic_jobs(n_jobs=40, seed=0, days=4.0)
-
-
-def _path(name: str) -> Path:
-    # The wheel is unpacked on installation (zip_safe does not exist any more), so the resource is a file.
-    return Path(str(files(__name__) / name))

@@ -87,9 +87,9 @@ class BurstTally:
         is_burst = changes > 0
         burst_size, n_idle = changes[is_burst], idle[is_burst]
         self._of_size += np.bincount(burst_size, minlength=len(self._of_size))
-        for index, (above, below) in enumerate(BURST_SHARES):
+        for share_index, (above, below) in enumerate(BURST_SHARES):
             large_sizes = burst_size[burst_size * below >= n_idle * above]
-            self._large[index] += len(large_sizes), large_sizes.sum()
+            self._large[share_index] += len(large_sizes), large_sizes.sum()
 
     @property
     def n_nodes(self) -> int:

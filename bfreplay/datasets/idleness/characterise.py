@@ -20,9 +20,9 @@ from bfreplay.datasets.idleness.observe import check_node_time, longest_idle_int
 from bfreplay.datasets.idleness.pool import TIMELINE_COLUMNS, PoolSeries, StepColumns, Timeline, WidthTally
 from bfreplay.datasets.idleness.quantiles import Counted, quantiles
 from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
+from bfreplay.datasets.log import log_warnings
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
-from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.named_inputs import restrict
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
@@ -49,20 +49,18 @@ class PoolTally:
 
     def __init__(self, node_events: NodeEvents, zone: tzinfo | None) -> None:
         self.start_us, self.end_us = int(node_events.window_start_us), int(node_events.window_end_us)
-        n_nodes = len(node_events.nodes)
+        n_nodes, length_us = len(node_events.nodes), self.end_us - self.start_us
         self.level = np.arange(n_nodes + 1)
         self.time_at_us, self.events_at = np.zeros((2, n_nodes + 1), np.int64)
-        self.events_of_hour = np.zeros((self.end_us - self.start_us) // HOUR_US, np.int64)
+        self.events_of_hour = np.zeros(length_us // HOUR_US, np.int64)
         self.gap_us = Counted()
         self.joins, self.reclaims = BurstTally(n_nodes), BurstTally(n_nodes)
         self.widths = [WidthTally(1 << index, self.start_us) for index in range(n_nodes.bit_length())]
         self._zone = zone
         self.week_cells = np.zeros((2, 7 * 24), np.int64)
-        length_us = self.end_us - self.start_us
         n_columns = min(TIMELINE_COLUMNS, length_us)
-        self._columns = StepColumns(
-            np.array([self.start_us + length_us * index // n_columns for index in range(n_columns + 1)], np.int64)
-        )
+        edges_us = [self.start_us + length_us * index // n_columns for index in range(n_columns + 1)]
+        self._columns = StepColumns(np.array(edges_us, np.int64))
 
     def add(self, pool_series: PoolSeries) -> None:
         """Add the next part of the window."""
@@ -82,9 +80,8 @@ class PoolTally:
     def timeline(self) -> Timeline:
         """Return the least, the most and the integral of idle nodes over equal parts of the window."""
         columns = self._columns
-        return Timeline(
-            *(tuple(values.tolist()) for values in (columns.edge_us, columns.least, columns.most, columns.area_us))
-        )
+        of_columns = columns.edge_us, columns.least, columns.most, columns.area_us
+        return Timeline(*(tuple(values.tolist()) for values in of_columns))
 
 
 def describe(
@@ -142,8 +139,9 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
     observed = observe(events, tally.add)
     window_us = tally.end_us - tally.start_us
     idle_node_us = int(observed.state_us[NodeState.IDLE])
-    censored_us = np.concatenate([observed.cut_at_start_us, observed.cut_at_end_us, observed.cut_at_both_us])
-    complete, incomplete = observed.complete_us, Counted(censored_us)
+    cut_us = observed.cut_at_start_us, observed.cut_at_end_us, observed.cut_at_both_us
+    incomplete_us = np.concatenate(cut_us)
+    complete, incomplete = observed.complete_us, Counted(incomplete_us)
     return Idleness(
         window_start_us=tally.start_us,
         window_end_us=tally.end_us,
@@ -161,12 +159,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         idle_intervals=complete.total,
         idle_interval_length_s=complete.quantiles(US),
         idle_interval_bins=idle_interval_bins(complete),
-        censored=CensoredIdleIntervals(
-            len(observed.cut_at_start_us),
-            len(observed.cut_at_end_us),
-            len(observed.cut_at_both_us),
-            int(censored_us.sum()),
-        ),
+        censored=CensoredIdleIntervals(*map(len, cut_us), int(incomplete_us.sum())),
         join_bursts=tally.joins.bursts(window_us),
         reclaim_bursts=tally.reclaims.bursts(window_us),
         origin=Origin(
@@ -191,14 +184,9 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
 
 def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:
     """Return the figures of the import if they are of this window: a part of the log has others."""
-    import_notes = events.metadata.notes.get("ingest")
-    if not isinstance(import_notes, Mapping):
-        return ()
-    window, facts = import_notes.get("window"), import_notes.get("facts")
-    if not isinstance(window, Mapping) or not isinstance(facts, Mapping):
-        return ()
-    by_rule = facts.get(IDLE_BY_RULE)
-    edges = [iso_utc(events.window_start_us), iso_utc(events.window_end_us)]
-    if not isinstance(by_rule, Mapping) or [window.get("start"), window.get("end")] != edges:
-        return ()
-    return tuple(sorted((rule, float(hours)) for rule, hours in by_rule.items() if isinstance(hours, int | float)))
+    match events.metadata.notes.get("ingest"):
+        case {"window": {"start": start, "end": end}, "facts": {log_warnings.IDLE_BY_RULE: Mapping() as hours_by_rule}}:
+            if [start, end] == [iso_utc(events.window_start_us), iso_utc(events.window_end_us)]:
+                numbers = [(rule, hours) for rule, hours in hours_by_rule.items() if isinstance(hours, int | float)]
+                return tuple(sorted((rule, float(hours)) for rule, hours in numbers))
+    return ()

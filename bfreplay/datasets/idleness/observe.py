@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.datasets.idleness.quantiles import Counted
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.times import US, iso_utc
+from bfreplay.datasets.times import US, iso_span, iso_utc
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 
@@ -103,16 +103,18 @@ def observe(
     complete, cut_at_start = Counted(), [np.empty(0, np.int64)]
     changes: list[NDArray[np.int64]] = [np.empty((3, 0), np.int64)]
     part_start_us, n_pending = start_us, 0
-    nodes = _Nodes(state, idle_since, ever_idle, longest_us, longest_since)
+    tallies = state, idle_since, ever_idle, longest_us, longest_since
     for batch in batches:
-        arrays = _ScanArrays.of(len(batch))
-        rows = _Rows(batch.time_us, batch.node, batch.state)
-        n_intervals, n_stamps = _scan(rows, start_us, end_us, nodes, state_us, arrays)
-        length, is_cut = arrays.length[:n_intervals], arrays.cut[:n_intervals]
+        lengths, are_cut = np.empty(len(batch), np.int64), np.empty(len(batch), np.bool_)
+        pool_events = np.empty((3, len(batch)), np.int64)
+        n_intervals, n_stamps = _scan(
+            batch.columns, (start_us, end_us), tallies, state_us, (lengths, are_cut), pool_events
+        )
+        lengths, are_cut = lengths[:n_intervals], are_cut[:n_intervals]
         if counts_lengths:
-            complete.add(length[~is_cut])
-        cut_at_start.append(length[is_cut])
-        changes.append(np.stack([array[:n_stamps] for array in (arrays.stamp, arrays.joined, arrays.reclaimed)]))
+            complete.add(lengths[~are_cut])
+        cut_at_start.append(lengths[are_cut])
+        changes.append(pool_events[:, :n_stamps].copy())
         n_pending += n_stamps
         if part_events is not None and n_pending >= part_events:
             part = PoolSeries.of_changes(part_start_us, None, n_idle, *np.concatenate(changes, axis=1))
@@ -139,74 +141,42 @@ def observe(
 
 def check_node_time(start_us: int, end_us: int, n_nodes: int) -> None:
     """Raise ``InputError`` for a window without length or nodes, and for more node-time than fits into 64 bits."""
-    value = f"{n_nodes} nodes from {iso_utc(start_us)} to {iso_utc(end_us)}"
+    extent = f"{n_nodes} nodes from {iso_span(start_us, end_us)}"
     if end_us <= start_us or n_nodes == 0:
-        raise InputError(
-            "the log has no node-time to characterise",
-            value=value,
-            expected="at least one node and a window end after its start",
-        )
+        expected = "at least one node and a window end after its start"
+        raise InputError("the log has no node-time to characterise", value=extent, expected=expected)
     if n_nodes * (end_us - start_us) >= 2**63:
         raise InputError(
             "the log has more node-time than whole microseconds in 64 bits can count",
-            value=value,
+            value=extent,
             expected="at most 292,000 node-years",
             fix="describe a shorter window",
         )
 
 
-class _Rows(NamedTuple):
-    """Rows of a log."""
-
-    time_us: NDArray[np.int64]
-    node: NDArray[np.int32]
-    after: NDArray[np.int8]
-
-
-class _Nodes(NamedTuple):
-    """Tallies of every node."""
-
-    state: NDArray[np.int8]
-    idle_since: NDArray[np.int64]
-    ever_idle: NDArray[np.bool_]
-    longest_us: NDArray[np.int64]
-    longest_since: NDArray[np.int64]
-
-
-class _ScanArrays(NamedTuple):
-    """Idle intervals that end, and pool events, in a batch."""
-
-    length: NDArray[np.int64]
-    cut: NDArray[np.bool_]
-    stamp: NDArray[np.int64]
-    joined: NDArray[np.int64]
-    reclaimed: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, n_rows: int) -> _ScanArrays:
-        """Room for those of ``n_rows`` rows."""
-        return cls(
-            np.empty(n_rows, np.int64),
-            np.empty(n_rows, np.bool_),
-            np.empty(n_rows, np.int64),
-            np.empty(n_rows, np.int64),
-            np.empty(n_rows, np.int64),
-        )
+_Ints = NDArray[np.int64]
 
 
 @compiled
 def _scan(
-    rows: _Rows, start_us: int, end_us: int, nodes: _Nodes, state_us: NDArray[np.int64], arrays: _ScanArrays
+    rows: tuple[_Ints, NDArray[np.int32], NDArray[np.int8]],
+    window_us: tuple[int, int],
+    tallies: tuple[NDArray[np.int8], _Ints, NDArray[np.bool_], _Ints, _Ints],
+    state_us: _Ints,
+    intervals: tuple[_Ints, NDArray[np.bool_]],
+    pool_events: _Ints,
 ) -> tuple[int, int]:
     """Advance the tallies over one batch; return how many idle intervals ended and how many pool events there were.
 
-    Fills ``length`` and ``cut`` (cut by the window start) for each idle interval, and ``stamp``, ``joined``,
-    ``reclaimed`` for each pool event; keeps the longest idle interval of each node. ``state_us`` counts each node's
-    present state to the end of the window, so that a change moves the rest from one state to the other.
+    Fills ``intervals`` with length and cut (cut by the window start) of each idle interval that ends, and
+    ``pool_events (3, E)`` with time, joins and reclaims; keeps the longest idle interval of each node. ``state_us``
+    counts each node's present state to the end of the window, so that a change moves the rest from one state to the
+    other.
     """
     time_us, node, states_after = rows
-    state, idle_since, ever_idle, longest_us, longest_since = nodes
-    length, is_cut, stamp, join_counts, reclaim_counts = arrays
+    start_us, end_us = window_us
+    state, idle_since, ever_idle, longest_us, longest_since = tallies
+    length, is_cut = intervals
     n_intervals, n_stamps, row, n_rows = 0, 0, 0, len(node)
     while row < n_rows:
         now = time_us[row]
@@ -233,9 +203,9 @@ def _scan(
                     reclaims += 1
             row += 1
         if joins + reclaims > 0:
-            stamp[n_stamps] = now
-            join_counts[n_stamps] = joins
-            reclaim_counts[n_stamps] = reclaims
+            pool_events[0, n_stamps] = now
+            pool_events[1, n_stamps] = joins
+            pool_events[2, n_stamps] = reclaims
             n_stamps += 1
     return n_intervals, n_stamps
 

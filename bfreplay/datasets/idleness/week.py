@@ -51,10 +51,9 @@ class Week:
     @property
     def by_hour(self) -> tuple[float | None, ...]:
         """Mean idle nodes of each of the 24 hours, all weekdays together."""
-        node_us, covered = (
-            [sum(weekday[hour] for weekday in table) for hour in range(24)] for table in (self.node_us, self.covered_us)
+        return _means(
+            *([sum(hours) for hours in zip(*cells, strict=True)] for cells in (self.node_us, self.covered_us))
         )
-        return _means(node_us, covered)
 
     @property
     def by_weekday(self) -> tuple[float | None, ...]:
@@ -94,12 +93,12 @@ def choose_zone(time_zone: str | None, metadata: EventsMetadata) -> tuple[str, t
             fix="omit the time zone",
         )
     name = metadata.source_timezone if time_zone is None else time_zone
-    zone = _zone(name)
-    if zone is not None:
-        return name, zone, None
-    if time_zone is None:
+    try:
+        return name, UTC if name == "UTC" else ZoneInfo(name), None  # UTC is known without any time zone data
+    except (KeyError, ValueError, OSError):  # no such name; not the shape of a name; a folder of names
+        if time_zone is not None:
+            raise unknown_zone(time_zone) from None
         return "UTC", UTC, name
-    raise unknown_zone(time_zone)
 
 
 def week_cells(pool_series: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
@@ -115,18 +114,9 @@ def week_cells(pool_series: PoolSeries, zone: tzinfo) -> NDArray[np.int64]:
     return cells
 
 
-def week_of(cells: NDArray[np.int64], name: str, unknown_zone: str | None = None) -> Week:
-    """Return the idle nodes by hour and weekday of the zone called ``name``, from its ``week_cells``."""
-    return Week(name, unknown_zone, *map(_table, cells))
-
-
-def _zone(name: str) -> tzinfo | None:
-    if name == "UTC":
-        return UTC  # known without any time zone data
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # no such name; not the shape of a name; a folder of names
-        return None
+def week_of(cells: NDArray[np.int64], zone_name: str, unknown_zone: str | None = None) -> Week:
+    """Return the idle nodes by hour and weekday of the zone called ``zone_name``, from its ``week_cells``."""
+    return Week(zone_name, unknown_zone, *(tuple(map(tuple, part.reshape(7, 24).tolist())) for part in cells))
 
 
 def equal_offsets(start_us: int, end_us: int, zone: tzinfo) -> Iterator[tuple[int, int, int]]:
@@ -158,10 +148,4 @@ def _offset_us(time_us: int, zone: tzinfo) -> int:
 
 
 def _means(node_us: Sequence[int], covered_us: Sequence[int]) -> tuple[float | None, ...]:
-    return tuple(
-        node_time_us / time_us if time_us else None for node_time_us, time_us in zip(node_us, covered_us, strict=True)
-    )
-
-
-def _table(cells: NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(row) for row in cells.reshape(7, 24).tolist())
+    return tuple(part_us / time_us if time_us else None for part_us, time_us in zip(node_us, covered_us, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -55,24 +55,17 @@ def law_of(cell: Any, *, allow_code: bool = False) -> Law | MeasuredLaw:
     measured = arguments.pop(MEASURED_KEY, None)
     meaning_of = {parameter.name: parameter.meaning for parameter in law_type.parameters}
     parameters = list(meaning_of)
-    for keyword in arguments:
+    expected = ", ".join(parameters)
+    for keyword, value in arguments.items():
         if keyword not in parameters:
-            raise InputError(
-                f"the law {name} has no parameter {keyword!r}",
-                column=keyword,
-                value=arguments[keyword],
-                expected=", ".join(parameters),
-                fix=nearest(keyword, parameters, "drop it, or choose another law"),
-            )
-    for keyword in parameters:
+            problem = f"the law {name} has no parameter {keyword!r}"
+            fix = nearest(keyword, parameters, "drop it, or choose another law")
+            raise InputError(problem, column=keyword, value=value, expected=expected, fix=fix)
+    for keyword, meaning in meaning_of.items():
         if keyword not in arguments:
-            raise InputError(
-                f"the law {name} lacks its parameter {keyword!r}",
-                column=keyword,
-                value=cell if isinstance(cell, str) else dict(cell),
-                expected=", ".join(parameters),
-                fix=f"add {keyword}: {meaning_of[keyword]}",
-            )
+            problem, fix = f"the law {name} lacks its parameter {keyword!r}", f"add {keyword}: {meaning}"
+            value = cell if isinstance(cell, str) else dict(cell)
+            raise InputError(problem, column=keyword, value=value, expected=expected, fix=fix)
     law = law_type(**{keyword: number_of(arguments[keyword], keyword) for keyword in parameters})
     return law if measured is None else MeasuredLaw(law, _counts(measured))
 
@@ -88,19 +81,19 @@ def law_cells(curve: Law | MeasuredLaw) -> dict[str, str | float | list[int]]:
 def law_text(curve: Law | MeasuredLaw) -> str:
     """Return a law as ``"amdahl(rate_1=2831.0, serial=0.02)"``, from which ``law_of`` makes the same one."""
     cells = law_cells(curve)
-    name = cells.pop(LAW_KEY)
+    law_name = cells.pop(LAW_KEY)
     if isinstance(curve, MeasuredLaw):
         cells[MEASURED_KEY] = ":".join(map(str, curve.measured))
-    inside = ", ".join(f"{key}={value}" for key, value in cells.items())
-    return f"{name}({inside})"
+    inside = ", ".join(f"{cell_key}={cell_value}" for cell_key, cell_value in cells.items())
+    return f"{law_name}({inside})"
 
 
 def _counts(cell: Any) -> tuple[int, int]:
     counts = cell.split(":") if isinstance(cell, str) else cell
     if isinstance(counts, list) and len(counts) == 2:
-        numbers = [number_of(count, MEASURED_KEY) for count in counts]
-        if all(number.is_integer() for number in numbers):
-            return int(numbers[0]), int(numbers[1])
+        first, last = (number_of(count, MEASURED_KEY) for count in counts)
+        if first.is_integer() and last.is_integer():
+            return int(first), int(last)
     raise InputError(
         "the measured node counts are not two whole numbers",
         column=MEASURED_KEY,
@@ -113,23 +106,22 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
     match = _CALL.fullmatch(text)
     if match is None:
         raise InputError("a law is unreadable", value=text, expected=_EXAMPLE, fix="close the parenthesis after it")
-    name, inside = match.groups()
+    law_name, inside = match.groups()
     arguments: dict[str, str] = {}
     for part in re.sub(r"\s*=\s*", "=", inside).replace(",", " ").split():
-        key, equals, value = part.partition("=")
-        if not (key and equals and value):
+        parameter_key, equals, parameter_value = part.partition("=")
+        if not (parameter_key and equals and parameter_value):
             raise InputError(
-                f"a parameter of the law {name} has no name or no value",
+                f"a parameter of the law {law_name} has no name or no value",
                 value=part,
                 expected=_EXAMPLE,
                 fix="write NAME=VALUE for each parameter, with a decimal point in the value",
             )
-        if key in arguments:
-            raise InputError(
-                f"the parameter {key!r} of the law {name} is given twice", column=key, value=text, fix="drop one"
-            )
-        arguments[key] = value
-    return name, arguments
+        if parameter_key in arguments:
+            problem = f"the parameter {parameter_key!r} of the law {law_name} is given twice"
+            raise InputError(problem, column=parameter_key, value=text, fix="drop one")
+        arguments[parameter_key] = parameter_value
+    return law_name, arguments
 
 
 def number_of(value: Any, column: str) -> float:
@@ -139,15 +131,10 @@ def number_of(value: Any, column: str) -> float:
             raise ValueError
         return decimal(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
-        raise InputError(
-            "this is not a number", column=column, value=value, expected="a number", fix=_number_fix(value)
-        ) from None
-
-
-def _number_fix(value: Any) -> str:
-    if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
-        return f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
-    return "write it in digits with a decimal point, such as 18.5"
+        fix = "write it in digits with a decimal point, such as 18.5"
+        if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
+            fix = f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
+        raise InputError("this is not a number", column=column, value=value, expected="a number", fix=fix) from None
 
 
 INLINE_CURVE = ":"
@@ -175,7 +162,7 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
         nodes, values = cell
         if not isinstance(nodes, list) or not isinstance(values, list):
             raise InputError("the points are not lists", value=cell, expected="nodes = [0, 1, …] and values = [0.0, …]")
-        return [number_of(node, "nodes") for node in nodes], [number_of(value, "values") for value in values]
+        return [number_of(node, "nodes") for node in nodes], [number_of(rate_value, "values") for rate_value in values]
     pairs = [pair.split(INLINE_CURVE) for pair in cell.split()] if isinstance(cell, str) else cell
     if not isinstance(pairs, Sequence):
         raise InputError("a curve is unreadable", value=cell, expected=_EXPECTED)
@@ -197,12 +184,12 @@ def inline_text(curve: Curve) -> str:
     """
     if isinstance(curve, Law | MeasuredLaw):
         return law_text(curve)
-    if isinstance(curve, TabulatedCurve):
-        nodes, values = list(curve.nodes), list(curve.values)
-    else:
-        values = [float(value) for value in curve.table(curve.last_nodes)]
-        nodes = list(range(len(values)))
-    return " ".join(f"{node}:{value!r}" for node, value in zip(nodes, values, strict=True))
+    points: Iterable[tuple[int, float]] = (
+        zip(curve.nodes, curve.values, strict=True)
+        if isinstance(curve, TabulatedCurve)
+        else enumerate(curve.table(curve.last_nodes).tolist())
+    )
+    return " ".join(f"{node}:{rate!r}" for node, rate in points)
 
 
 class CurveShelf:
@@ -219,11 +206,11 @@ class CurveShelf:
         self._laws: dict[tuple[type[Law], tuple[float, ...], tuple[int, int] | None], Law | MeasuredLaw] = {}
         self._curves: dict[tuple[str, tuple[float, ...], tuple[float, ...]], TabulatedCurve] = {}
 
-    def curve(self, nodes: Sequence[float], values: Sequence[float], name: str = "") -> TabulatedCurve:
+    def curve(self, nodes: Sequence[float], values: Sequence[float], curve_name: str = "") -> TabulatedCurve:
         """Return the curve through these points; InputError if they are invalid."""
-        shelf_key = (name, tuple(nodes), tuple(values))
+        shelf_key = (curve_name, tuple(nodes), tuple(values))
         if shelf_key not in self._curves:
-            self._curves[shelf_key] = TabulatedCurve(nodes, values, name)
+            self._curves[shelf_key] = TabulatedCurve(nodes, values, curve_name)
         return self._curves[shelf_key]
 
     def law(self, curve: Law | MeasuredLaw) -> Law | MeasuredLaw:
@@ -266,21 +253,30 @@ def write_curves(
         temporary.write_text(text, encoding="utf-8")
 
 
-def _table(name: str, curve: Curve, remarks: Sequence[str]) -> str:
-    lines = [f"# {' '.join(remark.split())}" for remark in remarks]
-    lines.append(f"[curves.{name if _BARE.fullmatch(name) else _text(name)}]")
+def _table(curve_name: str, curve: Curve, remarks: Sequence[str]) -> str:
     if isinstance(curve, Law | MeasuredLaw):
-        cells = law_cells(curve).items()
-        lines += [f"{key} = {_text(value) if isinstance(value, str) else value}" for key, value in cells]
+        cells: Mapping[str, object] = law_cells(curve)
     elif isinstance(curve, TabulatedCurve):
-        lines += [f"nodes = {list(curve.nodes)}", f"values = {list(curve.values)}"]
+        cells = {"nodes": curve.nodes, "values": curve.values}
     else:
-        raise InputError(
-            f"the curve {name!r} cannot be written as TOML", value=type(curve).__name__, expected="a law, or points"
-        )
+        problem = f"the curve {curve_name!r} cannot be written as TOML"
+        raise InputError(problem, value=type(curve).__name__, expected="a law, or points")
+    lines = [f"# {' '.join(remark.split())}" for remark in remarks]
+    lines += [f"[curves.{toml_key(curve_name)}]", *(f"{key} = {toml_value(value)}" for key, value in cells.items())]
     return "\n".join(lines) + "\n"
 
 
-def _text(value: str) -> str:
-    """Return a basic string of TOML; JSON's escapes are among its own, but it wants DEL escaped as well."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def toml_key(key_text: str) -> str:
+    """Return a key of TOML, in quotes where it needs them."""
+    return key_text if _BARE.fullmatch(key_text) else toml_value(key_text)
+
+
+def toml_value(plain_value: object) -> str:
+    """Return a value as TOML writes it: text, truth value, number, or a list of these."""
+    if isinstance(plain_value, bool):
+        return "true" if plain_value else "false"
+    if isinstance(plain_value, str):  # JSON's escapes are among those of TOML, which wants DEL escaped as well
+        return json.dumps(plain_value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(plain_value, list | tuple):
+        return "[" + ", ".join(map(toml_value, plain_value)) + "]"
+    return repr(plain_value)

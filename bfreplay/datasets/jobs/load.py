@@ -10,17 +10,20 @@ from pathlib import Path
 from bfreplay import checks
 from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text
 from bfreplay.datasets.jobs.rows import COLUMNS, REQUEST_COLUMNS, JobRows, check_columns
-from bfreplay.datasets.jobs.tables import JobTable, named_curves, read_curves_file
+from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled, resolve_sample
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, reader_for
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, ending_of, read_by_ending
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, iso_utc
 from bfreplay.defaults import BUNDLED
+from bfreplay.documents import Json, pick
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.registry import built_in, published_systems
 from bfreplay.workload import ElasticJob, JobSet
+
+_FLOAT_COLUMNS = ("scale_up_cost_s", "scale_down_cost_s", "work_samples", "weight")
 
 
 def load_jobs(
@@ -75,12 +78,7 @@ def load_jobs(
                 jobs: JobSet = built_in(system.read_trace)(file, curves_file)
                 return jobs
     if curves_file is not None:
-        if is_bundled(curves_file):
-            raise _throughputs_error(file, curves_file, f"the made-up throughputs ({BUNDLED})")
-        check_is_file(curves_file)
-        _check_both_published(file, curves_file)
-        if ending_of(curves_file, (".json", ".json.gz")) is not None:
-            raise _throughputs_error(file, curves_file, "a throughput file (.json)")
+        _refuse_other_curves(file, curves_file)
     if _is_published(file):
         if curves_file is None:
             raise InputError(
@@ -92,64 +90,56 @@ def load_jobs(
         from bfreplay.datasets.published.pickled_jobs import read_published_jobs
 
         return read_published_jobs(file, curves_file)
-    job_table: JobTable = reader_for(
+    job_table: JobTable = read_by_ending(
         file,
         JOB_TABLE_READERS,
         (".pkl (published)", ".trace (Gavel, Shockwave)"),
         "give the training jobs to replay (docs/files.md#jobs), not the scheduler's jobs",
-    )(file)
+    )
     if not job_table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(job_table)
     curve_shelf = CurveShelf(allow_code=allow_code)
-    curves_by_name = {} if curves_file is None else read_curves_file(curves_file, curve_shelf)
-    for name, curve in named_curves(job_table, curve_shelf).items():
-        if name in curves_by_name:
-            raise InputError(
-                f"curve {name!r} is in the jobs file and in the curves file",
-                file=file,
-                row=f"[curves.{name}]",
-                value=name,
-                fix="keep one of them",
-            )
-        curves_by_name[name] = curve
-    rows = JobRows(job_table, curves_by_name, curve_shelf)
+    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_shelf)
+    all_curves = with_own_curves(curves_of_file, job_table, curve_shelf, "is in the jobs file")
+    rows = JobRows(job_table, all_curves, curve_shelf)
     of_table = rows.jobs()
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
     with locate_errors(file, None):
         return JobSet(of_table, rows.submit_is_relative, [(source.name, source.sha256) for source in sources])
 
 
-def _is_published(file: Path) -> bool:
-    return file.suffix.lower() == ".pkl"
+def _is_published(jobs_file: Path) -> bool:
+    return jobs_file.suffix.lower() == ".pkl"
 
 
-def _check_both_published(file: Path, curves_file: Path) -> None:
-    if _is_published(curves_file) and not _is_published(file):
-        raise InputError(
-            "published curves (.pkl) go with the published table of bounds only",
-            file=curves_file,
-            value=file.name,
-            expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
-            fix="give the …-Jbnd-….pkl as the jobs, or the curves as a table of curve, nodes, value",
-        )
-    if _is_published(file) and not _is_published(curves_file):
+def _refuse_other_curves(jobs_file: Path, curves_file: Path) -> None:
+    """Raise ``InputError`` for a file of curves that does not go with the jobs in ``jobs_file``."""
+    if not is_bundled(curves_file):
+        check_is_file(curves_file)
+    if _is_published(jobs_file) and not is_bundled(curves_file) and not _is_published(curves_file):
         raise InputError(
             "a published job set (.pkl) goes with published curves only",
             file=curves_file,
             value=curves_file.name,
             expected="the table of Ns, Ps, Os as .pkl",
-            fix=f"give the …-JNPs-….pkl that belongs to {file.name}",
+            fix=f"give the …-JNPs-….pkl that belongs to {jobs_file.name}",
         )
-
-
-def _throughputs_error(file: Path, curves_file: Path, problem: str) -> InputError:
-    return InputError(
-        f"{problem} can be used with a trace or workload of a published system only",
+    for_systems, jobs = "can be used with a trace or workload of a published system only", "a .trace or gavel(n=...)"
+    if is_bundled(curves_file):
+        problem = f"the made-up throughputs ({BUNDLED}) {for_systems}"
+    elif _is_published(curves_file) and not _is_published(jobs_file):
+        problem, jobs = "published curves (.pkl) go with the published table of bounds only", "the …-Jbnd-….pkl"
+    elif ending_of(curves_file, (".json", ".json.gz")) is not None:
+        problem = f"a throughput file (.json) {for_systems}"
+    else:
+        return
+    raise InputError(
+        problem,
         file=curves_file,
-        value=file.name,
-        expected=f"curves for a {file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
-        fix="give a .trace or gavel(n=...) as the jobs, or the curves as a table of curve, nodes, value",
+        value=jobs_file.name,
+        expected=f"curves for a {jobs_file.suffix or 'plain'} job set as {', '.join(JOB_TABLE_READERS)}",
+        fix=f"give {jobs} as the jobs, or the curves as a table of curve, nodes, value",
     )
 
 
@@ -195,43 +185,29 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
             writer.writerow({name: text for name, text in row.items() if name in columns})
 
 
-def _cells(job: ElasticJob, relative: bool) -> dict[str, str | int]:
+def _cells(job: ElasticJob, relative: bool) -> dict[str, Json]:
+
+    def refuse(problem: str, column_name: str, value: object, expected: str, fix: str | None = None) -> None:
+        raise InputError(f"job {job.name!r}: {problem}", column=column_name, value=value, expected=expected, fix=fix)
+
     if job.adaptation is not None or len(job.throughput_by_type) > 1:
-        raise InputError(
-            f"job {job.name!r}: several throughput curves cannot be written",
-            column="throughput",
-            value=job.model or job.name,
-            expected="one curve for each job",
-            fix="keep the trace or the spec of the jobs",
-        )
-    if any(";" in kind or kind != kind.strip() for kind in job.node_types):
-        raise InputError(
-            f"job {job.name!r}: a node type cannot be written",
-            column="node_types",
-            value=job.node_types,
-            expected="names without semicolons and without spaces around them",
-        )
+        problem, fix = "several throughput curves cannot be written", "keep the trace or the spec of the jobs"
+        refuse(problem, "throughput", job.model or job.name, "one curve for each job", fix)
+    if any(";" in node_type or node_type != node_type.strip() for node_type in job.node_types):
+        expected = "names without semicolons and without spaces around them"
+        refuse("a node type cannot be written", "node_types", job.node_types, expected)
     if not relative and not in_calendar(job.submit_us):
-        raise InputError(
-            f"job {job.name!r}: the submit time cannot be written: it is {OUTSIDE_CALENDAR}",
-            column="submit_us",
-            value=job.submit_us,
-            expected="microseconds since 1970-01-01 UTC, in the years 1 to 9999",
-            fix="check the unit of the times",
-        )
+        problem = f"the submit time cannot be written: it is {OUTSIDE_CALENDAR}"
+        expected = "microseconds since 1970-01-01 UTC, in the years 1 to 9999"
+        refuse(problem, "submit_us", job.submit_us, expected, "check the unit of the times")
     due_us = job.deadline_us
     return {
-        "name": job.name,
+        **pick(job, "name", "min_nodes", "max_nodes"),
+        **{name: repr(float(getattr(job, name))) for name in _FLOAT_COLUMNS},
         "submit_time": _time_text(job.submit_us),
         "submit_after_s": _seconds_text(job.submit_us),
-        "min_nodes": job.min_nodes,
-        "max_nodes": job.max_nodes,
-        "scale_up_cost_s": repr(float(job.scale_up_cost_s)),
-        "scale_down_cost_s": repr(float(job.scale_down_cost_s)),
-        "work_samples": repr(float(job.work_samples)),
         "curve": inline_text(job.throughput),
         "objective_curve": "" if job.objective is None else inline_text(job.objective),
-        "weight": repr(float(job.weight)),
         "deadline": "" if due_us is None else _time_text(due_us),
         "deadline_after_s": "" if due_us is None else _seconds_text(due_us - job.submit_us),
         "node_types": ";".join(job.node_types),

@@ -7,12 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bfreplay.checks import near_name
+from bfreplay.checks import near_name, nearest
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, number_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability.measurements import RATE_COLUMN, Measurements, check_measurement
@@ -48,17 +48,16 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
         Other columns; cells that are empty, not numbers or out of range; a duplicate repeat; or a curve of fewer than
         two node counts.
     """
-    file = Path(path)
-    check_is_file(file)
+    table_file = Path(path)
     readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    job_table: JobTable = reader_for(file, readers)(file)
+    job_table: JobTable = read_by_ending(table_file, readers)
     _check_columns(job_table)
     if not job_table.rows:
-        raise InputError("the file has no measurements", file=file, expected="a row for each measurement")
+        raise InputError("the file has no measurements", file=table_file, expected="a row for each measurement")
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
     first_row: dict[tuple[str, float, str], int | str] = {}
     for row_number, cells in job_table.rows:
-        with locate_errors(file, row_number):
+        with locate_errors(table_file, row_number):
             curve = _curve_name(job_table, cells)
             count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
             check_measurement(count, rate)
@@ -68,7 +67,7 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
                 raise InputError(
                     f"two measurements at {amount_of(int(count), 'node')} are the same repeat "
                     f"(the other one: row {first_row[label]})",
-                    file=file,
+                    file=table_file,
                     row=row_number,
                     column="repeat",
                     value=cells.get("repeat"),
@@ -80,29 +79,26 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     columns = {}
     for curve, of_curve in by_curve.items():
         counts, rates, rows = map(list, zip(*of_curve, strict=True))
-        with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
+        with locate_errors(table_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
             columns[curve] = Measurements(counts, rates, curve, rows)
     return columns
 
 
 def _check_columns(job_table: JobTable) -> None:
-    unknown = [name for name in job_table.columns if name not in _COLUMNS]
-    missing = [name for name in REQUIRED if name not in job_table.columns]
+    unknown = [column_name for column_name in job_table.columns if column_name not in _COLUMNS]
+    missing = [column_name for column_name in REQUIRED if column_name not in job_table.columns]
     if not unknown and not missing:
         return
     kind = kind_of_table(job_table.columns)
     hint = did_you_mean(unknown, missing)
     if hint is None and unknown:
-        near = near_name(unknown[0], _COLUMNS)
-        hint = f"did you mean {near!r}?" if near else None
-    problem = f"the column {unknown[0]!r} is unknown" if unknown else f"the column {missing[0]!r} is missing"
+        hint = nearest(unknown[0], _COLUMNS, "")
+    problem = f"the column {(unknown or missing)[0]!r} is {'unknown' if unknown else 'missing'}"
     if unknown and missing:
-        names_text = " and ".join(repr(name) for name in missing)
-        problem = (
-            f"the column{'s' if len(missing) > 1 else ''} {names_text} {'are' if len(missing) > 1 else 'is'} missing"
-        )
-        problem += f", and {' and '.join(repr(name) for name in unknown)} {'are' if len(unknown) > 1 else 'is'} unknown"
-        if hint is None or len(missing) > 1:
+        noun, verb = ("columns", "are") if len(missing) > 1 else ("column", "is")
+        problem = f"the {noun} {' and '.join(map(repr, missing))} {verb} missing, "
+        problem += f"and {' and '.join(map(repr, unknown))} {'are' if len(unknown) > 1 else 'is'} unknown"
+        if not hint or len(missing) > 1:
             hint = _renaming(unknown, missing) or hint
     raise job_table.error(
         problem,
@@ -146,7 +142,7 @@ def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
     return column_name
 
 
-def _cell(cells: Mapping[str, Cell], column: str) -> Any:
-    if column not in cells:
-        raise empty_cell(column)
-    return cells[column]
+def _cell(cells: Mapping[str, Cell], column_name: str) -> Any:
+    if column_name not in cells:
+        raise empty_cell(column_name)
+    return cells[column_name]

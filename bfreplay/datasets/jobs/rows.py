@@ -70,16 +70,10 @@ def check_columns(job_table: JobTable) -> None:
     valid_names = (*COLUMNS, *REPEAT_KEYS) if job_table.file.suffix.lower() == ".toml" else COLUMNS
     for column_name in job_table.columns:
         if column_name not in valid_names:
+            labels = (label for label, cells in job_table.rows if isinstance(label, str) and column_name in cells)
             raise job_table.error(
                 f"the column {column_name!r} is unknown",
-                row=next(
-                    (
-                        row_number
-                        for row_number, cells in job_table.rows
-                        if isinstance(row_number, str) and column_name in cells
-                    ),
-                    None,
-                ),
+                row=next(labels, None),
                 column=column_name,
                 value=column_name,
                 expected=", ".join(valid_names),
@@ -172,15 +166,14 @@ class _Row:
             if error.file is not None:
                 raise
             # the value of the column, if the job itself does not give it
-            column = _JOB_COLUMN_OF.get(error.column or "", error.column)
-            raise error.with_changes(column=column, fix=error.fix or _FIXES.get(column or "")) from error
+            column_name = _JOB_COLUMN_OF.get(error.column or "", error.column)
+            raise error.with_changes(column=column_name, fix=error.fix or _FIXES.get(column_name or "")) from error
 
     def repeat(self, job: ElasticJob) -> Iterator[ElasticJob]:
         if "count" not in self.cells:
             if "submit_every_s" in self.cells:
-                raise self._error(
-                    "submit_every_s without count", "submit_every_s", "a count of jobs", "add count = N to the job"
-                )
+                problem, fix = "submit_every_s without count", "add count = N to the job"
+                raise self._error(problem, "submit_every_s", "a count of jobs", fix)
             yield job
             return
         count = self._whole("count")
@@ -193,12 +186,12 @@ class _Row:
         every_us = self._seconds_us("submit_every_s") if "submit_every_s" in self.cells else 0
         if every_us < 0:
             raise self._error("the interval is negative", "submit_every_s", "seconds >= 0", "give 0 or more seconds")
-        for index in range(count):
-            later_us = index * every_us
+        for repeat_index in range(count):
+            later_us = repeat_index * every_us
             time_us("submit_every_s", job.submit_us + later_us)
             yield replace(
                 job,
-                name=f"{job.name}-{index:04d}",
+                name=f"{job.name}-{repeat_index:04d}",
                 submit_us=job.submit_us + later_us,
                 deadline_us=None if job.deadline_us is None else job.deadline_us + later_us,
             )
@@ -210,13 +203,12 @@ class _Row:
             return 0
         after_us = self._seconds_us("submit_after_s")
         if after_us < 0:
-            raise self._error(
-                "the job is submitted before the window starts", "submit_after_s", "seconds >= 0", _FIX_SUBMIT
-            )
+            problem = "the job is submitted before the window starts"
+            raise self._error(problem, "submit_after_s", "seconds >= 0", _FIX_SUBMIT)
         return after_us
 
     def _deadline_us(self, submit_us: int) -> int | None:
-        columns = [name for name in ("deadline", "deadline_after_s") if name in self.cells]
+        columns = [column_name for column_name in ("deadline", "deadline_after_s") if column_name in self.cells]
         if not columns:
             return None
         column = columns[-1]
@@ -232,54 +224,46 @@ class _Row:
         due_us = self._time_us(column) if column == "deadline" else submit_us + self._seconds_us(column)
         time_us(column, due_us)
         if due_us < submit_us:
-            raise self._error(
-                "the deadline is before the submit time", column, "a later time", "give a later deadline, or none"
-            )
+            problem = "the deadline is before the submit time"
+            raise self._error(problem, column, "a later time", "give a later deadline, or none")
         return due_us
 
-    def _curve(self, column: str) -> Curve:
-        cell = self._cell(column)
-        with locate_errors(self.rows.table.file, self.row, column, curve=True):
-            if isinstance(cell, str) and (
-                cell.strip() in self.rows.known or not (is_law(cell) or INLINE_CURVE in cell)
-            ):
-                return self._named_curve(column, cell.strip())
-            shelf = self.rows.shelf
+    def _curve(self, column_name: str) -> Curve:
+        cell, curves, shelf = self._cell(column_name), self.rows.known, self.rows.shelf
+        with locate_errors(self.rows.table.file, self.row, column_name, curve=True):
+            curve_name = cell.strip() if isinstance(cell, str) else ""
+            if curve_name in curves:
+                return curves[curve_name]
             if is_law(cell):
                 return shelf.law(law_of(cell, allow_code=shelf.allow_code))
+            if isinstance(cell, str) and INLINE_CURVE not in cell:
+                raise self._error(
+                    f"no curve is called {curve_name!r}",
+                    column_name,
+                    "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
+                    + (", ".join(sorted(curves)) or "a name in the file of --curves"),
+                    nearest(curve_name, curves, "give the file of curves, or write the points here"),
+                )
             return shelf.curve(*points_of(cell))
 
-    def _named_curve(self, column: str, column_name: str) -> Curve:
-        curve = self.rows.known.get(column_name)
-        if curve is None:
-            raise self._error(
-                f"no curve is called {column_name!r}",
-                column,
-                "points such as 0:0 1:7115.3, a law such as amdahl(rate_1=2831, serial=0.02), or one of: "
-                + (", ".join(sorted(self.rows.known)) or "a name in the file of --curves"),
-                nearest(column_name, self.rows.known, "give the file of curves, or write the points here"),
-            )
-        return curve
-
-    def _cell(self, column: str) -> Any:
-        if column not in self.cells:
+    def _cell(self, column_name: str) -> Any:
+        if column_name not in self.cells:
+            noun, state = ("key", "missing") if isinstance(self.row, str) else ("column", "empty")
             raise InputError(
-                f"the key {column!r} is missing here"
-                if isinstance(self.row, str)
-                else f"the column {column!r} is empty here",
+                f"the {noun} {column_name!r} is {state} here",
                 file=self.rows.table.file,
                 row=self.row,
-                column=column,
+                column=column_name,
                 value=None,
                 expected="a value for every job",
                 fix="fill it in or drop the job",
             )
-        return self.cells[column]
+        return self.cells[column_name]
 
-    def _text(self, column: str) -> str:
-        cell = self._cell(column)
+    def _text(self, column_name: str) -> str:
+        cell = self._cell(column_name)
         if not isinstance(cell, str):
-            raise self._error(f"the {column} is not text", column, "text", "put it in quotes")
+            raise self._error(f"the {column_name} is not text", column_name, "text", "put it in quotes")
         return cell
 
     def _min_nodes(self, throughput: Curve) -> int:
@@ -300,40 +284,37 @@ class _Row:
         cell = self.cells.get("node_types", "")
         kinds = cell.split(";") if isinstance(cell, str) else cell
         if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
-            raise self._error(
-                "the node types are not text", "node_types", "names separated by ;", 'write gpu;fat, or ["gpu"]'
-            )
+            expected, fix = "names separated by ;", 'write gpu;fat, or ["gpu"]'
+            raise self._error("the node types are not text", "node_types", expected, fix)
         return tuple(kind.strip() for kind in kinds if kind.strip())
 
-    def _number(self, column: str) -> float:
-        return number_of(self._cell(column), column)
+    def _number(self, column_name: str) -> float:
+        return number_of(self._cell(column_name), column_name)
 
-    def _whole(self, column: str) -> int:
-        number = self._number(column)
-        if not number.is_integer():
-            raise self._error(
-                f"the {column} is not a whole number", column, "a whole number", "round it to a whole number"
-            )
-        return int(number)
+    def _whole(self, column_name: str) -> int:
+        cell_number = self._number(column_name)
+        if not cell_number.is_integer():
+            problem = f"the {column_name} is not a whole number"
+            raise self._error(problem, column_name, "a whole number", "round it to a whole number")
+        return int(cell_number)
 
-    def _time_us(self, column: str) -> int:
-        cell = self._cell(column)
+    def _time_us(self, column_name: str) -> int:
+        cell = self._cell(column_name)
         try:
             moment_us = parse_time_us(cell)
         except ValueError as error:
-            raise time_error(cell, str(error), column=column) from error
+            raise time_error(cell, str(error), column=column_name) from error
         if not in_calendar(moment_us):  # before any log: another unit is meant
-            raise time_error(cell, OUTSIDE_CALENDAR, column=column)
+            raise time_error(cell, OUTSIDE_CALENDAR, column=column_name)
         return moment_us
 
-    def _seconds_us(self, column: str) -> int:
-        self._number(column)
+    def _seconds_us(self, column_name: str) -> int:
+        self._number(column_name)
         try:
-            return time_us(column, seconds_to_us(self.cells[column], exact=False))
+            return time_us(column_name, seconds_to_us(self.cells[column_name], exact=False))
         except ValueError as error:
-            raise self._error(
-                f"this is not a number of seconds: {error}", column, "finite seconds", "give seconds"
-            ) from error
+            problem = f"this is not a number of seconds: {error}"
+            raise self._error(problem, column_name, "finite seconds", "give seconds") from error
 
-    def _error(self, problem: str, column: str, expected: str, fix: str) -> InputError:
-        return InputError(problem, column=column, value=self.cells.get(column), expected=expected, fix=fix)
+    def _error(self, problem: str, column_name: str, expected: str, fix: str) -> InputError:
+        return InputError(problem, column=column_name, value=self.cells.get(column_name), expected=expected, fix=fix)

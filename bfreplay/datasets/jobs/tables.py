@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveShelf, is_law, law_of, points_of
-from bfreplay.datasets.located import locate_errors, with_location
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, reader_for
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveShelf, is_law, law_of, number_of, points_of
+from bfreplay.datasets.located import locate_errors
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, read_by_ending
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -73,8 +73,8 @@ def read_csv_table(file: Path) -> JobTable:
     if any("\0" in name for name in columns):
         raise not_utf8(file)
     refuse_other_separators(columns, file)
-    for index, name in enumerate(columns):
-        if name in columns[:index]:
+    for column_index, name in enumerate(columns):
+        if name in columns[:column_index]:
             raise InputError("a column occurs twice", file=file, column=name, value=lines[0], fix="drop one of the two")
     rows = []
     for row_number, cells in enumerate(lines[1:], start=1):
@@ -91,7 +91,7 @@ def read_csv_table(file: Path) -> JobTable:
     return JobTable(file, tuple(rows), tuple(columns))
 
 
-def read_parquet_table(file: Path) -> JobTable:
+def read_parquet_table(table_file: Path) -> JobTable:
     """Read the rows of a Parquet file; times come as ``datetime``, lists as lists.
 
     Raises
@@ -105,31 +105,24 @@ def read_parquet_table(file: Path) -> JobTable:
     from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
 
     try:
-        table = pq.read_table(file, read_dictionary=text_columns(pq.read_schema(file)))
-        refuse_swollen_texts(table, file)
-        for index, column in enumerate(table.schema):
-            if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-                micro = pa.timestamp("us", tz=column.type.tz)
-                table = table.set_column(index, column.name, table.column(index).cast(micro))
+        table = pq.read_table(table_file, read_dictionary=text_columns(pq.read_schema(table_file)))
+        refuse_swollen_texts(table, table_file)
+        for column_index, table_column in enumerate(table.schema):
+            if pa.types.is_timestamp(table_column.type) and table_column.type.unit == "ns":
+                micro = pa.timestamp("us", tz=table_column.type.tz)
+                table = table.set_column(column_index, table_column.name, table.column(column_index).cast(micro))
         cells = table.to_pylist()
     except (pa.ArrowException, OSError, OverflowError, ValueError) as error:  # the last two: times that Python lacks
-        raise _unreadable(file, "Parquet", error) from error
+        raise _unreadable(table_file, "Parquet", error) from error
     columns = [column_name for column_name in table.column_names if not column_name.startswith("__index_level_")]
     rows = tuple(
-        (
-            row_number,
-            {
-                column_name: line[column_name]
-                for column_name in columns
-                if line[column_name] is not None and line[column_name] != ""
-            },
-        )
+        (row_number, {line_column: line[line_column] for line_column in columns if line[line_column] not in (None, "")})
         for row_number, line in enumerate(cells, start=1)
     )
-    return JobTable(file, rows, tuple(columns))
+    return JobTable(table_file, rows, tuple(columns))
 
 
-def read_toml(file: Path) -> dict[str, Cell]:
+def read_toml(toml_file: Path) -> dict[str, Cell]:
     """Read a TOML file.
 
     Raises
@@ -137,16 +130,16 @@ def read_toml(file: Path) -> dict[str, Cell]:
     InputError
         The file is missing, not UTF-8, not TOML, too large or nested too deeply.
     """
-    check_is_file(file)
-    check_toml_size(file)
+    check_is_file(toml_file)
+    check_toml_size(toml_file)
     try:
-        return parse_toml(file.read_text(encoding="utf-8-sig"))
+        return parse_toml(toml_file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise not_utf8(file) from error
+        raise not_utf8(toml_file) from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(
             f"the file cannot be read as TOML: {error}",
-            file=file,
+            file=toml_file,
             expected="tables such as [campaign] or [[job]], and lines such as trials = 20",
             fix="correct the line; text is in double quotes, numbers are not",
         ) from error
@@ -175,14 +168,10 @@ def read_toml_table(file: Path) -> JobTable:
     if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
         raise InputError("job is not an array of tables", file=file, column="job", expected="[[job]] before each job")
     if not isinstance(curves, dict) or not all(isinstance(curve, dict) for curve in curves.values()):
-        raise InputError(
-            "curves is not a table of tables",
-            file=file,
-            column="curves",
-            expected="[curves.NAME] with nodes and values, or with a law",
-        )
+        problem, expected = "curves is not a table of tables", "[curves.NAME] with nodes and values, or with a law"
+        raise InputError(problem, file=file, column="curves", expected=expected)
     columns = dict.fromkeys(key for job in jobs for key in job)
-    rows = tuple((f"[[job]] {index}", job) for index, job in enumerate(jobs, start=1))
+    rows = tuple((f"[[job]] {job_number}", job) for job_number, job in enumerate(jobs, start=1))
     return JobTable(file, rows, tuple(columns), curves)
 
 
@@ -204,12 +193,41 @@ def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curv
                 curves[name] = curve_shelf.law(law_of(cells, allow_code=curve_shelf.allow_code))
                 continue
             if set(cells) != {"nodes", "values"}:
-                raise _no_curve_keys(name, cells)
+                unknown = [cell_key for cell_key in cells if cell_key not in _CURVE_KEYS]
+                raise InputError(
+                    f"curve {name!r} has neither exactly the keys nodes and values nor a law",
+                    value=sorted(cells),
+                    expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
+                    fix=did_you_mean(unknown, [cell_key for cell_key in _CURVE_KEYS if cell_key not in cells]),
+                )
             curves[name] = curve_shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
     return curves
 
 
-def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
+def with_own_curves(
+    curves: Mapping[str, Curve], job_table: JobTable, curve_shelf: CurveShelf, place: str
+) -> dict[str, Curve]:
+    """Return curves of a file of curves, and those of the table itself, ``place`` for messages.
+
+    Raises
+    ------
+    InputError
+        As `named_curves`; or both have a curve of one name.
+    """
+    own_curves = named_curves(job_table, curve_shelf)
+    for curve_name in own_curves:
+        if curve_name in curves:
+            raise InputError(
+                f"curve {curve_name!r} {place} and in the curves file",
+                file=job_table.file,
+                row=f"[curves.{curve_name}]",
+                value=curve_name,
+                fix="keep one of them",
+            )
+    return {**curves, **own_curves}
+
+
+def read_curves_file(curves_file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
 
     Raises
@@ -217,81 +235,56 @@ def read_curves_file(file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
     InputError
         Other columns, cells that are not numbers, or points that form no valid curve.
     """
-    job_table: JobTable = reader_for(file, JOB_TABLE_READERS)(file)
+    job_table: JobTable = read_by_ending(curves_file, JOB_TABLE_READERS)
     if job_table.curves:
         return named_curves(job_table, curve_shelf)
     needed_columns = ("curve", "nodes", "value")
-    if set(job_table.columns) != set(needed_columns):
+    missing = [name for name in needed_columns if name not in job_table.columns]
+    unknown = [name for name in job_table.columns if name not in needed_columns]
+    if missing or unknown:
+        kind = kind_of_table(job_table.columns)
+        is_other = kind not in (None, "a table of curves")
         raise job_table.error(
             "these are not the columns of a table of curves",
-            column=next(
-                (
-                    name
-                    for name in (*needed_columns, *job_table.columns)
-                    if (name in needed_columns) != (name in job_table.columns)
-                ),
-                None,
-            ),
+            column=(missing or unknown)[0],
             expected=", ".join(needed_columns) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
-            fix=_fix_of_curve_columns(job_table.columns, needed_columns),
+            fix=(f"this looks like {kind}: give the table of curves here" if is_other else None)
+            or did_you_mean(unknown, missing)
+            or ("add the missing columns" if missing else "drop the other columns"),
         )
     points: dict[str, list[tuple[int | str, float, float]]] = {}
     for row_number, cells in job_table.rows:
         missing = [name for name in needed_columns if name not in cells]
         if missing:
-            raise empty_cell(missing[0], file, row_number)
-        try:
-            (node,), (value,) = points_of([[cells["nodes"]], [cells["value"]]], as_columns=True)
-        except InputError as error:
-            raise with_location(
-                error, file, row_number, "value" if error.column == "values" else error.column, curve=True
-            ) from error
+            raise empty_cell(missing[0], curves_file, row_number)
+        with locate_errors(curves_file, row_number):
+            node, value = (number_of(cells[column_name], column_name) for column_name in ("nodes", "value"))
         points.setdefault(str(cells["curve"]), []).append((row_number, node, value))
     if not points:
-        raise InputError(
-            "the file has no curves", file=file, expected="at least one row", fix="add a row for each point"
-        )
+        problem, fix = "the file has no curves", "add a row for each point"
+        raise InputError(problem, file=curves_file, expected="at least one row", fix=fix)
     curves: dict[str, Curve] = {}
     for name, of_curve in points.items():
         rows, nodes, values = zip(*of_curve, strict=True)
-        checks.name("curve", name, "curve", file)
+        checks.name("curve", name, "curve", curves_file)
         if INLINE_CURVE in name:
             raise InputError(
                 "the name of a curve has a colon",
-                file=file,
+                file=curves_file,
                 row=rows[0],
                 column="curve",
                 value=name,
                 expected="a name without colons, which separate nodes and values in points",
                 fix="rename the curve",
             )
-        with locate_errors(file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
+        with locate_errors(curves_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
             curves[name] = curve_shelf.curve(nodes, values, name)
     return curves
 
 
-def _no_curve_keys(column_name: str, cells: Mapping[str, Cell]) -> InputError:
-    unknown = [key for key in cells if key not in _CURVE_KEYS]
-    return InputError(
-        f"curve {column_name!r} has neither exactly the keys nodes and values nor a law",
-        value=sorted(cells),
-        expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
-        fix=did_you_mean(unknown, [key for key in _CURVE_KEYS if key not in cells]),
-    )
-
-
-def _fix_of_curve_columns(columns: Sequence[str], required: Sequence[str]) -> str:
-    kind = kind_of_table(columns)
-    if kind not in (None, "a table of curves"):
-        return f"this looks like {kind}: give the table of curves here"
-    unknown = [name for name in columns if name not in required]
-    missing = [name for name in required if name not in columns]
-    return did_you_mean(unknown, missing) or ("drop the other columns" if not missing else "add the missing columns")
-
-
-def _unreadable(file: Path, kind: str, error: Exception) -> InputError:
+def _unreadable(table_file: Path, kind: str, error: Exception) -> InputError:
     return InputError(
         f"the file cannot be read as {kind}: {' '.join(str(error).split())}",
-        file=file,
+        file=table_file,
         fix="check the name of the file (its ending decides how it is read), and that it is complete",
     )

@@ -7,9 +7,10 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,7 @@ from bfreplay.errors import InputError
 
 _BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory
 _WRITTEN_COLUMNS = ("time", "node", "state", "cause")
+CAUSES = ("window_begin",)
 
 
 def read_csv(path: Path) -> NodeEvents:
@@ -46,37 +48,36 @@ def read_csv(path: Path) -> NodeEvents:
     columns = _header(path)
     sidecar = sidecar_path(path) if sidecar_path(path).exists() else None
     header = None if sidecar is None else _sidecar_header(sidecar, path)
-    read = read_columns(columns)
-    return table_events(path, columns, partial(_csv_batches, path, read), header, "csv", sidecar)
+    return table_events(path, columns, partial(_csv_batches, path, read_columns(columns)), header, "csv", sidecar)
 
 
-def _header(path: Path) -> list[str]:
-    open_file: Any = gzip.open if path.suffix == ".gz" else open
+def _header(log_path: Path) -> list[str]:
+    open_file: Any = gzip.open if log_path.suffix == ".gz" else open
     try:
-        with open_file(path, "rt", encoding="utf-8-sig", newline="") as stream:
-            columns = next(csv.reader(text_lines(stream, path)), [])
+        with open_file(log_path, "rt", encoding="utf-8-sig", newline="") as stream:
+            columns = next(csv.reader(text_lines(stream, log_path)), [])
     except FileNotFoundError as error:
-        raise InputError("there is no such file", file=path, fix="check the path") from error
+        raise InputError("there is no such file", file=log_path, fix="check the path") from error
     except UnicodeDecodeError as error:
-        raise not_utf8(path) from error
+        raise not_utf8(log_path) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
-        raise _csv_error(path, error, 0) from error
-    if any("\0" in name for name in columns):
-        raise not_utf8(path)
+        raise _csv_error(log_path, error, 0) from error
+    if any("\0" in column_name for column_name in columns):
+        raise not_utf8(log_path)
     if not columns:
-        raise empty_log(path)
+        raise empty_log(log_path)
     return columns
 
 
-def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:
-    description = f"{sidecar.name} is read as the metadata (nodes and window) of {path.name}"
+def _sidecar_header(sidecar: Path, log_path: Path) -> LogHeader:
+    description = f"{sidecar.name} is read as the metadata (nodes and window) of {log_path.name}"
     fix = f"correct {sidecar.name}, or delete it: nodes and window are then found from the rows"
     try:
         return LogHeader.from_text(sidecar.read_bytes(), sidecar)
     except OSError as error:
         raise InputError(f"{description}, but it cannot be read: {error.strerror}", file=sidecar, fix=fix) from error
     except InputError as error:
-        value = {} if error.value is None else {"value": error.value}
+        error_value = {} if error.value is None else {"value": error.value}
         raise InputError(
             f"{description}, but {error.problem}",
             file=sidecar,
@@ -84,17 +85,17 @@ def _sidecar_header(sidecar: Path, path: Path) -> LogHeader:
             column=error.column,
             expected=error.expected or "JSON as write_events writes it",
             fix=fix,
-            **value,
+            **error_value,
         ) from error
 
 
-def _csv_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
+def _csv_batches(log_path: Path, columns: list[str], rows: int) -> Iterator[Any]:
     rows_before = 0
     words = pa.dictionary(pa.int32(), pa.string())
-    types = {name: pa.string() if name == "time" else words for name in columns}
+    types = {column_name: pa.string() if column_name == "time" else words for column_name in columns}
     try:
         with pa_csv.open_csv(
-            path,
+            log_path,
             read_options=pa_csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
             convert_options=pa_csv.ConvertOptions(
                 include_columns=columns, column_types=types, strings_can_be_null=False, null_values=[]
@@ -104,73 +105,62 @@ def _csv_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
                 yield record_batch
                 rows_before += record_batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise _csv_error(path, error, rows_before) from error
+        raise _csv_error(log_path, error, rows_before) from error
 
 
-def _csv_error(path: Path, error: Exception, rows: int) -> InputError:
+def _csv_error(log_path: Path, error: Exception, rows: int) -> InputError:
     text = " ".join(str(error).split())
     if "Empty CSV" in text:
-        return empty_log(path)
+        return empty_log(log_path)
     if "straddling object" in text:
-        return endless_line(path, b"", rows + 2, _BLOCK_BYTES)
-    line = re.search(r"Row #(\d+): (Expected .*, got \d+): (.*)", text)
-    if line is not None:
+        return endless_line(log_path, b"", rows + 2, _BLOCK_BYTES)
+    line = re.search(r"Row #(\d+): (?:(Expected .*, got \d+): (.*))?", text)
+    if line is not None and line[2] is not None:
         return InputError(
             f"a row has another number of columns than the header: {line[2]}",
-            file=path,
+            file=log_path,
             row=int(line[1]) - 1,
             value=line[3],
             expected="one value for each column",
             fix="correct the row; a file that was cut ends in such a row",
         )
     if "invalid UTF8" in text:
-        return not_utf8(path)
-    line = re.search(r"Row #(\d+): ", text)
+        return not_utf8(log_path)
     return InputError(
         f"the file cannot be read as CSV: {text}",
-        file=path,
+        file=log_path,
         row=f"after row {rows}" if line is None else int(line[1]) - 1,
         expected="UTF-8 text, gzipped if the name ends in .gz",
         fix="copy or write the file again",
     )
 
 
-def write_csv(events: NodeEvents, path: Path, gzipped: bool) -> None:
-    """Write the rows of a log to ``path``, replacing it if it exists; see also ``write_sidecar``.
+def write_csv(events: NodeEvents, log_path: Path, gzipped: bool) -> None:
+    """Write the rows of a log to ``log_path``, replacing it if it exists; see also ``write_sidecar``.
 
     Times are ISO-8601 UTC, with six decimals if not whole seconds. The bytes depend on the log only.
     """
-    with path.open("wb") as raw:
-        if gzipped:
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
-                _write_rows(events, stream)
-        else:
-            _write_rows(events, raw)
-
-
-def write_sidecar(events: NodeEvents, path: Path) -> None:
-    """Write window, inventory and metadata of a log as JSON to ``path``."""
-    path.write_text(LogHeader.of(events).to_text(indent=1) + "\n", encoding="utf-8")
-
-
-def _write_rows(events: NodeEvents, stream: IO[bytes] | gzip.GzipFile) -> None:
     needs_quotes = any('"' in name or "," in name for name in events.nodes)
-    style = "all_valid" if needs_quotes else "none"
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="all_valid" if needs_quotes else "none")
     schema = pa.schema([(name, pa.string()) for name in _WRITTEN_COLUMNS])
     nodes, words = np.array(events.nodes, dtype=object), np.array(STATE_WORDS, dtype=object)
-    stream.write((",".join(_WRITTEN_COLUMNS) + "\n").encode())
-    options = pa_csv.WriteOptions(include_header=False, quoting_style=style)
-    with pa_csv.CSVWriter(stream, schema, write_options=options) as writer:
-        cause: str | None = "window_begin"
+    with ExitStack() as open_streams:
+        stream: Any = open_streams.enter_context(log_path.open("wb"))
+        if gzipped:
+            stream = open_streams.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0))
+        stream.write((",".join(_WRITTEN_COLUMNS) + "\n").encode())
+        writer = open_streams.enter_context(pa_csv.CSVWriter(stream, schema, write_options=options))
+        cause: str | None = CAUSES[0]
         for batch in events.batches():
-            columns = [
-                pa.array(iso_texts(batch.time_us), pa.string()),
-                pa.array(nodes[batch.node], pa.string()),
-                pa.array(words[batch.state], pa.string()),
-                pa.array([cause] * len(batch), pa.string()),
-            ]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+            columns = [iso_texts(batch.time_us), nodes[batch.node], words[batch.state], [cause] * len(batch)]
+            arrays = [pa.array(column, pa.string()) for column in columns]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
             cause = None
+
+
+def write_sidecar(events: NodeEvents, sidecar: Path) -> None:
+    """Write window, inventory and metadata of a log as JSON to ``sidecar``."""
+    sidecar.write_text(LogHeader.of(events).to_text(indent=1) + "\n", encoding="utf-8")
 
 
 def iso_texts(time_us: NDArray[np.int64]) -> NDArray[np.str_]:
@@ -181,9 +171,6 @@ def iso_texts(time_us: NDArray[np.int64]) -> NDArray[np.str_]:
     if not is_whole.all():
         texts = np.where(is_whole, texts, np.datetime_as_string(stamps, unit="us"))
     return np.strings.add(texts, "Z")
-
-
-CAUSES = ("window_begin",)
 
 
 def read_parquet(path: Path) -> NodeEvents:
@@ -200,8 +187,8 @@ def read_parquet(path: Path) -> NodeEvents:
         if parquet.metadata.num_rows == 0:
             raise empty_log(path)
     header = None if text is None else LogHeader.from_text(text, path)
-    read = read_columns(columns)
-    return table_events(path, columns, partial(_parquet_batches, path, read, texts), header, "parquet")
+    batches = partial(_parquet_batches, path, read_columns(columns), texts)
+    return table_events(path, columns, batches, header, "parquet")
 
 
 def open_parquet(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
@@ -213,8 +200,8 @@ def open_parquet(path: Path, as_dictionary: Sequence[str] = ()) -> Any:
         raise _parquet_error(path, error, rows=0) from error
 
 
-def _parquet_batches(path: Path, columns: list[str], texts: list[str], rows: int) -> Iterator[Any]:
-    for batch in read_batches(path, columns, texts, rows):
+def _parquet_batches(log_path: Path, columns: list[str], texts: list[str], rows: int) -> Iterator[Any]:
+    for batch in read_batches(log_path, columns, texts, rows):
         time = batch.column("time")
         if pa.types.is_dictionary(time.type):
             batch = batch.set_column(batch.schema.get_field_index("time"), "time", time.dictionary_decode())
@@ -244,29 +231,29 @@ def read_batches(path: Path, columns: Sequence[str], texts: Sequence[str], rows:
             rows_before += batch.num_rows
 
 
-def _parquet_error(path: Path, error: Exception, rows: int) -> InputError:
+def _parquet_error(log_path: Path, error: Exception, rows: int) -> InputError:
     if isinstance(error, FileNotFoundError):
-        return InputError("there is no such file", file=path, fix="check the path")
-    with path.open("rb") as stream:
+        return InputError("there is no such file", file=log_path, fix="check the path")
+    with log_path.open("rb") as stream:
         starts_right = stream.read(4) == b"PAR1"
     if not starts_right:
         return InputError(
             "the file is not Parquet",
-            file=path,
+            file=log_path,
             expected="a Parquet file, which starts with the bytes PAR1",
             fix="check the name of the file: its ending decides how it is read",
         )
     return InputError(
         f"the Parquet file is cut or damaged: {' '.join(str(error).split())}",
-        file=path,
+        file=log_path,
         row=f"after row {rows}",
         expected="a whole Parquet file",
         fix="copy or write the file again",
     )
 
 
-def write_parquet(events: NodeEvents, path: Path) -> None:
-    """Write a log in the neutral schema to ``path``, replacing it if it exists."""
+def write_parquet(events: NodeEvents, log_path: Path) -> None:
+    """Write a log in the neutral schema to ``log_path``, replacing it if it exists."""
     schema = pa.schema(
         [
             ("time", pa.timestamp("us", tz="UTC")),
@@ -277,7 +264,7 @@ def write_parquet(events: NodeEvents, path: Path) -> None:
         metadata={PARQUET_KEY: LogHeader.of(events).to_text()},
     )
     words = [pa.array(events.nodes, pa.string()), pa.array(STATE_WORDS, pa.string()), pa.array(CAUSES, pa.string())]
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(log_path, schema, compression="zstd") as writer:
         for group, is_snapshot in _row_groups(events.batches()):
             causes = pa.array(np.zeros(len(group), dtype=np.int8), mask=~is_snapshot)
             columns = [
@@ -297,16 +284,8 @@ def _row_groups(batches: Iterator[EventBatch]) -> Iterator[tuple[EventBatch, Any
         if not group and n_snapshot == 0:
             n_snapshot = len(batch)
         elif n_rows + len(batch) > DEFAULT_BATCH_ROWS + n_snapshot:
-            yield _join(group), np.arange(n_rows) < n_snapshot
+            yield EventBatch.joined(group), np.arange(n_rows) < n_snapshot
             group, n_rows, n_snapshot = [], 0, -1
         group.append(batch)
         n_rows += len(batch)
-    yield _join(group), np.arange(n_rows) < n_snapshot
-
-
-def _join(batches: list[EventBatch]) -> EventBatch:
-    return EventBatch(
-        np.concatenate([batch.time_us for batch in batches]),
-        np.concatenate([batch.node for batch in batches]),
-        np.concatenate([batch.state for batch in batches]),
-    )
+    yield EventBatch.joined(group), np.arange(n_rows) < n_snapshot

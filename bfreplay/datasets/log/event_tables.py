@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class LogHeader:
         if not isinstance(document, Mapping):
             raise _metadata_error(file, "the metadata of the log are not a JSON object")
         metadata = EventsMetadata.from_json(document, file)
-        start_us, end_us = (_window_time(document, key, file) for key in ("window_start", "window_end"))
+        start_us, end_us = (_window_time(document, window_key, file) for window_key in ("window_start", "window_end"))
         nodes = document.get("nodes")
         if not isinstance(nodes, list):
             problem = "the metadata of the log do not list its nodes"
@@ -85,17 +86,17 @@ def sidecar_path(path: Path) -> Path:
     return path.with_name(path.name + SIDECAR_SUFFIX)
 
 
-def _window_time(document: Mapping[str, Json], key: str, file: Path) -> int:
+def _window_time(document: Mapping[str, Json], key: str, metadata_file: Path) -> int:
     try:
         return parse_time_us(document[key])
     except (KeyError, ValueError) as error:
         problem, value = f"the metadata of the log lack a readable {key}", document.get(key)
-        raise _metadata_error(file, problem, column=key, value=value, expected="an ISO-8601 time") from error
+        raise _metadata_error(metadata_file, problem, column=key, value=value, expected="an ISO-8601 time") from error
 
 
-def _metadata_error(file: Path, problem: str, **parts: Any) -> InputError:
+def _metadata_error(metadata_file: Path, problem: str, **parts: Any) -> InputError:
     """Return the error for metadata that ``write_events`` did not write."""
-    return InputError(problem, file=file, fix="write the log again", **parts)
+    return InputError(problem, file=metadata_file, fix="write the log again", **parts)
 
 
 RecordBatches = Callable[[int], Iterator[Any]]  # rows -> iterator of pyarrow.RecordBatch
@@ -146,7 +147,7 @@ class TableSource(EventSource):
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield the rows of the file, in one pass."""
-        index_of = {name: index for index, name in enumerate(self.nodes)}
+        index_of = {node_name: node_index for node_index, node_name in enumerate(self.nodes)}
         first_row = 1
         for batch in self.record_batches(rows):
             if batch.num_rows == 0:
@@ -194,58 +195,42 @@ def is_two_state_table(columns: Sequence[str], file: Path) -> bool:
     needed_columns = TWO_STATE_COLUMNS if means_idle and "state" not in names else NEUTRAL_COLUMNS
     missing = [name for name in needed_columns if name not in names]
     unknown = [name for name in names if name not in (*needed_columns, *OPTIONAL_COLUMNS)]
-    problem = "; ".join(
-        text
-        for text in (
-            f"missing: {', '.join(missing)}" if missing else "",
-            f"unknown: {', '.join(map(repr, unknown))}" if unknown else "",
-            "a column occurs twice" if len(set(names)) < len(names) else "",
-        )
-        if text
-    )
+    faults = [f"missing: {', '.join(missing)}"] if missing else []
+    faults += [f"unknown: {', '.join(map(repr, unknown))}"] if unknown else []
+    faults += ["a column occurs twice"] if len(set(names)) < len(names) else []
+    is_other = len(missing) == len(needed_columns) and not all(near_name(column, needed_columns) for column in unknown)
     raise InputError(
-        f"these are not the columns of a log ({problem})",
+        f"these are not the columns of a log ({'; '.join(faults)})",
         file=file,
         column=(missing or unknown or names)[0],
         value=names,
         expected=f"{', '.join(NEUTRAL_COLUMNS)} (and optionally {', '.join(OPTIONAL_COLUMNS)}); "
         f"or the two-state form {', '.join(TWO_STATE_COLUMNS)}",
-        fix=(
-            _SCHEDULER_LOG
-            if len(missing) == len(needed_columns) and not all(near_name(column, needed_columns) for column in unknown)
-            else None
-        )
+        fix=(_SCHEDULER_LOG if is_other else None)
         or did_you_mean(unknown, [*missing, *(name for name in OPTIONAL_COLUMNS if name not in names)])
         or ("add the missing columns" if not unknown else "rename or drop columns" if missing else "drop columns"),
     )
 
 
-def _refuse_other_tables(columns: Sequence[str], file: Path) -> None:
+def _refuse_other_tables(columns: Sequence[str], log_file: Path) -> None:
     kind = kind_of_table(columns)
     if kind in ("a job set", "a table of curves"):
         raise InputError(
             f"this looks like {kind}, not like a log of nodes",
-            file=file,
+            file=log_file,
             value=list(columns),
             expected=f"{', '.join(NEUTRAL_COLUMNS)}; or {', '.join(TWO_STATE_COLUMNS)}",
             fix="give the log here (are the two files swapped?); job sets and curves are read by load_jobs",
         )
-    if columns and _is_time(columns[0]):
+    with suppress(ValueError, IndexError):
+        parse_time_us(columns[0])
         raise InputError(
             "the first line looks like a row, not like a header",
-            file=file,
+            file=log_file,
             value=list(columns),
             expected=f"a first line {','.join(NEUTRAL_COLUMNS)} or {','.join(TWO_STATE_COLUMNS)}",
             fix="add the header line",
         )
-
-
-def _is_time(text: str) -> bool:
-    try:
-        parse_time_us(text)
-    except ValueError:
-        return False
-    return True
 
 
 def table_events(
@@ -261,14 +246,10 @@ def table_events(
     ``metadata_file`` is the file that the header came from; it is then one of the log's sources.
     """
     is_two_state = is_two_state_table(columns, file)
-    sources: tuple[SourceFile, ...] = (SourceFile.of(file),)
+    has_snapshot = header is not None and not is_two_state
+    sources = tuple(SourceFile.of(path) for path in (file, metadata_file) if path is not None)
     if header is None:
         header = _survey(file, record_batches, form_name + (", two-state" if is_two_state else ""), sources)
-        has_snapshot = False
-    else:
-        has_snapshot = not is_two_state
-        if metadata_file is not None:
-            sources = (*sources, SourceFile.of(metadata_file))
     source = TableSource(
         file=file,
         metadata_file=metadata_file,
@@ -277,16 +258,13 @@ def table_events(
         nodes=header.nodes,
         record_batches=record_batches,
     )
-    if header.window_start_us == header.window_end_us:
+    window_us = header.window_start_us, header.window_end_us
+    if window_us[0] == window_us[1]:
         # an error of a row is more useful than an empty window
         from bfreplay.datasets.log.passes import check_batches  # numba
 
-        window = (header.window_start_us, header.window_end_us)
-        for _ in check_batches(header.nodes, source, window, window, DEFAULT_BATCH_ROWS):
-            pass
-    return NodeEvents(
-        header.nodes, source, header.window_start_us, header.window_end_us, header.metadata, sources=sources
-    )
+        list(check_batches(header.nodes, source, window_us, window_us, DEFAULT_BATCH_ROWS))
+    return NodeEvents(header.nodes, source, *window_us, header.metadata, sources)
 
 
 def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
@@ -298,29 +276,21 @@ def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: 
     for batch in record_batches(DEFAULT_BATCH_ROWS):
         if batch.num_rows == 0:
             continue
-        time = Column(batch.column("time"), "time", file, row)
+        times = Column(batch.column("time"), "time", file, row).times_us()
         node = Column(batch.column("node"), "node", file, row)
-        times = time.times_us()
         node.refuse_nulls()
-        names = {
-            str(name) if name is not None else "" for name in batch.column("node").unique().to_pylist()
-        } - node_names
+        names = {"" if name is None else str(name) for name in node.values.unique().to_pylist()} - node_names
         node_names |= names
         if not all(map(is_name, names)):
-            index, name = next(
-                (index, name)
-                for index, name in enumerate(batch.column("node").to_pylist())
-                if not is_name("" if name is None else str(name))
-            )
-            is_missing = name in (None, "")
-            raise (
-                node.missing_value(index) if is_missing else unusable_name("node", str(name), "node", file, row + index)
-            )
-        previous_us = times[:1] if first_us is None else np.array([last_us])
-        backwards = first_true(times < np.concatenate((previous_us, times[:-1])))
+            for row_index, name in enumerate(node.values.to_pylist()):
+                if name in (None, ""):
+                    raise node.missing_value(row_index)
+                if not is_name(str(name)):
+                    raise unusable_name("node", str(name), "node", file, row + row_index)
+        before_us = np.append(times[:1] if first_us is None else last_us, times[:-1])
+        backwards = first_true(times < before_us)
         if backwards is not None:
-            before_us = int(times[backwards - 1]) if backwards else last_us
-            raise time_runs_backwards(int(times[backwards]), before_us, file, row + backwards)
+            raise time_runs_backwards(int(times[backwards]), int(before_us[backwards]), file, row + backwards)
         first_us = int(times[0]) if first_us is None else first_us
         last_us = int(times[-1])
         row += len(times)

@@ -17,7 +17,7 @@ from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk, RowsToCome
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
-from bfreplay.datasets.times import in_calendar, iso_utc, parse_time_us
+from bfreplay.datasets.times import in_calendar, iso_span, parse_time_us
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class NodeEvents:
                 "the log covers no time: its window ends where it starts, or before",
                 file=source.file,
                 column="time",
-                value=f"{iso_utc(window_start_us)} to {iso_utc(window_end_us)}",
+                value=iso_span(window_start_us, window_end_us),
                 expected="a window of positive length",
                 fix="give a longer log",
             )
@@ -128,16 +128,15 @@ class NodeEvents:
             Errors of rows are raised by the pass that reads them.
         """
         names = np.array(nodes, dtype=object)
-        order = np.array(sorted(range(len(names)), key=lambda i: names[i]), dtype=np.int64)
-        position = np.empty(len(order), dtype=np.int32)
-        position[order] = np.arange(len(order), dtype=np.int32)
+        order = np.argsort(names, kind="stable")
+        position = np.argsort(order).astype(np.int32)
         start = _codes("initial_state", initial_state, len(NodeState), (len(names),))
         # writable and contiguous like the batches of files, so that compiled loops meet one type only
         times = np.require(np.asarray(time_us, dtype=np.int64).reshape(-1), requirements=["C", "W"])
-        index = _codes("node", node, len(names), times.shape)
+        node_index = _codes("node", node, len(names), times.shape)
         new_state = _codes("state", state, len(NodeState), times.shape)
         source = MemorySource(
-            start[order].astype(np.int8), RowChunk(times, position[index], new_state.astype(np.int8), first_row=1)
+            start[order].astype(np.int8), RowChunk(times, position[node_index], new_state.astype(np.int8), first_row=1)
         )
         metadata = metadata or EventsMetadata()
         if node_types is not None:
@@ -185,8 +184,7 @@ class NodeEvents:
         return log
 
     def __repr__(self) -> str:
-        window = f"{iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}"
-        return f"<NodeEvents: {len(self.nodes)} nodes, {window}>"
+        return f"<NodeEvents: {len(self.nodes)} nodes, {iso_span(self.window_start_us, self.window_end_us)}>"
 
     def first_states(self) -> NDArray[np.int8]:
         """Return the states of the nodes at the start of the window, ``(N,)``: all that is known of a log to come."""
@@ -229,14 +227,12 @@ class NodeEvents:
         """
         import pandas as pd
 
-        batches = list(self.batches())
-        columns = ("time_us", "node", "state")
-        time_us, node, state = (np.concatenate([getattr(batch, name) for batch in batches]) for name in columns)
+        events = EventBatch.joined(list(self.batches()))
         return pd.DataFrame(
             {
-                "time": pd.to_datetime(time_us, unit="us", utc=True),
-                "node": pd.Categorical.from_codes(node, pd.Index(self.nodes)),
-                "state": pd.Categorical.from_codes(state, pd.Index(STATE_WORDS)),
+                "time": pd.to_datetime(events.time_us, unit="us", utc=True),
+                "node": pd.Categorical.from_codes(events.node, pd.Index(self.nodes)),
+                "state": pd.Categorical.from_codes(events.state, pd.Index(STATE_WORDS)),
             }
         )
 
@@ -264,8 +260,8 @@ class NodeEvents:
                 if start_us < self.window_end_us and end_us > self.window_start_us
                 else "the window lies outside the log",
                 file=self._source.file,
-                value=f"{iso_utc(start_us)} to {iso_utc(end_us)}",
-                expected=f"start before end, within {iso_utc(self.window_start_us)} to {iso_utc(self.window_end_us)}",
+                value=iso_span(start_us, end_us),
+                expected=f"start before end, within {iso_span(self.window_start_us, self.window_end_us)}",
                 fix="swap the two times" if start_us > end_us else "choose a window inside the log",
             )
         part = copy.copy(self)
@@ -281,26 +277,26 @@ def _nodes_by_type(nodes: Sequence[str], node_types: Sequence[str]) -> dict[str,
             value=len(node_types),
             expected=f"{len(nodes)} names",
         )
-    by_type: dict[str, list[str]] = {name: [] for name in node_types}
-    for node, name in zip(nodes, node_types, strict=True):
-        by_type[name].append(node)
+    by_type: dict[str, list[str]] = {type_name: [] for type_name in node_types}
+    for node, type_name in zip(nodes, node_types, strict=True):
+        by_type[type_name].append(node)
     return by_type
 
 
-def bound_us(which: str, value: Any) -> int:
+def bound_us(which: str, time_value: Any) -> int:
     """Return a bound of ``between`` in microseconds: whole numbers as they are, anything else parsed."""
     try:
-        return time_us_of(value)
+        return time_us_of(time_value)
     except ValueError as error:
         raise InputError(
             f"the {which} of the window is not a time: {error}",
-            value=value,
+            value=time_value,
             expected="ISO-8601 such as 2021-02-10T00:48:48Z, a datetime, or whole microseconds since 1970-01-01 UTC",
             fix="write the time as ISO-8601 text",
         ) from error
 
 
-def time_us_of(value: Any) -> int:
+def time_us_of(time_value: Any) -> int:
     """Return the microseconds of a whole number of them, an ISO-8601 text or a ``datetime``.
 
     Raises
@@ -308,10 +304,10 @@ def time_us_of(value: Any) -> int:
     ValueError
         It is another number, no time, or beyond the year 9999.
     """
-    if isinstance(value, float | np.floating | Decimal):
+    if isinstance(time_value, float | np.floating | Decimal):
         raise ValueError("a number here is whole microseconds")
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    time_us = int(value) if is_whole else parse_time_us(value)
+    is_whole = isinstance(time_value, int | np.integer) and not isinstance(time_value, bool)
+    time_us = int(time_value) if is_whole else parse_time_us(time_value)
     if abs(time_us) > LAST_US:
         raise ValueError("not a time before the year 10000")
     return time_us
@@ -321,8 +317,8 @@ def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
     """Refuse an inventory that is empty, unsorted, not unique, or has unusable names."""
     if not nodes:
         raise InputError("the log has no nodes", file=file, column="node", expected="at least one node")
-    for name in nodes:
-        checks.name("node", name, "node", file)
+    for node_name in nodes:
+        checks.name("node", node_name, "node", file)
     for first, second in itertools.pairwise(nodes):
         if first >= second:
             same = first == second
@@ -335,21 +331,21 @@ def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
             )
 
 
-def _codes(column: str, values: ArrayLike, limit: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _codes(column_name: str, values: ArrayLike, limit: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
     array = np.asarray(values, dtype=np.int64).reshape(-1)
     if array.shape != shape:
         raise InputError(
-            f"{column} does not have one value for each {'node' if column == 'initial_state' else 'row'}",
-            column=column,
+            f"{column_name} does not have one value for each {'node' if column_name == 'initial_state' else 'row'}",
+            column=column_name,
             value=array.shape,
             expected=f"shape {shape}",
         )
     invalid = np.flatnonzero((array < 0) | (array >= limit))
     if invalid.size:
         raise InputError(
-            f"{column} is out of range",
+            f"{column_name} is out of range",
             row=int(invalid[0]) + 1,
-            column=column,
+            column=column_name,
             value=int(array[invalid[0]]),
             expected=f"0 to {limit - 1}",
         )

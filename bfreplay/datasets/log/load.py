@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
 from bfreplay import checks
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.named_inputs import resolve_sample
-from bfreplay.datasets.readers_by_ending import EVENT_READERS, ending_of, reader_for
+from bfreplay.datasets.readers_by_ending import EVENT_READERS, ending_of, read_by_ending
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
+
+_WRITABLE = (".parquet", ".csv", ".csv.gz")
 
 
 def load_events(path: str | PathLike[str]) -> NodeEvents:
@@ -37,12 +38,9 @@ def load_events(path: str | PathLike[str]) -> NodeEvents:
     """
     checks.instance("path", path, (str, PathLike), "the path of a log, or 'sample'")
     file = resolve_sample(Path(path), "events")
-    events: NodeEvents = reader_for(
-        file,
-        EVENT_READERS,
-        fix="convert a scheduler's log into events by: bfreplay ingest auto "
-        f"{file.name} -o events.parquet; another file may need another name",
-    )(file)
+    ingest = f"bfreplay ingest auto {file.name} -o events.parquet"
+    fix = f"convert a scheduler's log into events by: {ingest}; another file may need another name"
+    events: NodeEvents = read_by_ending(file, EVENT_READERS, fix=fix)
     return events
 
 
@@ -67,10 +65,22 @@ def write_events(events: NodeEvents, path: str | PathLike[str], overwrite: bool 
     """
     checks.instance("events", events, NodeEvents, "NodeEvents, as load_events and ingest return them")
     file = Path(path)
-    _WRITERS[writable_ending(file)](events, file, overwrite)
+    is_parquet = writable_ending(file) == ".parquet"
+    from bfreplay.datasets.log.event_files import write_csv, write_parquet, write_sidecar
+    from bfreplay.datasets.log.event_tables import sidecar_path
+
+    if is_parquet:
+        with written_whole([file], overwrite) as (temporary,):
+            write_parquet(events, temporary)
+        return
+    for node_name in events.nodes:
+        checks.no_formula("node", node_name, file)
+    with written_whole([sidecar_path(file), file], overwrite) as (sidecar, table):
+        write_sidecar(events, sidecar)
+        write_csv(events, table, gzipped=file.suffix.lower() == ".gz")
 
 
-def writable_ending(file: Path) -> str:
+def writable_ending(log_file: Path) -> str:
     """Return the ending of a name, one of the formats in which logs can be written.
 
     Raises
@@ -78,37 +88,12 @@ def writable_ending(file: Path) -> str:
     InputError
         Another ending.
     """
-    ending = ending_of(file, _WRITERS)
+    ending = ending_of(log_file, _WRITABLE)
     if ending is None:
         raise InputError(
             "logs cannot be written to this kind of file",
-            file=file,
-            value=file.name,
-            expected="a name ending in " + ", ".join(_WRITERS),
+            file=log_file,
+            value=log_file.name,
+            expected="a name ending in " + ", ".join(_WRITABLE),
         )
     return ending
-
-
-def _write_parquet(events: NodeEvents, file: Path, overwrite: bool) -> None:
-    from bfreplay.datasets.log.event_files import write_parquet
-
-    with written_whole([file], overwrite) as (temporary,):
-        write_parquet(events, temporary)
-
-
-def _write_csv(events: NodeEvents, file: Path, overwrite: bool) -> None:
-    from bfreplay.datasets.log.event_files import write_csv, write_sidecar
-    from bfreplay.datasets.log.event_tables import sidecar_path
-
-    for name in events.nodes:
-        checks.no_formula("node", name, file)
-    with written_whole([sidecar_path(file), file], overwrite) as (sidecar, table):
-        write_sidecar(events, sidecar)
-        write_csv(events, table, gzipped=file.suffix.lower() == ".gz")
-
-
-_WRITERS: Mapping[str, Callable[[NodeEvents, Path, bool], None]] = {
-    ".parquet": _write_parquet,
-    ".csv": _write_csv,
-    ".csv.gz": _write_csv,
-}

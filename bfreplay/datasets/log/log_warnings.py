@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from bfreplay.documents import Json
+from bfreplay.documents import Json, pick
 from bfreplay.errors import InputError
 from bfreplay.wording import amount, count, percent
 
@@ -158,22 +158,20 @@ class LogWarnings:
 
     def verdict_sentence(self) -> str:
         """Return the verdict with its reason; empty without warnings."""
-        most_hours, idle = self.most_node_hours, self.idle_node_hours
-        n_unknown = self._n_unknown
-        amount_text = "" if not n_unknown else " of a known amount"
-        at_most = "about" if any(warning.is_estimate for warning in self._of_idle) else "at most"
+        most_hours, idle, n_unknown = self.most_node_hours, self.idle_node_hours, self._n_unknown
+        amount_text = " of a known amount" if n_unknown else ""
+        is_estimate = any(warning.is_estimate for warning in self._of_idle)
+        at_most, up_to = ("about", "about") if is_estimate else ("at most", "up to")
         extent = f"warnings of its import{amount_text} concern {at_most} {amount(most_hours)} node-hours"
         if idle:
             extent += f", {_share_words(most_hours / idle)} the idle ones of the imported log"
         if n_unknown:
             extent = f"{extent}; " if most_hours else ""
             part = "full " if any(warning.node_hours and warning.why_no_amount for warning in self._of_idle) else ""
-            extent += (
-                f"{count(n_unknown, 'warning')} of its import {'has' if n_unknown == 1 else 'have'} no {part}amount"
-            )
+            verb = "has" if n_unknown == 1 else "have"
+            extent += f"{count(n_unknown, 'warning')} of its import {verb} no {part}amount"
         elif not self._of_idle:
             extent = "no warning of its import changes how many nodes are idle"
-        up_to = "about" if at_most == "about" else "up to"
         limit = "" if n_unknown else f" by {up_to} {percent(most_hours / (idle or 1))}"
         return {
             None: "",
@@ -198,37 +196,33 @@ class LogWarnings:
 
     def to_json(self) -> dict[str, Json]:
         """Return plain values: the verdict in words, amounts in node-hours, shares of the idle node-hours."""
-        verdict = None if self.verdict is None else str(self.verdict)
-        warnings = [asdict(warning) for warning in self.warnings]
         return {
-            "verdict": verdict,
-            "warnings": warnings,
-            "idle_node_hours": self.idle_node_hours,
-            "node_assignment": self.node_assignment,
+            "verdict": None if self.verdict is None else str(self.verdict),
+            "warnings": [asdict(warning) for warning in self.warnings],
+            **pick(self, "idle_node_hours", "node_assignment"),
         }
 
 
-def _cases(value: Any) -> int:
-    cases = int(value)
-    if isinstance(value, bool) or cases < 1:
-        raise ValueError(f"a count of {value}")
+def _cases(json_value: Any) -> int:
+    cases = int(json_value)
+    if isinstance(json_value, bool) or cases < 1:
+        raise ValueError(f"a count of {json_value}")
     return cases
 
 
-def _amount(value: Any) -> float:
-    node_hours = float(value)
-    if isinstance(value, bool) or not 0 <= node_hours < inf:
-        raise ValueError(f"{value} node-hours")
+def _amount(json_value: Any) -> float:
+    node_hours = float(json_value)
+    if isinstance(json_value, bool) or not 0 <= node_hours < inf:
+        raise ValueError(f"{json_value} node-hours")
     return node_hours
 
 
 def _warning_of(sentence: str, tally: Mapping[str, Any], idle: float | None) -> LogWarning:
     node_hours = None if tally.get("node_hours") is None else _amount(tally["node_hours"])
     share = node_hours / idle if node_hours is not None and idle and not tally.get("aside") else None
-    aside, reason = (str(tally.get(name, "")) for name in ("aside", "why_no_amount"))
-    return LogWarning(
-        sentence, _cases(tally["count"]), node_hours, share, tally.get("is_estimate") is True, aside, reason
-    )
+    aside, reason = (str(tally.get(tally_key, "")) for tally_key in ("aside", "why_no_amount"))
+    cases, is_estimate = _cases(tally["count"]), tally.get("is_estimate") is True
+    return LogWarning(sentence, cases, node_hours, share, is_estimate, aside, reason)
 
 
 def assignment_words(allocator: Mapping[str, Json] | None) -> str | None:
@@ -236,8 +230,8 @@ def assignment_words(allocator: Mapping[str, Json] | None) -> str | None:
     if not allocator:
         return None
     seed = allocator.get("seed")
-    name = str(allocator["name"]) if "name" in allocator else json.dumps(dict(allocator), sort_keys=True)
-    return name + ("" if seed is None else f", seed {seed}")
+    rule_name = str(allocator["name"]) if "name" in allocator else json.dumps(dict(allocator), sort_keys=True)
+    return rule_name + ("" if seed is None else f", seed {seed}")
 
 
 def _share_words(share: float) -> str:

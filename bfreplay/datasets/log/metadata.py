@@ -119,10 +119,9 @@ class EventsMetadata:
                 expected=str(SCHEMA_VERSION),
                 fix="read it with the bfreplay that wrote it and write it as CSV, or update bfreplay",
             )
-        field_names = {item.name for item in fields(cls)}
-        values: dict[str, Any] = {
-            name: value for name, value in document.items() if name in field_names
-        }  # checked below
+        field_names = {metadata_field.name for metadata_field in fields(cls)}
+        # checked below
+        values: dict[str, Any] = {name: field_value for name, field_value in document.items() if name in field_names}
         LogWarnings.of_metadata(document, file)  # refuse damage now rather than after a replay
         try:
             values["source_files"] = tuple(

@@ -77,5 +77,4 @@ class NodeTypes:
     @property
     def counts(self) -> dict[str, int]:
         """Number of nodes of each type."""
-        counts = np.bincount(self.of_node, minlength=len(self.names))
-        return {name: int(count) for name, count in zip(self.names, counts, strict=True)}
+        return dict(zip(self.names, np.bincount(self.of_node, minlength=len(self.names)).tolist(), strict=True))

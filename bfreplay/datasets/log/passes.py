@@ -12,7 +12,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.located import first_true
 from bfreplay.datasets.log.sources import EventSource, RowChunk
 from bfreplay.datasets.log.states import EventBatch
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import iso_span, iso_utc
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,66 +97,49 @@ def check_batches(
     for chunk in _whole_times(source, rows, len(nodes), end_us):
         _check_inside(chunk, source, log_us)
         chunk, order = _by_node(chunk, len(nodes))
-        first = int(np.searchsorted(chunk.time_us, start_us, side="right"))
-        last = int(np.searchsorted(chunk.time_us, end_us, side="right"))
+        first, last = np.searchsorted(chunk.time_us, window_us, side="right").tolist()
         if not has_first:
             _apply(chunk, order, slice(0, first), states, nodes, source)
-            if first == len(chunk.time_us):
-                continue
+        if not has_first and first < len(chunk):
             yield _snapshot(states, start_us, nodes, source, log_us)
             has_first = True
         if first < last:
-            part = slice(first, last)
-            _apply(chunk, order, part, states, nodes, source)
-            yield EventBatch(chunk.time_us[part], chunk.node[part], chunk.state[part])
+            _apply(chunk, order, slice(first, last), states, nodes, source)
+            yield chunk.take(slice(first, last))
     if not has_first:
         yield _snapshot(states, start_us, nodes, source, log_us)
 
 
 def _whole_times(source: EventSource, rows: int, n_nodes: int, end_us: int) -> Iterator[RowChunk]:
     """Regroup the source's chunks so that all rows of a time stamp are in one; check that time runs forwards."""
-    held: RowChunk | None = None
+    pending: RowChunk | None = None
     for chunk in source.chunks(rows):
-        for begin in range(0, len(chunk.time_us), rows):
-            held = _join(held, _part(chunk, begin, begin + rows))
-            backwards_at = first_true(held.time_us[1:] < held.time_us[:-1])
+        for begin in range(0, len(chunk), rows):
+            piece = chunk.part(begin, begin + rows)
+            if pending is not None:
+                piece = RowChunk(*EventBatch.joined([pending, piece]).columns, pending.first_row)
+            pending = piece
+            backwards_at = first_true(pending.time_us[1:] < pending.time_us[:-1])
             if backwards_at is not None:
-                before_us, now_us = held.time_us[backwards_at : backwards_at + 2].tolist()
-                raise time_runs_backwards(now_us, before_us, source.file, held.first_row + backwards_at + 1)
-            last_us = held.time_us[-1]
-            boundary = int(np.searchsorted(held.time_us, last_us, side="left"))
+                before_us, now_us = pending.time_us[backwards_at : backwards_at + 2].tolist()
+                raise time_runs_backwards(now_us, before_us, source.file, pending.first_row + backwards_at + 1)
+            last_us = pending.time_us[-1]
+            boundary = int(np.searchsorted(pending.time_us, last_us, side="left"))
             if boundary:
-                yield _part(held, 0, boundary)
-                held = _part(held, boundary, len(held.time_us))
+                yield pending.part(0, boundary)
+                pending = pending.part(boundary)
             if last_us > end_us:
-                yield held
+                yield pending
                 return
-            if len(held.time_us) > n_nodes:  # some node is twice in it: let the checks find which
-                yield held
-    if held is not None:
-        yield held
-
-
-def _part(chunk: RowChunk, begin: int, end: int) -> RowChunk:
-    part = slice(begin, end)
-    return RowChunk(chunk.time_us[part], chunk.node[part], chunk.state[part], chunk.first_row + begin)
-
-
-def _join(first: RowChunk | None, chunk: RowChunk) -> RowChunk:
-    if first is None or not len(first.time_us):
-        return chunk
-    return RowChunk(
-        np.concatenate((first.time_us, chunk.time_us)),
-        np.concatenate((first.node, chunk.node)),
-        np.concatenate((first.state, chunk.state)),
-        first.first_row,
-    )
+            if len(pending) > n_nodes:  # some node is twice in it: let the checks find which
+                yield pending
+    if pending is not None:
+        yield pending
 
 
 def _by_node(chunk: RowChunk, n_nodes: int) -> tuple[RowChunk, NDArray[np.int64] | None]:
     """Sort the rows of each time stamp by node; return also the original positions, ``None`` if nothing moved."""
-    instant = np.zeros(len(chunk.time_us), dtype=np.int64)
-    np.cumsum(chunk.time_us[1:] > chunk.time_us[:-1], out=instant[1:])
+    instant = np.cumsum(np.diff(chunk.time_us, prepend=chunk.time_us[:1]) > 0)
     sort_key = instant * n_nodes + chunk.node
     if bool(np.all(sort_key[1:] >= sort_key[:-1])):
         return chunk, None
@@ -208,19 +191,18 @@ def _snapshot(
             expected=f"a row for each node at {iso_utc(log_us[0])}, as write_events writes them",
             fix="write the file again; it may have been cut, or edited without its metadata",
         )
-    n_nodes = len(nodes)
-    return EventBatch(np.full(n_nodes, start_us, dtype=np.int64), np.arange(n_nodes, dtype=np.int32), states.copy())
+    return EventBatch.of_states(start_us, states)
 
 
 def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int]) -> None:
-    index = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
-    if index is not None:
+    row_index = first_true((chunk.time_us < log_us[0]) | (chunk.time_us > log_us[1]))
+    if row_index is not None:
         raise InputError(
             "a row lies outside the window of its log",
             file=source.file,
-            row=chunk.first_row + index,
+            row=chunk.first_row + row_index,
             column="time",
-            value=iso_utc(int(chunk.time_us[index])),
-            expected=f"{iso_utc(log_us[0])} to {iso_utc(log_us[1])}, as the metadata say",
+            value=iso_utc(int(chunk.time_us[row_index])),
+            expected=f"{iso_span(log_us[0], log_us[1])}, as the metadata say",
             fix="drop the row, or correct the window in the metadata" + source.other_log_hint,
         )

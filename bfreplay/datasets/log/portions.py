@@ -12,7 +12,7 @@ from bfreplay.datasets.hints import did_you_mean
 from bfreplay.datasets.log.events import LAST_US, NodeEvents, time_us_of
 from bfreplay.datasets.log.passes import VALID, apply_events
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import iso_span, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
 
@@ -42,7 +42,7 @@ class Portions:
 
     def __init__(self, log: NodeEvents) -> None:
         self._log = log
-        self._number = {node_name: index for index, node_name in enumerate(log.nodes)}
+        self._number = {node_name: node_index for node_index, node_name in enumerate(log.nodes)}
         self._states: NDArray[np.int8] = log.first_states()
         self._waiting = _NOTHING
         self._is_begun = False
@@ -82,11 +82,11 @@ class Portions:
         until_us = min(until_us, last_us)
         sorted_rows, n_duplicates = self._merged(new_rows)
         first, behind = (int(np.searchsorted(sorted_rows.time_us, until_us, side)) for side in ("left", "right"))
-        ready, states_before, states = _part(sorted_rows, slice(0, first)), self._states, self._states.copy()
+        ready, states_before, states = sorted_rows.take(slice(0, first)), self._states, self._states.copy()
         self._check(ready, states)
-        self._check(_part(sorted_rows, slice(first, behind)), states.copy())  # no row can come before these any more
+        self._check(sorted_rows.take(slice(first, behind)), states.copy())  # no row can come before these any more
         self._idle_until_left_us += _idle_until_left_us(ready, states_before, self._log.window_start_us)
-        self._states, self._waiting = states, _part(sorted_rows, slice(first, None))
+        self._states, self._waiting = states, sorted_rows.take(slice(first, None))
         self.until_us, self.n_repeated = until_us, self.n_repeated + n_duplicates
         return self._with_start(ready, states_before)
 
@@ -104,9 +104,7 @@ class Portions:
         n_first = int(np.searchsorted(ready.time_us, start_us, side="right"))
         states = states_before.copy()
         states[ready.node[:n_first]] = ready.state[:n_first]
-        n_nodes = len(states)
-        start = EventBatch(np.full(n_nodes, start_us), np.arange(n_nodes, dtype=np.int32), states)
-        return _joined(start, _part(ready, slice(n_first, None)))
+        return EventBatch.joined([EventBatch.of_states(start_us, states), ready.take(slice(n_first, None))])
 
     def _ordered(self, rows: Rows) -> EventBatch:
         """Return rows as events, by time and node."""
@@ -118,51 +116,45 @@ class Portions:
                 value=type(rows).__name__,
                 expected="(time, node, state) for each event, or a data frame with these columns",
             ) from error
-        order = np.lexsort((rows.node, rows.time_us))
-        in_order = EventBatch(rows.time_us[order], rows.node[order], rows.state[order])
+        in_order = rows.take(np.lexsort((rows.node, rows.time_us)))
         if len(in_order):
             self._check_times(in_order)
         return in_order
 
     def _checked(self, rows: EventBatch) -> EventBatch:
         """Return rows that are arrays already."""
-        columns = [np.asarray(each) for each in (rows.time_us, rows.node, rows.state)]
+        columns = list(map(np.asarray, rows.columns))
         if not all(column.dtype.kind in "iu" and column.shape == (len(rows),) for column in columns):
             raise ValueError("columns are arrays of whole numbers, of equal lengths")
-        for column, name, lowest, highest in zip(
-            columns,
-            ("time_us", "node", "state"),
-            (-LAST_US, 0, 0),
-            (LAST_US, len(self._number) - 1, len(STATE_WORDS) - 1),
-            strict=True,
-        ):
+        ranges = ((-LAST_US, LAST_US), (0, len(self._number) - 1), (0, len(STATE_WORDS) - 1))
+        for column, column_name, (lowest, highest) in zip(columns, ("time_us", "node", "state"), ranges, strict=True):
             if column.size and not lowest <= int(column.min()) <= int(column.max()) <= highest:
-                raise ValueError(f"{name} is {lowest} to {highest}")
-        return EventBatch(*(each.astype(kind) for each, kind in zip(columns, _KINDS, strict=True)))
+                raise ValueError(f"{column_name} is {lowest} to {highest}")
+        return EventBatch(*(column.astype(dtype) for column, dtype in zip(columns, _DTYPES, strict=True)))
 
     def _events(self, rows: Any) -> EventBatch:
         """Return rows that are triples, or a data frame."""
         if hasattr(rows, "columns"):
             rows = zip(rows["time"], rows["node"], rows["state"], strict=True)
-        events = [self._event(index, row) for index, row in enumerate(rows)]
+        events = [self._event(row_index, row) for row_index, row in enumerate(rows)]
         columns = zip(*events, strict=True) if events else ((), (), ())
-        return EventBatch(*(np.array(each, kind) for each, kind in zip(columns, _KINDS, strict=True)))
+        return EventBatch(*map(np.array, columns, _DTYPES))
 
-    def _event(self, index: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
+    def _event(self, row_index: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
         try:
             time, node, state = row
             time_us = time_us_of(time)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"row {index} of a portion is no event: {error}",
+                f"row {row_index} of a portion is no event: {error}",
                 value=row,
                 expected="(time, node, state)",
                 fix="give the time as ISO-8601 text, a datetime, or whole microseconds since 1970 UTC",
             ) from error
-        number = self._number.get(node) if isinstance(node, str) else None
-        if number is None:
+        node_index = self._number.get(node) if isinstance(node, str) else None
+        if node_index is None:
             raise InputError(
-                f"row {index} of a portion names an unknown node",
+                f"row {row_index} of a portion names an unknown node",
                 column="node",
                 value=node,
                 expected="a node of the log",
@@ -172,54 +164,53 @@ class Portions:
         code = _STATES.get(state) if is_state else None
         if code is None:
             raise InputError(
-                f"row {index} of a portion has an unknown state",
+                f"row {row_index} of a portion has an unknown state",
                 column="state",
                 value=state,
                 expected=", ".join(STATE_WORDS),
             )
-        return time_us, number, code
+        return time_us, node_index, code
 
     def _check_times(self, rows: EventBatch) -> None:
         """Raise ``InputError`` for a row of a time that is over, or after the window."""
         early = rows.time_us[0] < self.until_us
         if early or rows.time_us[-1] > self._log.window_end_us:
-            index = 0 if early else -1
+            row_index = 0 if early else -1
             raise InputError(
-                f"node {self._log.nodes[rows.node[index]]!r} has an event "
+                f"node {self._log.nodes[rows.node[row_index]]!r} has an event "
                 + ("at a time that is over: it comes too late" if early else "after the end of the window"),
                 column="time",
-                value=iso_utc(int(rows.time_us[index])),
-                expected=f"{iso_utc(self.until_us)} to {iso_utc(self._log.window_end_us)}",
+                value=iso_utc(int(rows.time_us[row_index])),
+                expected=iso_span(self.until_us, self._log.window_end_us),
                 fix="advance only to a time before which no event can come any more" if early else None,
             )
 
     def _merged(self, new_rows: EventBatch) -> tuple[EventBatch, int]:
         """Return all waiting rows in order, those that are twice there once, and the number of repetitions."""
-        rows = _joined(self._waiting, new_rows)
-        order = np.lexsort((rows.node, rows.time_us))
-        time_us, node, state = rows.time_us[order], rows.node[order], rows.state[order]
-        is_same = np.zeros(len(order), np.bool_)
+        rows = EventBatch.joined([self._waiting, new_rows])
+        rows = rows.take(np.lexsort((rows.node, rows.time_us)))
+        time_us, node, state = rows.columns
+        is_same = np.zeros(len(rows), np.bool_)
         is_same[1:] = (time_us[1:] == time_us[:-1]) & (node[1:] == node[:-1])
         differs = np.flatnonzero(is_same[1:] & (state[1:] != state[:-1]))
         if differs.size:
-            index = int(differs[0])
+            row_index = int(differs[0])
             raise InputError(
-                f"node {self._log.nodes[node[index]]!r} has two states at {iso_utc(int(time_us[index]))}",
+                f"node {self._log.nodes[node[row_index]]!r} has two states at {iso_utc(int(time_us[row_index]))}",
                 column="state",
-                value=STATE_WORDS[state[index + 1]],
-                expected=f"one state, such as {STATE_WORDS[state[index]]}",
+                value=STATE_WORDS[state[row_index + 1]],
+                expected=f"one state, such as {STATE_WORDS[state[row_index]]}",
                 fix="keep the last of the two",
             )
-        keep = ~is_same
-        return EventBatch(time_us[keep], node[keep], state[keep]), int(is_same.sum())
+        return rows.take(~is_same), int(is_same.sum())
 
     def _check(self, ready: EventBatch, states: NDArray[np.int8]) -> None:
         """Apply events to the states, and raise ``InputError`` for a node that becomes idle while idle."""
-        problem, index = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
+        problem, row_index = apply_events(ready.time_us.copy(), ready.node.copy(), ready.state.copy(), states, False)
         if problem != VALID:
-            is_it = (self._waiting.time_us == ready.time_us[index]) & (self._waiting.node == ready.node[index])
-            self._waiting = _part(self._waiting, ~is_it)  # else no later portion could be taken
-            node_name, time = self._log.nodes[ready.node[index]], iso_utc(int(ready.time_us[index]))
+            is_it = (self._waiting.time_us == ready.time_us[row_index]) & (self._waiting.node == ready.node[row_index])
+            self._waiting = self._waiting.take(~is_it)  # else no later portion could be taken
+            node_name, time = self._log.nodes[ready.node[row_index]], iso_utc(int(ready.time_us[row_index]))
             raise InputError(
                 f"node {node_name!r} becomes idle at {time} but is idle already",
                 column="state",
@@ -229,31 +220,19 @@ class Portions:
             )
 
 
-_KINDS = (np.int64, np.int32, np.int8)
+_DTYPES = (np.int64, np.int32, np.int8)
 _STATES: Mapping[Any, int] = {
     **{word: code for code, word in enumerate(STATE_WORDS)},
-    **{int(each): int(each) for each in NodeState},
+    **{int(node_state): int(node_state) for node_state in NodeState},
 }
 
 
 def _idle_until_left_us(rows: EventBatch, states_before: NDArray[np.int8], start_us: int) -> int:
     """Return the node time from ``start_us`` to when nodes leave the idle ones, minus that to when they come."""
-    order = np.lexsort((rows.time_us, rows.node))
-    time_us, node, state = rows.time_us[order] - start_us, rows.node[order], rows.state[order]
+    time_us, node, state = rows.take(np.lexsort((rows.time_us, rows.node))).columns
+    after_us = time_us - start_us
     earlier = states_before[node]
     follows = node[1:] == node[:-1]
     earlier[1:][follows] = state[:-1][follows]
     was_idle, is_idle = earlier == NodeState.IDLE, state == NodeState.IDLE
-    return int(time_us[was_idle & ~is_idle].sum() - time_us[is_idle & ~was_idle].sum())
-
-
-def _part(rows: EventBatch, part: slice | NDArray[np.bool_]) -> EventBatch:
-    return EventBatch(rows.time_us[part], rows.node[part], rows.state[part])
-
-
-def _joined(first: EventBatch, second: EventBatch) -> EventBatch:
-    return EventBatch(
-        np.concatenate((first.time_us, second.time_us)),
-        np.concatenate((first.node, second.node)),
-        np.concatenate((first.state, second.state)),
-    )
+    return int(after_us[was_idle & ~is_idle].sum() - after_us[is_idle & ~was_idle].sum())

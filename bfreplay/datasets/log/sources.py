@@ -27,6 +27,10 @@ class RowChunk(EventBatch):
 
     first_row: int
 
+    def part(self, begin: int, end: int | None = None) -> RowChunk:
+        """Return the rows from ``begin`` to ``end``, exclusive."""
+        return RowChunk(*self.take(slice(begin, end)).columns, self.first_row + begin)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventSource(ABC):

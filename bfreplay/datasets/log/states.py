@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -36,5 +37,25 @@ class EventBatch:
     node: NDArray[np.int32]
     state: NDArray[np.int8]
 
+    @staticmethod
+    def joined(batches: Sequence[EventBatch]) -> EventBatch:
+        """Return the events of several batches, one batch after the other."""
+        return EventBatch(*map(np.concatenate, zip(*(batch.columns for batch in batches), strict=True)))
+
+    @staticmethod
+    def of_states(time_us: int, states: NDArray[np.int8]) -> EventBatch:
+        """Return an event of every node at one time, from their states ``(N,)``."""
+        n_nodes = len(states)
+        return EventBatch(np.full(n_nodes, time_us, np.int64), np.arange(n_nodes, dtype=np.int32), states.copy())
+
     def __len__(self) -> int:
         return len(self.time_us)
+
+    @property
+    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
+        """Times, nodes and states."""
+        return self.time_us, self.node, self.state
+
+    def take(self, selection: slice | NDArray[np.bool_] | NDArray[np.int64]) -> EventBatch:
+        """Return some of the events: a part of them, those marked, or those at these places."""
+        return EventBatch(self.time_us[selection], self.node[selection], self.state[selection])

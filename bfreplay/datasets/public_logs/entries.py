@@ -11,7 +11,8 @@ from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from bfreplay.checks import nearest
 from bfreplay.documents import Json
@@ -108,8 +109,7 @@ class PublicLog:
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values, dates as ISO text."""
-        dates = {key: day.isoformat() if day else None for key, day in (("start", self.start), ("end", self.end))}
-        return asdict(self) | dates
+        return asdict(self) | {key: day and day.isoformat() for key, day in (("start", self.start), ("end", self.end))}
 
 
 def catalogue() -> tuple[PublicLog, ...]:
@@ -127,11 +127,8 @@ def public_log(name: str) -> PublicLog:
     """
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
-        raise InputError(
-            f"unknown public log {name!r}",
-            expected=f"one of {', '.join(entries)}",
-            fix=nearest(name, entries, "see: bfreplay datasets list"),
-        )
+        expected, fix = f"one of {', '.join(entries)}", nearest(name, entries, "see: bfreplay datasets list")
+        raise InputError(f"unknown public log {name!r}", expected=expected, fix=fix)
     return entries[name]
 
 
@@ -139,17 +136,10 @@ def public_log(name: str) -> PublicLog:
 def read_catalogue(path: Path) -> tuple[PublicLog, ...]:
     """Read a catalogue in the form of the one that ships with bfreplay."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))["log"]
-    return tuple(_log(dict(table)) for table in tables)
-
-
-def _log(table: dict[str, Any]) -> PublicLog:
-    log_files = tuple(_file(dict(file_table)) for file_table in table.pop("file"))
-    return PublicLog(**{**table, "traps": tuple(table["traps"]), "files": log_files})
-
-
-def _file(table: dict[str, Any]) -> LogFile:
-    plain = {"content_bytes": table["bytes"], "content_sha256": table["sha256"]}
-    return LogFile(**{**plain, **table, "addresses": tuple(table.get("addresses", ()))})
+    for table in tables:
+        uncompressed = [{"content_bytes": file["bytes"], "content_sha256": file["sha256"]} for file in table["file"]]
+        table["files"] = [plain | file for plain, file in zip(uncompressed, table.pop("file"), strict=True)]
+    return msgspec.convert(tables, tuple[PublicLog, ...])
 
 
 class DownloadError(BfreplayError):
@@ -206,25 +196,14 @@ def window(entry: PublicLog) -> str:
 
 def render_list(rows: Sequence[tuple[PublicLog, str]], folder: Path) -> str:
     """Lay out one line per log with its state, and the folder below."""
-    header = ("name", "format", "jobs", "nodes", "window", "class", "size", "fetched")
+    header = ["name", "format", "jobs", "nodes", "window", "class", "size", "fetched"]
     cells = [header]
     for entry, state in rows:
+        counts = [_number(entry.jobs), _number(entry.nodes)]
         quality = f"{entry.quality} {QUALITIES[entry.quality]}"
-        cells.append(
-            (
-                entry.name,
-                entry.format,
-                _number(entry.jobs),
-                _number(entry.nodes),
-                window(entry),
-                quality,
-                size(entry.bytes),
-                state,
-            )
-        )
-    text_columns = [index for index, name in enumerate(header) if name not in ("jobs", "nodes", "size")]
-    lines = aligned_lines(cells, text_columns)
-    return "\n".join([*lines, "", f"Data folder: {folder}"])
+        cells.append([entry.name, entry.format, *counts, window(entry), quality, size(entry.bytes), state])
+    text_columns = [index for index, column_name in enumerate(header) if column_name not in ("jobs", "nodes", "size")]
+    return "\n".join([*aligned_lines(cells, text_columns), "", f"Data folder: {folder}"])
 
 
 def render_info(entry: PublicLog, state: str, folder: Path) -> str:
@@ -238,7 +217,7 @@ def render_info(entry: PublicLog, state: str, folder: Path) -> str:
         ("clock", entry.clock),
         ("good for", entry.good_for),
         ("bad for", entry.bad_for),
-        *(("trap" if index == 0 else "", f"- {trap}") for index, trap in enumerate(entry.traps)),
+        *(("trap" if trap_index == 0 else "", f"- {trap}") for trap_index, trap in enumerate(entry.traps)),
         ("licence", entry.licence),
         ("acknowledge", entry.acknowledge),
         ("cite", entry.citation),
@@ -246,8 +225,8 @@ def render_info(entry: PublicLog, state: str, folder: Path) -> str:
         ("fetched", f"{state} ({folder})"),
     ]
     lines = [f"{entry.name}: {entry.title}", ""]
-    for name, value in facts:
-        lines += _fact(name, value)
+    for fact_name, fact_text in facts:
+        lines += _fact(fact_name, fact_text)
     for log_file in entry.files:
         lines += ["", *_fact("file", log_file.name)]
         lines += _fact("", log_file.about) if log_file.about else []
@@ -269,12 +248,12 @@ def ingest_command(entry: PublicLog, folder: Path) -> str | None:
     return shlex.join(str(folder / word) if word in names else word for word in shlex.split(entry.ingest))
 
 
-def _fact(name: str, value: str) -> list[str]:
-    rows = textwrap.wrap(value, _WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False) or [""]
-    hanging = "  " if value.startswith("- ") else ""
+def _fact(fact_name: str, fact_text: str) -> list[str]:
+    rows = textwrap.wrap(fact_text, _WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False) or [""]
+    hanging = "  " if fact_text.startswith("- ") else ""
     return [
-        f"{name if index == 0 else '':<{_INDENT}}{hanging if index else ''}{row}".rstrip()
-        for index, row in enumerate(rows)
+        f"{fact_name if line_index == 0 else '':<{_INDENT}}{hanging if line_index else ''}{row}".rstrip()
+        for line_index, row in enumerate(rows)
     ]
 
 

@@ -28,6 +28,7 @@ from bfreplay.wording import count
 CONNECT_S = 10.0
 READ_S = 30.0
 _CHUNK = 1 << 16
+_SEE_PAGE = "see its page"
 
 # Uncompressed in transit: the announced length is that of the file, so a cut-off transfer is noticed.
 _HEADERS = {"User-Agent": f"bfreplay/{__version__}", "Accept-Encoding": "identity"}
@@ -51,17 +52,15 @@ class Download:
         self._progress = progress
         self._unreachable: set[str] = set()
 
-    def obtain(self, log_file: LogFile, path: Path) -> None:
-        """Download ``log_file`` to ``path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
+    def obtain(self, log_file: LogFile, file_path: Path) -> None:
+        """Download ``log_file`` to ``file_path``. Raises ``NotSuppliedError`` if no address gives the right bytes."""
         reasons = []
         for address in log_file.addresses:
-            reason = self._attempt(address, log_file, path)
+            reason = self._attempt(address, log_file, file_path)
             if reason is None:
                 return
             reasons.append(f"{address}\n      {reason}")
-        raise NotSuppliedError(
-            log_file, reasons or [f"no address serves it as it is: {log_file.about or 'see its page'}"]
-        )
+        raise NotSuppliedError(log_file, reasons or [f"no address serves it as it is: {log_file.about or _SEE_PAGE}"])
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> BfreplayError:
         """Return one error for all failed downloads, with the steps to get the files by hand."""
@@ -72,7 +71,7 @@ class Download:
             f"            bfreplay datasets fetch {names} --from FOLDER"
         )
 
-    def _attempt(self, address: str, log_file: LogFile, path: Path) -> str | None:
+    def _attempt(self, address: str, log_file: LogFile, file_path: Path) -> str | None:
         """Download from one address; return the reason for a failure, ``None`` for success."""
         import requests
         from pooch import HTTPDownloader
@@ -80,13 +79,11 @@ class Download:
         host = urlsplit(address).netloc
         if host in self._unreachable:
             return f"not tried: {host} could not be reached"
-        watch = _Watch(log_file, path, self._progress)
-        path.unlink(missing_ok=True)
+        watch = _Watch(log_file, file_path, self._progress)
+        file_path.unlink(missing_ok=True)
+        options = {"chunk_size": _CHUNK, "timeout": (CONNECT_S, READ_S), "headers": _HEADERS}
         try:
-            download = HTTPDownloader(
-                progressbar=watch, chunk_size=_CHUNK, timeout=(CONNECT_S, READ_S), headers=_HEADERS
-            )
-            download(address, str(path), None)
+            HTTPDownloader(progressbar=watch, **options)(address, str(file_path), None)
         except _TooLongError:
             return f"the download is longer than the log ({count(watch.most, 'byte')}): it is something else"
         except requests.exceptions.HTTPError as error:
@@ -96,18 +93,16 @@ class Download:
             if _is_connection_failure(error):
                 self._unreachable.add(host)
                 return f"{host} cannot be reached: {_why(error)}"
-            came = _size(path)
+            came = _size(file_path)
             reason = f"the transfer broke off after {count(came, 'byte')}" if came else "nothing came"
             return f"{reason}: {_why(error)}"
         except ValueError as error:  # the length in the answer is not a number
             return f"invalid answer of the server: {error}"
-        form = find_form(log_file, path)
+        form = find_form(log_file, file_path)
         if form is None:
-            return (
-                f"the download is another file: {count(_size(path), 'byte')}, sha256 {sha256(path)}"
-                f" instead of {log_file.sha256}"
-            )
-        convert_form(log_file, path, form)
+            content = f"{count(_size(file_path), 'byte')}, sha256 {sha256(file_path)}"
+            return f"the download is another file: {content} instead of {log_file.sha256}"
+        convert_form(log_file, file_path, form)
         return None
 
 
@@ -139,8 +134,8 @@ class _Watch:
         """Do nothing: nothing is open."""
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+def _size(file_path: Path) -> int:
+    return file_path.stat().st_size if file_path.exists() else 0
 
 
 def _root(error: Exception) -> Any:
@@ -203,29 +198,19 @@ def may_contain(log_file: LogFile, path: Path) -> bool:
         return int.from_bytes(stream.read(4), "little") == log_file.content_bytes % 2**32
 
 
-def matches_file(log_file: LogFile, path: Path) -> bool:
-    """Return whether ``path`` is ``log_file``, compressed as its name says."""
-    form = find_form(log_file, path)
-    return form == "as it is" or (form == "gzip" and _has_gzip_name(log_file))
-
-
 def convert_form(log_file: LogFile, path: Path, form: Form) -> None:
     """Compress or unpack ``path`` in place if its name asks for the other."""
     if form == "as it is" or (form == "gzip") == _has_gzip_name(log_file):
         return
     temporary = path.with_name(f"{path.name}.form")
     try:
-        if form == "plain":
-            # no name and no time in the header: the same content gives the same bytes
-            with (
-                path.open("rb") as source,
-                temporary.open("wb") as raw_stream,
-                gzip.GzipFile("", "wb", 9, raw_stream, mtime=0) as target,
-            ):
-                shutil.copyfileobj(source, target, _COPY_CHUNK)
-        else:
-            with gzip.open(path, "rb") as source_stream, temporary.open("wb") as target_stream:
-                shutil.copyfileobj(source_stream, target_stream, _COPY_CHUNK)
+        with path.open("rb") as source, temporary.open("wb") as target:
+            if form == "plain":
+                # no name and no time in the header: the same content gives the same bytes
+                with gzip.GzipFile("", "wb", 9, target, mtime=0) as compressed:
+                    shutil.copyfileobj(source, compressed, _COPY_CHUNK)
+            else:
+                shutil.copyfileobj(gzip.GzipFile(fileobj=source), target, _COPY_CHUNK)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -235,16 +220,16 @@ def _has_gzip_name(log_file: LogFile) -> bool:
     return log_file.name.endswith(".gz")
 
 
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as stream:
+def _is_gzip(file_path: Path) -> bool:
+    with file_path.open("rb") as stream:
         return stream.read(2) == _GZIP_MAGIC
 
 
-def _sha256_of_content(path: Path, length: int) -> str | None:
+def _sha256_of_content(file_path: Path, length: int) -> str | None:
     """Return the SHA-256 of the content; ``None`` if damaged or over ``length`` bytes (unpacking stops there)."""
     digest, n_remaining = hashlib.sha256(), length
     try:
-        with gzip.open(path, "rb") as stream:
+        with gzip.open(file_path, "rb") as stream:
             while chunk := stream.read(_COPY_CHUNK):
                 n_remaining -= len(chunk)
                 if n_remaining < 0:
@@ -272,9 +257,10 @@ def data_folder() -> Path:
 
 
 def is_complete(log_file: LogFile, folder: Path) -> bool:
-    """Return whether ``log_file`` is in ``folder`` under its name, with the right content."""
-    path = folder / log_file.name
-    return path.is_file() and matches_file(log_file, path)
+    """Return whether ``log_file`` is in ``folder`` under its name, with the right content, compressed as it says."""
+    file_path = folder / log_file.name
+    form = find_form(log_file, file_path) if file_path.is_file() else None
+    return form == "as it is" or (form == "gzip" and _has_gzip_name(log_file))
 
 
 def fetch_state(log: PublicLog, folder: Path) -> Literal["yes", "no", "in part", "wrong file"]:
@@ -349,35 +335,26 @@ def fetch_all(
         As ``fetch``. Names and existing files are checked before anything is written; failures are reported together
         at the end.
     """
-    entries = {
-        entry.name: entry for entry in (public_log(entry) if isinstance(entry, str) else entry for entry in logs)
-    }
+    entries = list(dict.fromkeys(public_log(log) if isinstance(log, str) else log for log in logs))
     target = data_folder() if folder is None else Path(folder)
     supply: Download | LocalFolder = Download(progress) if source is None else LocalFolder(Path(source))
-    missing = {
-        entry.name: [file for file in entry.files if not is_complete(file, target)] for entry in entries.values()
-    }
-    if not overwrite:
-        _refuse_wrong_files([target / file.name for group in missing.values() for file in group])
-    failures = []
-    for entry in entries.values():
-        try:
-            _place(missing[entry.name], target, supply, overwrite=overwrite)
-        except NotSuppliedError as failure:
-            failures.append((entry, failure))
-    if failures:
-        raise supply.error(failures, n_logs=len(entries))
-    return {entry.name: tuple(target / file.name for file in entry.files) for entry in entries.values()}
-
-
-def _refuse_wrong_files(paths: Sequence[Path]) -> None:
-    existing = [path for path in paths if path.exists()]
-    if existing:
+    missing = [[log_file for log_file in entry.files if not is_complete(log_file, target)] for entry in entries]
+    existing = [target / log_file.name for files in missing for log_file in files if (target / log_file.name).exists()]
+    if existing and not overwrite:
         lines = [f"  {path}{f' (sha256 {sha256(path)})' if path.is_file() else ''}" for path in existing]
         raise OutputExistsError(
             "\n".join(["files exist with other content than published, so nothing was fetched:", *lines])
             + "\n  fix:      move it away, or replace it with --force"
         )
+    failures = []
+    for entry, files in zip(entries, missing, strict=True):
+        try:
+            _place(files, target, supply, overwrite=overwrite)
+        except NotSuppliedError as failure:
+            failures.append((entry, failure))
+    if failures:
+        raise supply.error(failures, n_logs=len(entries))
+    return {entry.name: tuple(target / log_file.name for log_file in entry.files) for entry in entries}
 
 
 def _place(files: Sequence[LogFile], target: Path, supply: Download | LocalFolder, *, overwrite: bool) -> None:
@@ -412,45 +389,37 @@ class LocalFolder:
             raise InputError("the folder to take files from is not there", value=str(folder), expected="a folder")
         self._folder = folder
 
-    def obtain(self, log_file: LogFile, path: Path) -> None:
-        """Copy ``log_file`` to ``path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
+    def obtain(self, log_file: LogFile, file_path: Path) -> None:
+        """Copy ``log_file`` to ``file_path``. Raises ``NotSuppliedError`` if nothing in the folder holds it."""
         others = []
         for candidate in self._candidates(log_file):
             form = find_form(log_file, candidate)
             if form is not None:
-                shutil.copyfile(candidate, path)
-                convert_form(log_file, path, form)
+                shutil.copyfile(candidate, file_path)
+                convert_form(log_file, file_path, form)
                 return
             others.append(f"{candidate.name} in it is another file (sha256 {sha256(candidate)})")
         missing_text = f"neither a file of its name nor one with sha256 {log_file.sha256} or {log_file.content_sha256}"
-        sources = [f"available at {address}" for address in log_file.addresses] or [
-            f"{log_file.about}" or "see its page"
-        ]
+        sources = [f"available at {address}" for address in log_file.addresses] or [log_file.about or _SEE_PAGE]
         raise NotSuppliedError(log_file, [*others, missing_text, *sources])
 
     def error(self, failures: Sequence[tuple[PublicLog, NotSuppliedError]], n_logs: int) -> BfreplayError:
         """Return one error for all files that are not in the folder."""
-        return InputError(
-            headline(failures, n_logs),
-            file=self._folder,
-            fix="put the files into the folder, under their own names or any other",
-        )
+        fix = "put the files into the folder, under their own names or any other"
+        return InputError(headline(failures, n_logs), file=self._folder, fix=fix)
 
     def _candidates(self, log_file: LogFile) -> Iterator[Path]:
         """Yield files with a matching name, then files with a matching size."""
-        present = {
-            path.name: path for path in sorted(self._folder.iterdir()) if path.is_file() and os.access(path, os.R_OK)
-        }
-        for name in _names(log_file):
-            if name in present:
-                yield present.pop(name)
+        paths = (path for path in sorted(self._folder.iterdir()) if path.is_file() and os.access(path, os.R_OK))
+        present = {path.name: path for path in paths}
+        yield from (present.pop(file_name) for file_name in _names(log_file) if file_name in present)
         yield from (path for path in present.values() if may_contain(log_file, path))
 
 
 def _names(log_file: LogFile) -> list[str]:
     """Return its names here or at its addresses, with and without ``.gz``, each once."""
-    names = [log_file.name, *(PurePosixPath(address).name for address in log_file.addresses)]
-    spellings = [
-        spelling for name in names for spelling in (name, name.removesuffix(".gz"), f"{name.removesuffix('.gz')}.gz")
-    ]
-    return list(dict.fromkeys(spellings))
+    spellings: dict[str, None] = {}
+    for file_name in (log_file.name, *(PurePosixPath(address).name for address in log_file.addresses)):
+        plain = file_name.removesuffix(".gz")
+        spellings |= dict.fromkeys((file_name, plain, f"{plain}.gz"))
+    return list(spellings)

@@ -43,35 +43,33 @@ def read_published_events(path: str | PathLike[str]) -> NodeEvents:
     InputError
         Another content, or a pickle that names anything but arrays and DataFrames.
     """
-    file = Path(path)
-    data_frame = (
-        _frame_in_archive(file) if file.name.lower().endswith((".tar.gz", ".tgz")) else read_pickled_frame(file)
-    )
-    times = _row_times(data_frame, file)
+    matrix_file = Path(path)
+    is_archive = matrix_file.name.lower().endswith((".tar.gz", ".tgz"))
+    data_frame = _frame_in_archive(matrix_file) if is_archive else read_pickled_frame(matrix_file)
+    times = _row_times(data_frame, matrix_file)
     names = data_frame.columns.tolist()
     for column_name in names:
         if not isinstance(column_name, str):
             raise InputError(
                 "a column of the node-state matrix is not named after a node",
-                file=file,
+                file=matrix_file,
                 column=str(column_name),
                 value=column_name,
                 expected="a node name for each column; job tables are read by load_jobs",
             )
-    row, node, idle, initial = _transitions(data_frame, names, file)
+    initial, row, node, idle = _transitions(data_frame, names, matrix_file)
     order = np.argsort(row, kind="stable")
-    row = row[order]
-    metadata = EventsMetadata(source_format="node-state matrix", source_files=(SourceFile.of(file),))
+    sources = (SourceFile.of(matrix_file),)
     return NodeEvents.from_arrays(
         names,
         np.where(initial, NodeState.IDLE, NodeState.BUSY),
-        times[row],
+        times[row[order]],
         node[order],
-        np.where(idle[order], NodeState.IDLE, NodeState.BUSY).astype(np.int8),
+        np.where(idle[order], NodeState.IDLE, NodeState.BUSY),
         int(times[0]),
         int(times[-1]),
-        metadata,
-        metadata.source_files,
+        EventsMetadata(source_format="node-state matrix", source_files=sources),
+        sources,
     )
 
 
@@ -84,17 +82,17 @@ def read_pickled_frame(file: Path) -> PickledFrame:
         raise InputError(f"the file cannot be read: {error.strerror}", file=file, fix="check the path") from error
 
 
-def _frame_in_archive(file: Path) -> PickledFrame:
+def _frame_in_archive(archive_file: Path) -> PickledFrame:
     frame_name: str | None = None
     data_frame: PickledFrame | None = None
-    most_bytes = min(MAX_MEMBER_BYTES, unpacked_limit(file))
+    most_bytes = min(MAX_MEMBER_BYTES, unpacked_limit(archive_file))
     try:
-        with tarfile.open(file, "r:gz") as archive:
+        with tarfile.open(archive_file, "r:gz") as archive:
             for member in archive:
                 if member.size > most_bytes:
                     raise InputError(
                         f"the archive member {member.name!r} is too large",
-                        file=file,
+                        file=archive_file,
                         value=f"{member.size:,} bytes",
                         expected=f"at most {most_bytes:,} bytes, from the size of the archive",
                         fix="do not trust this file; or unpack it yourself and give the .pkl",
@@ -102,72 +100,72 @@ def _frame_in_archive(file: Path) -> PickledFrame:
                 if not (member.isfile() and member.name.endswith(".pkl")):
                     continue
                 if frame_name is not None:
-                    raise _not_one_pickle(file, f"{frame_name!r} and {member.name!r}")
+                    raise _not_one_pickle(archive_file, f"{frame_name!r} and {member.name!r}")
                 frame_name = member.name
                 stream = archive.extractfile(member)
                 if stream is not None:
-                    data_frame = load_frame(stream, file)
+                    data_frame = load_frame(stream, archive_file)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"the archive cannot be read: {error}",
-            file=file,
+            file=archive_file,
             expected="a gzipped tar archive with one .pkl member",
             fix="check the path, and copy the file again",
         ) from error
     if data_frame is None:
-        raise _not_one_pickle(file, "none")
+        raise _not_one_pickle(archive_file, "none")
     return data_frame
 
 
-def _not_one_pickle(file: Path, content: str) -> InputError:
+def _not_one_pickle(archive_file: Path, content: str) -> InputError:
     return InputError(
         "the archive does not have exactly one pickle",
-        file=file,
+        file=archive_file,
         value=content,
         expected="exactly one member whose name ends in .pkl",
         fix="unpack it and give the right .pkl",
     )
 
 
-def _row_times(data_frame: PickledFrame, file: Path) -> NDArray[np.int64]:
+def _row_times(data_frame: PickledFrame, matrix_file: Path) -> NDArray[np.int64]:
     if data_frame.index.dtype.kind != "M" or not len(data_frame.index) or not len(data_frame.columns):
         raise InputError(
             "the pickle is not a node-state matrix: its rows have no times, or there are no rows",
-            file=file,
+            file=matrix_file,
             value=f"{len(data_frame.index)} rows x {len(data_frame.columns)} columns, index {data_frame.index.dtype}",
             expected="an index of times (rows) and node names (columns); job tables are read by load_jobs",
         )
-    times = times_us(data_frame.index, file, "index")
-    index = first_true(times[1:] <= times[:-1])
-    if index is not None:
+    times = times_us(data_frame.index, matrix_file, "index")
+    row_index = first_true(times[1:] <= times[:-1])
+    if row_index is not None:
         raise InputError(
             "the times of the rows do not increase",
-            file=file,
-            row=index + 2,
+            file=matrix_file,
+            row=row_index + 2,
             column="index",
-            value=iso_utc(int(times[index + 1])),
-            expected=f"later than {iso_utc(int(times[index]))}, the row before",
+            value=iso_utc(int(times[row_index + 1])),
+            expected=f"later than {iso_utc(int(times[row_index]))}, the row before",
             fix="sort the matrix by time and keep one row for each",
         )
     return times
 
 
-def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
+def times_us(times: NDArray[Any], pickle_file: Path, column: str) -> NDArray[np.int64]:
     """Return microseconds since the epoch of ``datetime64`` values, shape ``(R,)``; InputError for other values."""
     if times.dtype.kind != "M":
         raise InputError(
-            "a column holds no times", file=file, column=column, value=str(times.dtype), expected="datetime64"
+            "a column holds no times", file=pickle_file, column=column, value=str(times.dtype), expected="datetime64"
         )
     ticks = times.astype(times.dtype.newbyteorder("=")).view(np.int64)
     unit = np.datetime_data(times.dtype)[0]
-    index = first_true(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
-    if index is not None:
+    row_index = first_true(np.isnat(times) | ((ticks % 1_000 != 0) if unit == "ns" else False))
+    if row_index is not None:
         raise InputError(
             "a time is missing or finer than a microsecond",
-            file=file,
-            row=index + 1,
+            file=pickle_file,
+            row=row_index + 1,
             column=column,
-            value=str(times[index]),
+            value=str(times[row_index]),
             expected="times that are whole microseconds",
             fix="round the times, or drop the row",
         )
@@ -176,16 +174,15 @@ def times_us(times: NDArray[Any], file: Path, column: str) -> NDArray[np.int64]:
 
 
 def _transitions(
-    data_frame: PickledFrame, names: list[str], file: Path
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return row, node and new state of every change, by node, and the first row; few nodes in memory at a time."""
-    initial = np.zeros(len(names), dtype=np.bool_)
-    rows, nodes, states = [], [], []
+    data_frame: PickledFrame, names: list[str], matrix_file: Path
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the first row; and row, node and new state of every change, by node; few nodes in memory at a time."""
+    initial, changes = np.zeros(len(names), dtype=np.bool_), []
     for placement, values in data_frame.blocks:
         if values.dtype.kind not in "biuf":
             raise InputError(
                 "the node-state matrix holds values that are not numbers",
-                file=file,
+                file=matrix_file,
                 column=names[int(placement[0])],
                 value=str(values.dtype),
                 expected="0 for busy and 1 for idle",
@@ -195,19 +192,18 @@ def _transitions(
             idle = piece == 1
             wrong = np.argwhere(~idle & (piece != 0))
             if len(wrong):
-                index, row = wrong[0]
+                node_index, row = wrong[0]
                 raise InputError(
                     "a state is neither 0 nor 1",
-                    file=file,
+                    file=matrix_file,
                     row=int(row) + 1,
-                    column=names[int(placement[begin + index])],
-                    value=piece[index, row].item(),
+                    column=names[int(placement[begin + node_index])],
+                    value=piece[node_index, row].item(),
                     expected="0 for busy and 1 for idle",
                 )
             node_slice = placement[begin : begin + _NODES_AT_ONCE]
             initial[node_slice] = idle[:, 0]
-            k_of, was_idle = np.nonzero(idle[:, 1:] != idle[:, :-1])
-            rows.append(was_idle + 1)
-            nodes.append(node_slice[k_of])
-            states.append(idle[k_of, was_idle + 1])
-    return np.concatenate(rows), np.concatenate(nodes), np.concatenate(states), initial
+            place, row_before = np.nonzero(idle[:, 1:] != idle[:, :-1])
+            changes.append((row_before + 1, node_slice[place], idle[place, row_before + 1]))
+    rows, nodes, states = map(np.concatenate, zip(*changes, strict=True))
+    return initial, rows, nodes, states

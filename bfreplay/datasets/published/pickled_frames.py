@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,21 +21,12 @@ _MOST_LABELS_OF_NOTHING = 1_000_000
 _TIME_UNITS = ("s", "ms", "us", "ns")
 
 
-class _NotAFrameError(Exception):
+class _NotAFrameError(ValueError):
     """A part of the tree does not belong to a DataFrame."""
 
 
 # errors that a tree of anything but a DataFrame can raise
-_MALFORMED = (
-    _NotAFrameError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-    MemoryError,
-)
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +97,7 @@ def _frame(tree: Any) -> PickledFrame:
         blocks = [(part["values"], part["mgr_locs"]) for part in content["blocks"]]
     columns_axis, index_axis = axes
     arrays = [_array(values) for values, _ in blocks]
-    n_columns = _length(columns_axis)
+    n_columns = len(_unsized_labels(columns_axis))
     if n_columns > sum(array.shape[0] for array in arrays):
         raise _NotAFrameError("a column is missing or occurs twice")
     read = []
@@ -125,51 +117,40 @@ def _frame(tree: Any) -> PickledFrame:
     return PickledFrame(_labels(columns_axis, n_columns), _labels(index_axis, n_rows), tuple(read))
 
 
-def _expect(item: Any, kind: type[pickled.Record], problem: str) -> Any:
-    if not isinstance(item, kind):
+def _expect(record: Any, kind: type[pickled.Record], problem: str) -> Any:
+    if not isinstance(record, kind):
         raise _NotAFrameError(problem)
-    return item
+    return record
 
 
-def _placement(item: Any, n_columns: int) -> NDArray[np.int64]:
-    if isinstance(item, pickled.SliceRecord):
-        return np.arange(n_columns, dtype=np.int64)[slice(*item.arguments)]
-    return _array(item).astype(np.int64)
+def _placement(record: Any, n_columns: int) -> NDArray[np.int64]:
+    if isinstance(record, pickled.SliceRecord):
+        return np.arange(n_columns, dtype=np.int64)[slice(*record.arguments)]
+    return _array(record).astype(np.int64)
 
 
-def _index_parts(item: Any) -> tuple[Any, Mapping[str, Any]]:
-    kind, parts = _expect(item, pickled.IndexRecord, "an axis is not an index").arguments
+def _unsized_labels(axis_record: Any) -> range | NDArray[Any]:
+    """Return the labels of an axis before its length is known: a range may be longer than memory."""
+    kind, parts = _expect(axis_record, pickled.IndexRecord, "an axis is not an index").arguments
     if parts.get("tz") is not None:
         raise _NotAFrameError("its times have a zone; convert them to UTC and drop the zone")
-    return kind, parts
-
-
-def _length(item: Any) -> int:
-    kind, parts = _index_parts(item)
-    return len(_counting(parts)) if kind is pickled.RangeIndexRecord else len(_array(parts["data"]))
-
-
-def _counting(parts: Mapping[str, Any]) -> range:
-    return range(parts["start"], parts["stop"], parts["step"])
-
-
-def _labels(item: Any, length: int) -> NDArray[Any]:
-    kind, parts = _index_parts(item)
     if kind is pickled.RangeIndexRecord:
-        if len(_counting(parts)) != length:
-            raise _NotAFrameError("an axis does not fit its blocks")
-        return np.array(_counting(parts), dtype=object)
-    labels = _array(parts["data"])
-    if labels.shape != (length,):
+        return range(parts["start"], parts["stop"], parts["step"])
+    return _array(parts["data"])
+
+
+def _labels(axis_record: Any, length: int) -> NDArray[Any]:
+    labels = _unsized_labels(axis_record)
+    if (labels.shape if isinstance(labels, np.ndarray) else (len(labels),)) != (length,):
         raise _NotAFrameError("an axis does not fit its blocks")
-    return labels
+    return np.array(labels, dtype=object) if isinstance(labels, range) else labels
 
 
-def _array(item: Any) -> NDArray[Any]:
-    reader = _ARRAY_READERS.get(type(item))
+def _array(record: Any) -> NDArray[Any]:
+    reader = _ARRAY_READERS.get(type(record))
     if reader is None:
-        raise _NotAFrameError(f"an array is of an unknown kind ({type(item).__name__})")
-    return reader(item)
+        raise _NotAFrameError(f"an array is of an unknown kind ({type(record).__name__})")
+    return reader(record)
 
 
 def _reconstruct(record: pickled.Record) -> NDArray[Any]:
@@ -194,10 +175,7 @@ def _fill(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
     if kind == np.dtype(object):
         if not isinstance(data, list) or len(data) != size:
             raise _NotAFrameError("an array of objects does not fit its shape")
-        objects = np.empty(size, dtype=object)
-        for index, value in enumerate(data):
-            objects[index] = value
-        return objects.reshape(shape, order=order)
+        return np.fromiter(data, object, size).reshape(shape, order=order)
     data = _bytes(data)
     if len(data) != size * kind.itemsize:
         raise _NotAFrameError("the bytes of an array do not fit its shape")
@@ -220,57 +198,52 @@ def _bytes(item: Any) -> bytes | bytearray:
 def _dtype(record: Any) -> np.dtype[Any]:
     """Return the dtype of a record: booleans, integers, floats, objects and times only."""
     _expect(record, pickled.DtypeRecord, "an array has no dtype")
-    name = record.arguments[0] if record.arguments else None
+    dtype_name = record.arguments[0] if record.arguments else None
     state: Sequence[Any] = record.state or ()
-    if not isinstance(name, str) or any(part is not None for part in state[2:5]):
+    if not isinstance(dtype_name, str) or any(part is not None for part in state[2:5]):
         raise _NotAFrameError("an array has a structured dtype")
-    if name in ("O", "O8"):
+    if dtype_name in ("O", "O8"):
         return np.dtype(object)
     order = state[1] if len(state) > 1 else "="
     if order not in ("<", ">", "|", "="):
         raise _NotAFrameError("an array has an unknown byte order")
-    if name == "M8":
+    if dtype_name == "M8":
         unit = state[8][1]
         text = unit[0] if isinstance(unit[0], str) else _bytes(unit[0]).decode()
         if text not in _TIME_UNITS or tuple(unit[1:3]) != (1, 1):
             raise _NotAFrameError(f"its times are counted in {unit[0]!r}")
         return np.dtype(f"{'=' if order == '|' else order}M8[{text}]")
-    if _PLAIN_DTYPE.fullmatch(name) is None:
-        raise _NotAFrameError(f"an array has the dtype {name!r}")
-    return np.dtype(name if name[0] in "<>|=" or order == "|" else order + name)
+    if _PLAIN_DTYPE.fullmatch(dtype_name) is None:
+        raise _NotAFrameError(f"an array has the dtype {dtype_name!r}")
+    return np.dtype(dtype_name if dtype_name[0] in "<>|=" or order == "|" else order + dtype_name)
 
 
 def _datetimes(record: pickled.Record) -> NDArray[Any]:
     state = record.state
-    inner = state["_data"] if isinstance(state, dict) and "_data" in state else None
-    if isinstance(state, dict) and inner is None:
-        inner = state["_ndarray"]
-    if isinstance(state, tuple):
-        inner = state[1]
+    inner = state[1] if isinstance(state, tuple) else None
+    if isinstance(state, dict):
+        inner = state["_ndarray"] if state.get("_data") is None else state["_data"]
     if not isinstance(inner, pickled.ArrayRecord | pickled.BufferRecord):
         raise _NotAFrameError("an array of times is unreadable")
     return _array(inner)
 
 
 def _texts(record: pickled.Record) -> NDArray[Any]:
+
+    def argument_of(record_part: Any, kind: type[pickled.Record]) -> Any:
+        return _expect(record_part, kind, "an array of text is unreadable").arguments[0]
+
     state = record.state
-    kind, length, _, offset, buffers, _ = _expect(
-        state.get("_pa_array", state.get("_data")), pickled.ArrowArrayRecord, "an array of text is unreadable"
-    ).arguments[0][:6]
-    alias = _expect(kind, pickled.ArrowTypeRecord, "an array of text is unreadable").arguments[0]
-    width = {"string": np.int32, "large_string": np.int64}.get(alias)
-    _, ends_buffer, text_buffer = buffers
+    array = argument_of(state.get("_pa_array", state.get("_data")), pickled.ArrowArrayRecord)
+    text_type, length, _, offset, (_, ends_buffer, text_buffer), _ = array[:6]
+    width = {"string": np.int32, "large_string": np.int64}.get(argument_of(text_type, pickled.ArrowTypeRecord))
     if width is None or type(length) is not int or type(offset) is not int or min(length, offset) < 0:
         raise _NotAFrameError("an array of text is unreadable")
-    ends_bytes = _bytes(_expect(ends_buffer, pickled.ArrowBufferRecord, "an array of text is unreadable").arguments[0])
-    text = bytes(_bytes(_expect(text_buffer, pickled.ArrowBufferRecord, "an array of text is unreadable").arguments[0]))
+    ends_bytes, text = (_bytes(argument_of(data, pickled.ArrowBufferRecord)) for data in (ends_buffer, text_buffer))
     ends = np.frombuffer(ends_bytes, dtype=width)[offset : offset + length + 1].tolist()
     if len(ends) != length + 1:
         raise _NotAFrameError("an array of text is cut")
-    texts = np.empty(length, dtype=object)
-    for index in range(length):
-        texts[index] = text[ends[index] : ends[index + 1]].decode()
-    return texts
+    return np.fromiter((text[start:end].decode() for start, end in pairwise(ends)), object, length)
 
 
 def _scalar(record: pickled.Record) -> Any:

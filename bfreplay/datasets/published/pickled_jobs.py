@@ -88,15 +88,15 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
         return JobSet(jobs, sources=[(source.name, source.sha256) for source in sources])
 
 
-def _job_table(file: Path, columns: tuple[str, ...], table_name: str) -> PickledFrame:
-    data_frame = read_pickled_frame(file)
+def _job_table(pickle_file: Path, columns: tuple[str, ...], table_name: str) -> PickledFrame:
+    data_frame = read_pickled_frame(pickle_file)
     column_names = [str(column_name) for column_name in data_frame.columns]
     missing = [column_name for column_name in columns if column_name not in column_names]
     if missing:
         is_other = set(_CURVES_COLUMNS[:3] if columns is _BOUNDS_COLUMNS else _BOUNDS_COLUMNS[:5]) <= set(column_names)
         raise InputError(
             f"a published job table lacks columns: {', '.join(missing)}",
-            file=file,
+            file=pickle_file,
             column=missing[0],
             value=column_names,
             expected=", ".join(columns),
@@ -105,15 +105,15 @@ def _job_table(file: Path, columns: tuple[str, ...], table_name: str) -> Pickled
     return data_frame
 
 
-def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
-    for index, (name, curve_name) in enumerate(zip_longest(bounds, curves)):
+def _check_same_index(bounds: list[str], curves: list[str], curves_file: Path) -> None:
+    for job_index, (name, curve_name) in enumerate(zip_longest(bounds, curves)):
         if name != curve_name:
             raise InputError(
                 f"the curves have {len(curves)} jobs but the bounds {len(bounds)}"
                 if name is None
                 else "the curves do not match the bounds: their job names differ",
-                file=file,
-                row=index + 1,
+                file=curves_file,
+                row=job_index + 1,
                 column="index",
                 value=curve_name,
                 expected="one row for each job of the bounds" if name is None else f"{name!r}, as in the bounds",
@@ -121,24 +121,24 @@ def _check_same_index(bounds: list[str], curves: list[str], file: Path) -> None:
             )
 
 
-def _numbers(data_frame: PickledFrame, column: str, file: Path) -> NDArray[np.float64]:
+def _numbers(data_frame: PickledFrame, column: str, pickle_file: Path) -> NDArray[np.float64]:
     values = data_frame.column(column)
     if values.dtype.kind not in "iuf":
         raise InputError(
-            "a column holds no numbers", file=file, column=column, value=str(values.dtype), expected="numbers"
+            "a column holds no numbers", file=pickle_file, column=column, value=str(values.dtype), expected="numbers"
         )
     return values.astype(np.float64)
 
 
-def _whole(value: float, column: str) -> int:
-    if not math.isfinite(value) or value != int(value):
-        raise InputError("a node count is not a whole number", column=column, value=float(value), expected=">= 1")
-    return int(value)
+def _whole(node_count: float, column: str) -> int:
+    if not math.isfinite(node_count) or node_count != int(node_count):
+        raise InputError("a node count is not a whole number", column=column, value=float(node_count), expected=">= 1")
+    return int(node_count)
 
 
-def _curve(points: PickledFrame, column: str, index: int, shelf: CurveShelf, file: Path) -> TabulatedCurve:
-    with locate_errors(file, index + 1, column, curve=True):
+def _curve(points: PickledFrame, column_name: str, index: int, shelf: CurveShelf, curves_file: Path) -> TabulatedCurve:
+    with locate_errors(curves_file, index + 1, column_name, curve=True):
         try:
-            return shelf.curve(cell_list(points.column("Ns")[index]), cell_list(points.column(column)[index]))
+            return shelf.curve(cell_list(points.column("Ns")[index]), cell_list(points.column(column_name)[index]))
         except TypeError as error:
             raise InputError(f"a curve is unreadable: {error}", expected="lists of numbers") from error

@@ -172,9 +172,9 @@ class _RecordUnpickler(pickle._Unpickler):
     # pickle allocates and clears the claimed size of a bytearray before reading; bytes do as well here
     dispatch: ClassVar = {**pickle._Unpickler.dispatch, BYTEARRAY8[0]: pickle._Unpickler.dispatch[BINBYTES8[0]]}
 
-    def __init__(self, stream: IO[bytes], file: Path) -> None:
+    def __init__(self, stream: IO[bytes], pickle_file: Path) -> None:
         super().__init__(_ClaimedBytes(stream))
-        self._file = file
+        self._file = pickle_file
 
     def find_class(self, module_name: str, global_name: str) -> type[Record]:
         record = ALLOWED.get((module_name, global_name))
@@ -212,9 +212,8 @@ def load_records(stream: IO[bytes], file: Path) -> Any:
     except InputError:
         raise
     except MemoryError as error:
-        raise InputError(
-            "the pickle needs more memory than available", file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE
-        ) from error
+        problem = "the pickle needs more memory than available"
+        raise InputError(problem, file=file, expected=EXPECTED_PICKLE, fix=FIX_PICKLE) from error
     except Exception as error:  # a damaged pickle can make the unpickler raise nearly anything
         raise InputError(
             f"the file is not a readable pickle: {' '.join(str(error).split()) or type(error).__name__}",

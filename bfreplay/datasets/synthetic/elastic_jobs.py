@@ -113,8 +113,8 @@ def synthetic_jobs(n_jobs: int = 40, seed: int = 0, days: float = 4.0, node_hour
     at_start = n_jobs // 4
     submit_s = [0] * at_start + sorted(int(seconds) for seconds in generator.integers(0, half_s + 1, n_jobs - at_start))
     jobs = []
-    for index in range(n_jobs):
-        family = FAMILIES[index % len(FAMILIES)]
+    for job_index in range(n_jobs):
+        family = FAMILIES[job_index % len(FAMILIES)]
         max_nodes = _MAX_NODES[int(generator.integers(len(_MAX_NODES)))]
         min_nodes = int(generator.choice((1, 1, 2, 4)))
         pace = float(generator.uniform(0.7, 1.3))  # hyper-parameters change how long a step takes, not how it scales
@@ -124,16 +124,16 @@ def synthetic_jobs(n_jobs: int = 40, seed: int = 0, days: float = 4.0, node_hour
         slack = float(generator.uniform(0.3, 0.5))
         jobs.append(
             ElasticJob(
-                name=f"{family.name}-{index:02d}",
-                submit_us=submit_s[index] * US,
+                name=f"{family.name}-{job_index:02d}",
+                submit_us=submit_s[job_index] * US,
                 min_nodes=min_nodes,
                 max_nodes=max_nodes,
                 scale_up_cost_s=float(generator.integers(15, 31)),
                 scale_down_cost_s=float(generator.integers(10, 21)),
                 work_samples=float(round(hours * _HOUR_S * rates[0])),
                 throughput=TabulatedCurve([0, *counts], [0.0, *rates]),
-                weight=2.0 if index % 5 == 4 else 1.0,
-                deadline_us=(submit_s[index] + int(slack * 2 * half_s)) * US if index % 8 == 7 else None,
+                weight=2.0 if job_index % 5 == 4 else 1.0,
+                deadline_us=(submit_s[job_index] + int(slack * 2 * half_s)) * US if job_index % 8 == 7 else None,
                 model=family.name,
             )
         )

@@ -12,7 +12,7 @@ import heapq
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.random import Generator
@@ -22,7 +22,7 @@ from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.synthetic.elastic_jobs import RACK_NODES
-from bfreplay.datasets.times import US
+from bfreplay.datasets.times import US, microseconds_of
 from bfreplay.errors import InputError
 
 _HOUR_S = 3_600
@@ -103,18 +103,11 @@ class MachineModel:
     shortest_idle_interval_s: int = 70
 
     def __post_init__(self) -> None:
-        for column, value, minimum in (
-            ("waiting", self.waiting, 1),
-            ("poll_s", self.poll_s, 1),
-            ("small_load", self.small_load, 1e-6),
-        ):
-            if not value >= minimum:
-                raise InputError(
-                    f"a machine cannot be simulated with {column} = {value}",
-                    column=column,
-                    value=value,
-                    expected=f"{minimum} or more",
-                )
+        for parameter, minimum in (("waiting", 1), ("poll_s", 1), ("small_load", 1e-6)):
+            parameter_value = getattr(self, parameter)
+            if not parameter_value >= minimum:
+                problem = f"a machine cannot be simulated with {parameter} = {parameter_value}"
+                raise InputError(problem, column=parameter, value=parameter_value, expected=f"{minimum} or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +149,7 @@ class Scheduler:
         self._submit_small(end_s, hour_at_0)
         self._call_pass(0)
         while self._heap and self._heap[0][0] <= end_s:
-            now_s, kind, number, payload = heapq.heappop(self._heap)
+            now_s, kind, event_id, payload = heapq.heappop(self._heap)
             if kind == _PASS:
                 self._pass_due = False
                 self._schedule(now_s)
@@ -166,7 +159,7 @@ class Scheduler:
             elif payload is not None:
                 self._free[payload] = True
                 self._n_free += len(payload)
-                self._running.pop(number, None)
+                self._running.pop(event_id, None)
                 self._changes.append((now_s, payload, True))
             self._call_pass(now_s)
         time_s = np.concatenate([np.full(len(nodes), now_s, np.int64) for now_s, nodes, _ in self._changes])
@@ -199,9 +192,9 @@ class Scheduler:
             if self._rng.random() * (1 + model.day_rhythm) < 1 + model.day_rhythm * math.cos(turn):
                 self._push(int(now_s), _SUBMITS, self._draw(model.small))
 
-    def _push(self, when: int, kind: int, item: _Job | NDArray[np.int64] | None) -> int:
+    def _push(self, when: int, kind: int, payload: _Job | NDArray[np.int64] | None) -> int:
         self._ids += 1
-        heapq.heappush(self._heap, (when, kind, self._ids, item))
+        heapq.heappush(self._heap, (when, kind, self._ids, payload))
         return self._ids
 
     def _call_pass(self, now_s: int) -> None:
@@ -216,8 +209,8 @@ class Scheduler:
         self._changes.append((now_s, nodes, False))
         u_late, u_share = (float(uniform) for uniform in self._rng.random(2))
         on_time = job.width - int(2 * self._model.straggling * u_share * job.width)
-        number = self._push(now_s + job.runs_s, _ENDS, nodes[:on_time])
-        self._running[number] = (now_s + job.requested_s, job.width)
+        event_id = self._push(now_s + job.runs_s, _ENDS, nodes[:on_time])
+        self._running[event_id] = (now_s + job.requested_s, job.width)
         if on_time < job.width:
             self._push(now_s + job.runs_s + 10 + int(u_late * self._model.straggle_s), _ENDS, nodes[on_time:])
 
@@ -334,7 +327,13 @@ def synthetic_machine(
     row_node = up_nodes[np.concatenate([node[joins], node[leaves]])]
     state = np.repeat([int(NodeState.IDLE), int(NodeState.BUSY)], [joins.sum(), leaves.sum()])
     order = np.lexsort((row_node, time_s))
-    start_us = (start - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    start_us = microseconds_of(start)
+    notes = {
+        "generator": "bfreplay.datasets.synthetic.synthetic_machine",
+        "seed": seed,
+        "days": days,
+        "model": json.loads(json.dumps(asdict(model))),  # tuples as lists
+    }
     return NodeEvents.from_arrays(
         nodes=_names(n_nodes),
         initial_state=initial,
@@ -343,16 +342,7 @@ def synthetic_machine(
         state=state[order].astype(np.int8),
         window_start_us=start_us,
         window_end_us=start_us + window_s * US,
-        metadata=EventsMetadata(
-            cluster=f"synthetic-{n_nodes}",
-            source_format="synthetic",
-            notes={
-                "generator": "bfreplay.datasets.synthetic.synthetic_machine",
-                "seed": seed,
-                "days": days,
-                "model": json.loads(json.dumps(asdict(model))),  # tuples as lists
-            },
-        ),
+        metadata=EventsMetadata(cluster=f"synthetic-{n_nodes}", source_format="synthetic", notes=notes),
     )
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import log_tick, new_figure, powers_of_two, style_axes
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import BLUE, LINES, OKABE_ITO
-from bfreplay.scalability import Choice, name_of
+from bfreplay.scalability import name_of
+from bfreplay.scalability.choice import Choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

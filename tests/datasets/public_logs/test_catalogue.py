@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bfreplay.datasets.public_logs import catalogue, fetch_state, public_log
-from bfreplay.datasets.public_logs.entries import QUALITIES
+from bfreplay.datasets.public_logs import catalogue
+from bfreplay.datasets.public_logs.entries import QUALITIES, public_log
+from bfreplay.datasets.public_logs.fetching import fetch_state
 from bfreplay.errors import InputError
 
 LOGS = pytest.mark.parametrize("log", catalogue(), ids=lambda log: log.name)

@@ -6,7 +6,8 @@ import gzip
 
 import pytest
 
-from bfreplay.datasets.public_logs import catalogue, data_folder, fetch, fetch_all, fetch_state
+from bfreplay.datasets.public_logs import catalogue, fetch, fetch_all
+from bfreplay.datasets.public_logs.fetching import data_folder, fetch_state
 from bfreplay.errors import InputError
 from tests.datasets.public_logs.web_server import made_file, made_log
 

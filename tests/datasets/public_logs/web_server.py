@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from bfreplay.datasets.public_logs import LogFile, PublicLog
+from bfreplay.datasets.public_logs.entries import LogFile, PublicLog
 
 
 @dataclass
