@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 from math import log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bfreplay.report.figures.marks import Trace
 
@@ -92,6 +92,22 @@ def style_axes(
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=9)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def style_categories(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Neither grid nor tick marks on the axis that names bars."""
+    axes.grid(visible=False, axis=which)
+    axes.tick_params(axis=which, length=0)
+
+
+def panel_title(axes: Axes, title: str) -> None:
+    """Title of one of several panels, shown literally."""
+    axes.set_title(title, fontsize=10.5, loc="left", parse_math=False)
+
+
+def words_inside(axes: Axes, words: str, fontsize: float = 10) -> None:
+    """Words in the middle of a panel without data."""
+    axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=fontsize, transform=axes.transAxes)
 
 
 def span_ticks(axes: Axes, which: str) -> None:

@@ -69,15 +69,12 @@ def draw(scores_by_run: Mapping[str, BestScore]) -> Figure:
 
 def page(scores_by_run: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
-    names = {label: tag(label, "best simulated score") for label in scores_by_run}
-    traces = [
-        mark.steps(
-            names[label], f"{names[label]}: %{{y:.6~g}}", names[label], "most" if scores.higher_is_better else "least"
-        )
-        for mark, label, scores in by_run(scores_by_run)
-    ]
+    traces, series = [], {}
+    for mark, label, scores in by_run(scores_by_run):
+        name = tag(label, "best simulated score")
+        traces.append(mark.steps(name, f"{name}: %{{y:.6~g}}", name, "most" if scores.higher_is_better else "least"))
+        series[name] = scores.best.coarse()
     layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(scores_by_run)}}}
-    series = {names[label]: scores.best.coarse() for label, scores in scores_by_run.items()}
     return PageFigure(traces, layout, series, height=320)
 
 

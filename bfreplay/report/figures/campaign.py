@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import new_figure, plain_tick, style_axes
+from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, style_axes
 from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED
+from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED, fill_look, point_look
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.runs.explain.saved_tables import nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.run_record import RunRecord
@@ -42,11 +42,8 @@ class StackedNodes:
 
 def title_of(record: RunRecord, *words: str) -> str:
     """``words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
-    source = record.inputs.jobs.source or {}
-    cluster = record.inputs.events.metadata.cluster
-    return ", ".join(
-        word for word in (*words, source.get("name"), record.config.policy_description.name, cluster) if word
-    )
+    source_name, cluster = (record.inputs.jobs.source or {}).get("name"), record.inputs.events.metadata.cluster
+    return ", ".join(filter(None, (*words, source_name, record.config.policy_description.name, cluster)))
 
 
 def stack_nodes(by_model: Mapping[str, StepSeries], span: TimeSpan) -> StackedNodes:
@@ -114,9 +111,8 @@ class JobOverTime:
 
 def campaign_over_time(run: RunResult, campaign: CampaignAnswer) -> CampaignOverTime:
     """Return the data of the picture of ``campaign``."""
-    return CampaignOverTime(
-        campaign, nodes_over_time_by_model(run), TimeSpan.of_record(run.record), title_of(run.record)
-    )
+    by_model = nodes_over_time_by_model(run)
+    return CampaignOverTime(campaign, by_model, TimeSpan.of_record(run.record), title_of(run.record))
 
 
 def job_over_time(run: RunResult, job: str, steps: Sequence[Step]) -> JobOverTime:
@@ -132,7 +128,7 @@ def draw_campaign(campaign_data: CampaignOverTime) -> Drawing:
     campaign, span = campaign_data.campaign, busy_span(campaign_data.campaign, campaign_data.span)
     has_scores = len(campaign.best_score) > 0
     figure = new_figure(9.0, 7.6 if has_scores else 5.6)
-    panels = figure.subplots(3 if has_scores else 2, 1, sharex=True)
+    panels = panels_below(figure, [1.0] * (3 if has_scores else 2))
     _draw_finishes(panels[0], campaign, span)
     if has_scores:
         _draw_best(panels[1], campaign, span)
@@ -153,15 +149,11 @@ def draw_job(campaign_data: JobOverTime) -> Drawing:
     axes.stairs(nodes.mean, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
     preemptions = [step for step in campaign_data.steps if step.reason == "preempted"]
     if preemptions:
-        axes.plot(
+        days, counts = (
             span.days(np.array([step.time_us for step in preemptions])),
             [step.before for step in preemptions],
-            linestyle="",
-            marker="v",
-            markersize=5,
-            color=RED,
-            label="reclaimed by the batch scheduler",
         )
+        axes.plot(days, counts, label="reclaimed by the batch scheduler", **point_look(RED, "v"))
     axes.set_ylim(0.0, max(1.0, float(nodes.mean.max())) * 1.1)
     draw_time_axis(axes, span)
     style_axes(axes, y="nodes", title=campaign_data.title, y_ticks=plain_tick)
@@ -174,15 +166,8 @@ def _draw_finishes(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None
     axes.stairs(n_finishes, edges, baseline=None, color=BLUE, linewidth=1.8, label="finished")
     if len(campaign.ended_s) > len(campaign.finished_s):
         edges, n_ends = counting_steps(campaign.ended_s, span)
-        axes.stairs(
-            n_ends,
-            edges,
-            baseline=None,
-            color=RED,
-            linestyle=(0, (6, 2)),
-            linewidth=1.4,
-            label="finished or ended early",
-        )
+        look = {"color": RED, "linestyle": (0, (6, 2)), "linewidth": 1.4}
+        axes.stairs(n_ends, edges, baseline=None, label="finished or ended early", **look)
         axes.legend(fontsize=9, frameon=False, loc="best")
     axes.set_ylim(0.0, max(1, len(campaign.ended_s)) * 1.08)
     style_axes(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
@@ -200,29 +185,15 @@ def _draw_stack(axes: Axes, stacked: StackedNodes, span: TimeSpan) -> list[Artis
     heights_below = np.zeros(stacked.mean.shape[1])
     handles: list[Artist] = []
     for index, (label, mean_nodes) in enumerate(zip(stacked.labels, stacked.mean, strict=True)):
-        handles.append(
-            axes.stairs(
-                heights_below + mean_nodes,
-                edges,
-                baseline=heights_below,
-                fill=True,
-                facecolor=OKABE_ITO[index % len(OKABE_ITO)],
-                hatch=_HATCHES[index % len(_HATCHES)],
-                edgecolor="white",
-                linewidth=0.0,
-                label=label,
-            )
-        )
-        heights_below = heights_below + mean_nodes
+        heights = heights_below + mean_nodes
+        look = fill_look(OKABE_ITO[index % len(OKABE_ITO)], _HATCHES[index % len(_HATCHES)])
+        handles.append(axes.stairs(heights, edges, baseline=heights_below, fill=True, label=label, **look))
+        heights_below = heights
     axes.set_ylim(0.0, max(1.0, float(heights_below.max(initial=0.0))) * 1.05)
     style_axes(axes, y="nodes held", y_ticks=plain_tick)
     return handles
 
 
-CAMPAIGN: Figure[CampaignOverTime] = Figure(
-    "campaign",
-    "Finished trials, the best simulated score and the nodes held, over time",
-    campaign_over_time,
-    draw_campaign,
-)
+_TITLE = "Finished trials, the best simulated score and the nodes held, over time"
+CAMPAIGN: Figure[CampaignOverTime] = Figure("campaign", _TITLE, campaign_over_time, draw_campaign)
 JOB: Figure[JobOverTime] = Figure("job", "Nodes of one job over time", job_over_time, draw_job)

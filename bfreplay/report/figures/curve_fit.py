@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import log_tick, new_figure, powers_of_two, style_axes
 from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import BLUE, LINES, OKABE_ITO
+from bfreplay.report.figures.marks import BLUE, LINES, OKABE_ITO, Trace, point_look
 from bfreplay.scalability import Choice, name_of
 
 if TYPE_CHECKING:
@@ -92,41 +94,26 @@ def fit_curves(name: str, choice: Choice) -> FitCurves:
     last_count = max(last, float(choice.max_nodes)) if best is not None else last
     nodes = np.geomspace(first, last_count, _LINE_COUNTS)
     nodes[[0, -1]] = first, last_count
+    rates_at: Callable[[Floats], Floats]
     band_nodes = band_rates = lower_rates = upper_rates = np.empty(0)
     if best is None:
-        rates_of_curve, expected_rates = (
-            np.interp(points, measurements.counts, measurements.means) for points in (nodes, counts)
-        )
+        rates_at = partial(np.interp, xp=measurements.counts, fp=measurements.means)
     else:
-        band_nodes = np.geomspace(first, last_count, _BAND_COUNTS)
-        rates_of_curve, expected_rates, band_rates = (
-            best.curve.rates(points) for points in (nodes, counts, band_nodes)
-        )
-        lower_rates, upper_rates = best.band(band_nodes)
+        rates_at, band_nodes = best.curve.rates, np.geomspace(first, last_count, _BAND_COUNTS)
+        band_rates, (lower_rates, upper_rates) = rates_at(band_nodes), best.band(band_nodes)
+    rates_of_curve, rates = rates_at(nodes), np.asarray(measurements.rates)
     laws: list[LawLine] = []
-    for fit in sorted(choice.fits, key=lambda each: each is not best):
-        law_name, rates = name_of(type(fit.curve)), fit.curve.rates(nodes)
+    for fit in sorted(choice.fits, key=lambda fit: fit is not best):
+        law_name, law_rates = name_of(type(fit.curve)), fit.curve.rates(nodes)
         for index, law in enumerate(laws):
-            if np.abs(rates / law.rates - 1.0).max() <= _ONE_LINE:
+            if np.abs(law_rates / law.rates - 1.0).max() <= _ONE_LINE:
                 laws[index] = replace(law, label=f"{law.label} = {law_name}")
                 break
         else:
-            laws.append(LawLine(law_name, fit is best, rates, rates / rates_of_curve - 1.0))
-    rates = np.asarray(measurements.rates)
-    return FitCurves(
-        name,
-        counts,
-        rates,
-        rates / expected_rates - 1.0,
-        nodes,
-        rates_of_curve,
-        tuple(laws),
-        band_nodes,
-        band_rates,
-        lower_rates,
-        upper_rates,
-        int(last),
-    )
+            laws.append(LawLine(law_name, fit is best, law_rates, law_rates / rates_of_curve - 1.0))
+    measured = counts, rates, rates / rates_at(counts) - 1.0
+    band = band_nodes, band_rates, lower_rates, upper_rates
+    return FitCurves(name, *measured, nodes, rates_of_curve, tuple(laws), *band, int(last))
 
 
 def draw_fit(curves: FitCurves) -> Drawing:
@@ -135,23 +122,10 @@ def draw_fit(curves: FitCurves) -> Drawing:
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(5, 3))
     if len(curves.band_nodes):
-        above.fill_between(
-            curves.band_nodes,
-            curves.band_low,
-            curves.band_high,
-            color=_PALE_BLUE,
-            linewidth=0,
-            label="95 % band",
-            zorder=1,
-        )
-        below.fill_between(
-            curves.band_nodes,
-            100 * (curves.band_low / curves.band_used - 1),
-            100 * (curves.band_high / curves.band_used - 1),
-            color=_PALE_BLUE,
-            linewidth=0,
-            zorder=1,
-        )
+        band_look: Trace = {"color": _PALE_BLUE, "linewidth": 0, "zorder": 1}
+        ends = [curves.band_low, curves.band_high]
+        above.fill_between(curves.band_nodes, *ends, label="95 % band", **band_look)
+        below.fill_between(curves.band_nodes, *(100 * (end / curves.band_used - 1) for end in ends), **band_look)
     else:
         above.plot(curves.nodes, curves.used, color="black", linewidth=1.8, label="means, as points", zorder=3)
     for index, law in enumerate(curves.laws):
@@ -162,7 +136,7 @@ def draw_fit(curves: FitCurves) -> Drawing:
             look = {"color": colour, "linestyle": dashes, "linewidth": 1.3, "zorder": 2.0}
         above.plot(curves.nodes, law.rates, label=law.label, **look)
         below.plot(curves.nodes, 100 * law.off, **look)
-    points = {"linestyle": "", "marker": "o", "markersize": 5, "markerfacecolor": "none", "color": "black"}
+    points = point_look("black") | {"markerfacecolor": "none"}
     above.plot(curves.counts, curves.rates, label="measured", zorder=4, **points)
     below.plot(curves.counts, 100 * curves.residuals, zorder=4, **points)
     below.axhline(0.0, color=_GREY, linewidth=0.8, zorder=1.5)

@@ -21,7 +21,7 @@ from bfreplay.report.figures.axes import (
     style_axes,
 )
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, by_run, join_text, tag
+from bfreplay.report.figures.marks import Trace, by_run, join_text, point_look, tag
 from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import amount, count
@@ -39,6 +39,7 @@ QUANTILES = (0.5, 0.95, 0.99, 1.0)
 
 _STATUS_COLUMNS = ("process_status", "solver_status", "quality", "fell_back_from")
 _QUANTILE_WORDS = ("median", "95 % within", "99 % within", "slowest")
+_QUANTILE_PERCENTS = [100 * share for share in QUANTILES]
 _X_TITLE = "time of one decision, as measured"
 _Y_TITLE = "% of the decisions within"
 
@@ -125,16 +126,8 @@ def draw(times_by_run: Mapping[str, DecisionTimes]) -> Figure:
         share = 100 * np.arange(1, times.decide_s.size + 1) / times.decide_s.size
         decide_s, share_above = np.append(times.decide_s[:1], times.decide_s), np.append(0.0, share)
         axes.plot(decide_s, share_above, drawstyle="steps-post", label=label or None, **line)
-        axes.plot(
-            _quantiles(times.decide_s),
-            [100 * quantile for quantile in QUANTILES],
-            marker="o",
-            linestyle="",
-            markersize=5,
-            color=line["color"],
-            markeredgecolor="white",
-            zorder=3,
-        )
+        look = point_look(line["color"]) | {"markeredgecolor": "white", "zorder": 3}
+        axes.plot(_quantiles(times.decide_s), _QUANTILE_PERCENTS, **look)
     paper_axis(axes, *_range(times_by_run))
     axes.set_ylim(-2, 104)
     style_axes(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
@@ -156,17 +149,11 @@ def page(times_by_run: Mapping[str, DecisionTimes]) -> PageFigure:
         curve = mark.curve(tag(label, "decisions"), hover, x=x_seconds, y=percent_within.tolist(), customdata=times)
         quantiles = _quantiles(times_of_run.decide_s)
         texts = [f"{word} {_milliseconds(time_s)}" for word, time_s in zip(_QUANTILE_WORDS, quantiles, strict=True)]
-        points = mark.curve(
-            tag(label, "quantiles"),
-            tag(label, "%{customdata}"),
-            mode="markers",
-            customdata=texts,
-            showlegend=False,
-            x=quantiles,
-            y=[100 * share for share in QUANTILES],
-            marker={"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
-        )
-        traces += [curve | {"showlegend": bool(label)}, points]
+        points: Trace = {"mode": "markers", "customdata": texts, "showlegend": False}
+        points |= {"x": quantiles, "y": _QUANTILE_PERCENTS}
+        points["marker"] = {"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}}
+        markers = mark.curve(tag(label, "quantiles"), tag(label, "%{customdata}"), **points)
+        traces += [curve | {"showlegend": bool(label)}, markers]
     layout = {
         "xaxis": {"title": {"text": _X_TITLE}, **page_axis(low_s, high_s)},
         "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 104]},
@@ -191,17 +178,14 @@ def words(times_by_run: Mapping[str, DecisionTimes]) -> str:
 
 def table(times_by_run: Mapping[str, DecisionTimes]) -> ShownTable:
     """A row for each kind of decision, one for all, and one for each reason for a fallback."""
-    columns = [Column("kind", "Decisions")]
-    if any(times_by_run):
-        columns.append(Column("run", "run"))
-    columns += [
+    quantiles = zip(QUANTILES, _QUANTILE_WORDS, strict=True)
+    columns = [
+        Column("kind", "Decisions"),
+        *([Column("run", "run")] if any(times_by_run) else []),
         Column("n", "how many", "count"),
         Column("share", "share", "percent"),
         Column("n_not_asked", "policy not asked", "count"),
-        *(
-            Column(f"q{share:g}_ms", f"{word}, ms", "amount")
-            for share, word in zip(QUANTILES, _QUANTILE_WORDS, strict=True)
-        ),
+        *(Column(f"q{share:g}_ms", f"{word}, ms", "amount") for share, word in quantiles),
     ]
     rows: list[list[Any]] = []
     for label, times in times_by_run.items():
@@ -228,10 +212,8 @@ def _cells(decide_s: NDArray[np.float64]) -> list[float | None]:
 
 
 def _range(times_by_run: Mapping[str, DecisionTimes]) -> tuple[float, float]:
-    shortest_s, longest_s = (
-        pick(float(times.decide_s[end]) for times in times_by_run.values()) for pick, end in ((min, 0), (max, -1))
-    )
-    return shortest_s / 1.2, longest_s * 1.2
+    times = [times_of_run.decide_s for times_of_run in times_by_run.values()]
+    return min(float(decide_s[0]) for decide_s in times) / 1.2, max(float(decide_s[-1]) for decide_s in times) * 1.2
 
 
 def _milliseconds(seconds: float) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
+from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes, style_categories
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import ROWS, Mark, amount_of, by_run, in_lines, join_text, sentence
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, by_run, in_lines, join_text, sentence
 from bfreplay.runs.shown_values import Column, ShownTable, value_text
 from bfreplay.runs.summary_text import BOUND_WORDS
 from bfreplay.wording import amount, duration
@@ -92,16 +92,13 @@ def efficiency(run: RunResult) -> Efficiency:
     )
     if on_dedicated_nodes is None and bound is None:
         problem = "the run was compared neither with dedicated nodes nor with an upper bound"
-        reason = summary.reason_without_baselines
-        if reason is not None:
-            raise NothingToShowError(f"{problem}: {reason}")
+        if summary.reason_without_baselines is not None:
+            raise NothingToShowError(f"{problem}: {summary.reason_without_baselines}")
         advice = "replay it again without --no-efficiency and without --no-bound"
         raise NothingToShowError(problem, file=run.folder, fix=advice)
     if is_source and not result.is_done:
-        raise NothingToShowError(
-            "a job source may make other jobs on dedicated nodes, so that samples do not compare, and it did not "
-            "finish in both"
-        )
+        problem = "a job source may make other jobs on dedicated nodes, so that samples do not compare"
+        raise NothingToShowError(f"{problem}, and it did not finish in both")
     if not result.samples and not result.dedicated_samples and not result.bound_samples and not result.is_done:
         raise NothingToShowError("no sample could be processed: there was no job that the idle nodes could run")
     return result
@@ -112,42 +109,27 @@ def draw(efficiencies: Mapping[str, Efficiency]) -> Figure:
     bars, title = _bars(efficiencies)
     figure = new_figure(9.0, 0.9 + 0.5 * len(bars))
     axes = figure.subplots()
+    beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
     for row_number, entry in enumerate(bars):
         axes.barh(row_number, entry.value, height=0.62, **entry.mark.paper_fill)
-        axes.annotate(
-            entry.text + entry.more,
-            (entry.value, row_number),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-        )
+        axes.annotate(entry.text + entry.more, (entry.value, row_number), **beside)
     axes.set_yticks(range(len(bars)), labels=[in_lines(entry.words, 34, "\n") for entry in bars])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.3 * max(entry.value for entry in bars) or 1.0)
     style_axes(axes, title)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
+    style_categories(axes, "y")
     return fix_layout(figure)
 
 
 def page(efficiencies: Mapping[str, Efficiency]) -> PageFigure:
     """The same for the page."""
     bars, title = _bars(efficiencies)
-    traces = [
-        bar.mark.bars(
-            "",
-            [bar.value],
-            [in_lines(bar.words, 18)],
-            f"{bar.words}: {bar.text}{bar.more}",
-            orientation="h",
-            text=[bar.text],
-            textposition="outside",
-            cliponaxis=False,
-            showlegend=False,
-        )
-        for bar in bars
-    ]
+    traces = []
+    for bar in bars:
+        hover = f"{bar.words}: {bar.text}{bar.more}"
+        look: Trace = {"orientation": "h", "text": [bar.text], "textposition": "outside"}
+        look |= {"cliponaxis": False, "showlegend": False}
+        traces.append(bar.mark.bars("", [bar.value], [in_lines(bar.words, 18)], hover, **look))
     right = 1.5 * max(bar.value for bar in bars) or 1.0  # room for the numbers on a narrow page
     x = {"title": {"text": title}, "range": [0, right], "exponentformat": "power", "nticks": 4, "tickangle": 0}
     layout = {"barmode": "overlay", "xaxis": x, "yaxis": ROWS, "showlegend": False}
@@ -158,9 +140,8 @@ def words(efficiencies: Mapping[str, Efficiency]) -> str:
     """U and the share of the bound, or the finish times; and the meaning of U."""
     sentences = [_sentence(label, result) for label, result in efficiencies.items()]
     if any(result.u is not None and not result.is_done for result in efficiencies.values()):
-        sentences.append(
-            "U is the samples of a run over those of the same jobs on the dedicated nodes in the same window."
-        )
+        meaning = "the samples of a run over those of the same jobs on the dedicated nodes in the same window"
+        sentences.append(f"U is {meaning}.")
     return join_text(efficiencies, sentences)
 
 
@@ -186,8 +167,7 @@ def table(efficiencies: Mapping[str, Efficiency]) -> ShownTable:
     return ShownTable("Samples and times beside the baselines", columns, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bar:
+class _Bar(NamedTuple):
     words: str
     value: float
     text: str
@@ -208,17 +188,10 @@ def _bars(efficiencies: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     for mark, label, result in by_run(efficiencies):
         value = (result.done_s or 0.0) if by_time else result.samples
         bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(result)))
-    baselines = (
-        (Mark("dedicated", 4), "dedicated_done_s", "dedicated_samples"),
-        (Mark("bound", 5), "earliest_s", "bound_samples"),
-    )
+    columns = ("dedicated_done_s", "earliest_s") if by_time else ("dedicated_samples", "bound_samples")
     of_bound = "lower bound" if by_time else "upper bound"
-    for mark, of_time, of_samples in baselines:
-        values = {
-            label: (getattr(result, of_time if by_time else of_samples), result.equivalent_nodes)
-            for label, result in efficiencies.items()
-        }
-        for labels, value, nodes in _merge_equal(values):
+    for mark, column in zip((Mark("dedicated", 4), Mark("bound", 5)), columns, strict=True):
+        for labels, value, nodes in _merge_equal(efficiencies, column):
             letters = ", ".join(label.partition(" ")[0] for label in labels)
             label_words = "" if len(labels) == len(efficiencies) else f" ({letters})"
             baseline_words = amount_of(nodes, "dedicated node") if mark.role == "dedicated" else of_bound
@@ -226,26 +199,27 @@ def _bars(efficiencies: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     return bars, "hours until all jobs were done" if by_time else "samples in the window"
 
 
-def _merge_equal(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list[str], float, float]]:
+def _merge_equal(efficiencies: Mapping[str, Efficiency], column: str) -> list[tuple[list[str], float, float]]:
     """Return equal baselines once: labels of their runs, value, and number of dedicated nodes."""
-    merged_entries: list[tuple[list[str], float, float]] = []
-    for label, (value, nodes) in values.items():
+    baselines: list[tuple[list[str], float, float]] = []
+    for label, result in efficiencies.items():
+        value = getattr(result, column)
         if value is None:
             continue
-        for labels, other_value, of_nodes in merged_entries:
-            if abs(value - other_value) <= _ROUNDING * abs(other_value) and nodes == of_nodes:
+        for labels, other_value, nodes in baselines:
+            if abs(value - other_value) <= _ROUNDING * abs(other_value) and nodes == result.equivalent_nodes:
                 labels.append(label)
                 break
         else:
-            merged_entries.append(([label], value, nodes))
-    return merged_entries
+            baselines.append(([label], value, result.equivalent_nodes))
+    return baselines
 
 
 def _shares(data: Efficiency) -> str:
-    u = None if data.u is None else f"U {amount(data.u)}"
-    of_bound = None if data.share is None else f"{value_text(data.share, 'at-least')} of the bound"
-    parts = ", ".join(filter(None, (u, of_bound)))
-    return f" ({parts})" if parts else ""
+    parts = [] if data.u is None else [f"U {amount(data.u)}"]
+    if data.share is not None:
+        parts.append(f"{value_text(data.share, 'at-least')} of the bound")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _sentence(label: str, data: Efficiency) -> str:

@@ -95,10 +95,8 @@ class IdleIntervals:
 
     def is_of_the_log_of(self, other: IdleIntervals) -> bool:
         """Return whether both seem to be of one log."""
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("over_s", "n_intervals", "idle_node_us")
-        )
+        names = ("over_s", "n_intervals", "idle_node_us")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
 
 def idle_intervals(run: RunResult) -> IdleIntervals:
@@ -123,8 +121,8 @@ def draw(intervals_by_run: Mapping[str, IdleIntervals]) -> Figure:
     """Above, node-hours by length, or the share held run by run; below, the share in longer intervals."""
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.2, 1.0])
-    low_s, high_s = _range(intervals_by_run)
-    if len(intervals_by_run) == 1:
+    is_alone = len(intervals_by_run) == 1
+    if is_alone:
         _draw_node_hours(above, *intervals_by_run.values())
     else:
         for mark, label, intervals in by_run(intervals_by_run):
@@ -134,12 +132,10 @@ def draw(intervals_by_run: Mapping[str, IdleIntervals]) -> Figure:
     for words, mark, lengths, longer_percent in _curves(intervals_by_run):
         below.plot(lengths, longer_percent, label=words, **mark.paper_line)
     below.set_ylim(-2, 102)
-    paper_axis(below, low_s, high_s)
-    style_axes(
-        above, y="node-hours" if len(intervals_by_run) == 1 else "held by jobs, % of node-hours", y_ticks=plain_tick
-    )
+    paper_axis(below, *_range(intervals_by_run))
+    style_axes(above, y="node-hours" if is_alone else "held by jobs, % of node-hours", y_ticks=plain_tick)
     style_axes(below, _LENGTH, "in longer idle intervals, %", y_ticks=plain_tick)
-    if len(intervals_by_run) == 1:
+    if is_alone:
         for axes in (above, below):
             axes.legend(fontsize=9, frameon=False, loc="best")
     else:
@@ -149,30 +145,25 @@ def draw(intervals_by_run: Mapping[str, IdleIntervals]) -> Figure:
 
 def page(intervals_by_run: Mapping[str, IdleIntervals]) -> PageFigure:
     """The same two panels."""
-    low_s, high_s = _range(intervals_by_run)
     traces: list[Trace] = []
+    above: Trace = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
     if len(intervals_by_run) == 1:
         traces += _page_node_hours(*intervals_by_run.values())
+        above = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
     else:
         for mark, label, intervals in by_run(intervals_by_run):
             percents = [None if math.isnan(share) else 100 * share for share in intervals.held_share.tolist()]
             places, hover = _bins(intervals), f"{label}: %{{y:.3~r}} % held<br>%{{customdata}}"
-            points = {
-                "x": intervals.edge_s.tolist(),
-                "y": [*percents, percents[-1]],
-                "customdata": [*places, places[-1]],
-            }
-            traces.append(mark.curve(tag(label, _HELD), hover, {"shape": "hv"}, **points))
+            points = {"x": intervals.edge_s.tolist(), "y": [*percents, percents[-1]]}
+            texts = [*places, places[-1]]
+            traces.append(mark.curve(tag(label, _HELD), hover, {"shape": "hv"}, **points, customdata=texts))
     for words, mark, lengths, longer in _curves(intervals_by_run):
         hover = f"{words}, longer than %{{customdata}}: %{{y:.3~r}} %"
         traces.append(mark.curve(words, hover, x=lengths, y=longer, yaxis="y2", customdata=[*map(duration, lengths)]))
-    above: Trace = {"title": {"text": "node-hours"}, "rangemode": "tozero", "tickformat": ","}
-    if len(intervals_by_run) > 1:
-        above = {"title": {"text": "held, % of node-hours"}, "range": [-2, 102]}
     layout = {
         "barmode": "stack",
         "bargap": 0,
-        "xaxis": {"title": {"text": _LENGTH}, **page_axis(low_s, high_s), "anchor": "y2"},
+        "xaxis": {"title": {"text": _LENGTH}, **page_axis(*_range(intervals_by_run)), "anchor": "y2"},
         "yaxis": {**above, "domain": [0.5, 1.0]},
         "yaxis2": {"title": {"text": "in longer idle intervals, %"}, "domain": [0.0, 0.42], "range": [-2, 102]},
         "hovermode": "closest",
@@ -183,10 +174,11 @@ def page(intervals_by_run: Mapping[str, IdleIntervals]) -> PageFigure:
 
 def words(intervals_by_run: Mapping[str, IdleIntervals]) -> str:
     """Lengths of the intervals with half of the node-hours, and the shares held of short and long intervals."""
+    label_of_log = _labels_of_logs(intervals_by_run)
     sentences = []
-    for run_index, (label, intervals) in enumerate(intervals_by_run.items()):
-        if run_index == 0 or not _is_one_log(intervals_by_run):
-            sentences.append(_log_sentence("" if _is_one_log(intervals_by_run) else label, intervals))
+    for label, intervals in intervals_by_run.items():
+        if label in label_of_log:
+            sentences.append(_log_sentence(label_of_log[label], intervals))
         sentences.append(_jobs_sentence(label, intervals))
     return join_text(intervals_by_run, sentences)
 
@@ -195,20 +187,26 @@ def table(intervals_by_run: Mapping[str, IdleIntervals]) -> ShownTable:
     """A row a bin; bins of runs on different logs are side by side."""
     import pandas as pd
 
-    is_one_log = _is_one_log(intervals_by_run)
+    label_of_log = _labels_of_logs(intervals_by_run)
     columns = [Column("over_s", "Longer than", "seconds"), Column("up_to_s", "Up to", "seconds")]
     cells: list[pd.Series[Any]] = []  # of each column after these, by bin
-    for run_index, (label, intervals) in enumerate(intervals_by_run.items()):
-        columns_of_runs = [(column, label) for column in _OF_JOBS]
-        if run_index == 0 or not is_one_log:
-            columns_of_runs = [*((column, "" if is_one_log else label) for column in _OF_LOG), *columns_of_runs]
-        columns += [column.of_run(name) for column, name in columns_of_runs]
-        of_run = _cells(intervals)
-        cells += [of_run[column.key] for column, _ in columns_of_runs]
+    for label, intervals in intervals_by_run.items():
+        run_columns = [(column, label) for column in _OF_JOBS]
+        if label in label_of_log:
+            run_columns = [*((column, label_of_log[label]) for column in _OF_LOG), *run_columns]
+        columns += [column.of_run(name) for column, name in run_columns]
+        run_cells = _cells(intervals)
+        cells += [run_cells[column.key] for column, _ in run_columns]
     bins = pd.concat(cells, axis=1).sort_index().reset_index()
     rows = bins.astype(object).where(bins.notna() & (bins != math.inf), None).to_numpy().tolist()
     caption = "Idle intervals by length; of one cut by an edge of the window the length seen, a lower bound"
     return ShownTable(caption, tuple(columns), rows)
+
+
+def _labels_of_logs(intervals_by_run: Mapping[str, IdleIntervals]) -> dict[str, str]:
+    """Label of the log of each run; of the first run alone, and empty, if all runs are on one log."""
+    labels = list(intervals_by_run)
+    return {labels[0]: ""} if _is_one_log(intervals_by_run) else dict(zip(labels, labels, strict=True))
 
 
 def _is_one_log(intervals_by_run: Mapping[str, IdleIntervals]) -> bool:
@@ -239,37 +237,29 @@ def _curve(data: IdleIntervals, values: NDArray[np.int64] | NDArray[np.float64])
 
 
 def _draw_node_hours(axes: Axes, data: IdleIntervals) -> None:
-    edge = data.edge_s
-    job_hours, other_hours = (
-        part / NODE_US_PER_HOUR for part in (data.allocated_node_us, data.idle_node_us - data.allocated_node_us)
-    )
-    of_bars: Trace = {"align": "edge", "width": np.diff(edge)}
-    axes.bar(edge[:-1], job_hours, label=_HELD, **of_bars, **Mark("useful").paper_fill)
-    axes.bar(edge[:-1], other_hours, bottom=job_hours, label=_NOT_HELD, **of_bars, **Mark("unallocated", 1).paper_fill)
+    edge, below = data.edge_s, np.zeros(data.over_s.size)
+    for name, mark, hours in _parts(data):
+        axes.bar(edge[:-1], hours, bottom=below, label=name, align="edge", width=np.diff(edge), **mark.paper_fill)
+        below = hours
 
 
 def _page_node_hours(data: IdleIntervals) -> Iterable[Trace]:
-    edge, bins, numbers = (
-        data.edge_s,
-        _bins(data),
-        zip(data.n_intervals.tolist(), data.n_allocated.tolist(), strict=True),
-    )
+    edge, bins = data.edge_s, _bins(data)
+    numbers = zip(data.n_intervals.tolist(), data.n_allocated.tolist(), strict=True)
     counts = [f"{count(n_intervals, 'idle interval')}, {n_in_use:,} held" for n_intervals, n_in_use in numbers]
-    job_node_us, other_node_us = data.allocated_node_us, data.idle_node_us - data.allocated_node_us
-    for name, node_us, mark in (
-        (_HELD, job_node_us, Mark("useful")),
-        (_NOT_HELD, other_node_us, Mark("unallocated", 1)),
-    ):
-        hours = (node_us / NODE_US_PER_HOUR).tolist()
-        texts = [f"{amount(hour)} node-hours {name}" for hour in hours]
-        yield mark.bars(
-            name,
-            ((edge[:-1] + edge[1:]) / 2).tolist(),
-            hours,
-            "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}",
-            width=np.diff(edge).tolist(),
-            customdata=[[*bin_data] for bin_data in zip(bins, texts, counts, strict=True)],
-        )
+    centres, widths = ((edge[:-1] + edge[1:]) / 2).tolist(), np.diff(edge).tolist()
+    hover = "%{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]}"
+    for name, mark, hours in _parts(data):
+        texts = [f"{amount(hour)} node-hours {name}" for hour in hours.tolist()]
+        rows = [[*bin_data] for bin_data in zip(bins, texts, counts, strict=True)]
+        yield mark.bars(name, centres, hours.tolist(), hover, width=widths, customdata=rows)
+
+
+def _parts(data: IdleIntervals) -> list[tuple[str, Mark, NDArray[np.float64]]]:
+    """Name, mark and node-hours (B,) of the parts of the bars, from below."""
+    node_us = data.allocated_node_us, data.idle_node_us - data.allocated_node_us
+    job_hours, other_hours = (part_us / NODE_US_PER_HOUR for part_us in node_us)
+    return [(_HELD, Mark("useful"), job_hours), (_NOT_HELD, Mark("unallocated", 1), other_hours)]
 
 
 def _bins(data: IdleIntervals) -> list[str]:
@@ -301,11 +291,9 @@ def _log_sentence(label: str, data: IdleIntervals) -> str:
     longer = data.longer(data.idle_node_us)
     last_half = int(np.flatnonzero(longer >= 0.5)[-1])
     n_intervals, n_cut = int(data.n_intervals.sum()), int(data.n_censored.sum())
-    of_intervals = data.longer(data.n_intervals)[last_half]
-    text = (
-        f"{count(n_intervals, 'idle interval')}: those longer than {duration(data.over_s[last_half])} make up "
-        f"{percent(float(of_intervals))} of the number and {percent(float(longer[last_half]))} of the idle node-hours"
-    )
+    shares = [percent(float(share[last_half])) for share in (data.longer(data.n_intervals), longer)]
+    text = f"{count(n_intervals, 'idle interval')}: those longer than {duration(data.over_s[last_half])} make up "
+    text += f"{shares[0]} of the number and {shares[1]} of the idle node-hours"
     if n_cut:
         verb = "is" if n_cut == 1 else "are"
         text += f" ({n_cut:,} {verb} cut by an edge of the window, and may have been longer than it shows)"

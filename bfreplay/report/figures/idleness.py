@@ -13,9 +13,17 @@ from bfreplay.datasets.idleness import Idleness
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.datasets.times import DAY_US
-from bfreplay.report.figures.axes import log_tick, new_figure, plain_tick, powers_of_two, span_ticks, style_axes
+from bfreplay.report.figures.axes import (
+    log_tick,
+    new_figure,
+    plain_tick,
+    powers_of_two,
+    span_ticks,
+    style_axes,
+    words_inside,
+)
 from bfreplay.report.figures.figure import Figure, as_they_are
-from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
+from bfreplay.report.figures.marks import BLUE, PALE_BLUE, PALE_GREY, RED, Trace, fill_look, point_look
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import amount
@@ -24,8 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-_GREY = "#C8C8C8"
 _US = 1_000_000
+_DASHES = (0, (6, 2))
 
 
 def percent_tick(value: float, _position: float) -> str:
@@ -93,37 +101,29 @@ def length_curves(idleness: Idleness) -> LengthCurves:
         edges[0] = edges[1] / np.sqrt(2)
     above = np.append(np.cumsum(node_us[::-1])[::-1], 0.0)
     points = dict(zip(edges.tolist(), (above / above[0]).tolist(), strict=True))
-    points |= {
-        float(interval.over_s): interval.share
-        for interval in idleness.longer_idle_intervals
-        if edges[0] < interval.over_s < edges[-1]
-    }
-    over = sorted(points)
-    return LengthCurves(
-        edges,
-        count / count.sum(),
-        node_us / node_us.sum(),
-        np.array(over),
-        np.array([points[length] for length in over]),
-    )
+    points |= {over_s: share for over_s, share in marked_lengths(idleness, edges) if edges[0] < over_s < edges[-1]}
+    over_s, longer = np.array(sorted(points.items())).T
+    return LengthCurves(edges, count / count.sum(), node_us / node_us.sum(), over_s, longer)
+
+
+def marked_lengths(idleness: Idleness, edge_s: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Lengths with a figure of their own between the first and the last edge, and their shares of the node-hours."""
+    lengths = [(float(interval.over_s), interval.share) for interval in idleness.longer_idle_intervals]
+    return [(over_s, share) for over_s, share in lengths if edge_s[0] <= over_s <= edge_s[-1]]
 
 
 def width_curves(idleness: Idleness) -> WidthCurves:
     """Return the curves at each power of two up to the size of the machine."""
-    rows = idleness.widths
-    return WidthCurves(
-        nodes=np.array([width.nodes for width in rows]),
-        share=np.array([width.share_of_time for width in rows]),
-        mean_s=np.array([width.mean_s for width in rows], dtype=np.float64),
-        median_s=np.array([width.median_s for width in rows], dtype=np.float64),
-    )
+    rows = [(width.nodes, width.share_of_time, width.mean_s, width.median_s) for width in idleness.widths]
+    nodes, *curves = np.array(rows, dtype=np.float64).T
+    return WidthCurves(nodes.astype(np.int64), *curves)
 
 
 def bursts_per_day(bursts: Bursts, idleness: Idleness) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nodes at once (1, 2, 4, ...), and the number of bursts a day of at least that size."""
     per_day = DAY_US / (idleness.window_end_us - idleness.window_start_us)
-    nodes = np.array([nodes for nodes, _ in bursts.at_least], dtype=np.int64)
-    return nodes, np.array([count * per_day for _, count in bursts.at_least], dtype=np.float64)
+    nodes, counts = np.array(bursts.at_least, dtype=np.int64).reshape(-1, 2).T
+    return nodes, counts * per_day
 
 
 def draw_idle_over_time(idleness: Idleness) -> Drawing:
@@ -134,13 +134,8 @@ def draw_idle_over_time(idleness: Idleness) -> Drawing:
     axes = figure.add_subplot()
     axes.stairs(band.most, days, baseline=band.least, fill=True, color=PALE_BLUE, label="fewest to most")
     axes.stairs(band.mean, days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
-    axes.axhline(
-        idleness.mean_idle_nodes,
-        color=RED,
-        linestyle=(0, (6, 2)),
-        linewidth=1.4,
-        label=f"mean of the window: {amount(idleness.mean_idle_nodes)} nodes",
-    )
+    mean_words = f"mean of the window: {amount(idleness.mean_idle_nodes)} nodes"
+    axes.axhline(idleness.mean_idle_nodes, color=RED, linestyle=_DASHES, linewidth=1.4, label=mean_words)
     axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
     _right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
     draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
@@ -163,11 +158,10 @@ def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
     beside = figure.add_subplot(grid[1, 1], sharey=middle)
     colours = colormaps["cividis"].with_extremes(bad="none")
     middle.set_facecolor("white")
-    middle.patch.set(hatch="///", edgecolor=_GREY)  # shows through where the window covers nothing
+    middle.patch.set(hatch="///", edgecolor=PALE_GREY)  # shows through where the window covers nothing
     lowest, highest = colour_range(table)
-    mesh = middle.pcolormesh(
-        np.arange(25), np.arange(8), np.ma.masked_invalid(table), cmap=colours, vmin=lowest, vmax=highest
-    )
+    cells = np.arange(25), np.arange(8), np.ma.masked_invalid(table)
+    mesh = middle.pcolormesh(*cells, cmap=colours, vmin=lowest, vmax=highest)
     middle.set_yticks(np.arange(7) + 0.5, labels=WEEKDAYS, fontsize=9)
     middle.invert_yaxis()
     middle.set_xticks(np.arange(0, 25, 3), labels=[f"{hour:02}:00" for hour in range(0, 25, 3)], fontsize=9)
@@ -206,19 +200,8 @@ def draw_lengths(idleness: Idleness) -> Drawing:
     bins_axes.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the idle intervals")
     bins_axes.set_ylim(bottom=0.0)
     longer_axes.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
-    marked_lengths = [
-        interval
-        for interval in idleness.longer_idle_intervals
-        if curves.edge_s[0] <= interval.over_s <= curves.edge_s[-1]
-    ]
-    longer_axes.plot(
-        [length.over_s for length in marked_lengths],
-        [length.share for length in marked_lengths],
-        linestyle="",
-        marker="o",
-        markersize=5,
-        color=BLUE,
-    )
+    points = np.array(marked_lengths(idleness, curves.edge_s)).reshape(-1, 2)
+    longer_axes.plot(*points.T, **point_look(BLUE))
     longer_axes.set_ylim(0.0, 1.04)
     _right_scale(longer_axes, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
     longer_axes.set_xscale("log")
@@ -242,21 +225,18 @@ def draw_widths(idleness: Idleness) -> Drawing:
     share_axes.plot(curves.nodes, curves.share, color=BLUE, linewidth=1.8, marker="o", markersize=5)
     share_axes.set_ylim(0.0, 1.04)
     if np.isfinite(curves.mean_s).any():
-        style = {"linewidth": 1.8, "markersize": 5}
+        style: Trace = {"linewidth": 1.8, "markersize": 5}
         length_axes.plot(curves.nodes, curves.mean_s, color=BLUE, marker="o", label="mean", **style)
-        length_axes.plot(
-            curves.nodes, curves.median_s, color=RED, marker="s", linestyle=(0, (6, 2)), label="median", **style
-        )
+        style |= {"color": RED, "marker": "s", "linestyle": _DASHES, "label": "median"}
+        length_axes.plot(curves.nodes, curves.median_s, **style)
         length_axes.set_yscale("log")
-        shortest_s, longest_s = np.nanmin([curves.mean_s, curves.median_s]), np.nanmax([curves.mean_s, curves.median_s])
-        length_axes.set_ylim(shortest_s / 2, longest_s * 2)
+        lengths_s = [curves.mean_s, curves.median_s]
+        length_axes.set_ylim(np.nanmin(lengths_s) / 2, np.nanmax(lengths_s) * 2)
         span_ticks(length_axes, "y")
         length_axes.legend(fontsize=9, frameon=False, loc="best")
     else:
         length_axes.set_yticks([])
-        length_axes.text(
-            0.5, 0.5, "no node is idle at any time", ha="center", va="center", transform=length_axes.transAxes
-        )
+        words_inside(length_axes, "no node is idle at any time")
     powers_of_two(length_axes, int(curves.nodes[-1]), room_for=13)
     style_axes(share_axes, y="share of time", y_ticks=percent_tick)
     style_axes(length_axes, "at least so many nodes idle at once", "length of a stretch")
@@ -278,29 +258,20 @@ def draw_bursts(idleness: Idleness) -> Drawing:
         figure.delaxes(size_axes)
         figure.delaxes(share_axes)
         return _only_words(figure, "no burst: no node joins or is reclaimed", idleness)
-    largest = 1
+    largest, highest = 1, 0.0
     for kind_index, (label, bursts, colour, hatch, look) in enumerate(kinds):
         nodes, per_day = bursts_per_day(bursts, idleness)
         largest = max(largest, *nodes.tolist(), 1)
         size_axes.plot(nodes, per_day, color=colour, linewidth=1.8, label=label, **look)
         places = np.arange(len(bursts.large)) + (kind_index - 0.5) * 0.4
-        bars = share_axes.bar(
-            places,
-            [large.per_day for large in bursts.large],
-            width=0.36,
-            color=colour,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0.5,
-        )
-        share_axes.bar_label(bars, labels=[amount(large.per_day) for large in bursts.large], fontsize=8, padding=2)
+        heights = [large.per_day for large in bursts.large]
+        bars = share_axes.bar(places, heights, width=0.36, **fill_look(colour, hatch, linewidth=0.5))
+        share_axes.bar_label(bars, labels=[*map(amount, heights)], fontsize=8, padding=2)
+        highest = max(highest, *heights)
     size_axes.set_yscale("log")
     powers_of_two(size_axes, largest, room_for=9)
-    share_axes.set_xticks(
-        np.arange(len(idleness.join_bursts.large)),
-        labels=[f"at least {large.label}" for large in idleness.join_bursts.large],
-    )
-    highest = max(large.per_day for _, bursts, *_ in kinds for large in bursts.large)
+    labels = [f"at least {large.label}" for large in idleness.join_bursts.large]
+    share_axes.set_xticks(np.arange(len(labels)), labels=labels)
     share_axes.set_ylim(0.0, highest * 1.12 or 1.0)
     style_axes(size_axes, "at least so many nodes at once", "bursts a day", y_ticks=log_tick)
     style_axes(share_axes, "share of the idle nodes at once", "bursts a day", y_ticks=plain_tick)
@@ -312,16 +283,15 @@ def draw_bursts(idleness: Idleness) -> Drawing:
 def _only_words(figure: Drawing, words: str, idleness: Idleness) -> Drawing:
     axes = figure.add_subplot()
     axes.set_axis_off()
-    axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=11, transform=axes.transAxes)
+    words_inside(axes, words, fontsize=11)
     _title(axes, "", idleness)
     return figure
 
 
 def _right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
     """At right the same heights times ``factor``."""
-    scale = axes.secondary_yaxis(
-        "right", functions=(lambda value: np.multiply(value, factor), lambda value: np.divide(value, factor))
-    )
+    functions = lambda value: np.multiply(value, factor), lambda value: np.divide(value, factor)
+    scale = axes.secondary_yaxis("right", functions=functions)
     scale.yaxis.set_major_formatter(formatter)
     scale.set_ylabel(label, fontsize=10)
     scale.tick_params(labelsize=9)

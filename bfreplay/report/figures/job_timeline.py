@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below, plain_tick
+from bfreplay.report.figures.axes import fix_layout, new_figure, panel_title, panels_below, plain_tick
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import COLUMNS, FEWEST_COLUMNS, MOST_STEPS, JobRow, most_of_a_job, rows_of
 from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, of_each, tag
@@ -101,11 +101,8 @@ def job_timeline(run: RunResult) -> JobTimeline:
     admission_us = np.asarray(jobs["admitted"].cast("int64").fill_null(np.iinfo(np.int64).max), dtype=np.int64)
     names, models = jobs["job"].to_pylist(), jobs["model"].to_pylist()
     order = np.argsort(admission_us, kind="stable").tolist()
-    return JobTimeline.of_part(
-        TimeSpan.of_record(run.record),
-        SavedAllocations.of(run),
-        tuple((names[index], models[index]) for index in order),
-    )
+    jobs_in_order = tuple((names[index], models[index]) for index in order)
+    return JobTimeline.of_part(TimeSpan.of_record(run.record), SavedAllocations.of(run), jobs_in_order)
 
 
 def draw(timelines: Mapping[str, JobTimeline]) -> Figure:
@@ -124,18 +121,10 @@ def draw(timelines: Mapping[str, JobTimeline]) -> Figure:
         edges = timeline.span.columns(COLUMNS)
         start_day, end_day = (float(day) for day in span.days(edges[[0, -1]]))
         heat = np.array([row.nodes.in_columns(edges).mean for row in timeline.rows])
-        axes.imshow(
-            heat,
-            cmap=colours,
-            norm=scale,
-            aspect="auto",
-            interpolation="nearest",
-            extent=(start_day, end_day, len(timeline.rows) - 0.5, -0.5),
-        )
+        extent = (start_day, end_day, len(timeline.rows) - 0.5, -0.5)
+        axes.imshow(heat, cmap=colours, norm=scale, aspect="auto", interpolation="nearest", extent=extent)
         _name_rows(axes, timeline, height)
-        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
-        axes.tick_params(axis="x", labelsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
+        style_rows(axes, label)
     draw_time_axis(panels[-1], span)
     colour_bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, fraction=0.03, pad=0.01, aspect=30)
     colour_bar.set_label("nodes", fontsize=10)
@@ -162,9 +151,8 @@ def page(timelines: Mapping[str, JobTimeline]) -> PageFigure:
         if timeline.is_shared:
             meta["row_jobs"] = [_of_row(row, start_us) for row in rows]
         if any(row.places for row in rows):
-            meta["row_places"] = [
-                _places_of_row(row, start_us, _MOST_PLACES // (len(timelines) * len(rows))) for row in rows
-            ]
+            most_places = _MOST_PLACES // (len(timelines) * len(rows))
+            meta["row_places"] = [_places_of_row(row, start_us, most_places) for row in rows]
         series = _thin([row.nodes for row in rows], MOST_STEPS // len(timelines))
         heat_map = scale | {"showscale": run_index == 0} | ({"meta": meta} if meta else {})
         panels.append((label, dict(zip((row.label for row in rows), series, strict=True)), heat_map))
@@ -184,15 +172,11 @@ def rows_page(
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for panel_index, ((label, rows, panel_trace), domain) in enumerate(zip(panels, domains(pixels), strict=True)):
-        of_run = {tag(label, name): row for name, row in rows.items()}
-        series |= of_run
-        panel_own = {
-            "rows": list(of_run),
-            "y": [escape(name, quote=False) for name in of_run],
-            "yaxis": axis(panel_index),
-            "name": label,
-        }
-        traces.append({"type": "heatmap", "hoverongaps": False, **panel_own, **panel_trace})
+        row_series = {tag(label, name): row for name, row in rows.items()}
+        series |= row_series
+        names = {"rows": list(row_series), "y": [escape(name, quote=False) for name in row_series]}
+        own_axis = {"yaxis": axis(panel_index), "name": label}
+        traces.append({"type": "heatmap", "hoverongaps": False, **names, **own_axis, **panel_trace})
         title = {"title": {"text": label}} if label else {}
         layout[layout_axis(panel_index)] = {**ROWS, **rows_axis, "domain": domain, "tickfont": {"size": 11}, **title}
     return PageFigure(traces, layout, series, height=sum(pixels) + 110)
@@ -206,6 +190,13 @@ def domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
         domains_of_panels.append([max(0.0, round(upper_end - height * share, 6)), round(upper_end, 6)])
         upper_end -= height * share + gap
     return domains_of_panels
+
+
+def style_rows(axes: Axes, title: str) -> None:
+    """Title of a panel of rows over time, and neither frame at top and right nor grid."""
+    panel_title(axes, title)
+    axes.tick_params(axis="x", labelsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def rows_to_label(n_rows: int, inches: float) -> range:
@@ -233,11 +224,8 @@ def _words(timeline: JobTimeline) -> str:
     text += f"; the most node-hours went to {allocations.names[busiest]} ({amount(of_job[busiest] / NODE_US_PER_HOUR)})"
     text += f", and no job held more than {count(most_of_jobs, 'node')} at once"
     if len(allocations.type_names) > 1:
-        type_words = (
-            f"{amount(of_type[index] / NODE_US_PER_HOUR)} of {name}"
-            for index, name in enumerate(allocations.type_names)
-        )
-        text += f"; node-hours by type: {', '.join(type_words)}"
+        types = zip(allocations.type_names, of_type / NODE_US_PER_HOUR, strict=True)
+        text += f"; node-hours by type: {', '.join(f'{amount(hours)} of {name}' for name, hours in types)}"
     if has_sharing:
         text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
     return text
@@ -262,10 +250,8 @@ def _thin(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
         return [steps.coarse() for steps in series]
     coarse_series = [steps.coarse(max(FEWEST_COLUMNS, most_steps // len(series))) for steps in series]
     # seven digits do for a colour, and what is zero after them is next to nothing once compressed
-    return [
-        replace(steps, mean=steps.mean.astype(np.float32).astype(np.float64)) if not steps.is_exact else steps
-        for steps in coarse_series
-    ]
+    digits = [steps.mean if steps.is_exact else np.float64(np.float32(steps.mean)) for steps in coarse_series]
+    return [replace(steps, mean=mean) for steps, mean in zip(coarse_series, digits, strict=True)]
 
 
 def _of_row(row: JobRow, start_us: int) -> Trace:

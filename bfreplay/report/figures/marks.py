@@ -22,8 +22,9 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
 
 LINES: tuple[Dashes, ...] = ("-", (0, (6, 2)), (0, (2, 1)), (0, (7, 2, 1, 2)), (0, (1, 1)), (0, (9, 2, 1, 2, 1, 2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
-BLUE, RED = OKABE_ITO[:2]
-PALE_BLUE = "#9CC9E8"
+BLUE, RED, GREEN = OKABE_ITO[:3]
+PALE_BLUE, FAINT_BLUE = "#9CC9E8", "#DCE9F2"
+GREY, PALE_GREY = "#5F5F5F", "#C8C8C8"
 
 _ON_DARK = ("#4FA8E8", "#FF8A47", "#2FC79A", "#E79AC6", "#F2B63C", "#9AD4F5", "#C9C94A", "#A48DE8")
 
@@ -97,8 +98,7 @@ class Mark:
     @property
     def paper_fill(self) -> Trace:
         """Matplotlib's arguments of a bar."""
-        hatch = _HATCHES[self.k % len(_HATCHES)]
-        return {"facecolor": LIGHT[self.role], "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
+        return fill_look(LIGHT[self.role], _HATCHES[self.k % len(_HATCHES)])
 
     @property
     def page_fill(self) -> Trace:
@@ -123,6 +123,16 @@ class Mark:
         """Plotly's line of a step function, with the points of the page (``PageFigure.traces``)."""
         line = {"shape": "hv"} | other_entries.pop("line", {})
         return self.curve(name, hover, line, steps={"series": series, "statistic": statistic}, **other_entries)
+
+
+def fill_look(colour: str, hatch: str = "", linewidth: float = 0.0) -> Trace:
+    """Matplotlib's arguments of a bar, or of another filled shape."""
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": linewidth}
+
+
+def point_look(colour: str, marker: str = "o", size: float = 5.0) -> Trace:
+    """Matplotlib's arguments of points without a line."""
+    return {"linestyle": "none", "marker": marker, "markersize": size, "color": colour}
 
 
 def run_number(label: str) -> int:

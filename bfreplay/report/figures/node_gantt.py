@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.job_timeline import rows_page, rows_to_label
-from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, of_each
+from bfreplay.report.figures.job_timeline import rows_page, rows_to_label, style_rows
+from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, Trace, of_each
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
 from bfreplay.runs.step_functions import StepSeries, lasting_steps
 from bfreplay.wording import count
@@ -73,10 +73,10 @@ class NodeGantt:
     def series_of(self, node: int) -> StepSeries:
         """Number of the job that held the node, from 1 on, at any time of the window; 0 for none."""
         is_node = self.node == node
-        edges = np.column_stack([self.from_us[is_node], self.to_us[is_node]]).ravel()
-        heights = np.column_stack([self.job[is_node] + 1, np.zeros(int(is_node.sum()), dtype=np.int64)]).ravel()
-        edges = np.concatenate([[self.span.start_us], edges, [self.span.end_us]])
-        heights = np.concatenate([[0], heights])
+        intervals = np.column_stack([self.from_us[is_node], self.to_us[is_node]])
+        edges = np.concatenate([[self.span.start_us], intervals.ravel(), [self.span.end_us]])
+        heights = np.zeros(edges.size - 1, dtype=np.int64)
+        heights[1::2] = self.job[is_node] + 1
         return StepSeries.exact(*lasting_steps(edges, heights))
 
 
@@ -98,8 +98,7 @@ def node_gantt(run: RunResult) -> NodeGantt:
     table = table.take(np.argsort(np.asarray(table["from"].cast("int64")), kind="stable"))
     from_us, to_us = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("from", "to"))
     (nodes, node), (jobs, job) = (_positions(table[name]) for name in ("node", "job"))
-    node_us = np.zeros(len(nodes))
-    np.add.at(node_us, node, to_us - from_us)
+    node_us = np.bincount(node, to_us - from_us, len(nodes))
     busiest = np.argsort(-node_us, kind="stable")
     fits = np.cumsum(np.bincount(node, minlength=len(nodes))[busiest]) <= _MOST_INTERVALS
     shown_nodes = busiest[:MOST_NODES][fits[:MOST_NODES]]
@@ -107,16 +106,9 @@ def node_gantt(run: RunResult) -> NodeGantt:
     row_of_node = np.full(len(nodes), -1)
     row_of_node[shown_nodes] = np.arange(len(shown_nodes))
     is_shown = row_of_node[node] >= 0
-    return NodeGantt(
-        TimeSpan.of_record(run.record),
-        tuple(nodes[node_index] for node_index in shown_nodes),
-        jobs,
-        row_of_node[node][is_shown],
-        job[is_shown],
-        from_us[is_shown],
-        to_us[is_shown],
-        len(nodes),
-    )
+    shown_names = tuple(nodes[node_index] for node_index in shown_nodes)
+    columns = (column[is_shown] for column in (row_of_node[node], job, from_us, to_us))
+    return NodeGantt(TimeSpan.of_record(run.record), shown_names, jobs, *columns, len(nodes))
 
 
 def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
@@ -127,21 +119,13 @@ def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
     panels = panels_below(figure, heights)
     colours = np.array([LIGHT[role] for role in _ROLES])
     for axes, height, (label, gantt) in zip(panels, heights, gantts.items(), strict=True):
-        room = 72 * height / (len(gantt.nodes) + 1)
-        axes.hlines(
-            gantt.node,
-            span.days(gantt.from_us),
-            span.days(gantt.to_us),
-            colors=list(colours[gantt.job % _COLOURS]),
-            linewidth=max(0.8, 0.7 * room),
-            capstyle="butt",
-        )
+        width = max(0.8, 0.7 * 72 * height / (len(gantt.nodes) + 1))
+        edges = span.days(gantt.from_us), span.days(gantt.to_us)
+        axes.hlines(gantt.node, *edges, colors=[*colours[gantt.job % _COLOURS]], linewidth=width, capstyle="butt")
         ticks = rows_to_label(len(gantt.nodes), height)
         axes.set_yticks(ticks, labels=[gantt.nodes[number] for number in ticks], fontsize=7, parse_math=False)
         axes.set_ylim(len(gantt.nodes) - 0.4, -0.6)
-        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
-        axes.tick_params(axis="x", labelsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
+        style_rows(axes, label)
     draw_time_axis(panels[-1], span)
     return fix_layout(figure)
 
@@ -149,14 +133,8 @@ def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
 def page(gantts: Mapping[str, NodeGantt]) -> PageFigure:
     """The same for the page, where a drag enlarges nodes and time; in each column the job of the longest time shows."""
     colours = [[(index + side) / _COLOURS, f"@{role}"] for index, role in enumerate(_ROLES) for side in (0, 1)]
-    scale = {
-        "zmin": -0.5,
-        "zmax": _COLOURS - 0.5,
-        "colorscale": colours,
-        "showscale": False,
-        "hovertemplate": "%{y}<br>%{text}<extra></extra>",
-        "meta": {"colours": _COLOURS},
-    }
+    scale: Trace = {"zmin": -0.5, "zmax": _COLOURS - 0.5, "colorscale": colours, "showscale": False}
+    scale |= {"hovertemplate": "%{y}<br>%{text}<extra></extra>", "meta": {"colours": _COLOURS}}
     panels = []
     for label, gantt in gantts.items():
         rows = {node: gantt.series_of(row) for row, node in enumerate(gantt.nodes)}

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, panels_below, plain_tick, style_axes
+from bfreplay.report.figures.axes import (
+    fix_layout,
+    legend_below,
+    new_figure,
+    panels_below,
+    plain_tick,
+    style_axes,
+    style_categories,
+)
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
 from bfreplay.runs.shown_values import Column, ShownTable
@@ -34,23 +42,12 @@ CAUSES = (
 MEASURES = ("scaled_up", "scaled_down", "preempted", "rescale_cost", "preemption_cost")
 """Jobs scaled up and down by decisions, jobs that lost nodes to a reclaim, and samples charged for either."""
 
-_COLUMNS = {
-    "scaled_up": "n_jobs_scaled_up",
-    "scaled_down": "n_jobs_scaled_down",
-    "preempted": "n_jobs_preempted",
-    "rescale_cost": "rescale_cost_samples",
-    "preemption_cost": "preemption_cost_samples",
-}
 _WORDS = {"scaled_up": "rescales up", "scaled_down": "rescales down", "preempted": "preemptions"}
 _NOUNS = {"scaled_up": ("rescale", " up"), "scaled_down": ("rescale", " down"), "preempted": ("preemption", "")}
 _COSTS = {"rescale_cost": "for rescaling", "preemption_cost": "for preemption"}
-_MARKS = {
-    "scaled_up": Mark("useful"),
-    "scaled_down": Mark("rescaling", 1),
-    "preempted": Mark("lost", 3),
-    "rescale_cost": Mark("rescaling", 1),
-    "preemption_cost": Mark("lost", 3),
-}
+_COLUMNS = {name: f"n_jobs_{name}" for name in _WORDS} | {name: f"{name}_samples" for name in _COSTS}
+_RESCALING, _LOST = Mark("rescaling", 1), Mark("lost", 3)
+_MARKS = dict(zip(MEASURES, (Mark("useful"), _RESCALING, _LOST, _RESCALING, _LOST), strict=True))
 _COST_TITLE = "charged, % of the samples made"
 
 
@@ -98,11 +95,8 @@ def rescales(run: RunResult) -> Rescales:
         measure: np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64) for measure in MEASURES
     }
     for rows in run.batches("decisions", ("trigger", "n_joined", "n_reclaimed", *_COLUMNS.values())):
-        cause = _cause_of(
-            rows["trigger"].cast("string").to_pylist(),
-            np.asarray(rows["n_joined"], dtype=np.int64),
-            np.asarray(rows["n_reclaimed"], dtype=np.int64),
-        )
+        n_joined, n_reclaimed = (np.asarray(rows[name], dtype=np.int64) for name in ("n_joined", "n_reclaimed"))
+        cause = _cause_of(rows["trigger"].cast("string").to_pylist(), n_joined, n_reclaimed)
         for measure, sums in by_cause.items():
             np.add.at(sums, cause, np.asarray(rows[_COLUMNS[measure]]))
     if not any(by_cause[measure].any() for measure in _WORDS):
@@ -115,71 +109,53 @@ def draw(by_label: Mapping[str, Rescales]) -> Figure:
     """Numbers of jobs by cause, and costs below; several runs side by side, a panel a measure."""
     causes = _causes(by_label)
     names = [in_lines(CAUSES[cause], 15, "\n") for cause in causes]
-    panels = _panels(by_label)
-    figure = new_figure(9.0, 0.9 + (2.6 if len(by_label) == 1 else 1.75) * len(panels))
+    panels, is_alone = _panels(by_label), len(by_label) == 1
+    figure = new_figure(9.0, 0.9 + (2.6 if is_alone else 1.75) * len(panels))
     for row, (axes, (title, bars)) in enumerate(zip(panels_below(figure, [1.0] * len(panels)), panels, strict=True)):
         for bar in bars:
             below = 0.0 if bar.below is None else bar.below[causes]
-            label = bar.words if len(by_label) == 1 or row == 0 else None
+            label = bar.words if is_alone or row == 0 else None
             places = np.arange(len(causes)) + bar.place
             axes.bar(places, bar.heights[causes], bottom=below, width=bar.width, label=label, **bar.mark.paper_fill)
         axes.set_ylim(bottom=0.0)
         style_axes(axes, y=title.replace(", ", ",\n") if len(panels) > 2 else title, y_ticks=plain_tick)
-        axes.grid(visible=False, axis="x")
-        axes.tick_params(axis="x", length=0)
-        if len(by_label) == 1:
+        style_categories(axes, "x")
+        if is_alone:
             axes.legend(fontsize=9, frameon=False, loc="best")
         axes.set_xticks(range(len(causes)), labels=names)
-    if len(by_label) > 1:
+    if not is_alone:
         legend_below(figure)
     return fix_layout(figure)
 
 
 def page(by_label: Mapping[str, Rescales]) -> PageFigure:
     """The same for the page."""
-    causes = _causes(by_label)
-    names = [in_lines(CAUSES[cause], 9) for cause in causes]
-    panels = _panels(by_label)
-    height, gap_height = 1 / len(panels), 0.05
-    layout: Trace = {
-        "barmode": "overlay",
-        "xaxis": {
-            "tickvals": list(range(len(causes))),
-            "ticktext": names,
-            "tickangle": 0,
-            "tickfont": {"size": 12},
-            "range": [-0.55, len(causes) - 0.45],
-            "showgrid": False,
-            "anchor": axis(len(panels) - 1),
-            "zeroline": False,
-        },
+    causes, panels = _causes(by_label), _panels(by_label)
+    ticks: Trace = {
+        "tickvals": list(range(len(causes))),
+        "ticktext": [in_lines(CAUSES[cause], 9) for cause in causes],
+        "tickangle": 0,
+        "tickfont": {"size": 12},
+        "range": [-0.55, len(causes) - 0.45],
     }
+    height, gap_height = 1 / len(panels), 0.05
+    lines = {"showgrid": False, "anchor": axis(len(panels) - 1), "zeroline": False}
+    layout: Trace = {"barmode": "overlay", "xaxis": ticks | lines}
     traces: list[Trace] = []
     for row, (title, bars) in enumerate(panels):
         upper_end = 1 - row * height
         domain = [max(0.0, upper_end - height + gap_height * (row < len(panels) - 1)), upper_end]
-        layout[layout_axis(row)] = {
-            "title": {"text": in_lines(title, 16)},
-            "domain": domain,
-            "rangemode": "tozero",
-            "tickformat": ",",
-        }
+        title_entry = {"title": {"text": in_lines(title, 16)}}
+        layout[layout_axis(row)] = {**title_entry, "domain": domain, "rangemode": "tozero", "tickformat": ","}
         for bar in bars:
-            base = {} if bar.below is None else {"base": bar.below[causes].tolist()}
-            traces.append(
-                bar.mark.bars(
-                    bar.words,
-                    [cause + bar.place for cause in range(len(causes))],
-                    bar.heights[causes].tolist(),
-                    "%{customdata[0]}<br>%{customdata[1]}",
-                    width=bar.width,
-                    yaxis=axis(row),
-                    **base,
-                    customdata=[[CAUSES[cause], bar.texts[cause]] for cause in causes],
-                    legendgroup=bar.words,
-                    showlegend=len(by_label) == 1 or row == 0,
-                )
-            )
+            places = [cause + bar.place for cause in range(len(causes))]
+            look: Trace = {"width": bar.width, "yaxis": axis(row)}
+            if bar.below is not None:
+                look["base"] = bar.below[causes].tolist()
+            look["customdata"] = [[CAUSES[cause], bar.texts[cause]] for cause in causes]
+            look |= {"legendgroup": bar.words, "showlegend": len(by_label) == 1 or row == 0}
+            hover = "%{customdata[0]}<br>%{customdata[1]}"
+            traces.append(bar.mark.bars(bar.words, places, bar.heights[causes].tolist(), hover, **look))
     return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
 
 
@@ -229,27 +205,17 @@ def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_reclaimed: NDAr
 
 def _causes(by_label: Mapping[str, Rescales]) -> list[int]:
     """Positions of causes with a rescale or preemption in some run."""
-    return [
-        number
-        for number in range(len(CAUSES))
-        if any(data.by_cause[name][number] for data in by_label.values() for name in MEASURES)
-    ]
+    has_any = np.any([data.by_cause[name] != 0 for data in by_label.values() for name in MEASURES], axis=0)
+    causes: list[int] = np.flatnonzero(has_any).tolist()
+    return causes
 
 
 def _panels(by_label: Mapping[str, Rescales]) -> list[_Panel]:
     if len(by_label) == 1:
         (data,) = by_label.values()
         counts = [
-            _Bar(
-                _WORDS[name],
-                data.by_cause[name],
-                None,
-                _texts("", data, name),
-                0.27 * (run_index - 1),
-                0.25,
-                _MARKS[name],
-            )
-            for run_index, name in enumerate(_WORDS)
+            _Bar(words, data.by_cause[name], None, _texts("", data, name), 0.27 * (place - 1), 0.25, _MARKS[name])
+            for place, (name, words) in enumerate(_WORDS.items())
         ]
         return [("jobs", counts), (_COST_TITLE, list(_cost_bars(data)))]
     width = 0.8 / len(by_label)

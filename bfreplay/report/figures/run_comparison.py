@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below, style_axes
+from bfreplay.report.figures.axes import fix_layout, new_figure, panel_title, panels_below, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure
-from bfreplay.report.figures.marks import BLUE, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis, run_number
+from bfreplay.report.figures.marks import (
+    BLUE,
+    GREY,
+    PALE_BLUE,
+    ROWS,
+    Mark,
+    Trace,
+    axis,
+    in_lines,
+    layout_axis,
+    run_number,
+)
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS
@@ -24,7 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-_GREY = "#5F5F5F"
 _PANEL = 3.0
 _MOST_BARS = 400
 _NEXT_TO_NOTHING = 1e-6
@@ -32,6 +42,7 @@ _SUM_HEIGHT, _BARS_HEIGHT, _GAP = 250, 120, 24
 _ROW_HEIGHT, _PANEL_FOOT = 40, 70
 _BANDS = ("/", "\\", "|", "-", "x", ".")
 """Patterns of the bands, which lie upon each other."""
+_BAND_PATTERN = {"bgcolor": "rgba(0,0,0,0)", "size": 6, "solidity": 0.2}
 _OF_TIME = {"zeroline": True, "fixedrange": True}
 """Of axes beside one of time, which alone is zoomed."""
 
@@ -106,28 +117,18 @@ def differences_over_time(comparison: RunComparison) -> list[Differences]:
     """One entry a run but the baseline. Neighbouring bins share a bar where there are more than 400."""
     record = comparison.record
     window = TimeSpan(record.config.window_start_us, record.config.window_end_us, record.is_relative)
-    hours, cumulative = comparison.table("hours"), comparison.table("cumulative")
-    base = _of_run(hours, record.runs[0].run)
+    base = _of_run(comparison, "hours", record.runs[0].run)
     edges = np.append(_times(base["begin"]), _times(base["end"])[-1:])
     first = np.arange(0, edges.size - 1, -(-(edges.size - 1) // _MOST_BARS))
-    found = []
+    bars = window, record.config.bin_s, np.append(edges[first], edges[-1])
+    differences = []
     for pair in comparison.pairs:
-        data, line = _of_run(hours, pair.run), _of_run(cumulative, pair.run)
-        share = _percent_of(pair)
-        change = np.asarray(data["samples"]) - np.asarray(base["samples"])
-        found.append(
-            Differences(
-                pair.run,
-                _names(record, pair.run),
-                window,
-                record.config.bin_s,
-                np.append(edges[first], edges[-1]),
-                np.add.reduceat(change, first) * share,
-                _times(line["time"]),
-                *(_floats(line[name]) * share for name in ("difference", "low", "high")),
-            )
-        )
-    return found
+        line, share = _of_run(comparison, "cumulative", pair.run), _percent_of(pair)
+        change = np.asarray(_of_run(comparison, "hours", pair.run)["samples"]) - np.asarray(base["samples"])
+        heights = np.add.reduceat(change, first) * share
+        sums = (_floats(line[name]) * share for name in ("difference", "low", "high"))
+        differences.append(Differences(pair.run, _names(record, pair.run), *bars, heights, _times(line["time"]), *sums))
+    return differences
 
 
 def draw_over_time(all_runs: list[Differences]) -> Drawing:
@@ -135,11 +136,9 @@ def draw_over_time(all_runs: list[Differences]) -> Drawing:
     figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(all_runs))
     panels = panels_below(figure, [1.0, 1.4] * len(all_runs))
     for run_index, data in enumerate(all_runs):
-        above, below = panels[2 * run_index], panels[2 * run_index + 1]
+        above, below = panels[2 * run_index : 2 * run_index + 2]
         above.stairs(data.difference, data.window.days(data.edge_us), fill=True, color=BLUE, linewidth=0.0)
-        above.set_title(
-            f"{data.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left", parse_math=False
-        )
+        panel_title(above, f"{data.names}: difference of samples, % of A's in the window")
         _draw_cumulative(below, data)
         for axes, title in ((above, "each bar"), (below, "summed up")):
             axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
@@ -168,18 +167,9 @@ def over_time_page(all_runs: list[Differences]) -> PageFigure:
         edge_us = np.append(data.edge_us[:1], data.time_us)
         names = {name: f"{name}-{data.run}" for name in ("sum", "low", "high", "bin")}
         if np.isfinite(data.low).all():
-            series |= {
-                names["low"]: StepSeries.exact(edge_us, data.low),
-                names["high"]: StepSeries.exact(edge_us, data.high),
-            }
-            shape = _BANDS[mark.k % len(_BANDS)]
-            pattern = {
-                "shape": shape,
-                "fgcolor": f"@{mark.role}",
-                "bgcolor": "rgba(0,0,0,0)",
-                "size": 6,
-                "solidity": 0.2,
-            }
+            for name, ends in (("low", data.low), ("high", data.high)):
+                series[names[name]] = StepSeries.exact(edge_us, ends)
+            pattern = {"shape": _BANDS[mark.k % len(_BANDS)], "fgcolor": f"@{mark.role}", **_BAND_PATTERN}
             line_look: Trace = {"line": {"width": 0.5, "dash": "solid"}, "hoverinfo": "skip"}
             words = f"{data.run}: 95 % interval of the sum"
             traces += [
@@ -188,18 +178,12 @@ def over_time_page(all_runs: list[Differences]) -> PageFigure:
             ]
         series[names["sum"]] = StepSeries.exact(edge_us, data.cumulative)
         series[names["bin"]] = StepSeries.exact(data.edge_us, data.difference)
+        bin_line = {"width": 1, "dash": "solid"}
+        bin_look: Trace = {"showlegend": False, "line": bin_line, "fill": "tozeroy", "yaxis": axis(run_index + 1)}
         value = "%{y:+.3~r} % of A's samples"
         traces += [
             mark.steps(f"{data.run}: sum up to then", f"{data.run}, up to then: {value}", names["sum"]),
-            mark.steps(
-                f"{data.run}: each bin",
-                f"{data.run}, this bin: {value}",
-                names["bin"],
-                showlegend=False,
-                line={"width": 1, "dash": "solid"},
-                fill="tozeroy",
-                yaxis=axis(run_index + 1),
-            ),
+            mark.steps(f"{data.run}: each bin", f"{data.run}, this bin: {value}", names["bin"], **bin_look),
         ]
         upper = 1 - (_SUM_HEIGHT + _GAP + run_index * (_BARS_HEIGHT + _GAP)) / room
         title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, upper - _BARS_HEIGHT / room), upper]
@@ -226,15 +210,12 @@ def waterfalls(comparison: RunComparison) -> list[Steps]:
     pairs = comparison.pairs
     sizes = [{name: pair.causes[name] * _percent_of(pair) for name in CAUSE_WORDS} for pair in pairs]
     shown_causes = [name for name in CAUSE_WORDS if any(abs(of_pair[name]) > _NEXT_TO_NOTHING for of_pair in sizes)]
-    return [
-        Steps(
-            pair.run,
-            _names(comparison.record, pair.run),
-            {CAUSE_WORDS[name]: of_pair[name] for name in shown_causes},
-            pair.samples.difference * _percent_of(pair),
-        )
-        for pair, of_pair in zip(pairs, sizes, strict=True)
-    ]
+    steps = []
+    for pair, of_pair in zip(pairs, sizes, strict=True):
+        parts = {CAUSE_WORDS[name]: of_pair[name] for name in shown_causes}
+        total = pair.samples.difference * _percent_of(pair)
+        steps.append(Steps(pair.run, _names(comparison.record, pair.run), parts, total))
+    return steps
 
 
 def draw_causes(all_steps: list[Steps]) -> Drawing:
@@ -244,7 +225,7 @@ def draw_causes(all_steps: list[Steps]) -> Drawing:
         for place, (words, start, size, mark) in enumerate(steps.bars):
             axes.bar(place, size, bottom=start, width=0.62, **mark.paper_fill)
             if words != "all":
-                axes.plot([place + 0.31, place + 0.69], [start + size] * 2, color=_GREY, linewidth=0.9)
+                axes.plot([place + 0.31, place + 0.69], [start + size] * 2, color=GREY, linewidth=0.9)
             _say(axes, place, start, size)
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_xticks(range(len(steps.bars)), labels=[in_lines(words, 15, "\n") for words, *_ in steps.bars])
@@ -252,7 +233,7 @@ def draw_causes(all_steps: list[Steps]) -> Drawing:
         lowest, highest = steps.ends
         room = 0.16 * (highest - lowest) or 1.0  # for the numbers
         axes.set_ylim(lowest - room, highest + room)
-        axes.set_title(f"{steps.names}: what made the difference", fontsize=10.5, loc="left", parse_math=False)
+        panel_title(axes, f"{steps.names}: what made the difference")
         style_axes(axes, y="% of A's samples", y_ticks=_signed_tick)
         axes.grid(visible=False, axis="x")
     return fix_layout(figure)
@@ -262,29 +243,17 @@ def causes_page(all_steps: list[Steps]) -> PageFigure:
     """A panel a run: from 0 by one bar a part to the whole difference, in percent of the baseline's samples."""
     layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
     traces: list[Trace] = []
+    text_look: Trace = {"textposition": "outside", "textangle": 0, "cliponaxis": False, "constraintext": "none"}
     room = sum(len(steps.bars) * _ROW_HEIGHT + _PANEL_FOOT for steps in all_steps)
     above = 0
     for run_index, steps in enumerate(all_steps):
         for part, base, size, mark in steps.bars:
             text = f"{_signed_text(size)} %"
-            traces.append(
-                mark.bars(
-                    "",
-                    [size],
-                    [in_lines(part, 16)],
-                    f"{steps.run}: {part}<br>{text} of A's samples",
-                    base=[base],
-                    orientation="h",
-                    width=0.6,
-                    xaxis=axis(run_index, "x"),
-                    yaxis=axis(run_index),
-                    text=[text],
-                    textposition="outside",
-                    textangle=0,
-                    cliponaxis=False,
-                    constraintext="none",
-                )
-            )
+            hover = f"{steps.run}: {part}<br>{text} of A's samples"
+            shape: Trace = {"base": [base], "orientation": "h", "width": 0.6}
+            panel_axes = {"xaxis": axis(run_index, "x"), "yaxis": axis(run_index)}
+            looks = shape | panel_axes | {"text": [text]} | text_look
+            traces.append(mark.bars("", [size], [in_lines(part, 16)], hover, **looks))
         upper = 1 - above / room
         above += len(steps.bars) * _ROW_HEIGHT
         lowest, highest = steps.ends
@@ -320,25 +289,17 @@ def _draw_cumulative(axes: Axes, data: Differences) -> None:
     days = data.window.days(np.append(data.edge_us[:1], data.time_us))
     line, lower, upper = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
     if np.isfinite(data.low).all():
-        axes.fill_between(
-            days, lower, upper, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then"
-        )
+        words = "95 % interval of the sum up to then"
+        axes.fill_between(days, lower, upper, color=PALE_BLUE, linewidth=0.0, label=words)
     axes.plot(days, line, color=BLUE, linewidth=1.8, label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
 
 
 def _say(axes: Axes, place: int, start: float, size: float) -> None:
     """Write the size above a bar that goes up, and below a bar that goes down."""
-    is_positive = size >= 0
-    axes.annotate(
-        f"{_signed_text(size)} %",
-        (place, start + size),
-        xytext=(0, 3 if is_positive else -3),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if is_positive else "top",
-        fontsize=9,
-    )
+    offset, anchor = (3, "bottom") if size >= 0 else (-3, "top")
+    look: Trace = {"textcoords": "offset points", "ha": "center", "va": anchor, "fontsize": 9}
+    axes.annotate(f"{_signed_text(size)} %", (place, start + size), xytext=(0, offset), **look)
 
 
 def _signed_text(value: float) -> str:
@@ -352,11 +313,8 @@ def _signed_tick(value: float, _position: float) -> str:
 
 def _names(record: ComparisonRecord, run_label: str) -> str:
     """``B (run-600) against A (run-120)``."""
-    name_of_run = {run_label.run: run_label.name for run_label in record.runs}
-    first = record.runs[0].run
-    return " against ".join(
-        label if name_of_run[label] is None else f"{label} ({name_of_run[label]})" for label in (run_label, first)
-    )
+    names = {run.run: run.run if run.name is None else f"{run.run} ({run.name})" for run in record.runs}
+    return f"{names[run_label]} against {names[record.runs[0].run]}"
 
 
 def _percent_of(pair: RunDifference) -> float:
@@ -365,10 +323,10 @@ def _percent_of(pair: RunDifference) -> float:
     return 100.0 / below if below else 0.0
 
 
-def _of_run(table: Any, run_label: str) -> Any:
+def _of_run(comparison: RunComparison, table_name: str, run_label: str) -> Any:
     import pyarrow.compute as pc
 
-    return table.filter(pc.equal(table["run"], run_label))
+    return comparison.table(table_name).filter(pc.field("run") == run_label)
 
 
 def _times(column: Any) -> NDArray[np.int64]:

@@ -7,16 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, log_tick, new_figure, plain_tick, style_axes
+from bfreplay.report.figures.axes import (
+    fix_layout,
+    legend_below,
+    log_tick,
+    new_figure,
+    plain_tick,
+    style_axes,
+    style_categories,
+)
 from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, Trace, in_lines
+from bfreplay.report.figures.marks import GREY, LINES, MARKERS, OKABE_ITO, Trace, fill_look, in_lines
 from bfreplay.report.figures.sweep_lines import SweptLines, SweptPanel, swept_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-_GREY = "#5F5F5F"
+
 _MOST_COLUMNS = 3
 _FAR_APART = 20.0
 """A vertical axis is logarithmic where the largest mean is so many times the least."""
@@ -105,25 +113,17 @@ def _draw_bars(axes: Axes, panel: SweptPanel, looks: dict[str, int], log_scale: 
         places = np.array([categories.index(place) for place in line.x]) + (index + 0.5) * height - 0.4
         lower, upper = line.span
         for place, mean, is_saturated in zip(places, line.mean, line.is_saturated, strict=True):
-            axes.barh(
-                place,
-                mean,
-                height=0.9 * height,
-                color=OKABE_ITO[index % len(OKABE_ITO)],
-                edgecolor="white",
-                linewidth=0.0,
-                hatch="///" if is_saturated else "",
-            )
+            look = fill_look(OKABE_ITO[index % len(OKABE_ITO)], "///" if is_saturated else "")
+            axes.barh(place, mean, height=0.9 * height, **look)
         if (upper > lower).any():
-            axes.hlines(places, lower, upper, color=_GREY, linewidth=1.4)
+            axes.hlines(places, lower, upper, color=GREY, linewidth=1.4)
     axes.set_yticks(range(len(categories)), labels=[str(category) for category in categories])
     axes.set_ylim(len(categories) - 0.5, -0.5)
     if log_scale:
         axes.set_xscale("log")
     style_axes(axes, in_lines(panel.words, 40, "\n"))
     axes.xaxis.set_major_formatter(log_tick if log_scale else plain_tick)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
+    style_categories(axes, "y")
 
 
 def _legend(figure: Drawing, lines: SweptLines, looks: dict[str, int]) -> None:
@@ -135,15 +135,15 @@ def _legend(figure: Drawing, lines: SweptLines, looks: dict[str, int]) -> None:
         if label:
             axes.plot([], [], label=label, **(line if lines.is_number else bar_look))
     if any(bool((line.span[1] > line.span[0]).any()) for line in every):
-        style: Trace = {"color": _GREY, "linewidth": 8 if lines.is_number else 1.4}
+        style: Trace = {"color": GREY, "linewidth": 8 if lines.is_number else 1.4}
         words = "least to largest of the runs at a point"
         axes.plot([], [], alpha=0.15 if lines.is_number else 1.0, label=words, **style)
     if any(bool(line.is_saturated.any()) for line in every):
         words = "saturated: nodes used all the time, or jobs not completed"
         if lines.is_number:
-            axes.plot([], [], linestyle="none", label=words, marker="o", color=_GREY, markerfacecolor="white")
+            axes.plot([], [], linestyle="none", label=words, marker="o", color=GREY, markerfacecolor="white")
         else:
-            axes.barh([0], [0], color=_GREY, edgecolor="white", hatch="///", linewidth=0.0, label=words)
+            axes.barh([0], [0], label=words, **fill_look(GREY, "///"))
     if axes.get_legend_handles_labels()[1]:
         legend_below(figure)
 

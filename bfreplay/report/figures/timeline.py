@@ -86,12 +86,11 @@ def timeline(run: RunResult) -> Timeline:
 def nodes_between(run: RunResult, span: TimeSpan) -> tuple[StepParts, StepParts]:
     """Read the idle nodes, and those held by jobs, in a part of the window."""
     idle_steps, held_steps = (StepParts(span.start_us, span.end_us, _COLUMNS, FINEST) for _ in range(2))
-    for edge_us, n_idle in _idle_parts(run, span):
-        idle_steps.add(edge_us, n_idle)
-        idle_steps.shrink()
-    for edge_us, held_counts in SavedAllocations.of(run).nodes_in_parts(span.start_us, span.end_us):
-        held_steps.add(edge_us, held_counts)
-        held_steps.shrink()
+    held_parts = SavedAllocations.of(run).nodes_in_parts(span.start_us, span.end_us)
+    for steps, parts in ((idle_steps, _idle_parts(run, span)), (held_steps, held_parts)):
+        for edge_us, nodes in parts:
+            steps.add(edge_us, nodes)
+            steps.shrink()
     return idle_steps, held_steps
 
 
@@ -107,17 +106,12 @@ def draw(timelines: Mapping[str, Timeline]) -> Figure:
         columns = timeline.held.coarse(_COLUMNS)
         days = span.days(columns.edge_us)
         words = tag(label, "held by jobs" if columns.is_exact else "held by jobs, mean")
-        width = 1.2 + 0.5 * min(
-            max(0, len(timelines) - 1 - mark.k), _MOST_WIDTHS
-        )  # lines that coincide are all to be seen
+        # lines that coincide are all to be seen
+        line = mark.paper_line | {"linewidth": 1.2 + 0.5 * min(max(0, len(timelines) - 1 - mark.k), _MOST_WIDTHS)}
         if is_alone:
             axes.stairs(columns.mean, days, fill=True, color=PALE_BLUE, linewidth=0.0, zorder=2.2)
-        axes.stairs(
-            columns.mean, days, baseline=None, label=words, zorder=3, **(mark.paper_line | {"linewidth": width})
-        )
-    axes.set_ylim(
-        bottom=0.0, top=max(1.0, max(float(timeline.idle.most.max()) for timeline in timelines.values())) * 1.04
-    )
+        axes.stairs(columns.mean, days, baseline=None, label=words, zorder=3, **line)
+    axes.set_ylim(0.0, max(1.0, *(float(timeline.idle.most.max()) for timeline in timelines.values())) * 1.04)
     draw_time_axis(axes, span)
     style_axes(axes, y="nodes", y_ticks=plain_tick)
     legend_below(figure)
@@ -188,16 +182,9 @@ def _draw_idle(axes: Axes, timeline: Timeline, mark: Mark, label: str) -> None:
     idle_columns = timeline.idle.coarse(_COLUMNS)
     days = timeline.span.days(idle_columns.edge_us)
     if not idle_columns.is_exact:
-        axes.stairs(
-            idle_columns.most,
-            days,
-            baseline=idle_columns.least,
-            fill=True,
-            color=LIGHT["idle-range"],
-            linewidth=0.0,
-            zorder=1.5,
-            label=tag(label, "idle, least to most"),
-        )
+        band: Trace = {"fill": True, "color": LIGHT["idle-range"], "linewidth": 0.0, "zorder": 1.5}
+        band_words = tag(label, "idle, least to most")
+        axes.stairs(idle_columns.most, days, baseline=idle_columns.least, label=band_words, **band)
     line = mark.paper_line | {"linewidth": 1.0}
     words = tag(label, "idle" if idle_columns.is_exact else "idle, mean")
     axes.stairs(idle_columns.mean, days, baseline=None, zorder=2.5, label=words, **line)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure
+from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, panel_title
 from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import domains
 from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, of_each, tag
@@ -67,16 +67,12 @@ class Trials:
     @property
     def classes(self) -> list[tuple[str, str, NDArray[np.int64]]]:
         """Colour, words and trials of each quarter of the scores."""
-        parts = np.array_split(np.arange(len(self.score)), len(_CLASSES))
-        return [
-            (
-                colour,
-                " to ".join(dict.fromkeys(value_text(float(self.score[index]), "number") for index in part[[0, -1]])),
-                part,
-            )
-            for colour, part in zip(_CLASSES, parts, strict=True)
-            if part.size
-        ]
+        classes = []
+        for colour, part in zip(_CLASSES, np.array_split(np.arange(len(self.score)), len(_CLASSES)), strict=True):
+            if part.size:
+                ends = [value_text(float(self.score[index]), "number") for index in part[[0, -1]]]
+                classes.append((colour, " to ".join(dict.fromkeys(ends)), part))
+        return classes
 
 
 def trials(run: RunResult) -> Trials:
@@ -99,18 +95,17 @@ def trials(run: RunResult) -> Trials:
         raise NotForThisRunError("no trial has both hyper-parameters and a score")
     score = scored_trials["best_score"].to_numpy(dtype=np.float64)
     columns = {name: [param.get(name) for param in params] for name in names}
-    shown_names = [
-        _coordinate(name, values)
-        for name, values in columns.items()
-        if len({str(value) for value in values if value is not None}) > 1
-    ]
-    texts = [
-        f"{job}: simulated score {value_text(best, 'number')}<br>"
-        + "<br>".join(f"{name} {_text(trial_params.get(name))}" for name in names)
-        for job, best, trial_params in zip(scored_trials["job"].map(escape), score.tolist(), params, strict=True)
-    ]
-    coordinates = (*shown_names, _coordinate("simulated score", score.tolist()))
-    return Trials(coordinates, tuple(texts), score, len(frame))
+    coordinates = []
+    for name, values in columns.items():
+        if len({str(value) for value in values if value is not None}) > 1:
+            coordinates.append(_coordinate(name, values))
+    coordinates.append(_coordinate("simulated score", score.tolist()))
+    texts = []
+    for job, best, trial_params in zip(scored_trials["job"].map(escape), score.tolist(), params, strict=True):
+        lines = [f"{name} {_text(trial_params.get(name))}" for name in names]
+        texts.append("<br>".join([f"{job}: simulated score {value_text(best, 'number')}", *lines]))
+
+    return Trials(tuple(coordinates), tuple(texts), score, len(frame))
 
 
 def _text(value: Any) -> str:
@@ -149,6 +144,7 @@ def draw(trials_by_run: Mapping[str, Trials]) -> Figure:
 
     figure = new_figure(9.0, 4.0 * len(trials_by_run))
     panels = figure.subplots(len(trials_by_run), 1, squeeze=False)[:, 0]
+    beside: Trace = {"xytext": (3, 0), "textcoords": "offset points", "fontsize": 8, "va": "center"}
     for axes, (label, trials_of_run) in zip(panels, trials_by_run.items(), strict=True):
         heights = np.array([coordinate.height for coordinate in trials_of_run.coordinates]).T
         spots = np.arange(len(trials_of_run.coordinates))
@@ -158,21 +154,12 @@ def draw(trials_by_run: Mapping[str, Trials]) -> Figure:
         for axis_index, coordinate in enumerate(trials_of_run.coordinates):
             axes.axvline(axis_index, color=LIGHT["rule"], linewidth=0.8, zorder=0)
             for place, text in coordinate.ticks:
-                axes.annotate(
-                    text,
-                    (axis_index, place),
-                    xytext=(3, 0),
-                    textcoords="offset points",
-                    fontsize=8,
-                    va="center",
-                    parse_math=False,
-                )
+                axes.annotate(text, (axis_index, place), parse_math=False, **beside)
         axes.set_xlim(-0.1, len(spots) - 0.8)
-        axes.set_xticks(
-            spots, labels=[coordinate.name for coordinate in trials_of_run.coordinates], fontsize=9, parse_math=False
-        )
+        names = [coordinate.name for coordinate in trials_of_run.coordinates]
+        axes.set_xticks(spots, labels=names, fontsize=9, parse_math=False)
         axes.set_yticks([])
-        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
+        panel_title(axes, label)
         axes.set_frame_on(False)
     legend_below(figure)
     return fix_layout(figure)
@@ -189,57 +176,26 @@ def page(trials_by_run: Mapping[str, Trials]) -> PageFigure:
         heights = [[None if place != place else place for place in trial] for trial in zip(*columns, strict=True)]
         spots = [*range(n_coordinates), None]
         for colour, words_, part in trials_of_run.classes:
-            traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "name": tag(label, f"simulated score {words_}"),
-                    "xaxis": axis(run_index, "x"),
-                    "yaxis": axis(run_index),
-                    "x": spots * len(part),
-                    "y": [place for trial in part for place in (*heights[trial], None)],
-                    "text": [trials_of_run.texts[trial] for trial in part for _ in spots],
-                    "line": {"color": f"@{colour}", "width": 1.5},
-                    "hovertemplate": "%{text}<extra></extra>",
-                }
-            )
+            trace: Trace = {"type": "scatter", "mode": "lines", "name": tag(label, f"simulated score {words_}")}
+            trace |= {"xaxis": axis(run_index, "x"), "yaxis": axis(run_index), "x": spots * len(part)}
+            trace["y"] = [place for trial in part for place in (*heights[trial], None)]
+            trace["text"] = [trials_of_run.texts[trial] for trial in part for _ in spots]
+            trace["line"] = {"color": f"@{colour}", "width": 1.5}
+            traces.append({**trace, "hovertemplate": "%{text}<extra></extra>"})
         own_axes = {"xref": axis(run_index, "x"), "yref": axis(run_index)}
         for place, coordinate in enumerate(trials_of_run.coordinates):
-            line = {"color": "@muted", "width": 1}
-            layout["shapes"].append(
-                {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1, "line": line, **own_axes}
-            )
+            line = {"type": "line", "x0": place, "x1": place, "y0": 0, "y1": 1}
+            layout["shapes"].append({**line, "line": {"color": "@muted", "width": 1}, **own_axes})
+            ground = {"xanchor": "left" if place < n_coordinates - 1 else "right", "bgcolor": "@panel", "opacity": 0.85}
             for height, text in coordinate.ticks:
-                layout["annotations"].append(
-                    {
-                        "x": place,
-                        "y": height,
-                        "text": text,
-                        "showarrow": False,
-                        "font": {"size": 11},
-                        **own_axes,
-                        "xanchor": "left" if place < n_coordinates - 1 else "right",
-                        "bgcolor": "@panel",
-                        "opacity": 0.85,
-                    }
-                )
+                words = {"x": place, "y": height, "text": text, "showarrow": False, "font": {"size": 11}}
+                layout["annotations"].append({**words, **own_axes, **ground})
         names = [escape(coordinate.name) for coordinate in trials_of_run.coordinates]
-        layout[layout_axis(run_index, "x")] = {
-            "tickvals": [*range(n_coordinates)],
-            "ticktext": names,
-            "range": [-0.1, n_coordinates - 0.9],
-            "showgrid": False,
-            "zeroline": False,
-            "anchor": axis(run_index),
-            "fixedrange": True,
-        }
-        layout[layout_axis(run_index)] = {
-            "domain": parts[run_index],
-            "range": [-0.05, 1.05],
-            "visible": False,
-            "anchor": axis(run_index, "x"),
-            "fixedrange": True,
-        }
+        spots_axis = {"tickvals": [*range(n_coordinates)], "ticktext": names, "range": [-0.1, n_coordinates - 0.9]}
+        spots_axis |= {"showgrid": False, "zeroline": False, "anchor": axis(run_index), "fixedrange": True}
+        layout[layout_axis(run_index, "x")] = spots_axis
+        heights_axis = {"domain": parts[run_index], "range": [-0.05, 1.05], "visible": False}
+        layout[layout_axis(run_index)] = {**heights_axis, "anchor": axis(run_index, "x"), "fixedrange": True}
     return PageFigure(traces, layout, height=_HEIGHT * len(trials_by_run) + 60)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import new_figure, style_axes
 from bfreplay.report.figures.figure import Figure, as_they_are
-from bfreplay.report.figures.marks import MARKERS, OKABE_ITO, Trace
+from bfreplay.report.figures.marks import FAINT_BLUE, GREY, MARKERS, OKABE_ITO, Trace, point_look
 from bfreplay.result_folders.tuning import TradeOff, TradeOffPoint, TuningRecord
 from bfreplay.wording import count, duration
 
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-_GREY = "#5F5F5F"
-_SHADE = "#DCE9F2"
 _AUTO = "auto"
 _TICKS = (100.0, 99.9, 99.5, 99.0, 98.0, 96.0, 94.0, 90.0, 85.0, 80.0, 70.0, 60.0, 50.0, 40.0, 20.0, 0.0)
 _FAR = 2.0
 """``auto`` stands at the right of the longest fixed time, by this factor."""
 _MEASURES = {"samples": "samples", "finish": "speed of doing all work"}
 _PARTS = {"tuning": ("tuned on", "-"), "validation": ("validated on", (0, (4, 2)))}
+_STAR = point_look("black", "*", 17) | {"markerfacecolor": "#FFD23F", "zorder": 2}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,8 +83,7 @@ def forward_time_lines(record: TuningRecord) -> list[ForwardTimeLine]:
 def relative_to_best(share: NDArray[np.float64]) -> NDArray[np.float64]:
     """``share`` (T, M) over the largest of its column, so that the level of a column does not hide its shape."""
     best = share.max(axis=0)
-    relative_shares = np.zeros_like(share)
-    np.divide(share, best, out=relative_shares, where=best > 0)
+    relative_shares: NDArray[np.float64] = np.divide(share, best, out=np.zeros_like(share), where=best > 0)
     return relative_shares
 
 
@@ -140,7 +138,9 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
     if flat is not None:
         bottom, top = flat if flat[0] < flat[1] else (flat[0] / 1.08, flat[1] * 1.08)
         within = 100 * record.config.flat[0]
-        axes.axvspan(bottom, top, color=_SHADE, linewidth=0.0, zorder=0, label=f"within {within:g} % of the best fixed")
+        axes.axvspan(
+            bottom, top, color=FAINT_BLUE, linewidth=0.0, zorder=0, label=f"within {within:g} % of the best fixed"
+        )
     numbers = record.grid.max_parallel
     for line in lines:
         index = numbers.index(line.max_parallel)
@@ -149,51 +149,37 @@ def _draw_forward_times(axes: Axes, record: TuningRecord) -> None:
         look |= {"markersize": 4.5, "clip_on": False}
         is_best = line.max_parallel == recommendation.max_parallel
         label = f"{count(line.max_parallel, 'job')} at once" if line.part == "tuning" else None
-        axes.plot(
-            line.t_fwd_s,
-            line.share,
-            linestyle=_PARTS[line.part][1],
-            linewidth=2.0 if is_best else 1.2,
-            label=label,
-            zorder=4 if is_best else 3,
-            **look,
-        )
+        width, order = (2.0, 4) if is_best else (1.2, 3)
+        dashes = _PARTS[line.part][1]
+        axes.plot(line.t_fwd_s, line.share, linestyle=dashes, linewidth=width, label=label, zorder=order, **look)
         if line.auto is not None:
-            axes.plot(
-                [auto_at], [line.auto], linestyle="none", zorder=3, label=None if fixed_t_fwd_s.size else label, **look
-            )
+            label_of_auto = None if fixed_t_fwd_s.size else label
+            axes.plot([auto_at], [line.auto], linestyle="none", zorder=3, label=label_of_auto, **look)
     column = numbers.index(recommendation.max_parallel)
     row_number = record.grid.t_fwd.index(recommendation.t_fwd)
     place_s = auto_at if isinstance(recommendation.t_fwd, str) else recommendation.t_fwd
-    _mark(axes, place_s, 100 * float(relative_to_best(np.array(record.parts["tuning"].share))[row_number, column]))
+    best_share = 100 * float(relative_to_best(np.array(record.parts["tuning"].share))[row_number, column])
+    axes.plot([place_s], [best_share], label="recommended", **_STAR)
     for words, dashes in _PARTS.values():  # what solid and dashed mean, once for all colours
-        axes.plot([], [], color=_GREY, linestyle=dashes, linewidth=1.2, label=f"part {words}")
+        axes.plot([], [], color=GREY, linestyle=dashes, linewidth=1.2, label=f"part {words}")
     axes.set_xscale("log")
     ticks = {float(t_fwd_s): f"{t_fwd_s:g}" for t_fwd_s in fixed_t_fwd_s}
     if lines[0].auto is not None:
         ticks[auto_at] = _AUTO
         if fixed_t_fwd_s.size:
-            axes.axvline(auto_at / _FAR**0.5, color=_GREY, linewidth=0.8, linestyle=":")
+            axes.axvline(auto_at / _FAR**0.5, color=GREY, linewidth=0.8, linestyle=":")
     axes.set_xticks(list(ticks), labels=list(ticks.values()))
     axes.minorticks_off()
 
 
 def _draw_numbers(axes: Axes, record: TuningRecord) -> None:
-    recommendation = record.recommended
-    for line in number_lines(record):
-        dashes = _PARTS[line.part][1]
-        axes.plot(
-            line.max_parallel,
-            line.share,
-            color=_GREY,
-            linestyle=dashes,
-            linewidth=1.6,
-            marker="o",
-            markersize=4.5,
-            markerfacecolor=_GREY if line.part == "tuning" else "white",
-        )
+    recommendation, lines = record.recommended, number_lines(record)
+    for line in lines:
+        look = point_look(GREY, size=4.5) | {"linestyle": _PARTS[line.part][1], "linewidth": 1.6}
+        look["markerfacecolor"] = GREY if line.part == "tuning" else "white"
+        axes.plot(line.max_parallel, line.share, **look)
     column = record.grid.max_parallel.index(recommendation.max_parallel)
-    _mark(axes, recommendation.max_parallel, float(number_lines(record)[0].share[column]))
+    axes.plot([recommendation.max_parallel], lines[0].share[[column]], label="recommended", **_STAR)
     axes.set_xscale("log")
     numbers = record.grid.max_parallel
     axes.set_xticks(numbers, labels=[f"{number:,}" for number in numbers])
@@ -221,31 +207,19 @@ def _draw_trade_off(axes: Axes, trade_off: TradeOff) -> None:
             colour = OKABE_ITO[age_index % len(OKABE_ITO)]
             look: Trace = {"color": colour, "marker": MARKERS[age_index % len(MARKERS)], "markersize": 4.5}
             look |= {"markerfacecolor": colour if is_of_tuning else "white", "label": label if is_of_tuning else None}
-            delays, shares = [each[0] for each in line], [point[1] for point in line]
+            delays, shares, _ = zip(*line, strict=True)
             axes.plot(delays, shares, linestyle=dashes, linewidth=1.2, zorder=3, **look)
             for delay, share, reserve in line if is_of_tuning else []:
                 axes.annotate(f"{reserve}", (delay, share), (4, -9), textcoords="offset points", fontsize=7.5)
     _, delay, share = trade_off_points(trade_off, "tuning")[trade_off.knee]
-    axes.plot(
-        [delay],
-        [share],
-        linestyle="none",
-        marker="*",
-        markersize=17,
-        color="black",
-        markerfacecolor="#FFD23F",
-        zorder=2,
-    )
+    axes.plot([delay], [share], **_STAR)
     bottom = min(axes.get_xlim()[0], axes.get_ylim()[0])
-    axes.axline((100, 100), slope=1.0, color=_GREY, linewidth=0.8, linestyle=":", zorder=1)
+    axes.axline((100, 100), slope=1.0, color=GREY, linewidth=0.8, linestyle=":", zorder=1)
     axes.set_xlim(bottom, 103)
     axes.set_ylim(bottom, 103)
     axes.legend(fontsize=8, frameon=False, loc="upper left", title="numbers: nodes in reserve", title_fontsize=8)
-    style_axes(
-        axes,
-        f"delay to batch jobs at {duration(trade_off.clear_s)} a node, %",
-        "training, % of that with none left alone",
-    )
+    delay_words = f"delay to batch jobs at {duration(trade_off.clear_s)} a node, %"
+    style_axes(axes, delay_words, "training, % of that with none left alone")
 
 
 def _stretch(axes: Axes, bottom: float) -> None:
@@ -255,20 +229,6 @@ def _stretch(axes: Axes, bottom: float) -> None:
     ticks = [tick for tick in _TICKS if tick >= bottom]
     axes.set_yticks(ticks or [100.0], labels=[f"{tick:g}" for tick in ticks or [100.0]])
     axes.set_ylim(bottom - 0.05 * (100.0 - bottom) - 0.01, 100.0)
-
-
-def _mark(axes: Axes, x: float, y: float) -> None:
-    axes.plot(
-        [x],
-        [y],
-        linestyle="none",
-        marker="*",
-        markersize=17,
-        color="black",
-        markerfacecolor="#FFD23F",
-        zorder=2,
-        label="recommended",
-    )
 
 
 TUNING = Figure("tuning", "Forward-looking times and numbers of jobs", as_they_are, tuning_figure)

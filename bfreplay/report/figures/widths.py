@@ -126,10 +126,9 @@ def page(widths_by_run: Mapping[str, Widths]) -> PageFigure:
         counts, percents = shares.steps()
         line = {"shape": "vh", "width": 2 if mark.k else 5}
         hover = f"{words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
+        points = {"x": counts, "y": percents, "opacity": 1.0 if mark.k else 0.5}
         nodes = [count(n_nodes, "node") for n_nodes in counts]
-        traces.append(
-            mark.curve(words, hover, line, x=counts, y=percents, opacity=1.0 if mark.k else 0.5, customdata=nodes)
-        )
+        traces.append(mark.curve(words, hover, line, **points, customdata=nodes))
     layout = {
         "xaxis": {"title": {"text": _X_TITLE}, **page_powers(_largest(widths_by_run), _TICKS)},
         "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 102]},
