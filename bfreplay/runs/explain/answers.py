@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -235,9 +236,8 @@ def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int, decl
     declined
         Reason for which the policy declined it; ``None`` for a job that it took.
     """
-    return "\n".join(
-        [*_head(of_job, story, declined), *_node_time(of_job), *_training(of_job), "", *_steps(story, most_steps)]
-    )
+    facts = (*_head(of_job, story, declined), *_node_time(of_job), *_training(of_job))
+    return "\n".join([*facts, "", *_steps(story, most_steps)])
 
 
 def _head(of_job: Mapping[str, Any], story: JobStory, declined: str | None) -> Iterator[str]:
@@ -271,10 +271,8 @@ def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
-    samples_done, work_samples = of_job["done_samples"], of_job["work_samples"]
-    yield f"  {samples(samples_done)} samples done" + (
-        f" of {samples(work_samples)}" if math.isfinite(work_samples) else ""
-    )
+    work = f" of {samples(of_job['work_samples'])}" if math.isfinite(of_job["work_samples"]) else ""
+    yield f"  {samples(of_job['done_samples'])} samples done{work}"
     if not math.isnan(of_job["efficiency"]):
         nodes = f"{amount(of_job['mean_nodes'])} dedicated nodes would process in the {duration(of_job['held_s'])}"
         yield f"    {percent(of_job['efficiency'])} of what {nodes} for which it held nodes"
@@ -286,25 +284,19 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
         lost_samples = samples(of_job["preemption_cost_samples"])
         yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost_samples} samples lost"
     if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
-        scores = (
-            ""
-            if math.isnan(of_job["best_score"])
-            else (f": best simulated score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}")
-        )
+        scores = f": best simulated score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}"
+        scores = "" if math.isnan(of_job["best_score"]) else scores
         yield f"  {count(int(of_job['n_reports']), 'report')}{scores}"
 
 
 def _steps(story: JobStory, most_steps: int) -> Iterator[str]:
     steps = story.steps
-    shown_steps = list(steps)
-    n_omitted = len(steps) - most_steps
-    if n_omitted > 0:
-        shown_steps = [*steps[: most_steps - most_steps // 2], *steps[len(steps) - most_steps // 2 :]]
+    n_omitted, n_first = max(0, len(steps) - most_steps), most_steps - most_steps // 2
+    shown_steps = (*steps[:n_first], *steps[n_first + n_omitted :])
     header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
     lines = aligned_lines([header, *(_cells(step, story.origin_us) for step in shown_steps)], left=(0, 1))
-    cut_line = 1 + most_steps - most_steps // 2
     for line_number, line in enumerate(lines):
-        if n_omitted > 0 and line_number == cut_line:
+        if n_omitted and line_number == 1 + n_first:
             yield f"... {count(n_omitted, 'change')} omitted ..."
         yield line
     if any(step.reason == LOST for step in steps):
@@ -322,7 +314,6 @@ def _cells(step: Step, origin_us: int | None) -> list[str]:
     return [time_words(step.time_us, origin_us), step.reason, nodes, cost, decision]
 
 
-_LabelAndText = tuple[str, str]
 _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
@@ -330,8 +321,9 @@ def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -
     """Return several lines of text, without a newline at the end."""
     jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
     window = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
-    of_campaign = labelled_lines((line for lines in _OF_CAMPAIGN for line in lines(campaign)), 13)
-    return paragraphs([[f"{jobs} {window}"], [*_models(models)] if len(models) else [], of_campaign])
+    of_campaign = chain(_finish_times(campaign), _scores(campaign), _early(campaign), _budget(campaign))
+    model_lines = [*_models(models)] if len(models) else []
+    return paragraphs([[f"{jobs} {window}"], model_lines, labelled_lines(of_campaign, 13)])
 
 
 def _models(models: pd.DataFrame) -> Iterator[str]:
@@ -340,24 +332,16 @@ def _models(models: pd.DataFrame) -> Iterator[str]:
     header = ["model", "jobs", *words, "queue", "95 %", "completion", "95 %", "samples", "node-hours", "useful"]
     rows = []
     for row in models.to_dict("records"):
+        counts = [f"{row[column]:,}" for column in ("n_jobs", *statuses)]
         times = [row[f"{what}_{which}_s"] for what in ("queue", "completion") for which in ("median", "p95")]
-        node_hours, useful_node_hours = row["held_node_hours"], row["useful_node_hours"]
-        rows.append(
-            [
-                row["model"],
-                f"{row['n_jobs']:,}",
-                *(f"{row[status]:,}" for status in statuses),
-                *map(maybe_duration, times),
-                f"{row['samples']:.4g}",
-                amount(node_hours),
-                _share(useful_node_hours, node_hours),
-            ]
-        )
+        node_hours, useful_share = row["held_node_hours"], _share(row["useful_node_hours"], row["held_node_hours"])
+        amounts = [f"{row['samples']:.4g}", amount(node_hours), useful_share]
+        rows.append([row["model"], *counts, *map(maybe_duration, times), *amounts])
     yield from aligned_lines([header, *rows])
     yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
 
 
-def _finish_times(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
+def _finish_times(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
     total = len(campaign.finished_s)
     if not total:
         yield "Finished", "no job"
@@ -367,43 +351,32 @@ def _finish_times(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
     yield "Finished", f"{times} (from the start of the window)"
 
 
-def _scores(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
+def _scores(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
     if campaign.higher_is_better is None:
         return
     if not len(campaign.best_score):
         yield "Best score", "none was reported"
         return
     better = "higher" if campaign.higher_is_better else "lower"
-    time_words = duration(float(campaign.best_s[-1]))
-    yield (
-        "Best score",
-        f"{campaign.best_score[-1]:.6g} (simulated, {better} is better) of {campaign.best_job} after {time_words}",
-    )
-    total = len(campaign.best_score)
-    steps = sorted({round(index * (total - 1) / 4) for index in range(4)} - {total - 1})
+    scores = [f"{score:.6g}" for score in campaign.best_score.tolist()]
+    times = [f"after {duration(time_s)}" for time_s in campaign.best_s.tolist()]
+    yield "Best score", f"{scores[-1]} (simulated, {better} is better) of {campaign.best_job} {times[-1]}"
+    n_before = len(scores) - 1
+    steps = sorted({round(index * n_before / 4) for index in range(4)} - {n_before})
     if steps:
-        earlier = ", ".join(
-            f"{campaign.best_score[index]:.6g} after {duration(float(campaign.best_s[index]))}" for index in steps
-        )
-        some = "before" if len(steps) == total - 1 else f"{len(steps)} of the {total - 1:,} before"
-        yield "", f"{some}: {earlier}"
+        some = "before" if len(steps) == n_before else f"{len(steps)} of the {n_before:,} before"
+        yield "", f"{some}: {', '.join(f'{scores[index]} {times[index]}' for index in steps)}"
 
 
-def _early(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
-    statuses = [status for status in EARLY if status in campaign.by_status]
+def _early(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
+    hours, statuses = campaign.node_hours, [status for status in EARLY if status in campaign.by_status]
     if statuses:
-        total_node_hours = sum(campaign.node_hours.values())
-        texts = (
-            f"{campaign.by_status[state]:,} {state} ({amount(campaign.node_hours[state])} node-hours)"
-            for state in statuses
-        )
-        yield (
-            "Ended early",
-            f"{', '.join(texts)}: {_share(campaign.early_node_hours, total_node_hours)} of the node-hours",
-        )
+        texts = [f"{campaign.by_status[state]:,} {state} ({amount(hours[state])} node-hours)" for state in statuses]
+        share = _share(campaign.early_node_hours, sum(hours.values()))
+        yield "Ended early", f"{', '.join(texts)}: {share} of the node-hours"
 
 
-def _budget(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
+def _budget(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
     for name, of_limit in campaign.budget.items():
         limit, usage = of_limit["limit"], of_limit["used"]
         words = "unknown" if usage is None or limit is None else f"{usage:,.6g} ({_share(usage, limit)})"
@@ -412,6 +385,3 @@ def _budget(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
 
 def _share(numerator: float, denominator: float) -> str:
     return percent(numerator / denominator) if denominator else "-"
-
-
-_OF_CAMPAIGN = (_finish_times, _scores, _early, _budget)

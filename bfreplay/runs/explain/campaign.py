@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame, reports_frame
+from bfreplay.runs.explain.saved_tables import jobs_frame, reports_frame
 from bfreplay.runs.run_result import RunResult
 from bfreplay.workload import Ending
 
@@ -94,9 +94,9 @@ def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
     frame = jobs_frame(run)
     status = answers["status"]
     statuses = [name for name in STATUSES if (status == name).any()]
-    higher = higher_is_better(run)
+    jobs = run.record.inputs.jobs
+    higher = jobs.higher_is_better if jobs.of_source else None
     best_us, best_score, best_job = best_so_far(run, higher is not False)
-    source = run.record.inputs.jobs.source
     return CampaignAnswer(
         finished_s=_since(frame["finished"], start_us),
         ended_s=_since(frame["ended"], start_us),
@@ -106,8 +106,8 @@ def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
         best_s=(best_us - start_us) / 1e6,
         best_score=best_score,
         best_job=best_job,
-        budget=_budget(run, answers, source),
-        source=source,
+        budget=_budget(run, answers, jobs.source),
+        source=jobs.source,
     )
 
 

@@ -168,10 +168,8 @@ def render_decision(answer: DecisionAnswer | EmptyPool) -> str:
 def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
     yield f"{answer.job} at {answer.time}: 0 nodes, as no node is idle"
     if answer.n_reclaimed:
-        yield (
-            f"  The batch scheduler reclaimed {count(answer.n_reclaimed, 'node')}, {answer.held or 'none'} of them "
-            "from the job; no node was left to allocate."
-        )
+        losses = f"{count(answer.n_reclaimed, 'node')}, {answer.held or 'none'} of them from the job"
+        yield f"  The batch scheduler reclaimed {losses}; no node was left to allocate."
 
 
 def _headline(answer: DecisionAnswer) -> str:
@@ -180,13 +178,12 @@ def _headline(answer: DecisionAnswer) -> str:
         many = "all" if answer.reclaimed == answer.held else answer.reclaimed
         cost = f"costs {samples(answer.preemption_cost_samples)} samples"
         parts.append(f"{many} of its {count(answer.held, 'node')} reclaimed by the batch scheduler ({cost})")
+    nodes = count(answer.after, "node")
     if answer.after == answer.before:
-        parts.append(f"kept {count(answer.after, 'node')}" if answer.before else "left without nodes")
-    elif answer.after > answer.before:
-        word = "scaled up" if answer.before else "started"
-        parts.append(f"{word} from {answer.before} to {count(answer.after, 'node')}")
+        parts.append(f"kept {nodes}" if answer.before else "left without nodes")
     else:
-        parts.append(f"scaled down from {answer.before} to {count(answer.after, 'node')}")
+        verb = "scaled down" if answer.after < answer.before else "scaled up" if answer.before else "started"
+        parts.append(f"{verb} from {answer.before} to {nodes}")
     return "; then ".join(parts)
 
 
@@ -232,17 +229,11 @@ def _whole_decisions(answer: DecisionAnswer) -> Iterator[str]:
     else:
         best = "no decision has more" if answer.is_optimal else "not the best"
         yield _row("chosen", answer.chosen_objective, f"{answer.after} for {answer.job}; {best} ({answer.solver})")
-    for label, decision in (
-        ("best of all", answer.optimum),
-        ("runner-up", answer.runner_up),
-        ("left as it was", answer.as_it_was),
-    ):
+    others = {"best of all": answer.optimum, "runner-up": answer.runner_up, "left as it was": answer.as_it_was}
+    for label, decision in others.items():
         if decision is not None:
-            yield _row(
-                label,
-                decision.objective,
-                f"{decision.nodes} for {answer.job}{_margin(decision)}{_rest(decision, answer)}",
-            )
+            remark = f"{decision.nodes} for {answer.job}{_margin(decision)}{_rest(decision, answer)}"
+            yield _row(label, decision.objective, remark)
     if answer.runner_up is None:
         yield "  runner-up: none, as the job can have no other number of nodes"
 
@@ -260,15 +251,11 @@ def _margin(decision: WholeDecision) -> str:
 
 def _rest(decision: WholeDecision, answer: DecisionAnswer) -> str:
     """Return the other jobs whose nodes differ from the chosen decision as text."""
-    others = {
-        name: nodes for name, nodes in decision.counts.items() if name != answer.job and nodes != answer.counts[name]
-    }
-    if not others:
-        return ""
-    shown_changes = [f"{name} {answer.counts[name]} -> {nodes}" for name, nodes in list(others.items())[:_MOST_SHOWN]]
-    n_omitted = len(others) - len(shown_changes)
-    text = f"; {', '.join(shown_changes)}"
-    return f"{text}, and {count(n_omitted, 'other job')}" if n_omitted else text
+    counts = ((name, answer.counts[name], nodes) for name, nodes in decision.counts.items() if name != answer.job)
+    changes = [f"{name} {chosen} -> {nodes}" for name, chosen, nodes in counts if nodes != chosen]
+    n_omitted = len(changes) - _MOST_SHOWN
+    omission = f", and {count(n_omitted, 'other job')}" if n_omitted > 0 else ""
+    return f"; {', '.join(changes[:_MOST_SHOWN])}{omission}" if changes else ""
 
 
 def _row(label: str, value: float, remark: str = "") -> str:

@@ -38,7 +38,7 @@ def time_words(time_us: int, origin_us: int | None) -> str:
 
 
 class Life:
-    """Life of one job, read from the tables of its run.
+    """Life of one job beside the decisions of its run, read from the tables.
 
     Parameters
     ----------
@@ -54,16 +54,20 @@ class Life:
         self.number = int((frame["job"] == name).to_numpy().argmax())
         row = frame.iloc[self.number]
         self.status = str(row["status"])
-        self.submitted_us, self.admitted_us, self.ended_us = (
-            microseconds(row[column]) for column in ("submitted", "admitted", "ended")
-        )
+        times = (microseconds(row[column]) for column in ("submitted", "admitted", "ended"))
+        self.submitted_us, self.admitted_us, self.ended_us = times
         self._reports: list[tuple[int, bool]] = []  # time, is a pause; ascending
         reports = reports_frame(run)
         if reports is not None:
-            of_job = reports[reports["job"] == name]
-            times_us = (int(time.value // 1000) for time in of_job["time"])
-            self._reports = [*zip(times_us, (of_job["verdict"].astype(str) == "paused").tolist(), strict=True)]
+            reports = reports[reports["job"] == name]
+            times_us = (int(time.value // 1000) for time in reports["time"])
+            self._reports = [*zip(times_us, (reports["verdict"].astype(str) == "paused").tolist(), strict=True)]
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
+        self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
+        counts = ("n_jobs_preempted", "n_jobs_scaled_down")
+        table = run.columns("decisions", "time", *counts)
+        self.times_us = np.asarray(table["time"].cast("int64"))
+        self._n_preemptions, self._n_scale_downs = (np.asarray(table[column]) for column in counts)
 
     def last_pause_before(self, time_us: int) -> int | None:
         """Return the time of its last report by ``time_us`` if that was a pause; it may have been resumed since."""
@@ -83,6 +87,44 @@ class Life:
             since_words, time_words = self._words(pause_us), self._words(time_us)
             reason = f"it was paused at {since_words}, and not admitted again before {time_words} ({reason})"
         return self._refusal(time_us, reason)
+
+    def last_decision(self) -> int:
+        """Return the last decision that the job could be part of; 0 for a job that was never admitted."""
+        if self.admitted_us is None:
+            return 0
+        return max(0, int(np.searchsorted(self.times_us, self._end_us, side="right")) - 1)
+
+    def decision_of(self, time_us: int) -> int | None:
+        """Return the last decision at exactly this time."""
+        index = int(np.searchsorted(self.times_us, time_us, side="right")) - 1
+        return index if index >= 0 and self.times_us[index] == time_us else None
+
+    def reason_from_tables(self, time_us: int, before: int, after: int, *, had_nodes: bool) -> str:
+        """Return the reason of a change, as far as the tables show it."""
+        if after > before:
+            return SCALED_UP if before else RESTARTED if had_nodes else STARTED
+        if time_us in self.paused_us:
+            return PAUSED
+        rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
+        if not self._n_preemptions[rows].any():
+            return SCALED_DOWN
+        return LOST if self._n_scale_downs[rows].any() else PREEMPTED
+
+    def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:
+        """Return the changes, preceded by the job's submission and admission, followed by its end.
+
+        A job that is stopped before its submission has no submission.
+        """
+        first: list[Step] = []
+        if self.submitted_us is not None and self.submitted_us <= self._end_us:
+            first.append(Step(self.submitted_us, SUBMITTED, 0, 0))
+        if self.admitted_us is not None:
+            first.append(Step(self.admitted_us, ADMITTED, 0, 0))
+        last_nodes = changes[-1].after if changes else 0
+        last = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
+        if self.ended_us is not None:
+            last = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
+        return (*first, *changes, last)
 
     def _words(self, time_us: int) -> str:
         return time_words(time_us, self._origin_us)
@@ -202,7 +244,7 @@ def job_story(
     refuse_unknown_job(run, name)
     if is_placed_by_policy(run):
         return job_story_from_tables(run, name)
-    life = _Life(run, name)
+    life = Life(run, name)
     rerun = Rerun(run, life.last_decision(), progress, **inputs)
     follower = _Follower(life, rerun, is_published=run.record.config.semantics == Semantics.PUBLISHED)
     rerun.run(follower.watch)
@@ -223,7 +265,7 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
         The run has no such job.
     """
     refuse_unknown_job(run, name)
-    life = _Life(run, name)
+    life = Life(run, name)
     nodes_of_job = nodes_over_time(run, name)
     steps: list[Step] = []
     before, had_nodes = 0, False
@@ -236,61 +278,10 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     return JobStory(name, life.all_steps(steps), None, relative_origin_us(run))
 
 
-class _Life(Life):
-    """Life of one job, with the decisions of its run."""
-
-    def __init__(self, run: RunResult, name: str) -> None:
-        super().__init__(run, name)
-        table = run.columns("decisions", "time", "n_jobs_preempted", "n_jobs_scaled_down")
-        self.times_us = np.asarray(table["time"].cast("int64"))
-        self._n_preemptions, self._n_scaled_down = (
-            np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_scaled_down")
-        )
-        self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
-
-    def last_decision(self) -> int:
-        """Return the last decision that the job could be part of; 0 for a job that was never admitted."""
-        if self.admitted_us is None:
-            return 0
-        return max(0, int(np.searchsorted(self.times_us, self._end_us, side="right")) - 1)
-
-    def decision_of(self, time_us: int) -> int | None:
-        """Return the last decision at exactly this time."""
-        index = int(np.searchsorted(self.times_us, time_us, side="right")) - 1
-        return index if index >= 0 and self.times_us[index] == time_us else None
-
-    def reason_from_tables(self, time_us: int, before: int, after: int, *, had_nodes: bool) -> str:
-        """Return the reason of a change, as far as the tables show it."""
-        if after > before:
-            return SCALED_UP if before else RESTARTED if had_nodes else STARTED
-        if time_us in self.paused_us:
-            return PAUSED
-        rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
-        if not self._n_preemptions[rows].any():
-            return SCALED_DOWN
-        return LOST if self._n_scaled_down[rows].any() else PREEMPTED
-
-    def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:
-        """Return the changes, preceded by the job's submission and admission, followed by its end.
-
-        A job that is stopped before its submission has no submission.
-        """
-        first: list[Step] = []
-        if self.submitted_us is not None and self.submitted_us <= self._end_us:
-            first.append(Step(self.submitted_us, SUBMITTED, 0, 0))
-        if self.admitted_us is not None:
-            first.append(Step(self.admitted_us, ADMITTED, 0, 0))
-        last_nodes = changes[-1].after if changes else 0
-        last = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
-        if self.ended_us is not None:
-            last = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
-        return (*first, *changes, last)
-
-
 class _Follower:
     """Follows one job through the decisions of a run."""
 
-    def __init__(self, life: _Life, rerun: Rerun, *, is_published: bool) -> None:
+    def __init__(self, life: Life, rerun: Rerun, *, is_published: bool) -> None:
         self.steps: list[Step] = []
         self._life = life
         self._rerun = rerun

@@ -34,12 +34,8 @@ _OF_TABLE = (
 )
 
 
-_TIMES = {
-    "queue_median_s": ("queue_s", 0.5),
-    "queue_p95_s": ("queue_s", 0.95),
-    "completion_median_s": ("completion_s", 0.5),
-    "completion_p95_s": ("completion_s", 0.95),
-}
+_QUANTILES = (("median", 0.5), ("p95", 0.95))
+_TIMES = {f"{what}_{name}_s": (f"{what}_s", share) for what in ("queue", "completion") for name, share in _QUANTILES}
 """Column of ``job_answers`` and quantile behind each time."""
 
 
@@ -91,14 +87,7 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
             "mean_nodes": mean_nodes,
             "held_node_hours": node_us / NODE_US_PER_HOUR,
             **node_hours,
-            "efficiency": [
-                _efficiency(
-                    job,
-                    samples_done[index],
-                    {name: (span_s[index], nodes[index]) for name, (span_s, nodes) in by_type.items()},
-                )
-                for index, job in enumerate(jobs_or_none)
-            ],
+            "efficiency": [_efficiency(job, samples_done, by_type, index) for index, job in enumerate(jobs_or_none)],
             "slowdown": [_slowdown(*of_job, types) for of_job in zip(jobs_or_none, completion_s, strict=True)],
             **{name: table[name] for name in _OF_TABLE},
         }
@@ -123,17 +112,19 @@ def _time_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers,
     return time_by_type
 
 
-def _efficiency(job: ElasticJob | None, samples_done: float, time_by_type: Mapping[str, tuple[float, float]]) -> float:
-    """Return the efficiency of a job; ``time_by_type`` has seconds and the mean number of nodes by node type."""
+def _efficiency(
+    job: ElasticJob | None, samples_done: list[float], time_by_type: Mapping[str, tuple[_Numbers, _Numbers]], index: int
+) -> float:
+    """Return the efficiency of the ``index``-th job; ``time_by_type`` is that of ``_time_by_type``."""
     if job is None:
         return math.nan
     could = 0.0
     for name, (seconds, mean_nodes) in time_by_type.items():
         curve = job.average_throughput_on(name)
-        if seconds > 0 and curve is not None:
-            nodes = min(mean_nodes, job.max_nodes)  # rounding may lift a mean of max_nodes a hair above
-            could += seconds * float(np.interp(nodes, np.arange(job.max_nodes + 1), curve.table(job.max_nodes)))
-    return samples_done / could if could > 0 else math.nan
+        if seconds[index] > 0 and curve is not None:
+            nodes = min(mean_nodes[index], job.max_nodes)  # rounding may lift a mean of max_nodes a hair above
+            could += seconds[index] * float(np.interp(nodes, np.arange(job.max_nodes + 1), curve.table(job.max_nodes)))
+    return samples_done[index] / could if could > 0 else math.nan
 
 
 def _slowdown(job: ElasticJob | None, completion_s: float, types: Sequence[str]) -> float:

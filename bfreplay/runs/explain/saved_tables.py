@@ -42,12 +42,6 @@ def reports_frame(run: RunResult) -> pd.DataFrame | None:
     return run.frame("reports") if run.record.inputs.jobs.of_source else None
 
 
-def higher_is_better(run: RunResult) -> bool | None:
-    """Return whether a larger score is better; ``None`` for a run of a plain job set."""
-    jobs = run.record.inputs.jobs
-    return jobs.higher_is_better if jobs.of_source else None
-
-
 def microseconds(time: Any) -> int | None:
     """Return a time of a data frame in microseconds since the epoch; ``None`` for a null."""
     if time is None or time != time:
@@ -142,9 +136,8 @@ class Allocations:
 
     def and_of(self, others: list[Allocations]) -> Allocations:
         """Return its intervals, then those of others with the same names."""
-        columns: Any = {
-            name: np.concatenate([getattr(allocations, name) for allocations in (self, *others)]) for name in _ARRAYS
-        }
+        parts = (self, *others)
+        columns: Any = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS}
         return replace(self, **columns)
 
     def nodes_over_time(self, start_us: int, end_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -182,12 +175,8 @@ class SavedAllocations:
         """Yield all intervals, some at a time; ``backwards``: the last to end first."""
         for rows in self.run.batches("allocations", ("job", "node_type", *_NUMBERS), backwards=backwards):
             job, node_type = _positions(rows["job"], self.names), _positions(rows["node_type"], self.type_names)
-            count, since, until, sharing = (
-                np.asarray(rows[name].cast("int64"), dtype=np.int64)
-                if name in rows.column_names
-                else np.zeros(job.size, np.int64)
-                for name in _NUMBERS
-            )
+            present = {name: np.asarray(rows[name].cast("int64")) for name in _NUMBERS if name in rows.column_names}
+            count, since, until, sharing = (present.get(name, np.zeros(job.size, np.int64)) for name in _NUMBERS)
             yield Allocations(self.names, job, count, since, until, self.type_names, node_type, sharing)
 
     def parts(self, start_us: int, end_us: int) -> Iterator[tuple[int, int, Allocations]]:

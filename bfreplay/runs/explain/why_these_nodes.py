@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -65,9 +66,7 @@ def best_with(problem: AllocationProblem, job: int, count: int) -> Alternative |
     if not 0 <= count < problem.value.shape[1]:
         return None
     value = problem.value.copy()
-    kept_value = value[job, count]
-    value[job] = -np.inf
-    value[job, count] = kept_value
+    value[job, np.arange(value.shape[1]) != count] = -np.inf
     return _best(value, problem.capacity)
 
 
@@ -83,18 +82,13 @@ def best_without(problem: AllocationProblem, job: int, count: int) -> Alternativ
 
 
 def _best(value: NDArray[np.float64], capacity: int) -> Alternative | None:
-    if not value.max(initial=0.0) < LARGEST:
-        raise _too_large()
-    counts, objective, bound, stage = optimal_counts(value, capacity, PROOF_TOLERANCE)
-    if stage == -1:
-        return None
-    if stage < 0 or not (math.isfinite(objective) and math.isfinite(bound)):
-        raise _too_large()
-    return Alternative(counts, float(objective))
-
-
-def _too_large() -> BfreplayError:
-    return BfreplayError("the objective is too large, or not a number: check rates and weights")
+    if value.max(initial=0.0) < LARGEST:
+        counts, objective, bound, stage = optimal_counts(value, capacity, PROOF_TOLERANCE)
+        if stage == -1:
+            return None
+        if stage >= 0 and math.isfinite(objective) and math.isfinite(bound):
+            return Alternative(counts, float(objective))
+    raise BfreplayError("the objective is too large, or not a number: check rates and weights")
 
 
 def explain_decision(
@@ -151,9 +145,7 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
     best = best_of_all(problem)
     is_optimal = best is not None and best_value is not None and agrees(best_value, best.objective, magnitude(problem))
     entries = decision.about["answer"]
-
-    def whole(alternative: Alternative | None) -> WholeDecision | None:
-        return None if alternative is None else _whole(alternative, names, index, best_value)
+    whole = partial(_whole, names, index, best_value)
 
     return DecisionAnswer(
         job=names[index],
@@ -203,7 +195,11 @@ def _loss(problem: AllocationProblem, index: int, after: int) -> float:
     return float(problem.scale_up_loss[index] if after > before else problem.scale_down_loss[index])
 
 
-def _whole(alternative: Alternative, names: Sequence[str], index: int, best_value: float | None) -> WholeDecision:
+def _whole(
+    names: Sequence[str], index: int, best_value: float | None, alternative: Alternative | None
+) -> WholeDecision | None:
+    if alternative is None:
+        return None
     difference = None if best_value is None else _difference(best_value, alternative.objective, len(names))
     percent = math.nan if difference is None or not best_value else 100 * difference / abs(best_value)
     return WholeDecision(
@@ -223,34 +219,25 @@ def _difference(best_value: float, other_value: float, n_jobs: int) -> float:
 
 
 def _others(decision: RecordedDecision, index: int) -> list[Change]:
-    columns: tuple[NDArray[np.int64], ...] = (
-        decision.held,
-        decision.reclaimed,
-        decision.problem.current,
-        decision.counts,
-    )
-    return [
-        Change(name, *(int(column[other_index]) for column in columns))
-        for other_index, name in enumerate(decision.job_names)
-        if other_index != index
-        and len({int(column[other_index]) for column in (decision.held, decision.problem.current, decision.counts)}) > 1
-    ]
+    columns = (decision.held, decision.reclaimed, decision.problem.current, decision.counts)
+    rows = np.column_stack(columns).tolist()
+    changes = [Change(name, *row) for name, row in zip(decision.job_names, rows, strict=True)]
+    del changes[index]
+    return [change for change in changes if not change.held == change.before == change.after]
 
 
 def _rate(decision: RecordedDecision, index: int, nodes: int, *, is_published: bool = False) -> float:
     """Return the rate in samples/s by which a change from ``nodes`` is charged."""
-    return charged_rate(
-        float(decision.state.throughput[index, nodes]), nodes, int(decision.state.min_nodes[index]), is_published
-    )
+    state = decision.state
+    return charged_rate(float(state.throughput[index, nodes]), nodes, int(state.min_nodes[index]), is_published)
 
 
 def _preemption_cost(decision: RecordedDecision, index: int) -> float:
     """Return the preemption cost, charged once as by the replay."""
     if not decision.reclaimed[index]:
         return 0.0
-    return preemption_cost(
-        _rate(decision, index, int(decision.held[index])), float(decision.state.scale_down_cost_s[index])
-    )
+    rate = _rate(decision, index, int(decision.held[index]))
+    return preemption_cost(rate, float(decision.state.scale_down_cost_s[index]))
 
 
 def _rescale_cost(decision: RecordedDecision, index: int, *, is_published: bool) -> float:
@@ -271,17 +258,11 @@ _LOOKING_AHEAD = (ForesightPolicy.name, LookAheadPolicy.name)
 
 def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal: bool) -> Iterator[str]:
     config, entries = run.record.config, decision.about["answer"]
-    policy = config.policy_description
+    policy, measure = config.policy_description, f"by the jobs' own curves over {decision.about['t_fwd_s']:g} s"
     if policy.t_fwd_s is None and policy.forward_time is None:
-        yield (
-            f"the policy {policy.name!r} does not maximise an objective: the decision is measured by the jobs' own "
-            f"curves over {decision.about['t_fwd_s']:g} s"
-        )
+        yield f"the policy {policy.name!r} does not maximise an objective: the decision is measured {measure}"
     elif policy.name in _LOOKING_AHEAD:
-        yield (
-            f"the policy {policy.name!r} values counts over future pools: the decision is measured here by the "
-            f"jobs' own curves over {decision.about['t_fwd_s']:g} s"
-        )
+        yield f"the policy {policy.name!r} values counts over future pools: the decision is measured here {measure}"
     elif config.semantics == Semantics.PUBLISHED and decision.index == 0:
         yield "the first map of the published program is drawn at random, not decided"
     elif entries["process_status"] == "not_needed":
