@@ -40,15 +40,15 @@ class StackedNodes:
     mean: NDArray[np.float64]
 
 
-def title_of(record: RunRecord, *words: str) -> str:
-    """``words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
-    source_name, cluster = (record.inputs.jobs.source or {}).get("name"), record.inputs.events.metadata.cluster
-    return ", ".join(filter(None, (*words, source_name, record.config.policy_description.name, cluster)))
+def title_of(record: RunRecord, *title_words: str) -> str:
+    """``title_words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
+    source_name, cluster_name = (record.inputs.jobs.source or {}).get("name"), record.inputs.events.metadata.cluster
+    return ", ".join(filter(None, (*title_words, source_name, record.config.policy_description.name, cluster_name)))
 
 
-def stack_nodes(by_model: Mapping[str, StepSeries], span: TimeSpan) -> StackedNodes:
+def stack_nodes(by_model: Mapping[str, StepSeries], window: TimeSpan) -> StackedNodes:
     """Mean nodes of each model in each column; models with the least node time share the last of eight places."""
-    edges = span.columns(_COLUMNS)
+    edges = window.columns(_COLUMNS)
     labels = list(by_model)
     means = np.array([by_model[label].in_columns(edges).mean for label in labels]).reshape(len(labels), edges.size - 1)
     most_models = len(_HATCHES)
@@ -141,33 +141,33 @@ def draw_campaign(campaign_data: CampaignOverTime) -> Drawing:
 
 def draw_job(campaign_data: JobOverTime) -> Drawing:
     """Nodes of one job over time, as long as it was there, with a mark where nodes were reclaimed."""
-    nodes, span = campaign_data.nodes, life_span(campaign_data.steps, campaign_data.span)
+    nodes, shown_span = campaign_data.nodes, life_span(campaign_data.steps, campaign_data.span)
     figure = new_figure(9.0, 3.6)
     axes = figure.add_subplot()
-    edges = span.days(nodes.edge_us)
+    edges = shown_span.days(nodes.edge_us)
     axes.stairs(nodes.mean, edges, fill=True, color=PALE_BLUE)
     axes.stairs(nodes.mean, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
     preemptions = [step for step in campaign_data.steps if step.reason == "preempted"]
     if preemptions:
         days, counts = (
-            span.days(np.array([step.time_us for step in preemptions])),
+            shown_span.days(np.array([step.time_us for step in preemptions])),
             [step.before for step in preemptions],
         )
         axes.plot(days, counts, label="reclaimed by the batch scheduler", **point_look(RED, "v"))
     axes.set_ylim(0.0, max(1.0, float(nodes.mean.max())) * 1.1)
-    draw_time_axis(axes, span)
+    draw_time_axis(axes, shown_span)
     style_axes(axes, y="nodes", title=campaign_data.title, y_ticks=plain_tick)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
 
 
 def _draw_finishes(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
-    edges, n_finishes = counting_steps(campaign.finished_s, span)
-    axes.stairs(n_finishes, edges, baseline=None, color=BLUE, linewidth=1.8, label="finished")
+    edge_days, n_finishes = counting_steps(campaign.finished_s, span)
+    axes.stairs(n_finishes, edge_days, baseline=None, color=BLUE, linewidth=1.8, label="finished")
     if len(campaign.ended_s) > len(campaign.finished_s):
-        edges, n_ends = counting_steps(campaign.ended_s, span)
-        look = {"color": RED, "linestyle": (0, (6, 2)), "linewidth": 1.4}
-        axes.stairs(n_ends, edges, baseline=None, label="finished or ended early", **look)
+        edge_days, n_ends = counting_steps(campaign.ended_s, span)
+        early_look = {"color": RED, "linestyle": (0, (6, 2)), "linewidth": 1.4}
+        axes.stairs(n_ends, edge_days, baseline=None, label="finished or ended early", **early_look)
         axes.legend(fontsize=9, frameon=False, loc="best")
     axes.set_ylim(0.0, max(1, len(campaign.ended_s)) * 1.08)
     style_axes(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
@@ -181,13 +181,13 @@ def _draw_best(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
 
 
 def _draw_stack(axes: Axes, stacked: StackedNodes, span: TimeSpan) -> list[Artist]:
-    edges = span.days(stacked.edge_us)
+    edge_days = span.days(stacked.edge_us)
     heights_below = np.zeros(stacked.mean.shape[1])
     handles: list[Artist] = []
-    for index, (label, mean_nodes) in enumerate(zip(stacked.labels, stacked.mean, strict=True)):
+    for index, (model_label, mean_nodes) in enumerate(zip(stacked.labels, stacked.mean, strict=True)):
         heights = heights_below + mean_nodes
-        look = fill_look(OKABE_ITO[index % len(OKABE_ITO)], _HATCHES[index % len(_HATCHES)])
-        handles.append(axes.stairs(heights, edges, baseline=heights_below, fill=True, label=label, **look))
+        fill = fill_look(OKABE_ITO[index % len(OKABE_ITO)], _HATCHES[index % len(_HATCHES)])
+        handles.append(axes.stairs(heights, edge_days, baseline=heights_below, fill=True, label=model_label, **fill))
         heights_below = heights
     axes.set_ylim(0.0, max(1.0, float(heights_below.max(initial=0.0))) * 1.05)
     style_axes(axes, y="nodes held", y_ticks=plain_tick)

@@ -139,7 +139,7 @@ OTHER_FIGURES: Mapping[str, tuple[str, ...]] = {
 _FORM = "package.module:FIGURE"
 
 
-def find_figure(name: str) -> RunFigure[Any]:
+def find_figure(figure_name: str) -> RunFigure[Any]:
     """Return the figure of this name, or the one at ``package.module:FIGURE``.
 
     Raises
@@ -147,13 +147,13 @@ def find_figure(name: str) -> RunFigure[Any]:
     InputError
         No such figure, or it cannot be imported, or is not a ``RunFigure``.
     """
-    if ":" not in name and name not in FIGURES.names():
-        raise unknown_name(FIGURES.kind, name, FIGURES.names(), _FORM)
-    figure = FIGURES.find(name, _FORM, allow_code=True)
+    if ":" not in figure_name and figure_name not in FIGURES.names():
+        raise unknown_name(FIGURES.kind, figure_name, FIGURES.names(), _FORM)
+    figure = FIGURES.find(figure_name, _FORM, allow_code=True)
     if not isinstance(figure, RunFigure):
         raise InputError(
-            f"{name!r} is no figure, but {type(figure).__name__}",
-            value=FIGURES.location(name),
+            f"{figure_name!r} is no figure, but {type(figure).__name__}",
+            value=FIGURES.location(figure_name),
             expected="a bfreplay.report.figures.figure.RunFigure",
         )
     return figure

@@ -105,8 +105,8 @@ class Mark:
         """Plotly's marker of a bar."""
         marker: Trace = {"color": f"@{self.role}", "line": {"color": "@paper", "width": 0.5}}
         if shape := _PATTERNS[self.k % len(_PATTERNS)]:
-            dots = {"fillmode": "overlay", "fgcolor": "@paper", "size": 7, "solidity": 0.25}
-            marker["pattern"] = {"shape": shape, **dots}
+            dot_pattern = {"fillmode": "overlay", "fgcolor": "@paper", "size": 7, "solidity": 0.25}
+            marker["pattern"] = {"shape": shape, **dot_pattern}
         return marker
 
     def bars(self, name: str, x: list[Any], y: list[Any], hover: str, **other_entries: Any) -> Trace:
@@ -145,15 +145,15 @@ def run_number(label: str) -> int:
     """
     if not label:
         return 0
-    match = _LABEL.fullmatch(label)
-    if match is None:
+    label_match = _LABEL.fullmatch(label)
+    if label_match is None:
         raise InputError(
             "this is no label of a run", value=label, expected="A, B, ..., Z, AA, ..., perhaps with a name: B (run-600)"
         )
-    number = 0
-    for letter in match[1]:
-        number = 26 * number + ord(letter) - ord("A") + 1
-    return number - 1
+    run_position = 0
+    for letter in label_match[1]:
+        run_position = 26 * run_position + ord(letter) - ord("A") + 1
+    return run_position - 1
 
 
 def by_run(by_label: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
@@ -167,10 +167,10 @@ def by_run(by_label: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
     InputError
         Invalid label, or two labels of the same run.
     """
-    runs = [(run_number(label), label, data) for label, data in by_label.items()]
-    if len({number for number, *_ in runs}) < len(runs):
+    numbered_runs = [(run_number(label), label, run_data) for label, run_data in by_label.items()]
+    if len({number for number, *_ in numbered_runs}) < len(numbered_runs):
         raise InputError("two runs have the same letter", value=", ".join(by_label), expected="a letter a run")
-    return [(Mark.of_run(number), label, data) for number, label, data in runs]
+    return [(Mark.of_run(number), label, run_data) for number, label, run_data in numbered_runs]
 
 
 def all_are_alike(runs: Iterable[D], are_alike: Callable[[D, D], bool]) -> bool:
@@ -199,10 +199,10 @@ def of_each(words: Callable[[D], str]) -> Callable[[Mapping[str, D]], str]:
     return lambda by_label: join_text(by_label, (sentence(label, words(data)) for label, data in by_label.items()))
 
 
-def amount_of(value: float, word: str) -> str:
+def amount_of(value: float, noun: str) -> str:
     """Return ``12.5 nodes``, or ``1 node``."""
-    text = amount(value)
-    return f"{text} {word}{'' if text == '1' else 's'}"
+    amount_text = amount(value)
+    return f"{amount_text} {noun}{'' if amount_text == '1' else 's'}"
 
 
 def in_lines(text: str, width: int = 12, separator: str = "<br>") -> str:

@@ -92,23 +92,23 @@ def node_gantt(run: RunResult) -> NodeGantt:
     """
     if not run.has_table("nodes"):
         raise NotForThisRunError("the run did not record nodes; 'bfreplay replay --record-nodes' does")
-    table = run.table("nodes")
-    if not table.num_rows:
+    node_table = run.table("nodes")
+    if not node_table.num_rows:
         raise NothingToShowError("no job held a node at any time of the window")
-    table = table.take(np.argsort(np.asarray(table["from"].cast("int64")), kind="stable"))
-    from_us, to_us = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("from", "to"))
-    (nodes, node), (jobs, job) = (_positions(table[name]) for name in ("node", "job"))
+    node_table = node_table.take(np.argsort(np.asarray(node_table["from"].cast("int64")), kind="stable"))
+    from_us, to_us = (np.asarray(node_table[name].cast("int64"), dtype=np.int64) for name in ("from", "to"))
+    (nodes, node), (jobs, job) = (_positions(node_table[name]) for name in ("node", "job"))
     node_us = np.bincount(node, to_us - from_us, len(nodes))
     busiest = np.argsort(-node_us, kind="stable")
-    fits = np.cumsum(np.bincount(node, minlength=len(nodes))[busiest]) <= _MOST_INTERVALS
-    shown_nodes = busiest[:MOST_NODES][fits[:MOST_NODES]]
+    fits_on_page = np.cumsum(np.bincount(node, minlength=len(nodes))[busiest]) <= _MOST_INTERVALS
+    shown_nodes = busiest[:MOST_NODES][fits_on_page[:MOST_NODES]]
     shown_nodes = shown_nodes[np.argsort([nodes[node_index] for node_index in shown_nodes], kind="stable")]
     row_of_node = np.full(len(nodes), -1)
     row_of_node[shown_nodes] = np.arange(len(shown_nodes))
     is_shown = row_of_node[node] >= 0
     shown_names = tuple(nodes[node_index] for node_index in shown_nodes)
-    columns = (column[is_shown] for column in (row_of_node[node], job, from_us, to_us))
-    return NodeGantt(TimeSpan.of_record(run.record), shown_names, jobs, *columns, len(nodes))
+    shown_columns = (column[is_shown] for column in (row_of_node[node], job, from_us, to_us))
+    return NodeGantt(TimeSpan.of_record(run.record), shown_names, jobs, *shown_columns, len(nodes))
 
 
 def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
@@ -117,15 +117,15 @@ def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
     figure = new_figure(9.0, sum(heights) + 0.8)
     span = outer_part([gantt.span for gantt in gantts.values()])
     panels = panels_below(figure, heights)
-    colours = np.array([LIGHT[role] for role in _ROLES])
-    for axes, height, (label, gantt) in zip(panels, heights, gantts.items(), strict=True):
-        width = max(0.8, 0.7 * 72 * height / (len(gantt.nodes) + 1))
+    colours = np.array([LIGHT[colour_role] for colour_role in _ROLES])
+    for axes, height, (run_label, gantt) in zip(panels, heights, gantts.items(), strict=True):
+        line_width = max(0.8, 0.7 * 72 * height / (len(gantt.nodes) + 1))
         edges = span.days(gantt.from_us), span.days(gantt.to_us)
-        axes.hlines(gantt.node, *edges, colors=[*colours[gantt.job % _COLOURS]], linewidth=width, capstyle="butt")
+        axes.hlines(gantt.node, *edges, colors=[*colours[gantt.job % _COLOURS]], linewidth=line_width, capstyle="butt")
         ticks = rows_to_label(len(gantt.nodes), height)
         axes.set_yticks(ticks, labels=[gantt.nodes[number] for number in ticks], fontsize=7, parse_math=False)
         axes.set_ylim(len(gantt.nodes) - 0.4, -0.6)
-        style_rows(axes, label)
+        style_rows(axes, run_label)
     draw_time_axis(panels[-1], span)
     return fix_layout(figure)
 
@@ -137,18 +137,18 @@ def page(gantts: Mapping[str, NodeGantt]) -> PageFigure:
     scale |= {"hovertemplate": "%{y}<br>%{text}<extra></extra>", "meta": {"colours": _COLOURS}}
     panels = []
     for label, gantt in gantts.items():
-        rows = {node: gantt.series_of(row) for row, node in enumerate(gantt.nodes)}
+        rows = {node_name: gantt.series_of(row_number) for row_number, node_name in enumerate(gantt.nodes)}
         panels.append((label, rows, {**scale, "holders": [escape(job_name, quote=False) for job_name in gantt.jobs]}))
     return rows_page(panels, 14, 720, {"fixedrange": False, "uirevision": "rows"})
 
 
 def _words(gantt: NodeGantt) -> str:
     """Numbers of nodes and jobs, and the limit of the picture."""
-    text = f"{count(len(gantt.jobs), 'job')} held {count(gantt.n_nodes, 'node')}"
+    job_words = f"{count(len(gantt.jobs), 'job')} held {count(gantt.n_nodes, 'node')}"
     if len(gantt.nodes) < gantt.n_nodes:
-        limit = f"the page holds at most {MOST_NODES} nodes and {_MOST_INTERVALS:,} intervals"
-        text += f", of which the {len(gantt.nodes):,} with the most node time are shown ({limit})"
-    return f"{text}; colours repeat after eight jobs, and pointing at a bar names its job"
+        limit_words = f"the page holds at most {MOST_NODES} nodes and {_MOST_INTERVALS:,} intervals"
+        job_words += f", of which the {len(gantt.nodes):,} with the most node time are shown ({limit_words})"
+    return f"{job_words}; colours repeat after eight jobs, and pointing at a bar names its job"
 
 
 def _positions(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:

@@ -71,12 +71,12 @@ def node_hours(run: RunResult) -> NodeHours:
     ledger = run.summary.ledger
     if not ledger.idle_node_us:
         raise NothingToShowError("no node was idle at any time of the window, so there are no idle node-hours")
-    parts = {part.key: ledger[part.key] for part in PARTS}
+    part_node_us = {part.key: ledger[part.key] for part in PARTS}
     idle_us = idle_until_done_us(run) if run.record.inputs.jobs.of_source else None
     if not idle_us:
-        return NodeHours(ledger.idle_node_us, parts)
-    parts["unallocated_node_us"] -= ledger.idle_node_us - idle_us
-    return NodeHours(idle_us, parts, is_search=True)
+        return NodeHours(ledger.idle_node_us, part_node_us)
+    part_node_us["unallocated_node_us"] -= ledger.idle_node_us - idle_us
+    return NodeHours(idle_us, part_node_us, is_search=True)
 
 
 def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
@@ -84,14 +84,14 @@ def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
     figure = new_figure(9.0, 1.5 + 0.5 * len(hours_by_run))
     axes = figure.subplots()
     for part in _parts(hours_by_run):
-        shares = [hours.share(part.key) for hours in hours_by_run.values()]
-        lefts = [_left_edge(hours, part) for hours in hours_by_run.values()]
-        percents, look = [100 * share for share in shares], part.mark.paper_fill
-        axes.barh(range(len(hours_by_run)), percents, left=lefts, height=0.62, label=part.words, **look)
+        shares = [run_hours.share(part.key) for run_hours in hours_by_run.values()]
+        left_edges = [_left_edge(run_hours, part) for run_hours in hours_by_run.values()]
+        percents, bar_look = [100 * share for share in shares], part.mark.paper_fill
+        axes.barh(range(len(hours_by_run)), percents, left=left_edges, height=0.62, label=part.words, **bar_look)
         text_look: Trace = {"ha": "center", "va": "center", "fontsize": 9}
         text_look["color"] = "black" if part.mark.role in _PALE else "white"
         text_look["bbox"] = {"facecolor": LIGHT[part.mark.role], "edgecolor": "none", "pad": 1.5}
-        for row_number, (share, left_edge) in enumerate(zip(shares, lefts, strict=True)):
+        for row_number, (share, left_edge) in enumerate(zip(shares, left_edges, strict=True)):
             if share >= _ROOM_FOR_TEXT:
                 axes.text(left_edge + 50 * share, row_number, percent(share), **text_look)
     axes.set_yticks(range(len(hours_by_run)), labels=list(hours_by_run))
@@ -106,15 +106,15 @@ def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
 def page(hours_by_run: Mapping[str, NodeHours]) -> PageFigure:
     """The same for the page, with node-hours in the hover texts."""
     traces = []
-    inside = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
+    text_look = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
     for part in _parts(hours_by_run):
-        shares = [hours.share(part.key) for hours in hours_by_run.values()]
-        texts = [
-            [tag(label, part.words), f"{amount(hours.hours(part.key))} node-hours", percent(share)]
-            for (label, hours), share in zip(hours_by_run.items(), shares, strict=True)
+        shares = [run_hours.share(part.key) for run_hours in hours_by_run.values()]
+        hover_texts = [
+            [tag(run_label, part.words), f"{amount(run_hours.hours(part.key))} node-hours", percent(share)]
+            for (run_label, run_hours), share in zip(hours_by_run.items(), shares, strict=True)
         ]
-        labels = [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares]
-        look: Trace = {"customdata": texts, "orientation": "h", "text": labels, **inside}
+        percent_labels = [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares]
+        look: Trace = {"customdata": hover_texts, "orientation": "h", "text": percent_labels, **text_look}
         hover = "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})"
         traces.append(part.mark.bars(part.words, [100 * share for share in shares], list(hours_by_run), hover, **look))
     layout = {
@@ -131,7 +131,7 @@ def table(hours_by_run: Mapping[str, NodeHours]) -> ShownTable:
     """A row a label, node-hours and share of each run; then what was idle."""
     run_columns = (Column("node_hours", "node-hours", "amount"), Column("share", "share", "percent"))
     columns = [Column("part", "Idle node-hours")]
-    columns += [column.of_run(label) for label in hours_by_run for column in run_columns]
+    columns += [column.of_run(run_label) for run_label in hours_by_run for column in run_columns]
     rows: list[list[Any]] = []
     for part in PARTS:
         cells = [cell for hours in hours_by_run.values() for cell in (hours.hours(part.key), hours.share(part.key))]
@@ -142,11 +142,11 @@ def table(hours_by_run: Mapping[str, NodeHours]) -> ShownTable:
 
 def _parts(hours_by_run: Mapping[str, NodeHours]) -> list[_Part]:
     """Labels that some run has."""
-    return [part for part in PARTS if any(hours.part[part.key] for hours in hours_by_run.values())]
+    return [part for part in PARTS if any(run_hours.part[part.key] for run_hours in hours_by_run.values())]
 
 
-def _left_edge(hours: NodeHours, part: _Part) -> float:
-    return 100 * sum(hours.share(part_before.key) for part_before in PARTS[: PARTS.index(part)])
+def _left_edge(run_hours: NodeHours, ledger_part: _Part) -> float:
+    return 100 * sum(run_hours.share(part_before.key) for part_before in PARTS[: PARTS.index(ledger_part)])
 
 
 def _words(data: NodeHours) -> str:

@@ -102,14 +102,14 @@ class Steps:
     def bars(self) -> list[tuple[str, float, float, Mark]]:
         """Words, start (the sum of the bars before it), size and mark of each bar; the last is the whole."""
         starts = accumulate(self.parts.values(), initial=0.0)
-        marks = [Mark("useful") if size >= 0 else Mark("lost", 1) for size in self.parts.values()]
-        parts = zip(self.parts, starts, self.parts.values(), marks, strict=False)
-        return [*parts, ("all", 0.0, self.total, Mark("idle"))]
+        marks = [Mark("useful") if part_size >= 0 else Mark("lost", 1) for part_size in self.parts.values()]
+        part_bars = zip(self.parts, starts, self.parts.values(), marks, strict=False)
+        return [*part_bars, ("all", 0.0, self.total, Mark("idle"))]
 
     @property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest value of the bars."""
-        bar_ends = [0.0, *(start + size for _, start, size, _ in self.bars)]
+        bar_ends = [0.0, *(start + bar_size for _, start, bar_size, _ in self.bars)]
         return min(bar_ends), max(bar_ends)
 
 
@@ -117,16 +117,16 @@ def differences_over_time(comparison: RunComparison) -> list[Differences]:
     """One entry a run but the baseline. Neighbouring bins share a bar where there are more than 400."""
     record = comparison.record
     window = TimeSpan(record.config.window_start_us, record.config.window_end_us, record.is_relative)
-    base = _of_run(comparison, "hours", record.runs[0].run)
-    edges = np.append(_times(base["begin"]), _times(base["end"])[-1:])
-    first = np.arange(0, edges.size - 1, -(-(edges.size - 1) // _MOST_BARS))
-    bars = window, record.config.bin_s, np.append(edges[first], edges[-1])
+    baseline_bins = _of_run(comparison, "hours", record.runs[0].run)
+    bin_edges_us = np.append(_times(baseline_bins["begin"]), _times(baseline_bins["end"])[-1:])
+    first_bins = np.arange(0, bin_edges_us.size - 1, -(-(bin_edges_us.size - 1) // _MOST_BARS))
+    bars = window, record.config.bin_s, np.append(bin_edges_us[first_bins], bin_edges_us[-1])
     differences = []
     for pair in comparison.pairs:
         line, share = _of_run(comparison, "cumulative", pair.run), _percent_of(pair)
-        change = np.asarray(_of_run(comparison, "hours", pair.run)["samples"]) - np.asarray(base["samples"])
-        heights = np.add.reduceat(change, first) * share
-        sums = (_floats(line[name]) * share for name in ("difference", "low", "high"))
+        change = np.asarray(_of_run(comparison, "hours", pair.run)["samples"]) - np.asarray(baseline_bins["samples"])
+        heights = np.add.reduceat(change, first_bins) * share
+        sums = (_floats(line[column_name]) * share for column_name in ("difference", "low", "high"))
         differences.append(Differences(pair.run, _names(record, pair.run), *bars, heights, _times(line["time"]), *sums))
     return differences
 
@@ -136,13 +136,13 @@ def draw_over_time(all_runs: list[Differences]) -> Drawing:
     figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(all_runs))
     panels = panels_below(figure, [1.0, 1.4] * len(all_runs))
     for run_index, data in enumerate(all_runs):
-        above, below = panels[2 * run_index : 2 * run_index + 2]
-        above.stairs(data.difference, data.window.days(data.edge_us), fill=True, color=BLUE, linewidth=0.0)
-        panel_title(above, f"{data.names}: difference of samples, % of A's in the window")
-        _draw_cumulative(below, data)
-        for axes, title in ((above, "each bar"), (below, "summed up")):
+        bins_axes, sums_axes = panels[2 * run_index : 2 * run_index + 2]
+        bins_axes.stairs(data.difference, data.window.days(data.edge_us), fill=True, color=BLUE, linewidth=0.0)
+        panel_title(bins_axes, f"{data.names}: difference of samples, % of A's in the window")
+        _draw_cumulative(sums_axes, data)
+        for axes, axis_title in ((bins_axes, "each bar"), (sums_axes, "summed up")):
             axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
-            style_axes(axes, y=title, y_ticks=_signed_tick)
+            style_axes(axes, y=axis_title, y_ticks=_signed_tick)
     draw_time_axis(panels[-1], all_runs[0].window)
     return fix_layout(figure)
 
@@ -153,86 +153,86 @@ def over_time_page(all_runs: list[Differences]) -> PageFigure:
     Above is a line a run with its 95 % band: at any time the sum of all bins up to and with that one. Below is a panel
     a run with the difference of each bin.
     """
-    room = _SUM_HEIGHT + len(all_runs) * (_BARS_HEIGHT + _GAP)
+    all_pixels = _SUM_HEIGHT + len(all_runs) * (_BARS_HEIGHT + _GAP)
     layout: Trace = {
         "xaxis": {"time": True, "anchor": axis(len(all_runs))},
-        "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], **_OF_TIME},
+        "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / all_pixels, 1.0], **_OF_TIME},
         "hovermode": "closest",
         "legend": {"traceorder": "normal"},
     }
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for run_index, data in enumerate(all_runs):
-        mark = Mark.of_run(run_number(data.run))
+        run_mark = Mark.of_run(run_number(data.run))
         edge_us = np.append(data.edge_us[:1], data.time_us)
-        names = {name: f"{name}-{data.run}" for name in ("sum", "low", "high", "bin")}
+        names = {series_name: f"{series_name}-{data.run}" for series_name in ("sum", "low", "high", "bin")}
         if np.isfinite(data.low).all():
-            for name, ends in (("low", data.low), ("high", data.high)):
-                series[names[name]] = StepSeries.exact(edge_us, ends)
-            pattern = {"shape": _BANDS[mark.k % len(_BANDS)], "fgcolor": f"@{mark.role}", **_BAND_PATTERN}
+            for series_name, band_end in (("low", data.low), ("high", data.high)):
+                series[names[series_name]] = StepSeries.exact(edge_us, band_end)
+            pattern = {"shape": _BANDS[run_mark.k % len(_BANDS)], "fgcolor": f"@{run_mark.role}", **_BAND_PATTERN}
             line_look: Trace = {"line": {"width": 0.5, "dash": "solid"}, "hoverinfo": "skip"}
-            words = f"{data.run}: 95 % interval of the sum"
+            band_words = f"{data.run}: 95 % interval of the sum"
             traces += [
-                mark.steps(f"{data.run}: lower end", "", names["low"], "least", showlegend=False, **line_look),
-                mark.steps(words, "", names["high"], "most", fill="tonexty", fillpattern=pattern, **line_look),
+                run_mark.steps(f"{data.run}: lower end", "", names["low"], "least", showlegend=False, **line_look),
+                run_mark.steps(band_words, "", names["high"], "most", fill="tonexty", fillpattern=pattern, **line_look),
             ]
         series[names["sum"]] = StepSeries.exact(edge_us, data.cumulative)
         series[names["bin"]] = StepSeries.exact(data.edge_us, data.difference)
         bin_line = {"width": 1, "dash": "solid"}
         bin_look: Trace = {"showlegend": False, "line": bin_line, "fill": "tozeroy", "yaxis": axis(run_index + 1)}
-        value = "%{y:+.3~r} % of A's samples"
+        value_format = "%{y:+.3~r} % of A's samples"
         traces += [
-            mark.steps(f"{data.run}: sum up to then", f"{data.run}, up to then: {value}", names["sum"]),
-            mark.steps(f"{data.run}: each bin", f"{data.run}, this bin: {value}", names["bin"], **bin_look),
+            run_mark.steps(f"{data.run}: sum up to then", f"{data.run}, up to then: {value_format}", names["sum"]),
+            run_mark.steps(f"{data.run}: each bin", f"{data.run}, this bin: {value_format}", names["bin"], **bin_look),
         ]
-        upper = 1 - (_SUM_HEIGHT + _GAP + run_index * (_BARS_HEIGHT + _GAP)) / room
-        title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, upper - _BARS_HEIGHT / room), upper]
-        layout[layout_axis(run_index + 1)] = {"title": title, "domain": domain, **_OF_TIME}
-    return PageFigure(traces, layout, series, height=room + 110)
+        upper = 1 - (_SUM_HEIGHT + _GAP + run_index * (_BARS_HEIGHT + _GAP)) / all_pixels
+        axis_title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, upper - _BARS_HEIGHT / all_pixels), upper]
+        layout[layout_axis(run_index + 1)] = {"title": axis_title, "domain": domain, **_OF_TIME}
+    return PageFigure(traces, layout, series, height=all_pixels + 110)
 
 
 def over_time_words(all_runs: list[Differences]) -> str:
     """Run by run the difference at the end, and in how many bins the run was ahead."""
     sentences = []
     for data in all_runs:
-        ahead, behind = (int((sign * data.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
-        text = f"Over the window {data.run} - A is {_signed_text(float(data.cumulative[-1]))} % of A's samples"
+        ahead, behind = (int((direction * data.difference > _NEXT_TO_NOTHING).sum()) for direction in (1, -1))
+        run_words = f"Over the window {data.run} - A is {_signed_text(float(data.cumulative[-1]))} % of A's samples"
         if np.isfinite(data.low[-1]):
             low_text, high_text = (_signed_text(float(band_end[-1])) for band_end in (data.low, data.high))
-            text += f" (95 % interval of the sum {low_text} to {high_text} %)"
-        bins = f"{count(data.difference.size, 'bin')} of {bin_words((data.edge_us[1] - data.edge_us[0]) / 1e6)}"
-        sentences.append(f"{text}; of {bins} {data.run} was ahead in {ahead:,} and behind in {behind:,}.")
+            run_words += f" (95 % interval of the sum {low_text} to {high_text} %)"
+        bin_text = f"{count(data.difference.size, 'bin')} of {bin_words((data.edge_us[1] - data.edge_us[0]) / 1e6)}"
+        sentences.append(f"{run_words}; of {bin_text} {data.run} was ahead in {ahead:,} and behind in {behind:,}.")
     return f"{' '.join(sentences)} Intervals are by blocks of neighbouring bins of {bin_words(all_runs[0].bin_s)}."
 
 
 def waterfalls(comparison: RunComparison) -> list[Steps]:
     """One entry a run but the baseline, without parts that are negligible in all."""
     pairs = comparison.pairs
-    sizes = [{name: pair.causes[name] * _percent_of(pair) for name in CAUSE_WORDS} for pair in pairs]
-    shown_causes = [name for name in CAUSE_WORDS if any(abs(of_pair[name]) > _NEXT_TO_NOTHING for of_pair in sizes)]
-    steps = []
+    sizes = [{cause: pair.causes[cause] * _percent_of(pair) for cause in CAUSE_WORDS} for pair in pairs]
+    shown_causes = [cause for cause in CAUSE_WORDS if any(abs(of_pair[cause]) > _NEXT_TO_NOTHING for of_pair in sizes)]
+    waterfalls_of_runs = []
     for pair, of_pair in zip(pairs, sizes, strict=True):
-        parts = {CAUSE_WORDS[name]: of_pair[name] for name in shown_causes}
+        cause_parts = {CAUSE_WORDS[cause]: of_pair[cause] for cause in shown_causes}
         total = pair.samples.difference * _percent_of(pair)
-        steps.append(Steps(pair.run, _names(comparison.record, pair.run), parts, total))
-    return steps
+        waterfalls_of_runs.append(Steps(pair.run, _names(comparison.record, pair.run), cause_parts, total))
+    return waterfalls_of_runs
 
 
 def draw_causes(all_steps: list[Steps]) -> Drawing:
     """Draw ``waterfalls``: a panel a run, from 0 to the whole difference."""
     figure = new_figure(9.0, 0.6 + _PANEL * len(all_steps))
     for axes, steps in zip(panels_below(figure, [1.0] * len(all_steps)), all_steps, strict=True):
-        for place, (words, start, size, mark) in enumerate(steps.bars):
-            axes.bar(place, size, bottom=start, width=0.62, **mark.paper_fill)
+        for bar_place, (words, bar_start, bar_size, bar_mark) in enumerate(steps.bars):
+            axes.bar(bar_place, bar_size, bottom=bar_start, width=0.62, **bar_mark.paper_fill)
             if words != "all":
-                axes.plot([place + 0.31, place + 0.69], [start + size] * 2, color=GREY, linewidth=0.9)
-            _say(axes, place, start, size)
+                axes.plot([bar_place + 0.31, bar_place + 0.69], [bar_start + bar_size] * 2, color=GREY, linewidth=0.9)
+            _say(axes, bar_place, bar_start, bar_size)
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_xticks(range(len(steps.bars)), labels=[in_lines(words, 15, "\n") for words, *_ in steps.bars])
         axes.tick_params(labelbottom=True)
         lowest, highest = steps.ends
-        room = 0.16 * (highest - lowest) or 1.0  # for the numbers
-        axes.set_ylim(lowest - room, highest + room)
+        number_room = 0.16 * (highest - lowest) or 1.0  # for the numbers
+        axes.set_ylim(lowest - number_room, highest + number_room)
         panel_title(axes, f"{steps.names}: what made the difference")
         style_axes(axes, y="% of A's samples", y_ticks=_signed_tick)
         axes.grid(visible=False, axis="x")
@@ -244,38 +244,38 @@ def causes_page(all_steps: list[Steps]) -> PageFigure:
     layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
     traces: list[Trace] = []
     text_look: Trace = {"textposition": "outside", "textangle": 0, "cliponaxis": False, "constraintext": "none"}
-    room = sum(len(steps.bars) * _ROW_HEIGHT + _PANEL_FOOT for steps in all_steps)
-    above = 0
+    all_pixels = sum(len(steps.bars) * _ROW_HEIGHT + _PANEL_FOOT for steps in all_steps)
+    pixels_above = 0
     for run_index, steps in enumerate(all_steps):
-        for part, base, size, mark in steps.bars:
-            text = f"{_signed_text(size)} %"
-            hover = f"{steps.run}: {part}<br>{text} of A's samples"
-            shape: Trace = {"base": [base], "orientation": "h", "width": 0.6}
+        for part, bar_start, bar_size, bar_mark in steps.bars:
+            percent_text = f"{_signed_text(bar_size)} %"
+            hover = f"{steps.run}: {part}<br>{percent_text} of A's samples"
+            bar_shape: Trace = {"base": [bar_start], "orientation": "h", "width": 0.6}
             panel_axes = {"xaxis": axis(run_index, "x"), "yaxis": axis(run_index)}
-            looks = shape | panel_axes | {"text": [text]} | text_look
-            traces.append(mark.bars("", [size], [in_lines(part, 16)], hover, **looks))
-        upper = 1 - above / room
-        above += len(steps.bars) * _ROW_HEIGHT
+            bar_looks = bar_shape | panel_axes | {"text": [percent_text]} | text_look
+            traces.append(bar_mark.bars("", [bar_size], [in_lines(part, 16)], hover, **bar_looks))
+        upper_end = 1 - pixels_above / all_pixels
+        pixels_above += len(steps.bars) * _ROW_HEIGHT
         lowest, highest = steps.ends
-        beside = 0.8 * (highest - lowest) or 1.0  # for the numbers
-        layout[layout_axis(run_index)] = {**ROWS, "domain": [1 - above / room, upper]}
+        number_room = 0.8 * (highest - lowest) or 1.0  # for the numbers
+        layout[layout_axis(run_index)] = {**ROWS, "domain": [1 - pixels_above / all_pixels, upper_end]}
         layout[layout_axis(run_index, "x")] = {
             "title": {"text": f"{steps.run} - A, % of A's samples"},
             "anchor": axis(run_index),
-            "range": [lowest - beside, highest + beside],
+            "range": [lowest - number_room, highest + number_room],
             "zeroline": True,
         }
-        above += _PANEL_FOOT
-    return PageFigure(traces, layout, height=room + 40)
+        pixels_above += _PANEL_FOOT
+    return PageFigure(traces, layout, height=all_pixels + 40)
 
 
 def causes_words(all_steps: list[Steps]) -> str:
     """The parts of each difference, and the whole."""
     sentences = []
     for steps in all_steps:
-        parts = [f"{words} {_signed_text(size)} %" for words, size in steps.parts.items()]
-        text = f"{', '.join(parts)}; all {_signed_text(steps.total)} %" if parts else "no difference"
-        sentences.append(f"{steps.run} against A, in percent of A's samples: {text}.")
+        parts = [f"{part_words} {_signed_text(part_size)} %" for part_words, part_size in steps.parts.items()]
+        run_words = f"{', '.join(parts)}; all {_signed_text(steps.total)} %" if parts else "no difference"
+        sentences.append(f"{steps.run} against A, in percent of A's samples: {run_words}.")
     return "\n".join(sentences)
 
 
@@ -286,20 +286,20 @@ def bin_words(seconds: float) -> str:
 
 
 def _draw_cumulative(axes: Axes, data: Differences) -> None:
-    days = data.window.days(np.append(data.edge_us[:1], data.time_us))
-    line, lower, upper = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
+    edge_days = data.window.days(np.append(data.edge_us[:1], data.time_us))
+    cumulative, lower, upper = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
     if np.isfinite(data.low).all():
-        words = "95 % interval of the sum up to then"
-        axes.fill_between(days, lower, upper, color=PALE_BLUE, linewidth=0.0, label=words)
-    axes.plot(days, line, color=BLUE, linewidth=1.8, label="sum up to then")
+        band_words = "95 % interval of the sum up to then"
+        axes.fill_between(edge_days, lower, upper, color=PALE_BLUE, linewidth=0.0, label=band_words)
+    axes.plot(edge_days, cumulative, color=BLUE, linewidth=1.8, label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
 
 
-def _say(axes: Axes, place: int, start: float, size: float) -> None:
+def _say(axes: Axes, bar_place: int, bar_start: float, bar_size: float) -> None:
     """Write the size above a bar that goes up, and below a bar that goes down."""
-    offset, anchor = (3, "bottom") if size >= 0 else (-3, "top")
-    look: Trace = {"textcoords": "offset points", "ha": "center", "va": anchor, "fontsize": 9}
-    axes.annotate(f"{_signed_text(size)} %", (place, start + size), xytext=(0, offset), **look)
+    offset, anchor = (3, "bottom") if bar_size >= 0 else (-3, "top")
+    text_look: Trace = {"textcoords": "offset points", "ha": "center", "va": anchor, "fontsize": 9}
+    axes.annotate(f"{_signed_text(bar_size)} %", (bar_place, bar_start + bar_size), xytext=(0, offset), **text_look)
 
 
 def _signed_text(value: float) -> str:
@@ -313,14 +313,14 @@ def _signed_tick(value: float, _position: float) -> str:
 
 def _names(record: ComparisonRecord, run_label: str) -> str:
     """``B (run-600) against A (run-120)``."""
-    names = {run.run: run.run if run.name is None else f"{run.run} ({run.name})" for run in record.runs}
-    return f"{names[run_label]} against {names[record.runs[0].run]}"
+    name_of_run = {run.run: run.run if run.name is None else f"{run.run} ({run.name})" for run in record.runs}
+    return f"{name_of_run[run_label]} against {name_of_run[record.runs[0].run]}"
 
 
 def _percent_of(pair: RunDifference) -> float:
     """Factor from samples to percent of the baseline's, or of the other run's if the baseline has none."""
-    below = pair.samples.baseline or pair.samples.other
-    return 100.0 / below if below else 0.0
+    whole_samples = pair.samples.baseline or pair.samples.other
+    return 100.0 / whole_samples if whole_samples else 0.0
 
 
 def _of_run(comparison: RunComparison, table_name: str, run_label: str) -> Any:
