@@ -330,13 +330,13 @@ class RunComparison(Result[ComparisonRecord]):
         """Return one row for each run but the baseline: the samples of both, the difference and its 95 % interval."""
         import pandas as pd
 
-        rows = []
+        pair_rows = []
         for pair in self.pairs:
             samples, relative = pair.samples, pair.samples.relative
-            row = {"run": pair.run, "samples": samples.other, "baseline_samples": samples.baseline}
+            sample_cells = {"run": pair.run, "samples": samples.other, "baseline_samples": samples.baseline}
             estimate = {"relative": relative.value, "low": relative.low, "high": relative.high}
-            rows.append(row | estimate | {"answer": pair.answer})
-        return pd.DataFrame(rows)
+            pair_rows.append(sample_cells | estimate | {"answer": pair.answer})
+        return pd.DataFrame(pair_rows)
 
     hours = frame_of("hours", "One row per run and bin of time.")
     cumulative = frame_of("cumulative", "Difference of samples from the start of the window on, with its 95 % band.")

@@ -262,7 +262,7 @@ class Tuning(Result[TuningRecord]):
         points = product(PARTS, grid.t_fwd, grid.max_parallel)
         frame = pd.DataFrame(points, columns=["part", "t_fwd", "max_parallel"])
         for name in ("value", "share", "share_of_bound", "rescales"):
-            frame[name] = [cell for part in PARTS for row in self.record.parts[part][name] for cell in row]
+            frame[name] = [cell for part in PARTS for table_row in self.record.parts[part][name] for cell in table_row]
         return frame
 
     def to_frame(self) -> pd.DataFrame:
@@ -289,5 +289,5 @@ class Tuning(Result[TuningRecord]):
         n_parallel = self.recommended.max_parallel if max_parallel is None else max_parallel
         checks.one_of("max_parallel", str(n_parallel), [str(number) for number in grid.max_parallel])
         column = grid.max_parallel.index(n_parallel)
-        share = self.record.parts[part].share
-        return [CurvePoint(t_fwd, share[row_number][column]) for row_number, t_fwd in enumerate(grid.t_fwd)]
+        part_shares = self.record.parts[part].share
+        return [CurvePoint(t_fwd, part_shares[row_number][column]) for row_number, t_fwd in enumerate(grid.t_fwd)]

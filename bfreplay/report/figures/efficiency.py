@@ -206,8 +206,8 @@ def _merge_equal(efficiencies: Mapping[str, Efficiency], column: str) -> list[tu
         baseline = getattr(result, column)
         if baseline is None:
             continue
-        for labels, other_value, nodes in baselines:
-            if abs(baseline - other_value) <= _ROUNDING * abs(other_value) and nodes == result.equivalent_nodes:
+        for labels, other_baseline, nodes in baselines:
+            if abs(baseline - other_baseline) <= _ROUNDING * abs(other_baseline) and nodes == result.equivalent_nodes:
                 labels.append(run_label)
                 break
         else:

@@ -56,7 +56,7 @@ def finish_times(record: FinishRecord) -> FinishTimes:
     """Return the times of a record, with the clock of its time zone."""
     seconds = np.array([start.duration_s for start in record.starts])
     longest_s = float(seconds.max())
-    unit_name, unit_s = next((unit_name for unit_name in _UNITS if longest_s >= 4 * unit_name[1]), ("s", 1.0))
+    unit_name, unit_s = next((unit for unit in _UNITS if longest_s >= 4 * unit[1]), ("s", 1.0))
     weekdays: list[float] = []
     if record.config.time_zone is not None:
         time_zone = UTC if record.config.time_zone == "UTC" else ZoneInfo(record.config.time_zone)

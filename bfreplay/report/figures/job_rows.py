@@ -74,15 +74,15 @@ def rows_of(
         Up to this number, each job has its own row. More jobs share rows: each takes the first row that is free from
         its first to its last node. If these rows are too many as well, neighbouring rows are added up.
     """
-    first, last_us = np.full(len(allocations.names), end_us), np.full(len(allocations.names), start_us)
+    first_us, last_us = np.full(len(allocations.names), end_us), np.full(len(allocations.names), start_us)
     for _, _, allocations_of_part in allocations.parts(start_us, end_us):
-        np.minimum.at(first, allocations_of_part.job, allocations_of_part.from_us)
+        np.minimum.at(first_us, allocations_of_part.job, allocations_of_part.from_us)
         np.maximum.at(last_us, allocations_of_part.job, allocations_of_part.to_us)
     number = {name: row_number for row_number, name in enumerate(allocations.names)}
-    shown_jobs = [(name, model) for name, model in models if name in number and first[number[name]] < end_us]
+    shown_jobs = [(job, model) for job, model in models if job in number and first_us[number[job]] < end_us]
     numbers = np.array([number[name] for name, _ in shown_jobs], dtype=np.int64)
     shares = len(shown_jobs) > most_rows
-    places = _lanes(first[numbers], last_us[numbers]) if shares else np.arange(len(shown_jobs))
+    places = _lanes(first_us[numbers], last_us[numbers]) if shares else np.arange(len(shown_jobs))
     n_lanes = int(places.max(initial=-1)) + 1
     at_once = max(1, -(-n_lanes // most_rows))
     places = places // at_once
@@ -94,10 +94,12 @@ def rows_of(
     rows = []
     for row_number, label in enumerate(row_labels):
         members = numbers[places == row_number]
-        members = members[np.argsort(first[members], kind="stable")]
+        members = members[np.argsort(first_us[members], kind="stable")]
         names = tuple(allocations.names[member] for member in members)
         lanes = min(at_once, n_lanes - row_number * at_once)
-        rows.append(JobRow(label, names, first[members], nodes[row_number].series(), lanes, places_of_row[row_number]))
+        rows.append(
+            JobRow(label, names, first_us[members], nodes[row_number].series(), lanes, places_of_row[row_number])
+        )
     return tuple(rows)
 
 

@@ -272,7 +272,7 @@ def _words(data: Rescales) -> str:
     rescale, preempt = data.total("rescale_cost"), data.total("preemption_cost")
     total_cost = rescale + preempt
     if data.gross_samples and total_cost:
-        shares = [percent(cost_by_cause / data.gross_samples) for cost_by_cause in (rescale, preempt)]
+        shares = [percent(cost / data.gross_samples) for cost in (rescale, preempt)]
         text += f"; jobs were charged {shares[0]} of the samples made for rescaling and {shares[1]} for preemption"
         cost_by_cause = data.by_cause["rescale_cost"] + data.by_cause["preemption_cost"]
         main_cause = int(cost_by_cause.argmax())

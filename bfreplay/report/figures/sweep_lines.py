@@ -124,8 +124,8 @@ def swept_lines(
     if not y:
         raise InputError("the picture has no metric", column="y", expected="one column of the table at least")
     axis, group_values = _cells(table, x), [_cells(table, option) for option in by]
-    rows = zip(*group_values, strict=True) if by else [()] * len(table)
-    labels = [", ".join(map(_text, by, row)) for row in rows]
+    line_rows = zip(*group_values, strict=True) if by else [()] * len(table)
+    labels = [", ".join(map(_text, by, line_values)) for line_values in line_rows]
     is_number = all(isinstance(cell, int | float) for cell in axis if cell is not None)
     has_saturation = _is_saturated(table, saturated_above)
     has_place = np.array([cell is not None for cell in axis], np.bool_)
@@ -143,9 +143,9 @@ def swept_lines(
                 fix="choose another column; 'bfreplay sweep ... --json' prints them all",
             )
         has_line |= is_shown
-        words, scale = _words(column, float(values[is_shown].max()))
+        metric_words, scale = _words(column, float(values[is_shown].max()))
         lines = _lines(axis, labels, values / scale, has_saturation, np.flatnonzero(is_shown), is_number=is_number)
-        panels.append(SweptPanel(column, words, scale, tuple(lines)))
+        panels.append(SweptPanel(column, metric_words, scale, tuple(lines)))
     return SweptLines(x, is_number, tuple(panels), _hidden_columns(table, (x, *by), has_line), int((~has_line).sum()))
 
 
@@ -159,29 +159,29 @@ def _lines(
     is_number: bool,
 ) -> list[SweptLine]:
     lines = []
-    order = list(dict.fromkeys(axis[row] for row in rows))  # categories as they come in the table
+    places = list(dict.fromkeys(axis[row] for row in rows))  # categories as they come in the table
     if is_number:
-        order.sort()
+        places.sort()
     for label in dict.fromkeys(labels[row] for row in rows):
-        members = {place: [row for row in rows if labels[row] == label and axis[row] == place] for place in order}
+        members = {place: [row for row in rows if labels[row] == label and axis[row] == place] for place in places}
         members = {place: those for place, those in members.items() if those}
         is_saturated = np.array([bool(has_saturation[those].any()) for those in members.values()], np.bool_)
         lines.append(SweptLine(label, tuple(members), tuple(values[those] for those in members.values()), is_saturated))
     return lines
 
 
-def _cells(table: pd.DataFrame, name: str) -> list[Any]:
+def _cells(table: pd.DataFrame, column_name: str) -> list[Any]:
     """Values of a column, or of a parameter in its texts; ``None`` where there is none."""
-    if name in table:
-        return list(table[name].astype(object).where(table[name].notna(), None))
-    column, separator, parameter = name.partition(".")
+    if column_name in table:
+        return list(table[column_name].astype(object).where(table[column_name].notna(), None))
+    column, separator, parameter = column_name.partition(".")
     if not separator or column not in table:
-        raise _no_column(table, name)
+        raise _no_column(table, column_name)
     parameters = [_parameter(cell, parameter) for cell in table[column].tolist()]
-    if all(cell is None for cell in parameters):
+    if all(parameter_value is None for parameter_value in parameters):
         raise InputError(
             f"no text of {column!r} has the parameter {parameter!r}",
-            column=name,
+            column=column_name,
             value=next(iter(table[column]), None),
             expected="NAME(parameter=value, ...) in the texts of the column",
             fix="name a parameter that is in them, or the column",
@@ -189,9 +189,9 @@ def _cells(table: pd.DataFrame, name: str) -> list[Any]:
     return parameters
 
 
-def _parameter(cell: object, name: str) -> Any:
+def _parameter(cell_text: object, name: str) -> Any:
     try:
-        return dict(parse_one(str(cell), "value", "NAME(key=value)").parameters).get(name)
+        return dict(parse_one(str(cell_text), "value", "NAME(key=value)").parameters).get(name)
     except InputError:
         return None
 
@@ -210,36 +210,36 @@ def _numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
     return np.asarray(table[column].astype("float64"))
 
 
-def _no_column(table: pd.DataFrame, name: str) -> InputError:
+def _no_column(table: pd.DataFrame, column_name: str) -> InputError:
     columns = [str(column) for column in table.columns]
     return InputError(
-        f"the sweep has no column {name!r}",
-        column=name,
-        value=name,
+        f"the sweep has no column {column_name!r}",
+        column=column_name,
+        value=column_name,
         expected=f"one of {', '.join(columns)}",
-        fix=nearest(name, columns, "name a column, or COLUMN.PARAMETER"),
+        fix=nearest(column_name, columns, "name a column, or COLUMN.PARAMETER"),
     )
 
 
-def _is_saturated(table: pd.DataFrame, above: float | None) -> NDArray[np.bool_]:
+def _is_saturated(table: pd.DataFrame, highest_utilisation: float | None) -> NDArray[np.bool_]:
     """(R,) bool: runs that could not keep up with their jobs."""
     is_over = np.zeros(len(table), np.bool_)
-    if above is None:
+    if highest_utilisation is None:
         return is_over
     if "utilisation" in table:
-        is_over |= np.asarray(table["utilisation"].astype("float64") > above)
+        is_over |= np.asarray(table["utilisation"].astype("float64") > highest_utilisation)
     if {"n_measured_jobs", "n_measured_completed"} <= set(table):
-        jobs, n_complete = (table[name].astype("float64") for name in ("n_measured_jobs", "n_measured_completed"))
+        n_jobs, n_complete = (table[name].astype("float64") for name in ("n_measured_jobs", "n_measured_completed"))
         n_declines = table["jobs_declined"].astype("float64") if "jobs_declined" in table else 0.0
-        is_over |= np.asarray(n_complete + n_declines < jobs)
+        is_over |= np.asarray(n_complete + n_declines < n_jobs)
     return is_over
 
 
 def _hidden_columns(table: pd.DataFrame, shown_options: Sequence[str], has_line: NDArray[np.bool_]) -> dict[str, int]:
     """Columns that vary among the shown rows, but are neither on the axis nor a line."""
     columns = [str(column) for column in table.columns]
-    options = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
-    number = {name: len(set(map(str, table[name][has_line]))) for name in options if name not in shown_options}
+    option_columns = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
+    number = {name: len(set(map(str, table[name][has_line]))) for name in option_columns if name not in shown_options}
     return {name: n_values for name, n_values in number.items() if n_values > 1}
 
 
@@ -248,16 +248,16 @@ def _words(column: str, largest: float) -> tuple[str, float]:
     metric = BY_COLUMN.get(column)
     if metric is None:
         return column, 1.0
-    words = metric.words_for()
+    metric_words = metric.words_for()
     if metric.kind == "seconds":
-        unit, seconds = ("h", 3600.0) if largest >= 7200 else ("min", 60.0) if largest >= 120 else ("s", 1.0)
-        return f"{words}, {unit}", seconds
-    return (f"{words}, %", 0.01) if metric.kind in ("percent", "at-least") else (words, 1.0)
+        unit_name, unit_s = ("h", 3600.0) if largest >= 7200 else ("min", 60.0) if largest >= 120 else ("s", 1.0)
+        return f"{metric_words}, {unit_name}", unit_s
+    return (f"{metric_words}, %", 0.01) if metric.kind in ("percent", "at-least") else (metric_words, 1.0)
 
 
-def _text(name: str, cell: object) -> str:
+def _text(column_name: str, cell: object) -> str:
     """Text of a value of ``by``; a value that is not text follows its name."""
     if isinstance(cell, str):
         return cell
-    value = "-" if cell is None else str(cell).lower() if isinstance(cell, bool) else f"{cell:g}"
-    return f"{name} {value}"
+    cell_text = "-" if cell is None else str(cell).lower() if isinstance(cell, bool) else f"{cell:g}"
+    return f"{column_name} {cell_text}"

@@ -50,12 +50,12 @@ class Life:
 
     def __init__(self, run: RunResult, name: str) -> None:
         self._origin_us = relative_origin_us(run)
-        frame = jobs_frame(run)
-        self.number = int((frame["job"] == name).to_numpy().argmax())
-        row = frame.iloc[self.number]
-        self.status = str(row["status"])
-        times = (microseconds(row[column]) for column in ("submitted", "admitted", "ended"))
-        self.submitted_us, self.admitted_us, self.ended_us = times
+        job_table = jobs_frame(run)
+        self.number = int((job_table["job"] == name).to_numpy().argmax())
+        job_row = job_table.iloc[self.number]
+        self.status = str(job_row["status"])
+        event_times = (microseconds(job_row[column]) for column in ("submitted", "admitted", "ended"))
+        self.submitted_us, self.admitted_us, self.ended_us = event_times
         self._reports: list[tuple[int, bool]] = []  # time, is a pause; ascending
         reports = reports_frame(run)
         if reports is not None:
@@ -64,10 +64,10 @@ class Life:
             self._reports = [*zip(times_us, (reports["verdict"].astype(str) == "paused").tolist(), strict=True)]
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
         self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
-        counts = ("n_jobs_preempted", "n_jobs_scaled_down")
-        table = run.columns("decisions", "time", *counts)
-        self.times_us = np.asarray(table["time"].cast("int64"))
-        self._n_preemptions, self._n_scale_downs = (np.asarray(table[column]) for column in counts)
+        count_columns = ("n_jobs_preempted", "n_jobs_scaled_down")
+        decision_table = run.columns("decisions", "time", *count_columns)
+        self.times_us = np.asarray(decision_table["time"].cast("int64"))
+        self._n_preemptions, self._n_scale_downs = (np.asarray(decision_table[column]) for column in count_columns)
 
     def last_pause_before(self, time_us: int) -> int | None:
         """Return the time of its last report by ``time_us`` if that was a pause; it may have been resumed since."""
@@ -115,16 +115,16 @@ class Life:
 
         A job that is stopped before its submission has no submission.
         """
-        first: list[Step] = []
+        first_steps: list[Step] = []
         if self.submitted_us is not None and self.submitted_us <= self._end_us:
-            first.append(Step(self.submitted_us, SUBMITTED, 0, 0))
+            first_steps.append(Step(self.submitted_us, SUBMITTED, 0, 0))
         if self.admitted_us is not None:
-            first.append(Step(self.admitted_us, ADMITTED, 0, 0))
+            first_steps.append(Step(self.admitted_us, ADMITTED, 0, 0))
         last_nodes = changes[-1].after if changes else 0
-        last = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
+        last_step = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
         if self.ended_us is not None:
-            last = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
-        return (*first, *changes, last)
+            last_step = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
+        return (*first_steps, *changes, last_step)
 
     def _words(self, time_us: int) -> str:
         return time_words(time_us, self._origin_us)
@@ -142,13 +142,13 @@ class Life:
         if self.admitted_us is None:
             plan = "" if self.submitted_us is None else f"to be submitted at {self._words(self.submitted_us)} and "
             return f"it was {plan}never admitted ({status})"
-        until = "the end of the window" if self.ended_us is None else f"{self._words(self.ended_us)} ({status})"
+        end_words = "the end of the window" if self.ended_us is None else f"{self._words(self.ended_us)} ({status})"
         pause_words = [self._words(time_us) for time_us in self.paused_us]
         if not pause_words:
-            return f"admitted at {self._words(self.admitted_us)}, active until {until}"
+            return f"admitted at {self._words(self.admitted_us)}, active until {end_words}"
         n_omitted = len(pause_words) - _MOST_SHOWN
         text = ", ".join(pause_words[:_MOST_SHOWN]) + (f" and {count(n_omitted, 'time')} more" if n_omitted > 0 else "")
-        return f"admitted at {self._words(self.admitted_us)}, paused at {text}, active until {until}"
+        return f"admitted at {self._words(self.admitted_us)}, paused at {text}, active until {end_words}"
 
 
 def is_active_after(
@@ -293,12 +293,12 @@ class _Follower:
 
     def watch(self, moment: Moment) -> None:
         """Process one decision with jobs and idle nodes."""
-        place = np.flatnonzero(moment.state.job == self._life.number)
-        if not place.size or moment.index > self._seen + 1:
+        job_places = np.flatnonzero(moment.state.job == self._life.number)
+        if not job_places.size or moment.index > self._seen + 1:
             self._between()
-        if not place.size:
+        if not job_places.size:
             return
-        position = int(place[0])
+        position = int(job_places[0])
         self._seen = moment.index
         self._before_the_decision(moment, position)
         self._add_decision(moment, position)
@@ -319,30 +319,30 @@ class _Follower:
         if time_us in self._life.paused_us:
             self._add(time_us, PAUSED, 0, index, 0.0)
         elif time_us != self._life.ended_us:
-            cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
-            self._add(time_us, PREEMPTED, 0, index, cost)
+            cost_samples = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
+            self._add(time_us, PREEMPTED, 0, index, cost_samples)
 
     def _before_the_decision(self, moment: Moment, position: int) -> None:
         time_us, current = moment.state.time_us, int(moment.state.current[position])
         n_reclaimed = int(moment.reclaimed[position])
         if n_reclaimed:
-            cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
-            self._add(time_us, PREEMPTED, self._held - n_reclaimed, moment.index, cost)
+            cost_samples = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
+            self._add(time_us, PREEMPTED, self._held - n_reclaimed, moment.index, cost_samples)
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
 
     def _add_decision(self, moment: Moment, position: int) -> None:
-        count, held = int(moment.counts[position]), self._held
-        if count == held:
+        nodes_after, held = int(moment.counts[position]), self._held
+        if nodes_after == held:
             return
         if self._is_published and moment.index == 0:
-            rate = self._rate(count)  # the published first map is charged as a scale-up
+            rate = self._rate(nodes_after)  # the published first map is charged as a scale-up
         else:
             rate = self._rate(held, is_published=self._is_published)
-        cost = rescale_cost(rate, held, count, self._job.scale_up_cost_s, self._job.scale_down_cost_s)
-        reason = SCALED_DOWN if count < held else SCALED_UP if held else RESTARTED if self._started else STARTED
+        cost_samples = rescale_cost(rate, held, nodes_after, self._job.scale_up_cost_s, self._job.scale_down_cost_s)
+        reason = SCALED_DOWN if nodes_after < held else SCALED_UP if held else RESTARTED if self._started else STARTED
         self._started = True
-        self._add(moment.state.time_us, reason, count, moment.index, cost)
+        self._add(moment.state.time_us, reason, nodes_after, moment.index, cost_samples)
 
     def _add(self, time_us: int, reason: str, after: int, index: int, cost_samples: float) -> None:
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples))
