@@ -165,7 +165,7 @@ def _draw(
     from bfreplay.report.figures.picture_files import save_picture
 
     data = _data(figure, runs, window, quiet)
-    save_picture(figure.draw(data), file, overwrite=force)
+    save_picture(figure.draw_runs(data), file, overwrite=force)
     say(f"wrote {file}")
 
 

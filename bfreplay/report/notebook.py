@@ -66,7 +66,7 @@ class RunPlots:
         figure = find_figure(name)
         if self._run.folder is not None:
             self._run.check()
-        drawing = figure.draw({"": figure.data(self._run)})
+        drawing = figure.draw_runs({"": figure.data(self._run)})
         # a notebook shows matplotlib's figures only once pyplot has been imported
         vars(drawing)["_repr_png_"] = partial(_png, drawing)
         return drawing

@@ -65,7 +65,13 @@ def legend_below(figure: Figure) -> None:
 
 
 def style_axes(
-    axes: Axes, x: str | None = None, y: str | None = None, *, title: str | None = None, y_ticks: Ticks | None = None
+    axes: Axes,
+    x: str | None = None,
+    y: str | None = None,
+    *,
+    title: str | None = None,
+    y_ticks: Ticks | None = None,
+    categories: Literal["x", "y"] | None = None,
 ) -> None:
     """Pale grid behind, no frame at top and right.
 
@@ -79,6 +85,8 @@ def style_axes(
         Title of the panel, shown literally: no mathematics.
     y_ticks
         Formatter of the numbers of the vertical axis.
+    categories
+        Axis that names bars, without grid and tick marks.
     """
     if x is not None:
         axes.set_xlabel(x, fontsize=10)
@@ -92,12 +100,9 @@ def style_axes(
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def style_categories(axes: Axes, which: Literal["x", "y"]) -> None:
-    """Neither grid nor tick marks on the axis that names bars."""
-    axes.grid(visible=False, axis=which)
-    axes.tick_params(axis=which, length=0)
+    if categories is not None:
+        axes.grid(visible=False, axis=categories)
+        axes.tick_params(axis=categories, length=0)
 
 
 def panel_title(axes: Axes, title: str) -> None:
@@ -105,7 +110,7 @@ def panel_title(axes: Axes, title: str) -> None:
     axes.set_title(title, fontsize=10.5, loc="left", parse_math=False)
 
 
-def words_inside(axes: Axes, words: str, fontsize: float = 10) -> None:
+def no_data(axes: Axes, words: str, fontsize: float = 10) -> None:
     """Words in the middle of a panel without data."""
     axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=fontsize, transform=axes.transAxes)
 

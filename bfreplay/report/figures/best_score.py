@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, style_axes
+from bfreplay.report.figures.axes import legend_below, new_figure, style_axes
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import by_run, of_each, tag
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
@@ -64,7 +64,7 @@ def draw(scores_by_run: Mapping[str, BestScore]) -> Figure:
     style_axes(axes, y=_title(scores_by_run))
     if len(scores_by_run) > 1:
         legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(scores_by_run: Mapping[str, BestScore]) -> PageFigure:

@@ -11,15 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
-from bfreplay.report.figures.axes import (
-    fix_layout,
-    legend_below,
-    new_figure,
-    page_axis,
-    paper_axis,
-    plain_tick,
-    style_axes,
-)
+from bfreplay.report.figures.axes import legend_below, new_figure, page_axis, paper_axis, plain_tick, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Trace, by_run, join_text, point_look, tag
 from bfreplay.runs.shown_values import Column, ShownTable
@@ -133,7 +125,7 @@ def draw(times_by_run: Mapping[str, DecisionTimes]) -> Figure:
     style_axes(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
     if any(times_by_run):
         legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(times_by_run: Mapping[str, DecisionTimes]) -> PageFigure:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes, style_categories
+from bfreplay.report.figures.axes import new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, by_run, in_lines, join_text, sentence
 from bfreplay.runs.shown_values import Column, ShownTable, value_text
@@ -116,9 +116,8 @@ def draw(efficiencies: Mapping[str, Efficiency]) -> Figure:
     axes.set_yticks(range(len(bars)), labels=[in_lines(entry.words, 34, "\n") for entry in bars])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.3 * max(entry.value for entry in bars) or 1.0)
-    style_axes(axes, axis_title)
-    style_categories(axes, "y")
-    return fix_layout(figure)
+    style_axes(axes, axis_title, categories="y")
+    return figure
 
 
 def page(efficiencies: Mapping[str, Efficiency]) -> PageFigure:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry, built_in, unknown_name
+from bfreplay.report.figures.axes import fix_layout
 from bfreplay.report.figures.marks import Trace
 
 if TYPE_CHECKING:
@@ -103,6 +104,10 @@ class RunFigure(Figure[Mapping[str, D]], Generic[D]):
     ``"AA"``, perhaps with a name: ``"B (run-600)"``. The look of a run depends on its letter only.
     ``marks.by_run`` refuses other labels.
     """
+
+    def draw_runs(self, by_label: Mapping[str, D]) -> Drawing:
+        """Draw the data of runs, with texts shown literally and the layout fixed."""
+        return fix_layout(self.draw(by_label))
 
 
 _HERE = "bfreplay.report.figures"

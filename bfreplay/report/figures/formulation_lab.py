@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import log_tick, new_figure, style_axes, words_inside
+from bfreplay.report.figures.axes import log_tick, new_figure, no_data, style_axes
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, PALE_GREY, Trace, fill_look
 from bfreplay.result_folders.lab import LabResult
@@ -195,7 +195,7 @@ def _lines(curves: Sequence[Curve], draw_curve: Any, figure_title: str) -> tuple
         if curves:
             figure.legend(**_LEGEND)
         else:
-            words_inside(axes, "no pair proved anything")
+            no_data(axes, "no pair proved anything")
         figure.suptitle(figure_title, fontsize=11)
         return figure, [axes]
     n_columns = min(3, len(formulations))

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import (
-    fix_layout,
-    legend_below,
-    new_figure,
-    page_axis,
-    paper_axis,
-    plain_tick,
-    style_axes,
-)
+from bfreplay.report.figures.axes import legend_below, new_figure, page_axis, paper_axis, plain_tick, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
@@ -140,7 +132,7 @@ def draw(intervals_by_run: Mapping[str, IdleIntervals]) -> Figure:
             axes.legend(fontsize=9, frameon=False, loc="best")
     else:
         legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(intervals_by_run: Mapping[str, IdleIntervals]) -> PageFigure:

@@ -16,11 +16,11 @@ from bfreplay.datasets.times import DAY_US
 from bfreplay.report.figures.axes import (
     log_tick,
     new_figure,
+    no_data,
     plain_tick,
     powers_of_two,
     span_ticks,
     style_axes,
-    words_inside,
 )
 from bfreplay.report.figures.figure import Figure, as_they_are
 from bfreplay.report.figures.marks import BLUE, PALE_BLUE, PALE_GREY, RED, Trace, fill_look, point_look
@@ -236,7 +236,7 @@ def draw_widths(idleness: Idleness) -> Drawing:
         length_axes.legend(fontsize=9, frameon=False, loc="best")
     else:
         length_axes.set_yticks([])
-        words_inside(length_axes, "no node is idle at any time")
+        no_data(length_axes, "no node is idle at any time")
     powers_of_two(length_axes, int(curves.nodes[-1]), room_for=13)
     style_axes(share_axes, y="share of time", y_ticks=percent_tick)
     style_axes(length_axes, "at least so many nodes idle at once", "length of a stretch")
@@ -283,7 +283,7 @@ def draw_bursts(idleness: Idleness) -> Drawing:
 def _only_words(figure: Drawing, words: str, idleness: Idleness) -> Drawing:
     axes = figure.add_subplot()
     axes.set_axis_off()
-    words_inside(axes, words, fontsize=11)
+    no_data(axes, words, fontsize=11)
     _title(axes, "", idleness)
     return figure
 

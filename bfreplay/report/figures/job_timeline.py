@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, panel_title, panels_below, plain_tick
+from bfreplay.report.figures.axes import new_figure, panel_title, panels_below, plain_tick
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import COLUMNS, FEWEST_COLUMNS, MOST_STEPS, JobRow, most_of_a_job, rows_of
 from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, of_each, tag
@@ -131,7 +131,7 @@ def draw(timelines: Mapping[str, JobTimeline]) -> Figure:
     colour_bar.ax.tick_params(labelsize=9)
     colour_bar.ax.yaxis.set_major_formatter(plain_tick)
     colour_bar.outline.set_visible(False)
-    return fix_layout(figure)
+    return figure
 
 
 def page(timelines: Mapping[str, JobTimeline]) -> PageFigure:

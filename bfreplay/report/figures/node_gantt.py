@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below
+from bfreplay.report.figures.axes import new_figure, panels_below
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import rows_page, rows_to_label, style_rows
 from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, Trace, of_each
@@ -127,7 +127,7 @@ def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
         axes.set_ylim(len(gantt.nodes) - 0.4, -0.6)
         style_rows(axes, run_label)
     draw_time_axis(panels[-1], span)
-    return fix_layout(figure)
+    return figure
 
 
 def page(gantts: Mapping[str, NodeGantt]) -> PageFigure:

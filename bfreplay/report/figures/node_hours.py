@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes, style_categories
+from bfreplay.report.figures.axes import new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, of_each, tag
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
@@ -97,10 +97,9 @@ def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
     axes.set_yticks(range(len(hours_by_run)), labels=list(hours_by_run))
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
-    style_axes(axes, "% of the idle node-hours")
-    style_categories(axes, "y")
+    style_axes(axes, "% of the idle node-hours", categories="y")
     figure.legend(loc="outside upper left", ncols=4, fontsize=9, frameon=False)
-    return fix_layout(figure)
+    return figure
 
 
 def page(hours_by_run: Mapping[str, NodeHours]) -> PageFigure:

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import (
-    fix_layout,
-    legend_below,
-    new_figure,
-    panels_below,
-    plain_tick,
-    style_axes,
-    style_categories,
-)
+from bfreplay.report.figures.axes import legend_below, new_figure, panels_below, plain_tick, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
 from bfreplay.runs.shown_values import Column, ShownTable
@@ -118,14 +110,14 @@ def draw(by_label: Mapping[str, Rescales]) -> Figure:
             bar_places = np.arange(len(causes)) + bar.place
             axes.bar(bar_places, bar.heights[causes], bottom=below, width=bar.width, label=label, **bar.mark.paper_fill)
         axes.set_ylim(bottom=0.0)
-        style_axes(axes, y=title.replace(", ", ",\n") if len(panels) > 2 else title, y_ticks=plain_tick)
-        style_categories(axes, "x")
+        title = title.replace(", ", ",\n") if len(panels) > 2 else title
+        style_axes(axes, y=title, y_ticks=plain_tick, categories="x")
         if is_alone:
             axes.legend(fontsize=9, frameon=False, loc="best")
         axes.set_xticks(range(len(causes)), labels=cause_names)
     if not is_alone:
         legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(by_label: Mapping[str, Rescales]) -> PageFigure:

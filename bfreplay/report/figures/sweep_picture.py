@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import (
-    fix_layout,
-    legend_below,
-    log_tick,
-    new_figure,
-    plain_tick,
-    style_axes,
-    style_categories,
-)
+from bfreplay.report.figures.axes import fix_layout, legend_below, log_tick, new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import GREY, LINES, MARKERS, OKABE_ITO, Trace, fill_look, in_lines
 from bfreplay.report.figures.sweep_lines import SweptLines, SweptPanel, swept_lines
@@ -121,9 +113,8 @@ def _draw_bars(axes: Axes, panel: SweptPanel, looks: dict[str, int], log_scale: 
     axes.set_ylim(len(categories) - 0.5, -0.5)
     if log_scale:
         axes.set_xscale("log")
-    style_axes(axes, in_lines(panel.words, 40, "\n"))
+    style_axes(axes, in_lines(panel.words, 40, "\n"), categories="y")
     axes.xaxis.set_major_formatter(log_tick if log_scale else plain_tick)
-    style_categories(axes, "y")
 
 
 def _legend(figure: Drawing, lines: SweptLines, looks: dict[str, int]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, plain_tick, style_axes
+from bfreplay.report.figures.axes import legend_below, new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import PageFigure, RunFigure
 from bfreplay.report.figures.marks import (
     LIGHT,
@@ -115,7 +115,7 @@ def draw(timelines: Mapping[str, Timeline]) -> Figure:
     draw_time_axis(axes, span)
     style_axes(axes, y="nodes", y_ticks=plain_tick)
     legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(timelines: Mapping[str, Timeline]) -> PageFigure:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, panel_title
+from bfreplay.report.figures.axes import legend_below, new_figure, panel_title
 from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFigure
 from bfreplay.report.figures.job_timeline import domains
 from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, of_each, tag
@@ -162,7 +162,7 @@ def draw(trials_by_run: Mapping[str, Trials]) -> Figure:
         panel_title(axes, label)
         axes.set_frame_on(False)
     legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(trials_by_run: Mapping[str, Trials]) -> PageFigure:

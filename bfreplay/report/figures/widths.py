@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import (
-    fix_layout,
-    legend_below,
-    new_figure,
-    page_powers,
-    plain_tick,
-    powers_of_two,
-    style_axes,
-)
+from bfreplay.report.figures.axes import legend_below, new_figure, page_powers, plain_tick, powers_of_two, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.figures.time_axis import TimeSpan
@@ -116,7 +108,7 @@ def draw(widths_by_run: Mapping[str, Widths]) -> Figure:
     axes.set_ylim(-2, 102)
     style_axes(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
     legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(widths_by_run: Mapping[str, Widths]) -> PageFigure:

@@ -17,17 +17,7 @@ from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer, campaign_answer
 from bfreplay.runs.explain.decision_answer import DecisionAnswer, EmptyPool
-from bfreplay.runs.explain.job_story import (
-    ADMITTED,
-    LOST,
-    SUBMITTED,
-    WINDOW_END,
-    JobStory,
-    Step,
-    job_story,
-    job_story_from_tables,
-    time_words,
-)
+from bfreplay.runs.explain.job_story import LOST, SUBMITTED, JobStory, job_story, job_story_from_tables, time_words
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers, records
 from bfreplay.runs.explain.saved_tables import microseconds, refuse_unknown_job
 from bfreplay.runs.explain.why_these_nodes import explain_decision
@@ -35,17 +25,7 @@ from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import recorded_jobs
 from bfreplay.runs.saved_inputs import GivenInputs, MissingInputsError
 from bfreplay.runs.scheduling_metrics import window_words
-from bfreplay.wording import (
-    aligned_lines,
-    amount,
-    count,
-    duration,
-    labelled_lines,
-    maybe_duration,
-    paragraphs,
-    percent,
-    samples,
-)
+from bfreplay.wording import aligned_lines, amount, count, labelled_lines, maybe_duration, paragraphs, percent, samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,7 +242,7 @@ def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
     node_hours = of_job["held_node_hours"]
     if not node_hours:
         return
-    node_words = f"{amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}"
+    node_words = f"{amount(of_job['mean_nodes'])} nodes on average for {maybe_duration(of_job['held_s'])}"
     yield f"  held {node_words}: {amount(node_hours)} node-hours"
     for ledger_label in ("useful", "rescaling", "preempted", "stalled"):
         hours = of_job[f"{ledger_label}_node_hours"]
@@ -274,8 +254,9 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
     work_words = f" of {samples(of_job['work_samples'])}" if math.isfinite(of_job["work_samples"]) else ""
     yield f"  {samples(of_job['done_samples'])} samples done{work_words}"
     if not math.isnan(of_job["efficiency"]):
-        node_words = f"{amount(of_job['mean_nodes'])} dedicated nodes would process in the {duration(of_job['held_s'])}"
-        yield f"    {percent(of_job['efficiency'])} of what {node_words} for which it held nodes"
+        node_words, held_time = f"{amount(of_job['mean_nodes'])} dedicated nodes", maybe_duration(of_job["held_s"])
+        share_words = f"{percent(of_job['efficiency'])} of what {node_words} would process"
+        yield f"    {share_words} in the {held_time} for which it held nodes"
     scale_ups = of_job["n_scale_ups"] - of_job["n_starts"]  # a start counts as a scale-up in the table
     rescale_words = f"scaled up {count(int(scale_ups), 'time')}, down {count(int(of_job['n_scale_downs']), 'time')}"
     lost_samples = samples(of_job["rescale_cost_samples"])
@@ -294,7 +275,7 @@ def _steps(story: JobStory, most_steps: int) -> Iterator[str]:
     n_omitted, n_first = max(0, len(steps) - most_steps), most_steps - most_steps // 2
     shown_steps = (*steps[:n_first], *steps[n_first + n_omitted :])
     header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
-    table_lines = aligned_lines([header, *(_cells(step, story.origin_us) for step in shown_steps)], left=(0, 1))
+    table_lines = aligned_lines([header, *(step.cells(story.origin_us) for step in shown_steps)], left=(0, 1))
     for line_number, table_line in enumerate(table_lines):
         if n_omitted and line_number == 1 + n_first:
             yield f"... {count(n_omitted, 'change')} omitted ..."
@@ -303,24 +284,13 @@ def _steps(story: JobStory, most_steps: int) -> Iterator[str]:
         yield "'preempted or scaled down' and unknown costs: to resolve them, give the inputs (--events, --jobs)"
 
 
-def _cells(step: Step, origin_us: int | None) -> list[str]:
-    node_words = f"{step.before} -> {step.after}"
-    cost_words = "?" if step.cost_samples is None else samples(step.cost_samples) if step.cost_samples else ""
-    if step.reason in (SUBMITTED, ADMITTED):
-        node_words = cost_words = ""
-    if step.reason == WINDOW_END:
-        node_words, cost_words = str(step.after), ""
-    decision_words = "" if step.decision is None else str(step.decision)
-    return [time_words(step.time_us, origin_us), step.reason, node_words, cost_words, decision_words]
-
-
 _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
 def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -> str:
     """Return several lines of text, without a newline at the end."""
     jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
-    span_words = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
+    span_words = f"from {window_words(run.record)} ({maybe_duration(run.summary['duration_s'])})"
     of_campaign = chain(_finish_times(campaign), _scores(campaign), _early(campaign), _budget(campaign))
     model_lines = [*_models(models)] if len(models) else []
     return paragraphs([[f"{jobs} {span_words}"], model_lines, labelled_lines(of_campaign, 13)])
@@ -347,8 +317,9 @@ def _finish_times(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
         yield "Finished", "no job"
         return
     numbers = sorted({1, *(max(1, round(finished_share * n_finished)) for finished_share in _SHARES), n_finished})
-    times = ", ".join(f"{number:,} after {duration(float(campaign.finished_s[number - 1]))}" for number in numbers)
-    yield "Finished", f"{times} (from the start of the window)"
+    times_s = [float(campaign.finished_s[number - 1]) for number in numbers]
+    texts = [f"{number:,} after {maybe_duration(time_s)}" for number, time_s in zip(numbers, times_s, strict=True)]
+    yield "Finished", f"{', '.join(texts)} (from the start of the window)"
 
 
 def _scores(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
@@ -359,7 +330,7 @@ def _scores(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
         return
     better = "higher" if campaign.higher_is_better else "lower"
     scores = [f"{score:.6g}" for score in campaign.best_score.tolist()]
-    times = [f"after {duration(time_s)}" for time_s in campaign.best_s.tolist()]
+    times = [f"after {maybe_duration(time_s)}" for time_s in campaign.best_s.tolist()]
     yield "Best score", f"{scores[-1]} (simulated, {better} is better) of {campaign.best_job} {times[-1]}"
     n_before = len(scores) - 1
     steps = sorted({round(step_index * n_before / 4) for step_index in range(4)} - {n_before})

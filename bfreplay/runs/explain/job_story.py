@@ -25,7 +25,7 @@ from bfreplay.runs.rerun import Moment, Rerun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import is_placed_by_policy
 from bfreplay.runs.saved_inputs import GivenInputs
-from bfreplay.wording import count
+from bfreplay.wording import count, samples
 from bfreplay.workload import ElasticJob
 
 _MOST_SHOWN = 3
@@ -202,6 +202,17 @@ class Step:
         """Return the fields, JSON-ready."""
         document = asdict(self)
         return {"time": iso_utc(document.pop("time_us")), **document}
+
+    def cells(self, origin_us: int | None) -> list[str]:
+        """Return its row in the text of a job: time, reason, nodes, cost, decision."""
+        node_words = f"{self.before} -> {self.after}"
+        cost_words = "?" if self.cost_samples is None else samples(self.cost_samples) if self.cost_samples else ""
+        if self.reason in (SUBMITTED, ADMITTED):
+            node_words = cost_words = ""
+        if self.reason == WINDOW_END:
+            node_words, cost_words = str(self.after), ""
+        decision_words = "" if self.decision is None else str(self.decision)
+        return [time_words(self.time_us, origin_us), self.reason, node_words, cost_words, decision_words]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
