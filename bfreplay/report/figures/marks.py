@@ -85,10 +85,20 @@ class Mark:
         """Return the mark of the ``number``-th run."""
         return cls(f"run-{number % len(OKABE_ITO)}", number)
 
+    @classmethod
+    def of_label(cls, label: str) -> Mark:
+        """Return the mark of the run with this label."""
+        return cls.of_run(run_number(label))
+
+    @property
+    def colour(self) -> str:
+        """Colour on paper."""
+        return LIGHT[self.role]
+
     @property
     def paper_line(self) -> Trace:
         """Matplotlib's arguments of a line."""
-        return {"color": LIGHT[self.role], "linestyle": LINES[self.k % len(LINES)], "linewidth": 1.8}
+        return {"color": self.colour, "linestyle": LINES[self.k % len(LINES)], "linewidth": 1.8}
 
     @property
     def page_line(self) -> Trace:
@@ -98,7 +108,7 @@ class Mark:
     @property
     def paper_fill(self) -> Trace:
         """Matplotlib's arguments of a bar."""
-        return fill_look(LIGHT[self.role], _HATCHES[self.k % len(_HATCHES)])
+        return fill_look(self.colour, _HATCHES[self.k % len(_HATCHES)])
 
     @property
     def page_fill(self) -> Trace:

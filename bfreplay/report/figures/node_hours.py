@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bfreplay.report.figures.axes import new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, Trace, of_each, tag
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, of_each, tag
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
 from bfreplay.runs.shown_values import Column, ShownTable
@@ -90,7 +90,7 @@ def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
         axes.barh(range(len(hours_by_run)), percents, left=left_edges, height=0.62, label=part.words, **bar_look)
         text_look: Trace = {"ha": "center", "va": "center", "fontsize": 9}
         text_look["color"] = "black" if part.mark.role in _PALE else "white"
-        text_look["bbox"] = {"facecolor": LIGHT[part.mark.role], "edgecolor": "none", "pad": 1.5}
+        text_look["bbox"] = {"facecolor": part.mark.colour, "edgecolor": "none", "pad": 1.5}
         for row_number, (share, left_edge) in enumerate(zip(shares, left_edges, strict=True)):
             if share >= _ROOM_FOR_TEXT:
                 axes.text(left_edge + 50 * share, row_number, percent(share), **text_look)

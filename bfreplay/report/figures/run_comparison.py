@@ -12,18 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import fix_layout, new_figure, panel_title, panels_below, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure
-from bfreplay.report.figures.marks import (
-    BLUE,
-    GREY,
-    PALE_BLUE,
-    ROWS,
-    Mark,
-    Trace,
-    axis,
-    in_lines,
-    layout_axis,
-    run_number,
-)
+from bfreplay.report.figures.marks import BLUE, GREY, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS
@@ -163,7 +152,7 @@ def over_time_page(all_runs: list[Differences]) -> PageFigure:
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for run_index, data in enumerate(all_runs):
-        run_mark = Mark.of_run(run_number(data.run))
+        run_mark = Mark.of_label(data.run)
         edge_us = np.append(data.edge_us[:1], data.time_us)
         names = {series_name: f"{series_name}-{data.run}" for series_name in ("sum", "low", "high", "bin")}
         if np.isfinite(data.low).all():

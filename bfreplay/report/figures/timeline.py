@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import legend_below, new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import PageFigure, RunFigure
 from bfreplay.report.figures.marks import (
-    LIGHT,
     PALE_BLUE,
     Mark,
     Trace,
@@ -182,7 +181,7 @@ def _draw_idle(axes: Axes, timeline: Timeline, run_mark: Mark, run_label: str) -
     idle_columns = timeline.idle.coarse(_COLUMNS)
     edge_days = timeline.span.days(idle_columns.edge_us)
     if not idle_columns.is_exact:
-        band_look: Trace = {"fill": True, "color": LIGHT["idle-range"], "linewidth": 0.0, "zorder": 1.5}
+        band_look: Trace = {"fill": True, "color": Mark("idle-range").colour, "linewidth": 0.0, "zorder": 1.5}
         band_words = tag(run_label, "idle, least to most")
         axes.stairs(idle_columns.most, edge_days, baseline=idle_columns.least, label=band_words, **band_look)
     line_look = run_mark.paper_line | {"linewidth": 1.0}

@@ -19,7 +19,7 @@ from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer, campaign_answe
 from bfreplay.runs.explain.decision_answer import DecisionAnswer, EmptyPool
 from bfreplay.runs.explain.job_story import LOST, SUBMITTED, JobStory, job_story, job_story_from_tables, time_words
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers, records
-from bfreplay.runs.explain.saved_tables import microseconds, refuse_unknown_job
+from bfreplay.runs.explain.saved_tables import microseconds
 from bfreplay.runs.explain.why_these_nodes import explain_decision
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import recorded_jobs
@@ -170,7 +170,6 @@ def explain(
             explain_decision, run, job, time_us, objective=objective, t_fwd_s=t_fwd
         )
         return decision
-    refuse_unknown_job(run, job)
     try:
         story: JobStory = run_inputs.ask(job_story, run, job)
     except MissingInputsError as error:

@@ -275,9 +275,7 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     InputError
         The run has no such job.
     """
-    refuse_unknown_job(run, name)
-    life = Life(run, name)
-    nodes_of_job = nodes_over_time(run, name)
+    nodes_of_job, life = nodes_over_time(run, name), Life(run, name)
     steps: list[Step] = []
     before, had_nodes = 0, False
     for time_us, after in zip(nodes_of_job.edge_us[:-1].tolist(), nodes_of_job.counts.tolist(), strict=True):
