@@ -104,7 +104,6 @@ def trials(run: RunResult) -> Trials:
     for job_name, best, trial_params in zip(scored_trials["job"].map(escape), score.tolist(), params, strict=True):
         param_lines = [f"{name} {_text(trial_params.get(name))}" for name in param_names]
         texts.append("<br>".join([f"{job_name}: simulated score {value_text(best, 'number')}", *param_lines]))
-
     return Trials(tuple(coordinates), tuple(texts), score, len(job_table))
 
 
@@ -191,9 +190,13 @@ def page(trials_by_run: Mapping[str, Trials]) -> PageFigure:
                 tick_words = {"x": place, "y": tick_height, "text": tick_text, "showarrow": False, "font": {"size": 11}}
                 layout["annotations"].append({**tick_words, **own_axes, **ground})
         names = [escape(coordinate.name) for coordinate in trials_of_run.coordinates]
-        spots_axis = {"tickvals": [*range(n_coordinates)], "ticktext": names, "range": [-0.1, n_coordinates - 0.9]}
-        spots_axis |= {"showgrid": False, "zeroline": False, "anchor": axis(run_index), "fixedrange": True}
-        layout[layout_axis(run_index, "x")] = spots_axis
+        coordinates_axis = {
+            "tickvals": [*range(n_coordinates)],
+            "ticktext": names,
+            "range": [-0.1, n_coordinates - 0.9],
+        }
+        coordinates_axis |= {"showgrid": False, "zeroline": False, "anchor": axis(run_index), "fixedrange": True}
+        layout[layout_axis(run_index, "x")] = coordinates_axis
         heights_axis = {"domain": panel_domains[run_index], "range": [-0.05, 1.05], "visible": False}
         layout[layout_axis(run_index)] = {**heights_axis, "anchor": axis(run_index, "x"), "fixedrange": True}
     return PageFigure(traces, layout, height=_HEIGHT * len(trials_by_run) + 60)
