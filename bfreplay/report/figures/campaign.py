@@ -149,10 +149,8 @@ def draw_job(campaign_data: JobOverTime) -> Drawing:
     axes.stairs(nodes.mean, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
     preemptions = [step for step in campaign_data.steps if step.reason == "preempted"]
     if preemptions:
-        days, counts = (
-            shown_span.days(np.array([step.time_us for step in preemptions])),
-            [step.before for step in preemptions],
-        )
+        times_us, counts = zip(*((step.time_us, step.before) for step in preemptions), strict=True)
+        days = shown_span.days(np.array(times_us))
         axes.plot(days, counts, label="reclaimed by the batch scheduler", **point_look(RED, "v"))
     axes.set_ylim(0.0, max(1.0, float(nodes.mean.max())) * 1.1)
     draw_time_axis(axes, shown_span)
