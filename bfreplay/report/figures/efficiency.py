@@ -109,7 +109,7 @@ def draw(efficiencies: Mapping[str, Efficiency]) -> Figure:
     bars, axis_title = _bars(efficiencies)
     figure = new_figure(9.0, 0.9 + 0.5 * len(bars))
     axes = figure.subplots()
-    text_look = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
+    text_look: Trace = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
     for row_number, entry in enumerate(bars):
         axes.barh(row_number, entry.value, height=0.62, **entry.mark.paper_fill)
         axes.annotate(entry.text + entry.more, (entry.value, row_number), **text_look)
