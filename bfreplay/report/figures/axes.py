@@ -169,8 +169,8 @@ _MORE = (
     ("2 weeks", 1_209_600.0), ("8 weeks", 4_838_400.0),
 )  # fmt: skip
 _FEW = 4
-_OF_IDLENESS = [*(each for each in SPANS if each[1] >= 1), ("5 min", 300.0)]
-_MORE_OF_IDLENESS = [*(each for each in (*SPANS[:-1], *_MORE) if each[1] >= 1), ("10 min", 600.0)]
+_OF_IDLENESS = [*(span for span in SPANS if span[1] >= 1), ("5 min", 300.0)]
+_MORE_OF_IDLENESS = [*(span for span in (*SPANS[:-1], *_MORE) if span[1] >= 1), ("10 min", 600.0)]
 """Of the lengths of idle intervals of a log."""
 
 

@@ -190,15 +190,11 @@ def page(trials_by_run: Mapping[str, Trials]) -> PageFigure:
                 tick_words = {"x": place, "y": tick_height, "text": tick_text, "showarrow": False, "font": {"size": 11}}
                 layout["annotations"].append({**tick_words, **own_axes, **ground})
         names = [escape(coordinate.name) for coordinate in trials_of_run.coordinates]
-        coordinates_axis = {
-            "tickvals": [*range(n_coordinates)],
-            "ticktext": names,
-            "range": [-0.1, n_coordinates - 0.9],
-        }
-        coordinates_axis |= {"showgrid": False, "zeroline": False, "anchor": axis(run_index), "fixedrange": True}
-        layout[layout_axis(run_index, "x")] = coordinates_axis
-        heights_axis = {"domain": panel_domains[run_index], "range": [-0.05, 1.05], "visible": False}
-        layout[layout_axis(run_index)] = {**heights_axis, "anchor": axis(run_index, "x"), "fixedrange": True}
+        x_axis: Trace = {"tickvals": [*range(n_coordinates)], "ticktext": names, "range": [-0.1, n_coordinates - 0.9]}
+        x_axis |= {"showgrid": False, "zeroline": False, "anchor": axis(run_index), "fixedrange": True}
+        layout[layout_axis(run_index, "x")] = x_axis
+        y_axis = {"domain": panel_domains[run_index], "range": [-0.05, 1.05], "visible": False}
+        layout[layout_axis(run_index)] = {**y_axis, "anchor": axis(run_index, "x"), "fixedrange": True}
     return PageFigure(traces, layout, height=_HEIGHT * len(trials_by_run) + 60)
 
 
