@@ -315,7 +315,8 @@ def _percent_of(pair: RunDifference) -> float:
 def _of_run(comparison: RunComparison, table_name: str, run_label: str) -> Any:
     import pyarrow.compute as pc
 
-    return comparison.table(table_name).filter(pc.field("run") == run_label)
+    table = comparison.table(table_name)
+    return table.filter(pc.equal(table["run"], run_label))
 
 
 def _times(column: Any) -> NDArray[np.int64]:
