@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import new_figure, panels_below, plain_tick, style_axes
+from bfreplay.report.figures.axes import new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED, fill_look, point_look
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
@@ -128,7 +128,7 @@ def draw_campaign(campaign_data: CampaignOverTime) -> Drawing:
     campaign, span = campaign_data.campaign, busy_span(campaign_data.campaign, campaign_data.span)
     has_scores = len(campaign.best_score) > 0
     figure = new_figure(9.0, 7.6 if has_scores else 5.6)
-    panels = panels_below(figure, [1.0] * (3 if has_scores else 2))
+    panels = figure.subplots(3 if has_scores else 2, 1, sharex=True)
     _draw_finishes(panels[0], campaign, span)
     if has_scores:
         _draw_best(panels[1], campaign, span)

@@ -134,7 +134,7 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
         axes.axvline(seconds / unit_s, color=color, linestyle=dashes, linewidth=1.8, label=f"{about}{words}", zorder=3)
     axes.set_ylim(0, 102)
     shown_s = [entry.duration_s or 0 for entry in record.dedicated if entry.nodes in (n_asked, worth.nodes)]
-    axes.set_xlim(0, 1.03 * max(last_time, *(seconds / unit_s for seconds in shown_s)))
+    axes.set_xlim(0, 1.03 * max([last_time, *(seconds / unit_s for seconds in shown_s)]))
     outcome_words = "search over" if record.inputs.is_search else "all jobs done"
     style_axes(axes, f"time since the start, {times.unit}", f"{outcome_words}, % of the starts")
     axes.legend(fontsize=8.5, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)

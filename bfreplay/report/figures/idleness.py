@@ -267,7 +267,7 @@ def draw_bursts(idleness: Idleness) -> Drawing:
         heights = [large.per_day for large in bursts.large]
         share_bars = share_axes.bar(places, heights, width=0.36, **fill_look(kind_colour, hatch, linewidth=0.5))
         share_axes.bar_label(share_bars, labels=[*map(amount, heights)], fontsize=8, padding=2)
-        highest = max(highest, *heights)
+        highest = max([highest, *heights])
     size_axes.set_yscale("log")
     powers_of_two(size_axes, largest, room_for=9)
     labels = [f"at least {large.label}" for large in idleness.join_bursts.large]

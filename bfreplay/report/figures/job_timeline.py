@@ -250,8 +250,10 @@ def _thin(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
         return [steps.coarse() for steps in series]
     coarse_series = [steps.coarse(max(FEWEST_COLUMNS, most_steps // len(series))) for steps in series]
     # seven digits do for a colour, and what is zero after them is next to nothing once compressed
-    digits = [steps.mean if steps.is_exact else np.float64(np.float32(steps.mean)) for steps in coarse_series]
-    return [replace(steps, mean=mean) for steps, mean in zip(coarse_series, digits, strict=True)]
+    return [
+        steps if steps.is_exact else replace(steps, mean=steps.mean.astype(np.float32).astype(np.float64))
+        for steps in coarse_series
+    ]
 
 
 def _of_row(job_row: JobRow, start_us: int) -> Trace:

@@ -175,8 +175,9 @@ class SavedAllocations:
         """Yield all intervals, some at a time; ``backwards``: the last to end first."""
         for rows in self.run.batches("allocations", ("job", "node_type", *_NUMBERS), backwards=backwards):
             job, node_type = _positions(rows["job"], self.names), _positions(rows["node_type"], self.type_names)
-            present = {name: np.asarray(rows[name].cast("int64")) for name in _NUMBERS if name in rows.column_names}
-            count, since, until, sharing = (present.get(name, np.zeros(job.size, np.int64)) for name in _NUMBERS)
+            columns = {name: rows[name].cast("int64") for name in _NUMBERS if name in rows.column_names}
+            zeros = np.zeros(job.size, np.int64)
+            count, since, until, sharing = (np.asarray(columns.get(name, zeros), np.int64) for name in _NUMBERS)
             yield Allocations(self.names, job, count, since, until, self.type_names, node_type, sharing)
 
     def parts(self, start_us: int, end_us: int) -> Iterator[tuple[int, int, Allocations]]:
