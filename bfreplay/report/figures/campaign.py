@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED, fill_look, point_look
+from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED, Trace, fill_look, point_look
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.runs.explain.saved_tables import nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.run_record import RunRecord
@@ -164,7 +164,7 @@ def _draw_finishes(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None
     axes.stairs(n_finishes, edge_days, baseline=None, color=BLUE, linewidth=1.8, label="finished")
     if len(campaign.ended_s) > len(campaign.finished_s):
         edge_days, n_ends = counting_steps(campaign.ended_s, span)
-        early_look = {"color": RED, "linestyle": (0, (6, 2)), "linewidth": 1.4}
+        early_look: Trace = {"color": RED, "linestyle": (0, (6, 2)), "linewidth": 1.4}
         axes.stairs(n_ends, edge_days, baseline=None, label="finished or ended early", **early_look)
         axes.legend(fontsize=9, frameon=False, loc="best")
     axes.set_ylim(0.0, max(1, len(campaign.ended_s)) * 1.08)
