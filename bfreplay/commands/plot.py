@@ -165,7 +165,7 @@ def _draw(
     from bfreplay.report.figures.picture_files import save_picture
 
     data = _data(figure, runs, window, quiet)
-    save_picture(figure.draw(data), file, overwrite=force)
+    save_picture(figure.draw_runs(data), file, overwrite=force)
     say(f"wrote {file}")
 
 
@@ -248,8 +248,7 @@ def draw_sweep(
     """
     from bfreplay.experiments.sweep import SweepResult
     from bfreplay.report.figures.picture_files import check_picture, save_picture
-    from bfreplay.report.figures.sweep_lines import SATURATED_ABOVE, swept_lines
-    from bfreplay.report.figures.sweep_picture import draw_sweep_lines
+    from bfreplay.report.figures.sweep_picture import SATURATED_ABOVE, draw_sweep_lines, swept_lines
 
     check_picture(file, overwrite=overwrite)
     sweep = SweepResult.load(folder)

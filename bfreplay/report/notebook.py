@@ -66,7 +66,7 @@ class RunPlots:
         figure = find_figure(name)
         if self._run.folder is not None:
             self._run.check()
-        drawing = figure.draw({"": figure.data(self._run)})
+        drawing = figure.draw_runs({"": figure.data(self._run)})
         # a notebook shows matplotlib's figures only once pyplot has been imported
         vars(drawing)["_repr_png_"] = partial(_png, drawing)
         return drawing
@@ -88,21 +88,21 @@ def run_html(run: RunResult) -> str:
     """Key figures of ``run`` with its warnings, as self-contained HTML."""
     facts = key_figures(run)
     keys = (*_SHOWN, *_OF_SCHEDULING) if is_about_scheduling(run.record) else _SHOWN
-    figures = [facts[key] for key in keys if key in facts and facts[key].value is not None]
+    figures = [facts[figure_key] for figure_key in keys if figure_key in facts and facts[figure_key].value is not None]
     jobs = [facts[f"jobs.{status}"] for status in STATUSES if facts[f"jobs.{status}"].value or status in _ALWAYS]
-    rows = [(fact.words, value_text(fact.value, fact.kind)) for fact in (*figures, *jobs)]
-    names = (run.record.inputs.events.metadata.cluster, run.record.config.policy_description.name)
-    title = ", ".join(filter(None, names))
-    place = "in memory" if run.folder is None else str(run.folder)
-    return template("run_table.html.j2").render(title=title, place=place, rows=rows, warnings=run.warnings)
+    table_rows = [(fact.words, value_text(fact.value, fact.kind)) for fact in (*figures, *jobs)]
+    title_words = (run.record.inputs.events.metadata.cluster, run.record.config.policy_description.name)
+    title = ", ".join(filter(None, title_words))
+    folder_words = "in memory" if run.folder is None else str(run.folder)
+    return template("run_table.html.j2").render(title=title, place=folder_words, rows=table_rows, warnings=run.warnings)
 
 
 def _attributes() -> dict[str, str]:
     """Names of the figures by name of the attribute."""
-    return {name.replace("-", "_"): name for name in FIGURES.names()}
+    return {figure_name.replace("-", "_"): figure_name for figure_name in FIGURES.names()}
 
 
 def _png(figure: Figure) -> bytes:
-    data = BytesIO()
-    figure.savefig(data, format="png", dpi=_DPI)
-    return data.getvalue()
+    image_bytes = BytesIO()
+    figure.savefig(image_bytes, format="png", dpi=_DPI)
+    return image_bytes.getvalue()

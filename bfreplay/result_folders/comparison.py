@@ -330,20 +330,13 @@ class RunComparison(Result[ComparisonRecord]):
         """Return one row for each run but the baseline: the samples of both, the difference and its 95 % interval."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "run": pair.run,
-                    "samples": pair.samples.other,
-                    "baseline_samples": pair.samples.baseline,
-                    "relative": pair.samples.relative.value,
-                    "low": pair.samples.relative.low,
-                    "high": pair.samples.relative.high,
-                    "answer": pair.answer,
-                }
-                for pair in self.pairs
-            ]
-        )
+        pair_rows = []
+        for pair in self.pairs:
+            samples, relative = pair.samples, pair.samples.relative
+            sample_cells = {"run": pair.run, "samples": samples.other, "baseline_samples": samples.baseline}
+            estimate = {"relative": relative.value, "low": relative.low, "high": relative.high}
+            pair_rows.append(sample_cells | estimate | {"answer": pair.answer})
+        return pd.DataFrame(pair_rows)
 
     hours = frame_of("hours", "One row per run and bin of time.")
     cumulative = frame_of("cumulative", "Difference of samples from the start of the window on, with its 95 % band.")

@@ -54,13 +54,13 @@ def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
 def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
     inside = None
     try:
-        text = (folder / name).read_text(encoding="utf-8")
-        document = parse_json(text, parse_constant=_refuse_constant, parse_float=_finite)
+        document_text = (folder / name).read_text(encoding="utf-8")
+        document = parse_json(document_text, parse_constant=_refuse_constant, parse_float=_finite)
     except FileNotFoundError:
-        reason = f"it has no {name}" if folder.is_dir() else "there is no such folder"
+        fault_words = f"it has no {name}" if folder.is_dir() else "there is no such folder"
         inside = next((record_path.parent for record_path in sorted(folder.glob(f"**/{kind.record_file}"))), None)
     except OSError as error:
-        reason = f"{name}: {error.strerror or error}"
+        fault_words = f"{name}: {error.strerror or error}"
     except ValueError as error:
         raise InputError(
             f"the {kind.word} folder is damaged: {name} is no JSON document ({error})",
@@ -71,9 +71,9 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
         if isinstance(document, dict):
             printable_document: JsonObject = printable_json(document)
             return printable_document
-        reason = f"{name} is a JSON {type(document).__name__}, not an object"
+        fault_words = f"{name} is a JSON {type(document).__name__}, not an object"
     raise InputError(
-        f"this is not a {kind.word} folder: {reason}",
+        f"this is not a {kind.word} folder: {fault_words}",
         file=folder,
         expected="a folder with " + " and ".join((kind.record_file, *kind.more_documents)),
         fix=f"give the folder that '{kind.made_by}' wrote" + (f", such as {inside}" if inside else ""),
@@ -153,17 +153,17 @@ class Result(Generic[_Record]):
         if name in self.tables:
             yield self.tables[name].select([column for column in self.tables[name].column_names if column in columns])
             return
-        path = self._checked(name)
+        table_file = self._checked(name)
         try:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
+            with pq.ParquetFile(table_file, pre_buffer=False) as file:
                 present_columns = [column for column in file.schema_arrow.names if column in columns]
                 starts = range(0, max(1, file.num_row_groups), _ROW_GROUPS)  # a file without rows is one empty batch
-                for start in reversed(starts) if backwards else starts:
-                    groups = range(start, min(start + _ROW_GROUPS, file.num_row_groups))
-                    batch = file.read_row_groups(groups, columns=present_columns, use_threads=False)
-                    yield _printable_table(batch)
+                for first_group in reversed(starts) if backwards else starts:
+                    groups = range(first_group, min(first_group + _ROW_GROUPS, file.num_row_groups))
+                    table_batch = file.read_row_groups(groups, columns=present_columns, use_threads=False)
+                    yield _printable_table(table_batch)
         except (pa.ArrowException, OSError) as error:
-            raise self._unreadable(path, error) from error
+            raise self._unreadable(table_file, error) from error
 
     def columns(self, name: str, *columns: str) -> pa.Table:
         """Return those of ``columns`` that table ``name`` has, without keeping them. Raises as ``table`` does."""
@@ -177,33 +177,33 @@ class Result(Generic[_Record]):
 
     def _read(self, name: str) -> pa.Table:
         if name not in self.tables:
-            path = self._checked(name)
+            table_file = self._checked(name)
             try:
-                self.tables[name] = _printable_table(pq.read_table(path))
+                self.tables[name] = _printable_table(pq.read_table(table_file))
             except (pa.ArrowException, OSError) as error:
-                raise self._unreadable(path, error) from error
+                raise self._unreadable(table_file, error) from error
         return self.tables[name]
 
     def _checked(self, name: str) -> Path:
         """Return the file of a table; its checksum and columns are checked once."""
-        path = self._file_of(name)
-        if path is None or not path.exists():
+        table_file = self._file_of(name)
+        if table_file is None or not table_file.exists():
             message = f"the {self.kind.word} has no table {name!r}"
             raise InputError(
-                message, file=path, fix=self.kind.hints.get(name, f"make the folder again: '{self.kind.made_by}'")
+                message, file=table_file, fix=self.kind.hints.get(name, f"make the folder again: '{self.kind.made_by}'")
             )
-        if not path.is_file():  # pyarrow takes a folder for a table in parts, and an empty one for an empty table
-            raise self._unreadable(path, "it is no file")
+        if not table_file.is_file():  # pyarrow takes a folder for a table in parts, and an empty one for an empty table
+            raise self._unreadable(table_file, "it is no file")
         if name not in self._sound:
             try:
                 if self.digests:
-                    check_digest(path, self.digests.get(path.name), self.kind)
-                schema = pq.read_schema(path)
+                    check_digest(table_file, self.digests.get(table_file.name), self.kind)
+                file_schema = pq.read_schema(table_file)
             except (pa.ArrowException, OSError) as error:
-                raise self._unreadable(path, error) from error
-            self._check_columns(path, schema, name)
+                raise self._unreadable(table_file, error) from error
+            self._check_columns(table_file, file_schema, name)
             self._sound.add(name)
-        return path
+        return table_file
 
     def _file_of(self, name: str) -> Path | None:
         """Return the file of a table, which may not exist; ``None`` in memory."""
@@ -239,11 +239,11 @@ class Result(Generic[_Record]):
 
         Raises as ``table`` does, but for defects in the rows of a file with the right checksum.
         """
-        names = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
-        for name in names:
-            if name not in self.tables:
-                self._checked(name)
-        return len(names)
+        table_names = [Path(file).stem for file in self.digests if file.endswith(".parquet")] or list(self.tables)
+        for table_name in table_names:
+            if table_name not in self.tables:
+                self._checked(table_name)
+        return len(table_names)
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return table ``name`` as a data frame, with hours beside integers: ``useful_node_us``, ``useful_node_hours``.
@@ -251,37 +251,37 @@ class Result(Generic[_Record]):
         Raises as ``table`` does.
         """
         frame: pd.DataFrame = self._read(name).to_pandas()
-        for exact in [str(column) for column in frame.columns if str(column).endswith(_NODE_TIME)]:
-            hours = exact.removesuffix(_NODE_TIME) + "_node_hours"
+        for exact_column in [str(column) for column in frame.columns if str(column).endswith(_NODE_TIME)]:
+            hours = exact_column.removesuffix(_NODE_TIME) + "_node_hours"
             if hours not in frame:
-                frame.insert(list(frame.columns).index(exact) + 1, hours, frame[exact] / _US_PER_HOUR)
+                frame.insert(list(frame.columns).index(exact_column) + 1, hours, frame[exact_column] / _US_PER_HOUR)
         return frame
 
 
 def _printable_table(table: pa.Table) -> pa.Table:
     """Return the table with control characters in names and texts escaped: a stranger's folder steers no terminal."""
-    if (names := [printable(name) for name in table.column_names]) != table.column_names:
-        table = table.rename_columns(names)
+    if (column_names := [printable(column_name) for column_name in table.column_names]) != table.column_names:
+        table = table.rename_columns(column_names)
     for column_index, column_field in enumerate(table.schema):
-        kind = column_field.type.value_type if pa.types.is_dictionary(column_field.type) else column_field.type
-        innermost = kind
-        while isinstance(innermost, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.DictionaryType):
-            innermost = innermost.value_type
-        if not (pa.types.is_string(innermost) or pa.types.is_large_string(innermost)):
+        text_type = column_field.type.value_type if pa.types.is_dictionary(column_field.type) else column_field.type
+        innermost_type = text_type
+        while isinstance(innermost_type, pa.ListType | pa.LargeListType | pa.FixedSizeListType | pa.DictionaryType):
+            innermost_type = innermost_type.value_type
+        if not (pa.types.is_string(innermost_type) or pa.types.is_large_string(innermost_type)):
             continue
-        column = table.column(column_index)
-        column.validate(full=True)  # refuses bytes that are no text
-        if innermost is not kind:
-            lists = column.to_pylist()
+        table_column = table.column(column_index)
+        table_column.validate(full=True)  # refuses bytes that are no text
+        if innermost_type is not text_type:
+            lists = table_column.to_pylist()
             if (plain := printable_json(lists)) != lists:
                 table = table.set_column(column_index, column_field.name, pa.array(plain))
             continue
-        words = column.unify_dictionaries() if column_field.type is not kind else column
-        texts = pc.unique(words).cast(kind).to_pylist()
-        plain_of = {text: plain for text in texts if text is not None and (plain := printable(text)) != text}
+        words = table_column.unify_dictionaries() if column_field.type is not text_type else table_column
+        distinct_texts = pc.unique(words).cast(text_type).to_pylist()
+        plain_of = {text: plain for text in distinct_texts if text is not None and (plain := printable(text)) != text}
         if plain_of:
-            plain = pa.array([plain_of.get(text, text) for text in column.to_pylist()], kind)
-            table = table.set_column(column_index, column_field.with_type(kind), plain)
+            plain = pa.array([plain_of.get(text, text) for text in table_column.to_pylist()], text_type)
+            table = table.set_column(column_index, column_field.with_type(text_type), plain)
     return table
 
 

@@ -113,8 +113,8 @@ class ResultRecord(RecordPart, frozen=True, kw_only=True):
 def _with_lists(value: Any) -> Any:
     """Return the value with lists in place of tuples."""
     if isinstance(value, dict):
-        return {name: _with_lists(entry) for name, entry in value.items()}
-    return [_with_lists(entry) for entry in value] if isinstance(value, list | tuple) else value
+        return {entry_name: _with_lists(entry_value) for entry_name, entry_value in value.items()}
+    return [_with_lists(entry_value) for entry_value in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> Any:
@@ -140,11 +140,11 @@ def parse_record(document: JsonObject, record: type[_Record], kind: ResultKind, 
     try:
         return msgspec.convert(document, record)
     except (msgspec.ValidationError, InputError, ArithmeticError) as error:
-        expected, path = fault_and_path(error)
+        expected, entry_path = fault_and_path(error)
         raise InputError(
             f"the {kind.word} folder is damaged",
             file=file,
-            column=path or None,
+            column=entry_path or None,
             expected=expected,
             fix=f"make it again: '{kind.made_by}'",
         ) from error
@@ -158,12 +158,12 @@ def schema_of(row_type: type) -> pa.Schema:
     return pa.schema([(name, _type_of(hint)) for name, hint in get_type_hints(row_type, include_extras=True).items()])
 
 
-def _type_of(hint: object) -> pa.DataType:
-    if hint == TimeUs:
+def _type_of(type_hint: object) -> pa.DataType:
+    if type_hint == TimeUs:
         return pa.timestamp("us", tz="UTC")
-    if isinstance(hint, type):
-        return next(arrow_type for base, arrow_type in _TYPES.items() if issubclass(hint, base))
-    return _type_of(next(argument for argument in get_args(hint) if argument is not NoneType))
+    if isinstance(type_hint, type):
+        return next(arrow_type for base, arrow_type in _TYPES.items() if issubclass(type_hint, base))
+    return _type_of(next(argument for argument in get_args(type_hint) if argument is not NoneType))
 
 
 def table_of(rows: Sequence[object], row: type) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from bfreplay import checks
@@ -257,18 +258,12 @@ class Tuning(Result[TuningRecord]):
         """
         import pandas as pd
 
-        rows = [
-            {
-                "part": part,
-                "t_fwd": t_fwd,
-                "max_parallel": number,
-                **{name: self.record.parts[part][name][row_number][column_number] for name in _TABLES},
-            }
-            for part in PARTS
-            for row_number, t_fwd in enumerate(self.record.grid.t_fwd)
-            for column_number, number in enumerate(self.record.grid.max_parallel)
-        ]
-        return pd.DataFrame(rows)
+        grid = self.record.grid
+        points = product(PARTS, grid.t_fwd, grid.max_parallel)
+        frame = pd.DataFrame(points, columns=["part", "t_fwd", "max_parallel"])
+        for name in ("value", "share", "share_of_bound", "rescales"):
+            frame[name] = [cell for part in PARTS for table_row in self.record.parts[part][name] for cell in table_row]
+        return frame
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``table``."""
@@ -294,8 +289,5 @@ class Tuning(Result[TuningRecord]):
         n_parallel = self.recommended.max_parallel if max_parallel is None else max_parallel
         checks.one_of("max_parallel", str(n_parallel), [str(number) for number in grid.max_parallel])
         column = grid.max_parallel.index(n_parallel)
-        share = self.record.parts[part].share
-        return [CurvePoint(t_fwd, share[row_number][column]) for row_number, t_fwd in enumerate(grid.t_fwd)]
-
-
-_TABLES = ("value", "share", "share_of_bound", "rescales")
+        part_shares = self.record.parts[part].share
+        return [CurvePoint(t_fwd, part_shares[row_number][column]) for row_number, t_fwd in enumerate(grid.t_fwd)]

@@ -57,20 +57,20 @@ def new_folder(out: Path | str | None, kind: ResultKind, *, overwrite: bool) -> 
     target = check_target(out, kind, overwrite=overwrite)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{temporary_name(target.name, 'partial')}-"))
-        partial.chmod(0o755)
+        partial_folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{temporary_name(target.name, 'partial')}-"))
+        partial_folder.chmod(0o755)
     except OSError as error:
         raise unwritable(out, error) from error
     try:
         with naming(out):
-            yield partial
+            yield partial_folder
         check_target(out, kind, overwrite=overwrite)  # again: it may have appeared since
         try:
-            _move_into_place(partial, target)
+            _move_into_place(partial_folder, target)
         except OSError as error:
             raise unwritable(out, error) from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(partial_folder, ignore_errors=True)
 
 
 def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
@@ -86,7 +86,7 @@ def check_target(out: Path, kind: ResultKind, *, overwrite: bool) -> Path:
             if not overwrite:
                 advice = f"{elsewhere}, or add --force (in Python: overwrite=True) to replace this {kind.word}"
                 raise existing("the output folder exists already", out, advice)
-            foreign = sorted(path.name for path in target.iterdir() if not _is_ours(path))
+            foreign = sorted(foreign_path.name for foreign_path in target.iterdir() if not _is_ours(foreign_path))
             if foreign:
                 problem = "the output folder holds files that bfreplay did not write: it is never replaced"
                 raise existing(problem, out / foreign[0], f"move it elsewhere, or {elsewhere}")
@@ -104,19 +104,19 @@ def _is_ours(path: Path) -> bool:
     return path.suffix in (".parquet", ".json", ".png", ".svg", ".html")
 
 
-def _move_into_place(partial: Path, target: Path) -> None:
+def _move_into_place(partial_folder: Path, target: Path) -> None:
     if not target.exists():
-        partial.rename(target)
+        partial_folder.rename(target)
         return
-    aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{temporary_name(target.name, 'replaced')}-"))
-    former_folder = aside / target.name
+    aside_folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{temporary_name(target.name, 'replaced')}-"))
+    former_folder = aside_folder / target.name
     try:
         target.rename(former_folder)
-        partial.rename(target)
+        partial_folder.rename(target)
     finally:
         if not target.exists():  # after any failure, Ctrl-C included
             former_folder.rename(target)
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(aside_folder, ignore_errors=True)
 
 
 def existing(problem: str, place: Path, advice: str) -> OutputExistsError:
@@ -139,8 +139,8 @@ def record_json(document: RecordPart | Mapping[str, object], owner: str) -> str:
         An entry is not plain data.
     """
     try:
-        plain = document.to_json() if isinstance(document, RecordPart) else document
-        return json.dumps(plain, indent=1, sort_keys=True, allow_nan=False) + "\n"
+        plain_document = document.to_json() if isinstance(document, RecordPart) else document
+        return json.dumps(plain_document, indent=1, sort_keys=True, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise BfreplayError(
             f"{owner} cannot be recorded as JSON: {error}; a policy's describe(), the log's metadata and the session "
@@ -191,8 +191,8 @@ def write_result(
     if folder is None:
         record_json(record, f"the {kind.word}")
         return record
-    for name, table in tables.items():
-        with table_writer(folder / f"{name}.parquet", table.schema) as writer:
+    for table_name, table in tables.items():
+        with table_writer(folder / f"{table_name}.parquet", table.schema) as writer:
             writer.write_table(table)
     record = write_record(folder, record, kind)
     if pictures is not None:

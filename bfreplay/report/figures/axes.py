@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 from math import log10
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bfreplay.report.figures.marks import Trace
 
@@ -39,13 +39,13 @@ def fix_layout(figure: Figure) -> Figure:
     """
     from matplotlib.text import Text
 
-    for text in figure.findobj(Text):
-        text.set_parse_math(False)
+    for text_artist in figure.findobj(Text):
+        text_artist.set_parse_math(False)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for axes in figure.axes:
-        left, bottom, width, height = (round(float(size), 6) for size in axes.get_position().bounds)
-        axes.set_position((left, bottom, width, height))
+        left_edge, bottom, width, height = (round(float(edge), 6) for edge in axes.get_position().bounds)
+        axes.set_position((left_edge, bottom, width, height))
     return figure
 
 
@@ -55,17 +55,23 @@ def legend_below(figure: Figure) -> None:
     handles, labels = (list(chain.from_iterable(texts_of_panels)) for texts_of_panels in zip(*of_axes, strict=True))
     for columns in range(min(_LEGEND_COLUMNS, len(labels)), 0, -1):
         legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9, frameon=False)
-        for text in legend.get_texts():
-            text.set_parse_math(False)
-        size = legend.get_window_extent()
-        if columns == 1 or size.width <= 0.97 * figure.bbox.width:
+        for legend_text in legend.get_texts():
+            legend_text.set_parse_math(False)
+        legend_box = legend.get_window_extent()
+        if columns == 1 or legend_box.width <= 0.97 * figure.bbox.width:
             break
         legend.remove()
-    figure.set_figheight(figure.get_figheight() + max(0.0, size.height / figure.dpi - _LEGEND_ROW))
+    figure.set_figheight(figure.get_figheight() + max(0.0, legend_box.height / figure.dpi - _LEGEND_ROW))
 
 
 def style_axes(
-    axes: Axes, x: str | None = None, y: str | None = None, *, title: str | None = None, y_ticks: Ticks | None = None
+    axes: Axes,
+    x: str | None = None,
+    y: str | None = None,
+    *,
+    title: str | None = None,
+    y_ticks: Ticks | None = None,
+    categories: Literal["x", "y"] | None = None,
 ) -> None:
     """Pale grid behind, no frame at top and right.
 
@@ -79,6 +85,8 @@ def style_axes(
         Title of the panel, shown literally: no mathematics.
     y_ticks
         Formatter of the numbers of the vertical axis.
+    categories
+        Axis that names bars, without grid and tick marks.
     """
     if x is not None:
         axes.set_xlabel(x, fontsize=10)
@@ -92,15 +100,28 @@ def style_axes(
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=9)
     axes.spines[["top", "right"]].set_visible(False)
+    if categories is not None:
+        axes.grid(visible=False, axis=categories)
+        axes.tick_params(axis=categories, length=0)
+
+
+def panel_title(axes: Axes, title: str) -> None:
+    """Title of one of several panels, shown literally."""
+    axes.set_title(title, fontsize=10.5, loc="left", parse_math=False)
+
+
+def no_data(axes: Axes, words: str, fontsize: float = 10) -> None:
+    """Words in the middle of a panel without data."""
+    axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=fontsize, transform=axes.transAxes)
 
 
 def span_ticks(axes: Axes, which: str) -> None:
     """Ticks of a logarithmic axis of seconds at familiar lengths of time."""
-    axis = axes.xaxis if which == "x" else axes.yaxis
+    time_axis = axes.xaxis if which == "x" else axes.yaxis
     lowest, highest = axes.get_xlim() if which == "x" else axes.get_ylim()
     ticks = spans_between(lowest, highest, _OF_IDLENESS, _MORE_OF_IDLENESS)
-    axis.set_ticks([seconds for _, seconds in ticks], labels=[label for label, _ in ticks])
-    axis.set_ticks([], minor=True)
+    time_axis.set_ticks([seconds for _, seconds in ticks], labels=[tick_label for tick_label, _ in ticks])
+    time_axis.set_ticks([], minor=True)
 
 
 def powers_up_to(largest: int, room_for: int) -> list[int]:
@@ -121,8 +142,8 @@ def powers_of_two(axes: Axes, largest: int, room_for: int) -> None:
 def page_powers(largest: int, room_for: int) -> Trace:
     """The same axis for Plotly."""
     powers = powers_up_to(largest, room_for)
-    ends = [log10(0.85), log10(max(2, largest) * 1.18)]
-    return {"type": "log", "range": ends, "tickvals": powers, "ticktext": [f"{power:,}" for power in powers]}
+    axis_range = [log10(0.85), log10(max(2, largest) * 1.18)]
+    return {"type": "log", "range": axis_range, "tickvals": powers, "ticktext": [f"{power:,}" for power in powers]}
 
 
 def plain_tick(value: float, _position: float) -> str:
@@ -148,19 +169,19 @@ _MORE = (
     ("2 weeks", 1_209_600.0), ("8 weeks", 4_838_400.0),
 )  # fmt: skip
 _FEW = 4
-_OF_IDLENESS = [*(each for each in SPANS if each[1] >= 1), ("5 min", 300.0)]
-_MORE_OF_IDLENESS = [*(each for each in (*SPANS[:-1], *_MORE) if each[1] >= 1), ("10 min", 600.0)]
+_OF_IDLENESS = [*(span for span in SPANS if span[1] >= 1), ("5 min", 300.0)]
+_MORE_OF_IDLENESS = [*(span for span in (*SPANS[:-1], *_MORE) if span[1] >= 1), ("10 min", 600.0)]
 """Of the lengths of idle intervals of a log."""
 
 
 def spans_between(
     low_s: float,
     high_s: float,
-    few: Sequence[tuple[str, float]] = SPANS,
-    more: Sequence[tuple[str, float]] = (*SPANS, *_MORE),
+    common_spans: Sequence[tuple[str, float]] = SPANS,
+    closer_spans: Sequence[tuple[str, float]] = (*SPANS, *_MORE),
 ) -> list[tuple[str, float]]:
     """Labels and seconds of ticks from ``low_s`` to ``high_s``: closer ones where there would be fewer than four."""
-    for spans in (few, more):
+    for spans in (common_spans, closer_spans):
         ticks = sorted((tick for tick in spans if low_s <= tick[1] <= high_s), key=lambda span: span[1])
         if len(ticks) >= _FEW:
             break

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, style_axes
+from bfreplay.report.figures.axes import legend_below, new_figure, style_axes
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import by_run, of_each, tag
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
@@ -46,48 +46,45 @@ def best_score(run: RunResult) -> BestScore:
         raise NotForThisRunError("the run is not of a campaign")
     higher_is_better = run.record.inputs.jobs.higher_is_better
     time_us, score, job = best_so_far(run, higher_is_better)
-    span = TimeSpan.of_record(run.record)
-    edge_us, score = lasting_steps(np.append(time_us, span.end_us), score)
+    window = TimeSpan.of_record(run.record)
+    edge_us, score = lasting_steps(np.append(time_us, window.end_us), score)
     if job is None or not score.size:
         raise NothingToShowError("no trial reported a score")
-    return BestScore(span, StepSeries.exact(edge_us, score), job, higher_is_better)
+    return BestScore(window, StepSeries.exact(edge_us, score), job, higher_is_better)
 
 
 def draw(scores_by_run: Mapping[str, BestScore]) -> Figure:
     """A line a run."""
     figure = new_figure(9.0, 3.6)
     axes = figure.subplots()
-    for mark, label, scores in by_run(scores_by_run):
+    for run_mark, label, scores in by_run(scores_by_run):
         days = scores.span.days(scores.best.edge_us)
-        axes.stairs(scores.best.mean, days, baseline=None, label=label or "best simulated score", **mark.paper_line)
+        axes.stairs(scores.best.mean, days, baseline=None, label=label or "best simulated score", **run_mark.paper_line)
     draw_time_axis(axes, outer_part([scores.span for scores in scores_by_run.values()]))
     style_axes(axes, y=_title(scores_by_run))
     if len(scores_by_run) > 1:
         legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(scores_by_run: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
-    names = {label: tag(label, "best simulated score") for label in scores_by_run}
-    traces = [
-        mark.steps(
-            names[label], f"{names[label]}: %{{y:.6~g}}", names[label], "most" if scores.higher_is_better else "least"
-        )
-        for mark, label, scores in by_run(scores_by_run)
-    ]
+    traces, series = [], {}
+    for mark, run_label, scores in by_run(scores_by_run):
+        name = tag(run_label, "best simulated score")
+        traces.append(mark.steps(name, f"{name}: %{{y:.6~g}}", name, "most" if scores.higher_is_better else "least"))
+        series[name] = scores.best.coarse()
     layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(scores_by_run)}}}
-    series = {names[label]: scores.best.coarse() for label, scores in scores_by_run.items()}
     return PageFigure(traces, layout, series, height=320)
 
 
 def _words(scores: BestScore) -> str:
     """Time of the best score, number of improvements, and time left."""
     edge_us, score = scores.best.edge_us, scores.best.mean
-    after = duration((int(edge_us[-2]) - scores.span.start_us) / 1e6)
-    best = value_text(float(score[-1]), "number")
-    text = f"the best simulated score, {best}, was reached by {scores.job} after {after}"
-    return f"{text}; it improved {count(len(score) - 1, 'time')} after the first report"
+    best_after = duration((int(edge_us[-2]) - scores.span.start_us) / 1e6)
+    best_text = value_text(float(score[-1]), "number")
+    best_words = f"the best simulated score, {best_text}, was reached by {scores.job} after {best_after}"
+    return f"{best_words}; it improved {count(len(score) - 1, 'time')} after the first report"
 
 
 def _title(scores_by_run: Mapping[str, BestScore]) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED
+from bfreplay.report.figures.marks import BLUE, OKABE_ITO, PALE_BLUE, RED, Trace, fill_look, point_look
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.runs.explain.saved_tables import nodes_over_time, nodes_over_time_by_model
 from bfreplay.runs.run_record import RunRecord
@@ -40,18 +40,15 @@ class StackedNodes:
     mean: NDArray[np.float64]
 
 
-def title_of(record: RunRecord, *words: str) -> str:
-    """``words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
-    source = record.inputs.jobs.source or {}
-    cluster = record.inputs.events.metadata.cluster
-    return ", ".join(
-        word for word in (*words, source.get("name"), record.config.policy_description.name, cluster) if word
-    )
+def title_of(record: RunRecord, *title_words: str) -> str:
+    """``title_words``, then the source of jobs, the policy and the cluster of the run with this ``run.json``."""
+    source_name, cluster_name = (record.inputs.jobs.source or {}).get("name"), record.inputs.events.metadata.cluster
+    return ", ".join(filter(None, (*title_words, source_name, record.config.policy_description.name, cluster_name)))
 
 
-def stack_nodes(by_model: Mapping[str, StepSeries], span: TimeSpan) -> StackedNodes:
+def stack_nodes(by_model: Mapping[str, StepSeries], window: TimeSpan) -> StackedNodes:
     """Mean nodes of each model in each column; models with the least node time share the last of eight places."""
-    edges = span.columns(_COLUMNS)
+    edges = window.columns(_COLUMNS)
     labels = list(by_model)
     means = np.array([by_model[label].in_columns(edges).mean for label in labels]).reshape(len(labels), edges.size - 1)
     most_models = len(_HATCHES)
@@ -114,9 +111,8 @@ class JobOverTime:
 
 def campaign_over_time(run: RunResult, campaign: CampaignAnswer) -> CampaignOverTime:
     """Return the data of the picture of ``campaign``."""
-    return CampaignOverTime(
-        campaign, nodes_over_time_by_model(run), TimeSpan.of_record(run.record), title_of(run.record)
-    )
+    by_model = nodes_over_time_by_model(run)
+    return CampaignOverTime(campaign, by_model, TimeSpan.of_record(run.record), title_of(run.record))
 
 
 def job_over_time(run: RunResult, job: str, steps: Sequence[Step]) -> JobOverTime:
@@ -145,44 +141,31 @@ def draw_campaign(campaign_data: CampaignOverTime) -> Drawing:
 
 def draw_job(campaign_data: JobOverTime) -> Drawing:
     """Nodes of one job over time, as long as it was there, with a mark where nodes were reclaimed."""
-    nodes, span = campaign_data.nodes, life_span(campaign_data.steps, campaign_data.span)
+    nodes, shown_span = campaign_data.nodes, life_span(campaign_data.steps, campaign_data.span)
     figure = new_figure(9.0, 3.6)
     axes = figure.add_subplot()
-    edges = span.days(nodes.edge_us)
+    edges = shown_span.days(nodes.edge_us)
     axes.stairs(nodes.mean, edges, fill=True, color=PALE_BLUE)
     axes.stairs(nodes.mean, edges, baseline=None, color=BLUE, linewidth=1.0, label="nodes held")
     preemptions = [step for step in campaign_data.steps if step.reason == "preempted"]
     if preemptions:
-        axes.plot(
-            span.days(np.array([step.time_us for step in preemptions])),
-            [step.before for step in preemptions],
-            linestyle="",
-            marker="v",
-            markersize=5,
-            color=RED,
-            label="reclaimed by the batch scheduler",
-        )
+        times_us, counts = zip(*((step.time_us, step.before) for step in preemptions), strict=True)
+        days = shown_span.days(np.array(times_us))
+        axes.plot(days, counts, label="reclaimed by the batch scheduler", **point_look(RED, "v"))
     axes.set_ylim(0.0, max(1.0, float(nodes.mean.max())) * 1.1)
-    draw_time_axis(axes, span)
+    draw_time_axis(axes, shown_span)
     style_axes(axes, y="nodes", title=campaign_data.title, y_ticks=plain_tick)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
 
 
 def _draw_finishes(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
-    edges, n_finishes = counting_steps(campaign.finished_s, span)
-    axes.stairs(n_finishes, edges, baseline=None, color=BLUE, linewidth=1.8, label="finished")
+    edge_days, n_finishes = counting_steps(campaign.finished_s, span)
+    axes.stairs(n_finishes, edge_days, baseline=None, color=BLUE, linewidth=1.8, label="finished")
     if len(campaign.ended_s) > len(campaign.finished_s):
-        edges, n_ends = counting_steps(campaign.ended_s, span)
-        axes.stairs(
-            n_ends,
-            edges,
-            baseline=None,
-            color=RED,
-            linestyle=(0, (6, 2)),
-            linewidth=1.4,
-            label="finished or ended early",
-        )
+        edge_days, n_ends = counting_steps(campaign.ended_s, span)
+        early_look: Trace = {"color": RED, "linestyle": (0, (6, 2)), "linewidth": 1.4}
+        axes.stairs(n_ends, edge_days, baseline=None, label="finished or ended early", **early_look)
         axes.legend(fontsize=9, frameon=False, loc="best")
     axes.set_ylim(0.0, max(1, len(campaign.ended_s)) * 1.08)
     style_axes(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
@@ -196,33 +179,19 @@ def _draw_best(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
 
 
 def _draw_stack(axes: Axes, stacked: StackedNodes, span: TimeSpan) -> list[Artist]:
-    edges = span.days(stacked.edge_us)
+    edge_days = span.days(stacked.edge_us)
     heights_below = np.zeros(stacked.mean.shape[1])
     handles: list[Artist] = []
-    for index, (label, mean_nodes) in enumerate(zip(stacked.labels, stacked.mean, strict=True)):
-        handles.append(
-            axes.stairs(
-                heights_below + mean_nodes,
-                edges,
-                baseline=heights_below,
-                fill=True,
-                facecolor=OKABE_ITO[index % len(OKABE_ITO)],
-                hatch=_HATCHES[index % len(_HATCHES)],
-                edgecolor="white",
-                linewidth=0.0,
-                label=label,
-            )
-        )
-        heights_below = heights_below + mean_nodes
+    for index, (model_label, mean_nodes) in enumerate(zip(stacked.labels, stacked.mean, strict=True)):
+        heights = heights_below + mean_nodes
+        fill = fill_look(OKABE_ITO[index % len(OKABE_ITO)], _HATCHES[index % len(_HATCHES)])
+        handles.append(axes.stairs(heights, edge_days, baseline=heights_below, fill=True, label=model_label, **fill))
+        heights_below = heights
     axes.set_ylim(0.0, max(1.0, float(heights_below.max(initial=0.0))) * 1.05)
     style_axes(axes, y="nodes held", y_ticks=plain_tick)
     return handles
 
 
-CAMPAIGN: Figure[CampaignOverTime] = Figure(
-    "campaign",
-    "Finished trials, the best simulated score and the nodes held, over time",
-    campaign_over_time,
-    draw_campaign,
-)
+_TITLE = "Finished trials, the best simulated score and the nodes held, over time"
+CAMPAIGN: Figure[CampaignOverTime] = Figure("campaign", _TITLE, campaign_over_time, draw_campaign)
 JOB: Figure[JobOverTime] = Figure("job", "Nodes of one job over time", job_over_time, draw_job)

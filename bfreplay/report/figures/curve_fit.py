@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from bfreplay.report.figures.axes import log_tick, new_figure, powers_of_two, style_axes
 from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import BLUE, LINES, OKABE_ITO
+from bfreplay.report.figures.marks import BLUE, LINES, OKABE_ITO, Trace, point_look
 from bfreplay.scalability import name_of
 from bfreplay.scalability.choice import Choice
 
@@ -89,81 +91,53 @@ def fit_curves(name: str, choice: Choice) -> FitCurves:
     """Return the data of the picture from the fit of the named curve."""
     measurements, best = choice.measurements, choice.best
     counts = np.asarray(measurements.nodes, dtype=np.float64)
-    first, last = float(counts[0]), float(counts[-1])
-    last_count = max(last, float(choice.max_nodes)) if best is not None else last
-    nodes = np.geomspace(first, last_count, _LINE_COUNTS)
-    nodes[[0, -1]] = first, last_count
+    first_count, last_measured = float(counts[0]), float(counts[-1])
+    last_count = max(last_measured, float(choice.max_nodes)) if best is not None else last_measured
+    nodes = np.geomspace(first_count, last_count, _LINE_COUNTS)
+    nodes[[0, -1]] = first_count, last_count
+    rates_at: Callable[[Floats], Floats]
     band_nodes = band_rates = lower_rates = upper_rates = np.empty(0)
     if best is None:
-        rates_of_curve, expected_rates = (
-            np.interp(points, measurements.counts, measurements.means) for points in (nodes, counts)
-        )
+        rates_at = partial(np.interp, xp=measurements.counts, fp=measurements.means)
     else:
-        band_nodes = np.geomspace(first, last_count, _BAND_COUNTS)
-        rates_of_curve, expected_rates, band_rates = (
-            best.curve.rates(points) for points in (nodes, counts, band_nodes)
-        )
-        lower_rates, upper_rates = best.band(band_nodes)
+        rates_at, band_nodes = best.curve.rates, np.geomspace(first_count, last_count, _BAND_COUNTS)
+        band_rates, (lower_rates, upper_rates) = rates_at(band_nodes), best.band(band_nodes)
+    rates_of_curve, rates = rates_at(nodes), np.asarray(measurements.rates)
     laws: list[LawLine] = []
-    for fit in sorted(choice.fits, key=lambda each: each is not best):
-        law_name, rates = name_of(type(fit.curve)), fit.curve.rates(nodes)
-        for index, law in enumerate(laws):
-            if np.abs(rates / law.rates - 1.0).max() <= _ONE_LINE:
-                laws[index] = replace(law, label=f"{law.label} = {law_name}")
+    for law_fit in sorted(choice.fits, key=lambda law_fit: law_fit is not best):
+        law_name, law_rates = name_of(type(law_fit.curve)), law_fit.curve.rates(nodes)
+        for law_index, other_law in enumerate(laws):
+            if np.abs(law_rates / other_law.rates - 1.0).max() <= _ONE_LINE:
+                laws[law_index] = replace(other_law, label=f"{other_law.label} = {law_name}")
                 break
         else:
-            laws.append(LawLine(law_name, fit is best, rates, rates / rates_of_curve - 1.0))
-    rates = np.asarray(measurements.rates)
-    return FitCurves(
-        name,
-        counts,
-        rates,
-        rates / expected_rates - 1.0,
-        nodes,
-        rates_of_curve,
-        tuple(laws),
-        band_nodes,
-        band_rates,
-        lower_rates,
-        upper_rates,
-        int(last),
-    )
+            laws.append(LawLine(law_name, law_fit is best, law_rates, law_rates / rates_of_curve - 1.0))
+    measured = counts, rates, rates / rates_at(counts) - 1.0
+    band = band_nodes, band_rates, lower_rates, upper_rates
+    return FitCurves(name, *measured, nodes, rates_of_curve, tuple(laws), *band, int(last_measured))
 
 
 def draw_fit(curves: FitCurves) -> Drawing:
     """Above, rates over nodes, both logarithmic; below, residuals in %, and deviations of the other laws."""
-    curve_label = next((law.label for law in curves.laws if law.is_best), "no law fits")
+    curve_label = next((law_line.label for law_line in curves.laws if law_line.is_best), "no law fits")
     figure = new_figure(9.0, 6.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(5, 3))
     if len(curves.band_nodes):
-        above.fill_between(
-            curves.band_nodes,
-            curves.band_low,
-            curves.band_high,
-            color=_PALE_BLUE,
-            linewidth=0,
-            label="95 % band",
-            zorder=1,
-        )
-        below.fill_between(
-            curves.band_nodes,
-            100 * (curves.band_low / curves.band_used - 1),
-            100 * (curves.band_high / curves.band_used - 1),
-            color=_PALE_BLUE,
-            linewidth=0,
-            zorder=1,
-        )
+        band_look: Trace = {"color": _PALE_BLUE, "linewidth": 0, "zorder": 1}
+        band_ends = [curves.band_low, curves.band_high]
+        above.fill_between(curves.band_nodes, *band_ends, label="95 % band", **band_look)
+        below.fill_between(curves.band_nodes, *(100 * (end / curves.band_used - 1) for end in band_ends), **band_look)
     else:
         above.plot(curves.nodes, curves.used, color="black", linewidth=1.8, label="means, as points", zorder=3)
-    for index, law in enumerate(curves.laws):
-        if law.is_best:
-            look = {"color": BLUE, "linestyle": "-", "linewidth": 2.0, "zorder": 3.0}
+    for law_index, law_line in enumerate(curves.laws):
+        if law_line.is_best:
+            line_look = {"color": BLUE, "linestyle": "-", "linewidth": 2.0, "zorder": 3.0}
         else:
-            colour, dashes = _OTHERS[index % len(_OTHERS)], LINES[1 + index % (len(LINES) - 1)]
-            look = {"color": colour, "linestyle": dashes, "linewidth": 1.3, "zorder": 2.0}
-        above.plot(curves.nodes, law.rates, label=law.label, **look)
-        below.plot(curves.nodes, 100 * law.off, **look)
-    points = {"linestyle": "", "marker": "o", "markersize": 5, "markerfacecolor": "none", "color": "black"}
+            colour, dashes = _OTHERS[law_index % len(_OTHERS)], LINES[1 + law_index % (len(LINES) - 1)]
+            line_look = {"color": colour, "linestyle": dashes, "linewidth": 1.3, "zorder": 2.0}
+        above.plot(curves.nodes, law_line.rates, label=law_line.label, **line_look)
+        below.plot(curves.nodes, 100 * law_line.off, **line_look)
+    points = point_look("black") | {"markerfacecolor": "none"}
     above.plot(curves.counts, curves.rates, label="measured", zorder=4, **points)
     below.plot(curves.counts, 100 * curves.residuals, zorder=4, **points)
     below.axhline(0.0, color=_GREY, linewidth=0.8, zorder=1.5)
@@ -179,7 +153,7 @@ def draw_fit(curves: FitCurves) -> Drawing:
     # scaled to the measurements: a law that is far off leaves the picture, unless all are
     reach = max(1.0, 130 * float(np.abs(curves.residuals).max()))
     if not len(curves.band_nodes) and curves.laws:
-        reach = max(reach, min(100.0, 110 * max(float(np.abs(law.off).max()) for law in curves.laws)))
+        reach = max(reach, min(100.0, 110 * max(float(np.abs(law_line.off).max()) for law_line in curves.laws)))
     below.set_ylim(-reach, reach)
     extrapolation_words = "" if curves.nodes[-1] == curves.last_measured else "; dotted: the last measured count"
     first = int(curves.counts[0])

@@ -11,17 +11,9 @@ from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
 from bfreplay.replay.decision_log import kind_of
-from bfreplay.report.figures.axes import (
-    fix_layout,
-    legend_below,
-    new_figure,
-    page_axis,
-    paper_axis,
-    plain_tick,
-    style_axes,
-)
+from bfreplay.report.figures.axes import legend_below, new_figure, page_axis, paper_axis, plain_tick, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Trace, by_run, join_text, tag
+from bfreplay.report.figures.marks import Trace, by_run, join_text, point_look, tag
 from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
 from bfreplay.wording import amount, count
@@ -39,6 +31,7 @@ QUANTILES = (0.5, 0.95, 0.99, 1.0)
 
 _STATUS_COLUMNS = ("process_status", "solver_status", "quality", "fell_back_from")
 _QUANTILE_WORDS = ("median", "95 % within", "99 % within", "slowest")
+_QUANTILE_PERCENTS = [100 * share for share in QUANTILES]
 _X_TITLE = "time of one decision, as measured"
 _Y_TITLE = "% of the decisions within"
 
@@ -65,7 +58,7 @@ class DecisionTimes:
     @property
     def n_not_asked(self) -> int:
         """Number of decisions for which the policy was not asked: no job, no node, or no trigger of it."""
-        return sum(n for _, n in self.by_kind.values())
+        return sum(n_trivial for _, n_trivial in self.by_kind.values())
 
     def within(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Share of the decisions that took at most so long."""
@@ -84,21 +77,21 @@ def decision_times(run: RunResult) -> DecisionTimes:
         The two tables do not have the same decisions.
     """
     decide_s = np.concatenate([[], *(np.asarray(rows["decide_s"]) for rows in run.batches("timings", ["decide_s"]))])
-    kind = np.concatenate([np.zeros(0, np.int8), *map(_kinds, run.batches("decisions", _STATUS_COLUMNS))])
-    if decide_s.size != kind.size:
+    kind_numbers = np.concatenate([np.zeros(0, np.int8), *map(_kinds, run.batches("decisions", _STATUS_COLUMNS))])
+    if decide_s.size != kind_numbers.size:
         raise InputError(
             "the tables decisions and timings do not have the same decisions",
             file=run.folder,
-            value=f"{kind.size:,} and {decide_s.size:,} rows",
+            value=f"{kind_numbers.size:,} and {decide_s.size:,} rows",
             fix="make the run again",
         )
     has_solver_time = decide_s > 0.0
     if not has_solver_time.any():
         raise NothingToShowError("there never was a job and an idle node at one time, so nothing was decided")
-    of_kind = {word: kind == kind_index for kind_index, word in enumerate(DECISION_WORDS)}
+    of_kind = {kind_name: kind_numbers == kind_index for kind_index, kind_name in enumerate(DECISION_WORDS)}
     by_kind = {
-        word: (np.sort(decide_s[has_solver_time & is_kind]), int((~has_solver_time & is_kind).sum()))
-        for word, is_kind in of_kind.items()
+        kind_name: (np.sort(decide_s[has_solver_time & is_kind]), int((~has_solver_time & is_kind).sum()))
+        for kind_name, is_kind in of_kind.items()
         if is_kind.any()
     }
     return DecisionTimes(np.sort(decide_s[has_solver_time]), by_kind, run.summary.fallbacks)
@@ -106,67 +99,53 @@ def decision_times(run: RunResult) -> DecisionTimes:
 
 def _kinds(rows: pa.Table) -> NDArray[np.int8]:
     """Return what stands behind each decision, as a place in ``DECISION_WORDS``."""
-    columns = [rows[name].unify_dictionaries().combine_chunks() for name in _STATUS_COLUMNS]
+    columns = [rows[column_name].unify_dictionaries().combine_chunks() for column_name in _STATUS_COLUMNS]
     codes = np.zeros(rows.num_rows, np.int64)
     for column in columns:
         codes = codes * (len(column.dictionary) + 1) + np.asarray(column.indices.fill_null(len(column.dictionary)))
-    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    _, first, code_places = np.unique(codes, return_index=True, return_inverse=True)
     words = [*DECISION_WORDS]
     kinds = [words.index(kind_of(*(column[row_number].as_py() for column in columns))) for row_number in first.tolist()]
-    return np.array(kinds, np.int8)[place]
+    return np.array(kinds, np.int8)[code_places]
 
 
 def draw(times_by_run: Mapping[str, DecisionTimes]) -> Figure:
     """Share of the decisions that took at most so long, exactly; points at the median, 95 %, 99 % and the slowest."""
     figure = new_figure(9.0, 4.0)
     axes = figure.subplots()
-    for mark, label, times in by_run(times_by_run):
-        line = mark.paper_line
-        share = 100 * np.arange(1, times.decide_s.size + 1) / times.decide_s.size
-        decide_s, share_above = np.append(times.decide_s[:1], times.decide_s), np.append(0.0, share)
-        axes.plot(decide_s, share_above, drawstyle="steps-post", label=label or None, **line)
-        axes.plot(
-            _quantiles(times.decide_s),
-            [100 * quantile for quantile in QUANTILES],
-            marker="o",
-            linestyle="",
-            markersize=5,
-            color=line["color"],
-            markeredgecolor="white",
-            zorder=3,
-        )
+    for run_mark, run_label, times in by_run(times_by_run):
+        line_look = run_mark.paper_line
+        percents = 100 * np.arange(1, times.decide_s.size + 1) / times.decide_s.size
+        decide_s, share_above = np.append(times.decide_s[:1], times.decide_s), np.append(0.0, percents)
+        axes.plot(decide_s, share_above, drawstyle="steps-post", label=run_label or None, **line_look)
+        point_style = point_look(line_look["color"]) | {"markeredgecolor": "white", "zorder": 3}
+        axes.plot(_quantiles(times.decide_s), _QUANTILE_PERCENTS, **point_style)
     paper_axis(axes, *_range(times_by_run))
     axes.set_ylim(-2, 104)
     style_axes(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
     if any(times_by_run):
         legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(times_by_run: Mapping[str, DecisionTimes]) -> PageFigure:
     """The same for the page, at ``POINTS`` lengths of time."""
     low_s, high_s = _range(times_by_run)
     traces: list[Trace] = []
-    for mark, label, times_of_run in by_run(times_by_run):
+    for run_mark, label, times_of_run in by_run(times_by_run):
         seconds = np.geomspace(times_of_run.decide_s[0], times_of_run.decide_s[-1], POINTS)
         seconds[[0, -1]] = times_of_run.decide_s[[0, -1]]  # not a rounding error below
         x_seconds, percent_within = seconds.tolist(), 100 * times_of_run.within(seconds)
         hover = f"{tag(label, '%{y:.3~r} %')} within %{{customdata}}"
         times = [*map(_milliseconds, x_seconds)]
-        curve = mark.curve(tag(label, "decisions"), hover, x=x_seconds, y=percent_within.tolist(), customdata=times)
+        curve = run_mark.curve(tag(label, "decisions"), hover, x=x_seconds, y=percent_within.tolist(), customdata=times)
         quantiles = _quantiles(times_of_run.decide_s)
         texts = [f"{word} {_milliseconds(time_s)}" for word, time_s in zip(_QUANTILE_WORDS, quantiles, strict=True)]
-        points = mark.curve(
-            tag(label, "quantiles"),
-            tag(label, "%{customdata}"),
-            mode="markers",
-            customdata=texts,
-            showlegend=False,
-            x=quantiles,
-            y=[100 * share for share in QUANTILES],
-            marker={"color": f"@{mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}},
-        )
-        traces += [curve | {"showlegend": bool(label)}, points]
+        points: Trace = {"mode": "markers", "customdata": texts, "showlegend": False}
+        points |= {"x": quantiles, "y": _QUANTILE_PERCENTS}
+        points["marker"] = {"color": f"@{run_mark.role}", "size": 8, "line": {"color": "@paper", "width": 1}}
+        markers = run_mark.curve(tag(label, "quantiles"), tag(label, "%{customdata}"), **points)
+        traces += [curve | {"showlegend": bool(label)}, markers]
     layout = {
         "xaxis": {"title": {"text": _X_TITLE}, **page_axis(low_s, high_s)},
         "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 104]},
@@ -177,43 +156,40 @@ def page(times_by_run: Mapping[str, DecisionTimes]) -> PageFigure:
 
 def words(times_by_run: Mapping[str, DecisionTimes]) -> str:
     """Median, 95 %, 99 % and slowest of each run; that they were measured."""
-    lines = []
-    for label, times_of_run in times_by_run.items():
+    sentences = []
+    for run_label, times_of_run in times_by_run.items():
         times = [_milliseconds(quantile) for quantile in _quantiles(times_of_run.decide_s)]
         quantiles = f"median {times[0]}, 95 % within {times[1]}, 99 % within {times[2]}, the slowest {times[3]}"
-        text = f"{count(times_of_run.decide_s.size, 'decision')}: {quantiles}"
+        run_words = f"{count(times_of_run.decide_s.size, 'decision')}: {quantiles}"
         if times_of_run.n_not_asked:
-            text += f"; {count(times_of_run.n_not_asked, 'more time')} the policy was not asked"
-        lines.append(f"{tag(label, text)}.")
-    lines.append("Times are measurements: they differ from run to run and from machine to machine.")
-    return join_text(times_by_run, lines)
+            run_words += f"; {count(times_of_run.n_not_asked, 'more time')} the policy was not asked"
+        sentences.append(f"{tag(run_label, run_words)}.")
+    sentences.append("Times are measurements: they differ from run to run and from machine to machine.")
+    return join_text(times_by_run, sentences)
 
 
 def table(times_by_run: Mapping[str, DecisionTimes]) -> ShownTable:
     """A row for each kind of decision, one for all, and one for each reason for a fallback."""
-    columns = [Column("kind", "Decisions")]
-    if any(times_by_run):
-        columns.append(Column("run", "run"))
-    columns += [
+    quantiles = zip(QUANTILES, _QUANTILE_WORDS, strict=True)
+    columns = [
+        Column("kind", "Decisions"),
+        *([Column("run", "run")] if any(times_by_run) else []),
         Column("n", "how many", "count"),
         Column("share", "share", "percent"),
         Column("n_not_asked", "policy not asked", "count"),
-        *(
-            Column(f"q{share:g}_ms", f"{word}, ms", "amount")
-            for share, word in zip(QUANTILES, _QUANTILE_WORDS, strict=True)
-        ),
+        *(Column(f"q{share:g}_ms", f"{quantile_word}, ms", "amount") for share, quantile_word in quantiles),
     ]
     rows: list[list[Any]] = []
-    for label, times in times_by_run.items():
-        n_all = times.decide_s.size + times.n_not_asked
-        of_run = [label] if any(times_by_run) else []
-        for kind, (decide_s, n_trivial) in times.by_kind.items():
+    for run_label, run_times in times_by_run.items():
+        n_all = run_times.decide_s.size + run_times.n_not_asked
+        of_run = [run_label] if any(times_by_run) else []
+        for kind, (decide_s, n_trivial) in run_times.by_kind.items():
             n_decisions = decide_s.size + n_trivial
             rows.append([DECISION_WORDS[kind], *of_run, n_decisions, n_decisions / n_all, n_trivial, *_cells(decide_s)])
-        rows.append(["all", *of_run, n_all, 1.0, times.n_not_asked, *_cells(times.decide_s)])
-        for reason, n_decisions in times.fallbacks.items():
-            text = f"of them fell back: {reason.replace('_', ' ')}"
-            rows.append([text, *of_run, n_decisions, n_decisions / n_all, None, *[None] * len(QUANTILES)])
+        rows.append(["all", *of_run, n_all, 1.0, run_times.n_not_asked, *_cells(run_times.decide_s)])
+        for reason, n_decisions in run_times.fallbacks.items():
+            reason_words = f"of them fell back: {reason.replace('_', ' ')}"
+            rows.append([reason_words, *of_run, n_decisions, n_decisions / n_all, None, *[None] * len(QUANTILES)])
     return ShownTable("Decisions by what stands behind them, and measured times", tuple(columns), rows)
 
 
@@ -228,10 +204,8 @@ def _cells(decide_s: NDArray[np.float64]) -> list[float | None]:
 
 
 def _range(times_by_run: Mapping[str, DecisionTimes]) -> tuple[float, float]:
-    shortest_s, longest_s = (
-        pick(float(times.decide_s[end]) for times in times_by_run.values()) for pick, end in ((min, 0), (max, -1))
-    )
-    return shortest_s / 1.2, longest_s * 1.2
+    times = [times_of_run.decide_s for times_of_run in times_by_run.values()]
+    return min(float(decide_s[0]) for decide_s in times) / 1.2, max(float(decide_s[-1]) for decide_s in times) * 1.2
 
 
 def _milliseconds(seconds: float) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
+from bfreplay.report.figures.axes import new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import ROWS, Mark, amount_of, by_run, in_lines, join_text, sentence
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, by_run, in_lines, join_text, sentence
 from bfreplay.runs.shown_values import Column, ShownTable, value_text
 from bfreplay.runs.summary_text import BOUND_WORDS
 from bfreplay.wording import amount, duration
@@ -92,16 +92,13 @@ def efficiency(run: RunResult) -> Efficiency:
     )
     if on_dedicated_nodes is None and bound is None:
         problem = "the run was compared neither with dedicated nodes nor with an upper bound"
-        reason = summary.reason_without_baselines
-        if reason is not None:
-            raise NothingToShowError(f"{problem}: {reason}")
+        if summary.reason_without_baselines is not None:
+            raise NothingToShowError(f"{problem}: {summary.reason_without_baselines}")
         advice = "replay it again without --no-efficiency and without --no-bound"
         raise NothingToShowError(problem, file=run.folder, fix=advice)
     if is_source and not result.is_done:
-        raise NothingToShowError(
-            "a job source may make other jobs on dedicated nodes, so that samples do not compare, and it did not "
-            "finish in both"
-        )
+        problem = "a job source may make other jobs on dedicated nodes, so that samples do not compare"
+        raise NothingToShowError(f"{problem}, and it did not finish in both")
     if not result.samples and not result.dedicated_samples and not result.bound_samples and not result.is_done:
         raise NothingToShowError("no sample could be processed: there was no job that the idle nodes could run")
     return result
@@ -109,47 +106,31 @@ def efficiency(run: RunResult) -> Efficiency:
 
 def draw(efficiencies: Mapping[str, Efficiency]) -> Figure:
     """A bar a run, and below them those of the baselines."""
-    bars, title = _bars(efficiencies)
+    bars, axis_title = _bars(efficiencies)
     figure = new_figure(9.0, 0.9 + 0.5 * len(bars))
     axes = figure.subplots()
+    text_look: Trace = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
     for row_number, entry in enumerate(bars):
         axes.barh(row_number, entry.value, height=0.62, **entry.mark.paper_fill)
-        axes.annotate(
-            entry.text + entry.more,
-            (entry.value, row_number),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-        )
+        axes.annotate(entry.text + entry.more, (entry.value, row_number), **text_look)
     axes.set_yticks(range(len(bars)), labels=[in_lines(entry.words, 34, "\n") for entry in bars])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.3 * max(entry.value for entry in bars) or 1.0)
-    style_axes(axes, title)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
-    return fix_layout(figure)
+    style_axes(axes, axis_title, categories="y")
+    return figure
 
 
 def page(efficiencies: Mapping[str, Efficiency]) -> PageFigure:
     """The same for the page."""
-    bars, title = _bars(efficiencies)
-    traces = [
-        bar.mark.bars(
-            "",
-            [bar.value],
-            [in_lines(bar.words, 18)],
-            f"{bar.words}: {bar.text}{bar.more}",
-            orientation="h",
-            text=[bar.text],
-            textposition="outside",
-            cliponaxis=False,
-            showlegend=False,
-        )
-        for bar in bars
-    ]
-    right = 1.5 * max(bar.value for bar in bars) or 1.0  # room for the numbers on a narrow page
-    x = {"title": {"text": title}, "range": [0, right], "exponentformat": "power", "nticks": 4, "tickangle": 0}
+    bars, axis_title = _bars(efficiencies)
+    traces = []
+    for bar in bars:
+        hover = f"{bar.words}: {bar.text}{bar.more}"
+        bar_look: Trace = {"orientation": "h", "text": [bar.text], "textposition": "outside"}
+        bar_look |= {"cliponaxis": False, "showlegend": False}
+        traces.append(bar.mark.bars("", [bar.value], [in_lines(bar.words, 18)], hover, **bar_look))
+    right_end = 1.5 * max(bar.value for bar in bars) or 1.0  # room for the numbers on a narrow page
+    x = {"title": {"text": axis_title}, "range": [0, right_end], "exponentformat": "power", "nticks": 4, "tickangle": 0}
     layout = {"barmode": "overlay", "xaxis": x, "yaxis": ROWS, "showlegend": False}
     return PageFigure(traces, layout, height=120 + 44 * len(bars))
 
@@ -158,9 +139,8 @@ def words(efficiencies: Mapping[str, Efficiency]) -> str:
     """U and the share of the bound, or the finish times; and the meaning of U."""
     sentences = [_sentence(label, result) for label, result in efficiencies.items()]
     if any(result.u is not None and not result.is_done for result in efficiencies.values()):
-        sentences.append(
-            "U is the samples of a run over those of the same jobs on the dedicated nodes in the same window."
-        )
+        meaning = "the samples of a run over those of the same jobs on the dedicated nodes in the same window"
+        sentences.append(f"U is {meaning}.")
     return join_text(efficiencies, sentences)
 
 
@@ -180,14 +160,13 @@ def table(efficiencies: Mapping[str, Efficiency]) -> ShownTable:
         Column("earliest_s", "lower bound on that", "seconds"),
     )
     rows: list[list[object]] = []
-    for label, result in efficiencies.items():
-        values = asdict(result) | {"bound_kind": BOUND_WORDS.get(result.bound_kind or "", result.bound_kind)}
-        rows.append([label or "this run", *(values[column.key] for column in columns[1:])])
+    for run_label, result in efficiencies.items():
+        run_values = asdict(result) | {"bound_kind": BOUND_WORDS.get(result.bound_kind or "", result.bound_kind)}
+        rows.append([run_label or "this run", *(run_values[column.key] for column in columns[1:])])
     return ShownTable("Samples and times beside the baselines", columns, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bar:
+class _Bar(NamedTuple):
     words: str
     value: float
     text: str
@@ -199,77 +178,71 @@ def _bars(efficiencies: Mapping[str, Efficiency]) -> tuple[list[_Bar], str]:
     """Bars, and the title of their axis: hours until all jobs were done if all were, else samples."""
     by_time = all(result.is_done for result in efficiencies.values())
 
-    def bar(words: str, value: float, mark: Mark, addition: str = "") -> _Bar:
+    def bar(words: str, bar_value: float, bar_mark: Mark, addition: str = "") -> _Bar:
         if by_time:
-            return _Bar(words, value / 3_600, duration(value), mark)
-        return _Bar(words, value, amount(value), mark, addition)
+            return _Bar(words, bar_value / 3_600, duration(bar_value), bar_mark)
+        return _Bar(words, bar_value, amount(bar_value), bar_mark, addition)
 
     bars = []
-    for mark, label, result in by_run(efficiencies):
-        value = (result.done_s or 0.0) if by_time else result.samples
-        bars.append(bar(label or "this run", value, mark if label else Mark("useful"), _shares(result)))
-    baselines = (
-        (Mark("dedicated", 4), "dedicated_done_s", "dedicated_samples"),
-        (Mark("bound", 5), "earliest_s", "bound_samples"),
-    )
+    for bar_mark, run_label, result in by_run(efficiencies):
+        bar_value = (result.done_s or 0.0) if by_time else result.samples
+        bars.append(bar(run_label or "this run", bar_value, bar_mark if run_label else Mark("useful"), _shares(result)))
+    columns = ("dedicated_done_s", "earliest_s") if by_time else ("dedicated_samples", "bound_samples")
     of_bound = "lower bound" if by_time else "upper bound"
-    for mark, of_time, of_samples in baselines:
-        values = {
-            label: (getattr(result, of_time if by_time else of_samples), result.equivalent_nodes)
-            for label, result in efficiencies.items()
-        }
-        for labels, value, nodes in _merge_equal(values):
-            letters = ", ".join(label.partition(" ")[0] for label in labels)
+    for bar_mark, column in zip((Mark("dedicated", 4), Mark("bound", 5)), columns, strict=True):
+        for labels, bar_value, nodes in _merge_equal(efficiencies, column):
+            letters = ", ".join(run_label.partition(" ")[0] for run_label in labels)
             label_words = "" if len(labels) == len(efficiencies) else f" ({letters})"
-            baseline_words = amount_of(nodes, "dedicated node") if mark.role == "dedicated" else of_bound
-            bars.append(bar(f"{baseline_words}{label_words}", value, mark))
+            baseline_words = amount_of(nodes, "dedicated node") if bar_mark.role == "dedicated" else of_bound
+            bars.append(bar(f"{baseline_words}{label_words}", bar_value, bar_mark))
     return bars, "hours until all jobs were done" if by_time else "samples in the window"
 
 
-def _merge_equal(values: Mapping[str, tuple[float | None, float]]) -> list[tuple[list[str], float, float]]:
+def _merge_equal(efficiencies: Mapping[str, Efficiency], column: str) -> list[tuple[list[str], float, float]]:
     """Return equal baselines once: labels of their runs, value, and number of dedicated nodes."""
-    merged_entries: list[tuple[list[str], float, float]] = []
-    for label, (value, nodes) in values.items():
-        if value is None:
+    baselines: list[tuple[list[str], float, float]] = []
+    for run_label, result in efficiencies.items():
+        baseline = getattr(result, column)
+        if baseline is None:
             continue
-        for labels, other_value, of_nodes in merged_entries:
-            if abs(value - other_value) <= _ROUNDING * abs(other_value) and nodes == of_nodes:
-                labels.append(label)
+        for labels, other_baseline, nodes in baselines:
+            if abs(baseline - other_baseline) <= _ROUNDING * abs(other_baseline) and nodes == result.equivalent_nodes:
+                labels.append(run_label)
                 break
         else:
-            merged_entries.append(([label], value, nodes))
-    return merged_entries
+            baselines.append(([run_label], baseline, result.equivalent_nodes))
+    return baselines
 
 
-def _shares(data: Efficiency) -> str:
-    u = None if data.u is None else f"U {amount(data.u)}"
-    of_bound = None if data.share is None else f"{value_text(data.share, 'at-least')} of the bound"
-    parts = ", ".join(filter(None, (u, of_bound)))
-    return f" ({parts})" if parts else ""
+def _shares(result: Efficiency) -> str:
+    parts = [] if result.u is None else [f"U {amount(result.u)}"]
+    if result.share is not None:
+        parts.append(f"{value_text(result.share, 'at-least')} of the bound")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
-def _sentence(label: str, data: Efficiency) -> str:
-    nodes = amount_of(data.equivalent_nodes, "dedicated node")
+def _sentence(run_label: str, result: Efficiency) -> str:
+    node_words = amount_of(result.equivalent_nodes, "dedicated node")
     parts = []
-    if data.is_done:
-        parts.append(f"all jobs were done after {duration(data.done_s or 0.0)}")
-        if data.dedicated_done_s is not None:
-            parts.append(f"on {nodes} after {duration(data.dedicated_done_s)}")
-        if data.earliest_s is not None:
-            parts.append(f"no policy can finish before {duration(data.earliest_s)}")
-        if data.is_source:
+    if result.is_done:
+        parts.append(f"all jobs were done after {duration(result.done_s or 0.0)}")
+        if result.dedicated_done_s is not None:
+            parts.append(f"on {node_words} after {duration(result.dedicated_done_s)}")
+        if result.earliest_s is not None:
+            parts.append(f"no policy can finish before {duration(result.earliest_s)}")
+        if result.is_source:
             parts.append("where other trials may be pruned")
-        if data.u is not None:
+        if result.u is not None:
             parts.append("U is 1 by construction, so compare the times")
     else:
-        parts.append(f"{amount(data.samples)} samples")
-        if data.u is not None:
-            parts.append(f"U {amount(data.u)} against {nodes}")
-        elif data.dedicated_samples is not None:
-            parts.append(f"U is undefined, because the same jobs process nothing on {nodes}")
-        if data.share is not None and data.bound_kind is not None:
-            parts.append(f"at least {value_text(data.share, 'at-least')} of {BOUND_WORDS[data.bound_kind]}")
-    return sentence(label, ", ".join(parts))
+        parts.append(f"{amount(result.samples)} samples")
+        if result.u is not None:
+            parts.append(f"U {amount(result.u)} against {node_words}")
+        elif result.dedicated_samples is not None:
+            parts.append(f"U is undefined, because the same jobs process nothing on {node_words}")
+        if result.share is not None and result.bound_kind is not None:
+            parts.append(f"at least {value_text(result.share, 'at-least')} of {BOUND_WORDS[result.bound_kind]}")
+    return sentence(run_label, ", ".join(parts))
 
 
 EFFICIENCY: RunFigure[Efficiency] = RunFigure(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry, built_in, unknown_name
+from bfreplay.report.figures.axes import fix_layout
 from bfreplay.report.figures.marks import Trace
 
 if TYPE_CHECKING:
@@ -104,6 +105,10 @@ class RunFigure(Figure[Mapping[str, D]], Generic[D]):
     ``marks.by_run`` refuses other labels.
     """
 
+    def draw_runs(self, by_label: Mapping[str, D]) -> Drawing:
+        """Draw the data of runs, with texts shown literally and the layout fixed."""
+        return fix_layout(self.draw(by_label))
+
 
 _HERE = "bfreplay.report.figures"
 FIGURES = Registry(
@@ -139,7 +144,7 @@ OTHER_FIGURES: Mapping[str, tuple[str, ...]] = {
 _FORM = "package.module:FIGURE"
 
 
-def find_figure(name: str) -> RunFigure[Any]:
+def find_figure(figure_name: str) -> RunFigure[Any]:
     """Return the figure of this name, or the one at ``package.module:FIGURE``.
 
     Raises
@@ -147,13 +152,13 @@ def find_figure(name: str) -> RunFigure[Any]:
     InputError
         No such figure, or it cannot be imported, or is not a ``RunFigure``.
     """
-    if ":" not in name and name not in FIGURES.names():
-        raise unknown_name(FIGURES.kind, name, FIGURES.names(), _FORM)
-    figure = FIGURES.find(name, _FORM, allow_code=True)
+    if ":" not in figure_name and figure_name not in FIGURES.names():
+        raise unknown_name(FIGURES.kind, figure_name, FIGURES.names(), _FORM)
+    figure = FIGURES.find(figure_name, _FORM, allow_code=True)
     if not isinstance(figure, RunFigure):
         raise InputError(
-            f"{name!r} is no figure, but {type(figure).__name__}",
-            value=FIGURES.location(name),
+            f"{figure_name!r} is no figure, but {type(figure).__name__}",
+            value=FIGURES.location(figure_name),
             expected="a bfreplay.report.figures.figure.RunFigure",
         )
     return figure

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import log_tick, new_figure, style_axes
+from bfreplay.report.figures.axes import log_tick, new_figure, no_data, style_axes
 from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, Trace
+from bfreplay.report.figures.marks import LINES, MARKERS, OKABE_ITO, PALE_GREY, Trace, fill_look
 from bfreplay.result_folders.lab import LabResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
-    from matplotlib.lines import Line2D
 
 
 EXACT = "exact"
@@ -38,7 +37,9 @@ _OUTCOME_FILL = {
 }
 OUTCOMES = tuple(_OUTCOME_FILL)
 """In the order in which a bar stacks them."""
-_GREY = "#C8C8C8"
+
+
+_LEGEND: Trace = {"loc": "outside right center", "fontsize": 9, "frameon": False, "handlelength": 3.6}
 
 OutcomeShares = tuple[list[str], NDArray[np.float64], int]
 
@@ -54,29 +55,28 @@ class Curve:
     y: NDArray[np.float64]
 
 
-def profile_curves(lab: LabResult, field: str = "milp") -> list[Curve]:
+def profile_curves(lab_result: LabResult, field: str = "milp") -> list[Curve]:
     """Performance profiles as steps: from ``x[i]`` on, ``y[i]`` of the decisions. Best first: largest area over log x.
 
     Every curve goes on to the largest ratio of the field.
     """
-    rows = [row for row in lab.table("profile").to_pylist() if row["field"] == field]
-    last_ratio = max((row["tau"] for row in rows), default=1.0)
+    step_rows = [row for row in lab_result.table("profile").to_pylist() if row["field"] == field]
+    last_ratio = max((row["tau"] for row in step_rows), default=1.0)
     curves = []
-    for names, of_pair in _by_pair(lab, rows):
-        ratios = np.array([*(row["tau"] for row in of_pair), last_ratio])
-        shares = np.array([*(row["share"] for row in of_pair), of_pair[-1]["share"]])
-        curves.append(Curve(*names, ratios, shares))
+    for pair_names, rows_of_pair in _by_pair(lab_result, step_rows):
+        ratios, shares = np.array([(row["tau"], row["share"]) for row in [*rows_of_pair, rows_of_pair[-1]]]).T
+        ratios[-1] = last_ratio
+        curves.append(Curve(*pair_names, ratios, shares))
     return sorted(curves, key=lambda curve: (-_area(curve, last_ratio), curve.pair))
 
 
-def time_by_size_curves(lab: LabResult) -> list[Curve]:
+def time_by_size_curves(lab_result: LabResult) -> list[Curve]:
     """Median seconds of the proven answers over the geometric middle of each bin of jobs x idle nodes."""
-    rows = [row for row in lab.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
+    size_rows = [row for row in lab_result.table("time_by_size").to_pylist() if row["total_median_s"] is not None]
     curves = []
-    for names, of_pair in _by_pair(lab, rows):
-        sizes = np.array([np.sqrt(row["size_from"] * row["size_to"]) for row in of_pair], dtype=np.float64)
-        seconds = np.array([row["total_median_s"] for row in of_pair], dtype=np.float64)
-        curves.append(Curve(*names, sizes, seconds))
+    for pair_names, rows_of_pair in _by_pair(lab_result, size_rows):
+        points = [(np.sqrt(row["size_from"] * row["size_to"]), row["total_median_s"]) for row in rows_of_pair]
+        curves.append(Curve(*pair_names, *np.array(points, dtype=np.float64).T))
     return curves
 
 
@@ -93,9 +93,8 @@ def draw_profile(curves_and_count: tuple[list[Curve], int]) -> Drawing:
     right = max([2.0, *(float(curve.x[-1]) for curve in curves)]) * 1.1
 
     def draw(axes: Axes, curve: Curve, style: Trace) -> None:
-        ratios, shares = np.append(curve.x[:-1], right), curve.y
-        steps = max(1, len(ratios) // 8)
-        axes.plot(ratios, shares, drawstyle="steps-post", markevery=(0, steps), **style)
+        ratios, markers = np.append(curve.x[:-1], right), (0, max(1, len(curve.x) // 8))
+        axes.plot(ratios, curve.y, drawstyle="steps-post", markevery=markers, **style)
 
     figure, panels = _lines(curves, draw, f"Performance profile, {n_decisions} decisions")
     for axes in panels:
@@ -131,25 +130,15 @@ def draw_outcomes(outcome_shares_of_pairs: OutcomeShares) -> Drawing:
     pairs, shares, n_decisions = outcome_shares_of_pairs
     figure = new_figure(9.0, 1.6 + 0.27 * len(pairs))
     axes = figure.add_subplot()
-    places = np.arange(len(pairs))
+    bar_places = np.arange(len(pairs))
     left_edges = np.zeros(len(pairs))
-    for outcome, share in zip(OUTCOMES, shares.T, strict=True):
-        if share.any():
-            colour, hatch = _OUTCOME_FILL[outcome]
-            label = outcome.replace("_", " ").replace("timed out", "killed at the deadline")
-            axes.barh(
-                places,
-                share,
-                left=left_edges,
-                height=0.78,
-                color=colour,
-                hatch=hatch,
-                edgecolor="white",
-                linewidth=0.5,
-                label=label,
-            )
-            left_edges = left_edges + share
-    axes.set_yticks(places, labels=list(pairs), fontsize=9)
+    for outcome, outcome_share in zip(OUTCOMES, shares.T, strict=True):
+        if outcome_share.any():
+            outcome_words = outcome.replace("_", " ").replace("timed out", "killed at the deadline")
+            bar_look = fill_look(*_OUTCOME_FILL[outcome], linewidth=0.5)
+            axes.barh(bar_places, outcome_share, left=left_edges, height=0.78, label=outcome_words, **bar_look)
+            left_edges = left_edges + outcome_share
+    axes.set_yticks(bar_places, labels=list(pairs), fontsize=9)
     axes.set_ylim(len(pairs) - 0.4, -0.6)
     axes.set_xlim(0.0, 1.0)
     axes.xaxis.set_major_formatter("{x:.0%}")
@@ -177,22 +166,24 @@ def looks(formulations: Sequence[str], backends: Sequence[str]) -> dict[tuple[st
     }
 
 
-def _by_pair(lab: LabResult, rows: Sequence[Trace]) -> Iterator[tuple[tuple[str, str, str], list[Trace]]]:
+def _by_pair(lab_result: LabResult, table_rows: Sequence[Trace]) -> Iterator[tuple[tuple[str, str, str], list[Trace]]]:
     """Pair, formulation and back end, and their rows, where there are some."""
-    for pair in lab.table("summary").select(["pair", "formulation", "backend"]).to_pylist():
-        of_pair = [row for row in rows if row["pair"] == pair["pair"]]
+    for pair_names in lab_result.table("summary").select(["pair", "formulation", "backend"]).to_pylist():
+        of_pair = [table_row for table_row in table_rows if table_row["pair"] == pair_names["pair"]]
         if of_pair:
-            yield (pair["pair"], pair["formulation"], pair["backend"]), of_pair
+            yield (pair_names["pair"], pair_names["formulation"], pair_names["backend"]), of_pair
 
 
-def _area(curve: Curve, last: float) -> float:
+def _area(curve: Curve, last_ratio: float) -> float:
     """Under the steps, over log x from 1 to a little beyond the last ratio, so that shares there count as well."""
-    edges = np.log(np.append(curve.x[:-1], last * 1.1))
-    return float((np.diff(edges) * curve.y[:-1]).sum())
+    log_edges = np.log(np.append(curve.x[:-1], last_ratio * 1.1))
+    return float((np.diff(log_edges) * curve.y[:-1]).sum())
 
 
-def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Drawing, list[Axes]]:
+def _lines(curves: Sequence[Curve], draw_curve: Any, figure_title: str) -> tuple[Drawing, list[Axes]]:
     """One panel with a legend of pairs; with many pairs a panel a formulation, the other pairs in grey behind."""
+    from matplotlib.lines import Line2D
+
     pairs = [curve for curve in curves if curve.pair != EXACT]
     formulations = sorted({curve.formulation for curve in pairs})
     look = looks(formulations, sorted({curve.backend for curve in pairs}))
@@ -200,64 +191,50 @@ def _lines(curves: Sequence[Curve], draw: Any, title: str) -> tuple[Drawing, lis
         figure = new_figure(9.0, 4.8)
         axes = figure.add_subplot()
         for curve in curves:
-            draw(axes, curve, _style(curve, look) | {"label": curve.pair})
+            draw_curve(axes, curve, _style(curve, look) | {"label": curve.pair})
         if curves:
-            figure.legend(loc="outside right center", fontsize=9, frameon=False, handlelength=3.6)
+            figure.legend(**_LEGEND)
         else:
-            axes.text(0.5, 0.5, "no pair proved anything", ha="center", va="center", transform=axes.transAxes)
-        figure.suptitle(title, fontsize=11)
+            no_data(axes, "no pair proved anything")
+        figure.suptitle(figure_title, fontsize=11)
         return figure, [axes]
     n_columns = min(3, len(formulations))
     n_rows = -(-len(formulations) // n_columns)
     figure = new_figure(3.6 * n_columns + 1.6, 2.7 * n_rows + 0.9)
-    grid = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel().tolist()
-    for axes, formulation in zip(grid, formulations, strict=False):
+    panels = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel().tolist()
+    for axes, formulation in zip(panels, formulations, strict=False):
         for curve in pairs:
             if curve.formulation != formulation:
-                draw(axes, curve, {"color": _GREY, "linewidth": 0.8, "zorder": 1})
+                draw_curve(axes, curve, {"color": PALE_GREY, "linewidth": 0.8, "zorder": 1})
         for curve in curves:
             if curve.formulation == formulation or curve.pair == EXACT:
-                draw(axes, curve, _style(curve, look) | {"label": curve.backend})
+                draw_curve(axes, curve, _style(curve, look) | {"label": curve.backend})
         axes.set_title(formulation, fontsize=10, loc="left")
-    for axes in grid[len(formulations) :]:
+    for axes in panels[len(formulations) :]:
         axes.set_axis_off()
-    if n_rows > 1:
-        for axes in grid[len(formulations) - n_columns : len(formulations)]:
-            axes.tick_params(labelbottom=True)
+    for axes in panels[len(formulations) - n_columns : len(formulations)]:
+        axes.tick_params(labelbottom=True)
     curve_of_backend = {curve.backend: curve for curve in curves}
-    order = sorted(curve_of_backend, key=lambda backend: (backend != EXACT, backend))
-    figure.legend(
-        [_handle(_style(curve_of_backend[backend], look)) for backend in order],
-        order,
-        loc="outside right center",
-        fontsize=9,
-        frameon=False,
-        handlelength=3.6,
-        title="back end",
-        alignment="left",
-    )
-    figure.suptitle(f"{title} (grey: the other formulations)", fontsize=11)
-    return figure, grid[: len(formulations)]
+    backends = sorted(curve_of_backend, key=lambda backend: (backend != EXACT, backend))
+    # without markers, which belong to formulations
+    handles = [Line2D([], [], **(_style(curve_of_backend[backend], look) | {"marker": ""})) for backend in backends]
+    figure.legend(handles, backends, title="back end", alignment="left", **_LEGEND)
+    figure.suptitle(f"{figure_title} (grey: the other formulations)", fontsize=11)
+    return figure, panels[: len(formulations)]
 
 
-def _handle(style: Trace) -> Line2D:
-    """Legend handle of a back end, without the marker, which belongs to a formulation."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=style["color"], linestyle=style["linestyle"], linewidth=style["linewidth"])
-
-
-def _style(curve: Curve, look: dict[tuple[str, str], Trace]) -> Trace:
+def _style(curve: Curve, look_of_pair: dict[tuple[str, str], Trace]) -> Trace:
     if curve.pair == EXACT:
         return {"color": "black", "linestyle": "-", "linewidth": 2.0, "marker": "", "zorder": 3}
-    return look[curve.formulation, curve.backend]
+    return look_of_pair[curve.formulation, curve.backend]
 
 
-def _profile(lab: LabResult) -> tuple[list[Curve], int]:
-    return profile_curves(lab), lab.record.sampling.taken
-
-
-PROFILE: Figure[tuple[list[Curve], int]] = Figure("performance-profile", "Performance profile", _profile, draw_profile)
+PROFILE: Figure[tuple[list[Curve], int]] = Figure(
+    "performance-profile",
+    "Performance profile",
+    lambda lab: (profile_curves(lab), lab.record.sampling.taken),
+    draw_profile,
+)
 TIME_BY_SIZE: Figure[list[Curve]] = Figure(
     "time-by-size", "Median time of a proven decision, by size", time_by_size_curves, draw_time_by_size
 )

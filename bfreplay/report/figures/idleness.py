@@ -13,9 +13,17 @@ from bfreplay.datasets.idleness import Idleness
 from bfreplay.datasets.idleness.bursts import Bursts
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.datasets.times import DAY_US
-from bfreplay.report.figures.axes import log_tick, new_figure, plain_tick, powers_of_two, span_ticks, style_axes
+from bfreplay.report.figures.axes import (
+    log_tick,
+    new_figure,
+    no_data,
+    plain_tick,
+    powers_of_two,
+    span_ticks,
+    style_axes,
+)
 from bfreplay.report.figures.figure import Figure, as_they_are
-from bfreplay.report.figures.marks import BLUE, PALE_BLUE, RED
+from bfreplay.report.figures.marks import BLUE, PALE_BLUE, PALE_GREY, RED, Trace, fill_look, point_look
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import amount
@@ -24,14 +32,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-_GREY = "#C8C8C8"
 _US = 1_000_000
+_DASHES = (0, (6, 2))
 
 
 def percent_tick(value: float, _position: float) -> str:
     """``5%``, ``2.5%``."""
-    percent = value * 100
-    return f"{percent:.0f}%" if abs(percent - round(percent)) < 1e-9 else f"{percent:.1f}%"
+    percent_value = value * 100
+    return f"{percent_value:.0f}%" if abs(percent_value - round(percent_value)) < 1e-9 else f"{percent_value:.1f}%"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,63 +93,50 @@ def colour_range(table: NDArray[np.float64]) -> tuple[float, float]:
 def length_curves(idleness: Idleness) -> LengthCurves:
     """Fine bins of all lengths, and the share of node-hours in longer intervals at their edges and more."""
     bins = idleness.idle_interval_spectrum
-    count, node_us = np.array(bins.count, dtype=np.float64), np.array(bins.node_us, dtype=np.float64)
+    interval_counts, node_us = np.array(bins.count, dtype=np.float64), np.array(bins.node_us, dtype=np.float64)
     edges = np.array(bins.edges_us, dtype=np.float64) / _US
-    if not len(count):
-        return LengthCurves(edges, count, node_us, edges, edges)
+    if not len(interval_counts):
+        return LengthCurves(edges, interval_counts, node_us, edges, edges)
     if edges[0] == 0.0:  # lengths up to the first edge: as wide as the others on a logarithmic axis
         edges[0] = edges[1] / np.sqrt(2)
-    above = np.append(np.cumsum(node_us[::-1])[::-1], 0.0)
-    points = dict(zip(edges.tolist(), (above / above[0]).tolist(), strict=True))
-    points |= {
-        float(interval.over_s): interval.share
-        for interval in idleness.longer_idle_intervals
-        if edges[0] < interval.over_s < edges[-1]
-    }
-    over = sorted(points)
-    return LengthCurves(
-        edges,
-        count / count.sum(),
-        node_us / node_us.sum(),
-        np.array(over),
-        np.array([points[length] for length in over]),
-    )
+    node_us_above = np.append(np.cumsum(node_us[::-1])[::-1], 0.0)
+    points = dict(zip(edges.tolist(), (node_us_above / node_us_above[0]).tolist(), strict=True))
+    points |= {over_s: share for over_s, share in marked_lengths(idleness, edges) if edges[0] < over_s < edges[-1]}
+    over_s, longer = np.array(sorted(points.items())).T
+    return LengthCurves(edges, interval_counts / interval_counts.sum(), node_us / node_us.sum(), over_s, longer)
+
+
+def marked_lengths(idleness: Idleness, edge_s: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Lengths with a figure of their own between the first and the last edge, and their shares of the node-hours."""
+    lengths = [(float(interval.over_s), interval.share) for interval in idleness.longer_idle_intervals]
+    return [(over_s, share) for over_s, share in lengths if edge_s[0] <= over_s <= edge_s[-1]]
 
 
 def width_curves(idleness: Idleness) -> WidthCurves:
     """Return the curves at each power of two up to the size of the machine."""
-    rows = idleness.widths
-    return WidthCurves(
-        nodes=np.array([width.nodes for width in rows]),
-        share=np.array([width.share_of_time for width in rows]),
-        mean_s=np.array([width.mean_s for width in rows], dtype=np.float64),
-        median_s=np.array([width.median_s for width in rows], dtype=np.float64),
-    )
+    width_rows = [(width.nodes, width.share_of_time, width.mean_s, width.median_s) for width in idleness.widths]
+    nodes, *curves = np.array(width_rows, dtype=np.float64).T
+    return WidthCurves(nodes.astype(np.int64), *curves)
 
 
 def bursts_per_day(bursts: Bursts, idleness: Idleness) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nodes at once (1, 2, 4, ...), and the number of bursts a day of at least that size."""
     per_day = DAY_US / (idleness.window_end_us - idleness.window_start_us)
-    nodes = np.array([nodes for nodes, _ in bursts.at_least], dtype=np.int64)
-    return nodes, np.array([count * per_day for _, count in bursts.at_least], dtype=np.float64)
+    burst_sizes, counts = np.array(bursts.at_least, dtype=np.int64).reshape(-1, 2).T
+    return burst_sizes, counts * per_day
 
 
 def draw_idle_over_time(idleness: Idleness) -> Drawing:
     """Fewest, mean and most idle nodes in each column of the picture; the mean of the window as a dashed line."""
-    window, band = timeline_band(idleness)
-    days = window.days(band.edge_us)
+    window, idle_band = timeline_band(idleness)
+    edge_days = window.days(idle_band.edge_us)
     figure = new_figure(9.0, 3.8)
     axes = figure.add_subplot()
-    axes.stairs(band.most, days, baseline=band.least, fill=True, color=PALE_BLUE, label="fewest to most")
-    axes.stairs(band.mean, days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
-    axes.axhline(
-        idleness.mean_idle_nodes,
-        color=RED,
-        linestyle=(0, (6, 2)),
-        linewidth=1.4,
-        label=f"mean of the window: {amount(idleness.mean_idle_nodes)} nodes",
-    )
-    axes.set_ylim(0.0, max(1.0, float(band.most.max())) * 1.05)
+    axes.stairs(idle_band.most, edge_days, baseline=idle_band.least, fill=True, color=PALE_BLUE, label="fewest to most")
+    axes.stairs(idle_band.mean, edge_days, baseline=None, color=BLUE, linewidth=1.0, label="mean")
+    mean_words = f"mean of the window: {amount(idleness.mean_idle_nodes)} nodes"
+    axes.axhline(idleness.mean_idle_nodes, color=RED, linestyle=_DASHES, linewidth=1.4, label=mean_words)
+    axes.set_ylim(0.0, max(1.0, float(idle_band.most.max())) * 1.05)
     _right_scale(axes, 1 / idleness.n_nodes, f"share of {idleness.n_nodes:,} nodes", percent_tick)
     draw_time_axis(axes, window, "UTC" if idleness.week is None else idleness.week.time_zone)
     style_axes(axes, y="idle nodes", y_ticks=plain_tick)
@@ -154,44 +149,43 @@ def draw_hour_and_weekday(idleness: Idleness) -> Drawing:
     """Heat map of the mean idle nodes by hour and weekday, with the means by hour above and by weekday beside it."""
     from matplotlib import colormaps
 
-    table, week = hour_table(idleness), idleness.week
+    mean_nodes, week = hour_table(idleness), idleness.week
     figure = new_figure(9.0, 4.2)
-    if table is None or week is None:
+    if mean_nodes is None or week is None:
         return _only_words(figure, "no hour of the day: the times of the log are relative", idleness)
-    grid = figure.add_gridspec(2, 2, width_ratios=(24, 5), height_ratios=(3, 7))
-    above, middle = figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])
-    beside = figure.add_subplot(grid[1, 1], sharey=middle)
+    panel_grid = figure.add_gridspec(2, 2, width_ratios=(24, 5), height_ratios=(3, 7))
+    hour_axes, heat_axes = figure.add_subplot(panel_grid[0, 0]), figure.add_subplot(panel_grid[1, 0])
+    day_axes = figure.add_subplot(panel_grid[1, 1], sharey=heat_axes)
     colours = colormaps["cividis"].with_extremes(bad="none")
-    middle.set_facecolor("white")
-    middle.patch.set(hatch="///", edgecolor=_GREY)  # shows through where the window covers nothing
-    lowest, highest = colour_range(table)
-    mesh = middle.pcolormesh(
-        np.arange(25), np.arange(8), np.ma.masked_invalid(table), cmap=colours, vmin=lowest, vmax=highest
-    )
-    middle.set_yticks(np.arange(7) + 0.5, labels=WEEKDAYS, fontsize=9)
-    middle.invert_yaxis()
-    middle.set_xticks(np.arange(0, 25, 3), labels=[f"{hour:02}:00" for hour in range(0, 25, 3)], fontsize=9)
-    hatch_words = "; hatched: not in the log" if np.isnan(table).any() else ""
-    middle.set_xlabel(f"hour of the day ({week.time_zone}){hatch_words}", fontsize=10)
-    by_hour, by_day = (np.array(means, dtype=np.float64) for means in (week.by_hour, week.by_weekday))
-    above.bar(np.arange(24) + 0.5, by_hour, width=0.84, color=BLUE)
-    above.set_xlim(0, 24)
-    above.set_xticks(np.arange(0, 25, 3), labels=[])
-    above.set_ylabel("all days", fontsize=9)
-    above.yaxis.set_major_formatter(plain_tick)
-    beside.barh(np.arange(7) + 0.5, by_day, height=0.84, color=BLUE)
-    beside.tick_params(axis="y", left=False, labelleft=False)
-    beside.xaxis.set_major_formatter(plain_tick)
-    beside.locator_params(axis="x", nbins=3)
-    beside.set_xlabel("all hours", fontsize=9)
-    for axes in (above, beside):
+    heat_axes.set_facecolor("white")
+    heat_axes.patch.set(hatch="///", edgecolor=PALE_GREY)  # shows through where the window covers nothing
+    lowest, highest = colour_range(mean_nodes)
+    mesh_cells = np.arange(25), np.arange(8), np.ma.masked_invalid(mean_nodes)
+    mesh = heat_axes.pcolormesh(*mesh_cells, cmap=colours, vmin=lowest, vmax=highest)
+    heat_axes.set_yticks(np.arange(7) + 0.5, labels=WEEKDAYS, fontsize=9)
+    heat_axes.invert_yaxis()
+    heat_axes.set_xticks(np.arange(0, 25, 3), labels=[f"{hour:02}:00" for hour in range(0, 25, 3)], fontsize=9)
+    hatch_words = "; hatched: not in the log" if np.isnan(mean_nodes).any() else ""
+    heat_axes.set_xlabel(f"hour of the day ({week.time_zone}){hatch_words}", fontsize=10)
+    hour_means, day_means = (np.array(means, dtype=np.float64) for means in (week.by_hour, week.by_weekday))
+    hour_axes.bar(np.arange(24) + 0.5, hour_means, width=0.84, color=BLUE)
+    hour_axes.set_xlim(0, 24)
+    hour_axes.set_xticks(np.arange(0, 25, 3), labels=[])
+    hour_axes.set_ylabel("all days", fontsize=9)
+    hour_axes.yaxis.set_major_formatter(plain_tick)
+    day_axes.barh(np.arange(7) + 0.5, day_means, height=0.84, color=BLUE)
+    day_axes.tick_params(axis="y", left=False, labelleft=False)
+    day_axes.xaxis.set_major_formatter(plain_tick)
+    day_axes.locator_params(axis="x", nbins=3)
+    day_axes.set_xlabel("all hours", fontsize=9)
+    for axes in (hour_axes, day_axes):
         style_axes(axes)
-    for side in middle.spines.values():
-        side.set_visible(False)
-    scale_bar = figure.colorbar(mesh, ax=[middle, beside], fraction=0.05, pad=0.02, format=plain_tick)
+    for spine in heat_axes.spines.values():
+        spine.set_visible(False)
+    scale_bar = figure.colorbar(mesh, ax=[heat_axes, day_axes], fraction=0.05, pad=0.02, format=plain_tick)
     scale_bar.set_label(f"mean idle nodes (from {amount(lowest)}, not 0)" if lowest else "mean idle nodes", fontsize=10)
     scale_bar.ax.tick_params(labelsize=9)
-    _title(above, "Mean idle nodes by hour and weekday", idleness)
+    _title(hour_axes, "Mean idle nodes by hour and weekday", idleness)
     return figure
 
 
@@ -206,19 +200,8 @@ def draw_lengths(idleness: Idleness) -> Drawing:
     bins_axes.stairs(curves.of_intervals, curves.edge_s, color=RED, linewidth=1.8, label="of the idle intervals")
     bins_axes.set_ylim(bottom=0.0)
     longer_axes.plot(curves.over_s, curves.longer, color=BLUE, linewidth=1.8)
-    marked_lengths = [
-        interval
-        for interval in idleness.longer_idle_intervals
-        if curves.edge_s[0] <= interval.over_s <= curves.edge_s[-1]
-    ]
-    longer_axes.plot(
-        [length.over_s for length in marked_lengths],
-        [length.share for length in marked_lengths],
-        linestyle="",
-        marker="o",
-        markersize=5,
-        color=BLUE,
-    )
+    marked_points = np.array(marked_lengths(idleness, curves.edge_s)).reshape(-1, 2)
+    longer_axes.plot(*marked_points.T, **point_look(BLUE))
     longer_axes.set_ylim(0.0, 1.04)
     _right_scale(longer_axes, idleness.mean_idle_nodes, "as so many\ndedicated nodes", plain_tick)
     longer_axes.set_xscale("log")
@@ -226,8 +209,8 @@ def draw_lengths(idleness: Idleness) -> Drawing:
     for axes in (bins_axes, longer_axes):
         span_ticks(axes, "x")
     style_axes(bins_axes, y="share in a bin\n(two bins a doubling)", y_ticks=percent_tick)
-    below = "length of an idle interval (one node idle without a break)"
-    style_axes(longer_axes, below, "idle node-hours\nin longer idle intervals", y_ticks=percent_tick)
+    length_title = "length of an idle interval (one node idle without a break)"
+    style_axes(longer_axes, length_title, "idle node-hours\nin longer idle intervals", y_ticks=percent_tick)
     remark = "" if idleness.origin.log_warnings.node_assignment is None else ", node assignment simulated"
     _title(bins_axes, f"Idle intervals by length{remark}", idleness)
     figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False)
@@ -242,21 +225,18 @@ def draw_widths(idleness: Idleness) -> Drawing:
     share_axes.plot(curves.nodes, curves.share, color=BLUE, linewidth=1.8, marker="o", markersize=5)
     share_axes.set_ylim(0.0, 1.04)
     if np.isfinite(curves.mean_s).any():
-        style = {"linewidth": 1.8, "markersize": 5}
+        style: Trace = {"linewidth": 1.8, "markersize": 5}
         length_axes.plot(curves.nodes, curves.mean_s, color=BLUE, marker="o", label="mean", **style)
-        length_axes.plot(
-            curves.nodes, curves.median_s, color=RED, marker="s", linestyle=(0, (6, 2)), label="median", **style
-        )
+        style |= {"color": RED, "marker": "s", "linestyle": _DASHES, "label": "median"}
+        length_axes.plot(curves.nodes, curves.median_s, **style)
         length_axes.set_yscale("log")
-        shortest_s, longest_s = np.nanmin([curves.mean_s, curves.median_s]), np.nanmax([curves.mean_s, curves.median_s])
-        length_axes.set_ylim(shortest_s / 2, longest_s * 2)
+        lengths_s = [curves.mean_s, curves.median_s]
+        length_axes.set_ylim(np.nanmin(lengths_s) / 2, np.nanmax(lengths_s) * 2)
         span_ticks(length_axes, "y")
         length_axes.legend(fontsize=9, frameon=False, loc="best")
     else:
         length_axes.set_yticks([])
-        length_axes.text(
-            0.5, 0.5, "no node is idle at any time", ha="center", va="center", transform=length_axes.transAxes
-        )
+        no_data(length_axes, "no node is idle at any time")
     powers_of_two(length_axes, int(curves.nodes[-1]), room_for=13)
     style_axes(share_axes, y="share of time", y_ticks=percent_tick)
     style_axes(length_axes, "at least so many nodes idle at once", "length of a stretch")
@@ -278,29 +258,20 @@ def draw_bursts(idleness: Idleness) -> Drawing:
         figure.delaxes(size_axes)
         figure.delaxes(share_axes)
         return _only_words(figure, "no burst: no node joins or is reclaimed", idleness)
-    largest = 1
-    for kind_index, (label, bursts, colour, hatch, look) in enumerate(kinds):
-        nodes, per_day = bursts_per_day(bursts, idleness)
-        largest = max(largest, *nodes.tolist(), 1)
-        size_axes.plot(nodes, per_day, color=colour, linewidth=1.8, label=label, **look)
+    largest, highest = 1, 0.0
+    for kind_index, (kind_words, bursts, kind_colour, hatch, line_look) in enumerate(kinds):
+        burst_sizes, per_day = bursts_per_day(bursts, idleness)
+        largest = max(largest, *burst_sizes.tolist(), 1)
+        size_axes.plot(burst_sizes, per_day, color=kind_colour, linewidth=1.8, label=kind_words, **line_look)
         places = np.arange(len(bursts.large)) + (kind_index - 0.5) * 0.4
-        bars = share_axes.bar(
-            places,
-            [large.per_day for large in bursts.large],
-            width=0.36,
-            color=colour,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0.5,
-        )
-        share_axes.bar_label(bars, labels=[amount(large.per_day) for large in bursts.large], fontsize=8, padding=2)
+        heights = [large.per_day for large in bursts.large]
+        share_bars = share_axes.bar(places, heights, width=0.36, **fill_look(kind_colour, hatch, linewidth=0.5))
+        share_axes.bar_label(share_bars, labels=[*map(amount, heights)], fontsize=8, padding=2)
+        highest = max([highest, *heights])
     size_axes.set_yscale("log")
     powers_of_two(size_axes, largest, room_for=9)
-    share_axes.set_xticks(
-        np.arange(len(idleness.join_bursts.large)),
-        labels=[f"at least {large.label}" for large in idleness.join_bursts.large],
-    )
-    highest = max(large.per_day for _, bursts, *_ in kinds for large in bursts.large)
+    labels = [f"at least {large.label}" for large in idleness.join_bursts.large]
+    share_axes.set_xticks(np.arange(len(labels)), labels=labels)
     share_axes.set_ylim(0.0, highest * 1.12 or 1.0)
     style_axes(size_axes, "at least so many nodes at once", "bursts a day", y_ticks=log_tick)
     style_axes(share_axes, "share of the idle nodes at once", "bursts a day", y_ticks=plain_tick)
@@ -312,25 +283,24 @@ def draw_bursts(idleness: Idleness) -> Drawing:
 def _only_words(figure: Drawing, words: str, idleness: Idleness) -> Drawing:
     axes = figure.add_subplot()
     axes.set_axis_off()
-    axes.text(0.5, 0.5, words, ha="center", va="center", fontsize=11, transform=axes.transAxes)
+    no_data(axes, words, fontsize=11)
     _title(axes, "", idleness)
     return figure
 
 
 def _right_scale(axes: Axes, factor: float, label: str, formatter: Callable[[float, float], str]) -> None:
     """At right the same heights times ``factor``."""
-    scale = axes.secondary_yaxis(
-        "right", functions=(lambda value: np.multiply(value, factor), lambda value: np.divide(value, factor))
-    )
-    scale.yaxis.set_major_formatter(formatter)
-    scale.set_ylabel(label, fontsize=10)
-    scale.tick_params(labelsize=9)
-    scale.spines["right"].set_visible(False)
+    functions = lambda height: np.multiply(height, factor), lambda height: np.divide(height, factor)
+    right_scale = axes.secondary_yaxis("right", functions=functions)
+    right_scale.yaxis.set_major_formatter(formatter)
+    right_scale.set_ylabel(label, fontsize=10)
+    right_scale.tick_params(labelsize=9)
+    right_scale.spines["right"].set_visible(False)
 
 
 def _title(axes: Axes, title: str, idleness: Idleness) -> None:
-    words = [word for word in (title, idleness.origin.cluster) if word]
-    axes.set_title(", ".join(words), fontsize=11, loc="left", parse_math=False)
+    title_words = [title_word for title_word in (title, idleness.origin.cluster) if title_word]
+    axes.set_title(", ".join(title_words), fontsize=11, loc="left", parse_math=False)
 
 
 IDLE_OVER_TIME = Figure("idle-over-time", "Idle nodes over time", as_they_are, draw_idle_over_time)

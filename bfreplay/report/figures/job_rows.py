@@ -74,15 +74,15 @@ def rows_of(
         Up to this number, each job has its own row. More jobs share rows: each takes the first row that is free from
         its first to its last node. If these rows are too many as well, neighbouring rows are added up.
     """
-    first, last = np.full(len(allocations.names), end_us), np.full(len(allocations.names), start_us)
-    for _, _, part in allocations.parts(start_us, end_us):
-        np.minimum.at(first, part.job, part.from_us)
-        np.maximum.at(last, part.job, part.to_us)
+    first_us, last_us = np.full(len(allocations.names), end_us), np.full(len(allocations.names), start_us)
+    for _, _, allocations_of_part in allocations.parts(start_us, end_us):
+        np.minimum.at(first_us, allocations_of_part.job, allocations_of_part.from_us)
+        np.maximum.at(last_us, allocations_of_part.job, allocations_of_part.to_us)
     number = {name: row_number for row_number, name in enumerate(allocations.names)}
-    shown_jobs = [(name, model) for name, model in models if name in number and first[number[name]] < end_us]
+    shown_jobs = [(job, model) for job, model in models if job in number and first_us[number[job]] < end_us]
     numbers = np.array([number[name] for name, _ in shown_jobs], dtype=np.int64)
     shares = len(shown_jobs) > most_rows
-    places = _lanes(first[numbers], last[numbers]) if shares else np.arange(len(shown_jobs))
+    places = _lanes(first_us[numbers], last_us[numbers]) if shares else np.arange(len(shown_jobs))
     n_lanes = int(places.max(initial=-1)) + 1
     at_once = max(1, -(-n_lanes // most_rows))
     places = places // at_once
@@ -90,14 +90,16 @@ def rows_of(
     row_of_job[numbers] = places
     n_rows = -(-n_lanes // at_once)
     nodes, places_of_row = _nodes_of_rows(allocations, row_of_job, n_rows, at_once, start_us, end_us)
-    labels = [f"row {row_number + 1}" for row_number in range(n_rows)] if shares else labels_of_jobs(shown_jobs)
+    row_labels = [f"row {row_number + 1}" for row_number in range(n_rows)] if shares else labels_of_jobs(shown_jobs)
     rows = []
-    for row_number, label in enumerate(labels):
+    for row_number, label in enumerate(row_labels):
         members = numbers[places == row_number]
-        members = members[np.argsort(first[members], kind="stable")]
+        members = members[np.argsort(first_us[members], kind="stable")]
         names = tuple(allocations.names[member] for member in members)
         lanes = min(at_once, n_lanes - row_number * at_once)
-        rows.append(JobRow(label, names, first[members], nodes[row_number].series(), lanes, places_of_row[row_number]))
+        rows.append(
+            JobRow(label, names, first_us[members], nodes[row_number].series(), lanes, places_of_row[row_number])
+        )
     return tuple(rows)
 
 
@@ -114,10 +116,10 @@ def _nodes_of_rows(
     nodes = [StepParts(start_us, end_us, *columns) for _ in range(n_rows)]
     places: list[_Places] = [()] * n_rows
     with_places = at_once == 1 and has_places(allocations)
-    for since_us, until_us, part in allocations.parts(start_us, end_us):
-        rows_of_intervals = row_of_job[part.job]
+    for since_us, until_us, allocations_of_part in allocations.parts(start_us, end_us):
+        rows_of_intervals = row_of_job[allocations_of_part.job]
         for row_number in range(n_rows):
-            row_allocations = part.where(rows_of_intervals == row_number)
+            row_allocations = allocations_of_part.where(rows_of_intervals == row_number)
             nodes[row_number].add(*row_allocations.nodes_over_time(since_us, until_us))
             if with_places:
                 places[row_number] = _changes((*_places(row_allocations), *places[row_number]))
@@ -136,35 +138,35 @@ def _places(allocations: Allocations) -> _Places:
     """Start of each interval, in order, with type of its nodes, and sharing."""
     place_words: list[tuple[int, str]] = []
     for index in np.argsort(allocations.from_us, kind="stable").tolist():
-        name = allocations.type_names[allocations.node_type[index]]
-        kind = "nodes" if name == ANY_TYPE else name
+        type_name = allocations.type_names[allocations.node_type[index]]
+        kind = "nodes" if type_name == ANY_TYPE else type_name
         place_words.append((int(allocations.from_us[index]), f"{kind}, shared" if allocations.sharing[index] else kind))
     return tuple(place_words)
 
 
 def _changes(places: _Places) -> _Places:
     """Return the places whose words differ from those before."""
-    words_before = (None, *(words for _, words in places))
-    return tuple(place for place, words in zip(places, words_before, strict=False) if place[1] != words)
+    words_before = (None, *(place_words for _, place_words in places))
+    return tuple(place for place, place_words in zip(places, words_before, strict=False) if place[1] != place_words)
 
 
 def most_of_a_job(allocations: Allocations) -> int:
     """Most nodes that one job held at once."""
-    change = np.concatenate([allocations.count, -allocations.count])
-    time = np.concatenate([allocations.from_us, allocations.to_us])
+    count_changes = np.concatenate([allocations.count, -allocations.count])
+    time_us = np.concatenate([allocations.from_us, allocations.to_us])
     # job by job, what is given back before what is taken; each job ends with none
-    order = np.lexsort((change, time, np.concatenate([allocations.job, allocations.job])))
-    return int(np.cumsum(change[order]).max(initial=0))
+    time_order = np.lexsort((count_changes, time_us, np.concatenate([allocations.job, allocations.job])))
+    return int(np.cumsum(count_changes[time_order]).max(initial=0))
 
 
 def labels_of_jobs(jobs: Iterable[tuple[str, str | None]]) -> list[str]:
     """``job (model)`` of each, short and unique; without the model if it is part of the job's name."""
     labels: list[str] = []
     n_of_label: dict[str, int] = {}
-    for name, model in jobs:
-        label = shorten(name if not model or model.lower() in name.lower() else f"{name} ({model})")
-        n_of_label[label] = n_of_label.get(label, 0) + 1
-        labels.append(label if n_of_label[label] == 1 else f"{label} #{n_of_label[label]}")
+    for job_name, model in jobs:
+        job_label = shorten(job_name if not model or model.lower() in job_name.lower() else f"{job_name} ({model})")
+        n_of_label[job_label] = n_of_label.get(job_label, 0) + 1
+        labels.append(job_label if n_of_label[job_label] == 1 else f"{job_label} #{n_of_label[job_label]}")
     return labels
 
 
@@ -172,18 +174,18 @@ def shorten(text: str, longest: int = _LONGEST_LABEL) -> str:
     """Shorten to at most ``longest`` characters in the middle, as names differ at their ends."""
     if len(text) <= longest:
         return text
-    head = (longest - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (longest - 1 - head) :]}"
+    n_first = (longest - 1) // 2
+    return f"{text[:n_first]}…{text[len(text) - (longest - 1 - n_first) :]}"
 
 
-def _lanes(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+def _lanes(first_us: NDArray[np.int64], last_us: NDArray[np.int64]) -> NDArray[np.int64]:
     """Row of each job (J,): the lowest one that is free at its start."""
-    lane = np.zeros(first.size, dtype=np.int64)
+    lane_of_job = np.zeros(first_us.size, dtype=np.int64)
     free_lanes: list[int] = []
     busy_lanes: list[tuple[int, int]] = []  # until when, lane
-    for job_index in np.argsort(first, kind="stable").tolist():
-        while busy_lanes and busy_lanes[0][0] <= first[job_index]:
+    for job_index in np.argsort(first_us, kind="stable").tolist():
+        while busy_lanes and busy_lanes[0][0] <= first_us[job_index]:
             heapq.heappush(free_lanes, heapq.heappop(busy_lanes)[1])
-        lane[job_index] = heapq.heappop(free_lanes) if free_lanes else len(busy_lanes)
-        heapq.heappush(busy_lanes, (int(last[job_index]), int(lane[job_index])))
-    return lane
+        lane_of_job[job_index] = heapq.heappop(free_lanes) if free_lanes else len(busy_lanes)
+        heapq.heappush(busy_lanes, (int(last_us[job_index]), int(lane_of_job[job_index])))
+    return lane_of_job

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below, plain_tick
+from bfreplay.report.figures.axes import new_figure, panel_title, panels_below, plain_tick
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.job_rows import COLUMNS, FEWEST_COLUMNS, MOST_STEPS, JobRow, most_of_a_job, rows_of
 from bfreplay.report.figures.marks import LIGHT, ROWS, Trace, axis, layout_axis, of_each, tag
@@ -56,10 +56,10 @@ class JobTimeline:
         cls, span: TimeSpan, allocations: SavedAllocations, models: tuple[tuple[str, str | None], ...]
     ) -> JobTimeline:
         """Rows of that part; ``NothingToShowError`` where no job holds a node in it."""
-        rows = rows_of(allocations, models, span.start_us, span.end_us)
-        if not rows:
+        job_rows = rows_of(allocations, models, span.start_us, span.end_us)
+        if not job_rows:
             raise NothingToShowError("no job held a node at any time of the window" if models else "there are no jobs")
-        return cls(span, allocations, models, rows)
+        return cls(span, allocations, models, job_rows)
 
     def between(self, start_us: int, end_us: int) -> JobTimeline:
         """The same for a part of the window, with rows of its own.
@@ -76,17 +76,17 @@ class JobTimeline:
     @property
     def n_jobs(self) -> int:
         """Jobs that held nodes."""
-        return sum(len(row.jobs) for row in self.rows)
+        return sum(len(job_row.jobs) for job_row in self.rows)
 
     @property
     def is_shared(self) -> bool:
         """True if rows show several jobs, one after another or at once."""
-        return any(len(row.jobs) > 1 for row in self.rows)
+        return any(len(job_row.jobs) > 1 for job_row in self.rows)
 
     @property
     def most(self) -> int:
         """Most nodes of a row at once."""
-        return int(max(row.nodes.most.max() for row in self.rows))
+        return int(max(job_row.nodes.most.max() for job_row in self.rows))
 
 
 def job_timeline(run: RunResult) -> JobTimeline:
@@ -97,15 +97,12 @@ def job_timeline(run: RunResult) -> JobTimeline:
     NothingToShowError
         No job held a node.
     """
-    jobs = run.table("jobs").select(["job", "model", "admitted"])
-    admission_us = np.asarray(jobs["admitted"].cast("int64").fill_null(np.iinfo(np.int64).max), dtype=np.int64)
-    names, models = jobs["job"].to_pylist(), jobs["model"].to_pylist()
-    order = np.argsort(admission_us, kind="stable").tolist()
-    return JobTimeline.of_part(
-        TimeSpan.of_record(run.record),
-        SavedAllocations.of(run),
-        tuple((names[index], models[index]) for index in order),
-    )
+    job_table = run.table("jobs").select(["job", "model", "admitted"])
+    admission_us = np.asarray(job_table["admitted"].cast("int64").fill_null(np.iinfo(np.int64).max), dtype=np.int64)
+    names, models = job_table["job"].to_pylist(), job_table["model"].to_pylist()
+    admission_order = np.argsort(admission_us, kind="stable").tolist()
+    jobs_in_order = tuple((names[job_index], models[job_index]) for job_index in admission_order)
+    return JobTimeline.of_part(TimeSpan.of_record(run.record), SavedAllocations.of(run), jobs_in_order)
 
 
 def draw(timelines: Mapping[str, JobTimeline]) -> Figure:
@@ -120,35 +117,27 @@ def draw(timelines: Mapping[str, JobTimeline]) -> Figure:
     colours = LinearSegmentedColormap.from_list("held", [(share, LIGHT[role]) for share, role in _HEAT])
     scale = Normalize(0.0, max(timeline.most for timeline in timelines.values()))
     panels = panels_below(figure, heights)
-    for axes, height, (label, timeline) in zip(panels, heights, timelines.items(), strict=True):
-        edges = timeline.span.columns(COLUMNS)
-        start_day, end_day = (float(day) for day in span.days(edges[[0, -1]]))
-        heat = np.array([row.nodes.in_columns(edges).mean for row in timeline.rows])
-        axes.imshow(
-            heat,
-            cmap=colours,
-            norm=scale,
-            aspect="auto",
-            interpolation="nearest",
-            extent=(start_day, end_day, len(timeline.rows) - 0.5, -0.5),
-        )
+    for axes, height, (run_label, timeline) in zip(panels, heights, timelines.items(), strict=True):
+        column_edges_us = timeline.span.columns(COLUMNS)
+        start_day, end_day = (float(edge_day) for edge_day in span.days(column_edges_us[[0, -1]]))
+        mean_nodes = np.array([job_row.nodes.in_columns(column_edges_us).mean for job_row in timeline.rows])
+        extent = (start_day, end_day, len(timeline.rows) - 0.5, -0.5)
+        axes.imshow(mean_nodes, cmap=colours, norm=scale, aspect="auto", interpolation="nearest", extent=extent)
         _name_rows(axes, timeline, height)
-        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
-        axes.tick_params(axis="x", labelsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
+        style_rows(axes, run_label)
     draw_time_axis(panels[-1], span)
     colour_bar = figure.colorbar(ScalarMappable(scale, colours), ax=panels, fraction=0.03, pad=0.01, aspect=30)
     colour_bar.set_label("nodes", fontsize=10)
     colour_bar.ax.tick_params(labelsize=9)
     colour_bar.ax.yaxis.set_major_formatter(plain_tick)
     colour_bar.outline.set_visible(False)
-    return fix_layout(figure)
+    return figure
 
 
 def page(timelines: Mapping[str, JobTimeline]) -> PageFigure:
     """A heat map a run, one below the other, with the same colours and the same time."""
     most_nodes = max(timeline.most for timeline in timelines.values())
-    scale: Trace = {
+    colour_scale: Trace = {
         "zmin": 0,
         "zmax": most_nodes,
         "colorscale": [[share, f"@{role}"] for share, role in _HEAT],
@@ -156,18 +145,17 @@ def page(timelines: Mapping[str, JobTimeline]) -> PageFigure:
         "hovertemplate": "%{y}<br>nodes held: %{z:,.4~g}<extra></extra>",
     }
     panels = []
-    for run_index, (label, timeline) in enumerate(timelines.items()):
-        rows, start_us = timeline.rows, timeline.span.start_us
-        meta: Trace = {}
+    for run_index, (run_label, timeline) in enumerate(timelines.items()):
+        job_rows, start_us = timeline.rows, timeline.span.start_us
+        hover_data: Trace = {}
         if timeline.is_shared:
-            meta["row_jobs"] = [_of_row(row, start_us) for row in rows]
-        if any(row.places for row in rows):
-            meta["row_places"] = [
-                _places_of_row(row, start_us, _MOST_PLACES // (len(timelines) * len(rows))) for row in rows
-            ]
-        series = _thin([row.nodes for row in rows], MOST_STEPS // len(timelines))
-        heat_map = scale | {"showscale": run_index == 0} | ({"meta": meta} if meta else {})
-        panels.append((label, dict(zip((row.label for row in rows), series, strict=True)), heat_map))
+            hover_data["row_jobs"] = [_of_row(job_row, start_us) for job_row in job_rows]
+        if any(job_row.places for job_row in job_rows):
+            most_places = _MOST_PLACES // (len(timelines) * len(job_rows))
+            hover_data["row_places"] = [_places_of_row(job_row, start_us, most_places) for job_row in job_rows]
+        series = _thin([job_row.nodes for job_row in job_rows], MOST_STEPS // len(timelines))
+        heat_map = colour_scale | {"showscale": run_index == 0} | ({"meta": hover_data} if hover_data else {})
+        panels.append((run_label, dict(zip((job_row.label for job_row in job_rows), series, strict=True)), heat_map))
     return rows_page(panels, 18, 900, {"fixedrange": True})
 
 
@@ -183,17 +171,13 @@ def rows_page(
     layout: Trace = {"xaxis": {"time": True, "anchor": axis(len(panels) - 1)}}
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for panel_index, ((label, rows, panel_trace), domain) in enumerate(zip(panels, domains(pixels), strict=True)):
-        of_run = {tag(label, name): row for name, row in rows.items()}
-        series |= of_run
-        panel_own = {
-            "rows": list(of_run),
-            "y": [escape(name, quote=False) for name in of_run],
-            "yaxis": axis(panel_index),
-            "name": label,
-        }
-        traces.append({"type": "heatmap", "hoverongaps": False, **panel_own, **panel_trace})
-        title = {"title": {"text": label}} if label else {}
+    for panel_index, ((run_label, rows, panel_trace), domain) in enumerate(zip(panels, domains(pixels), strict=True)):
+        row_series = {tag(run_label, row_name): row_of_page for row_name, row_of_page in rows.items()}
+        series |= row_series
+        row_names = {"rows": list(row_series), "y": [escape(row_name, quote=False) for row_name in row_series]}
+        own_axis = {"yaxis": axis(panel_index), "name": run_label}
+        traces.append({"type": "heatmap", "hoverongaps": False, **row_names, **own_axis, **panel_trace})
+        title = {"title": {"text": run_label}} if run_label else {}
         layout[layout_axis(panel_index)] = {**ROWS, **rows_axis, "domain": domain, "tickfont": {"size": 11}, **title}
     return PageFigure(traces, layout, series, height=sum(pixels) + 110)
 
@@ -208,6 +192,13 @@ def domains(pixels: Sequence[int], gap: float = 0.04) -> list[list[float]]:
     return domains_of_panels
 
 
+def style_rows(axes: Axes, title: str) -> None:
+    """Title of a panel of rows over time, and neither frame at top and right nor grid."""
+    panel_title(axes, title)
+    axes.tick_params(axis="x", labelsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def rows_to_label(n_rows: int, inches: float) -> range:
     """Return the rows whose names fit into a panel of this height."""
     return range(0, n_rows, max(1, -(-n_rows * 10 // int(inches * 100))))
@@ -216,12 +207,12 @@ def rows_to_label(n_rows: int, inches: float) -> range:
 def _words(timeline: JobTimeline) -> str:
     """Number of jobs that held nodes, and the job with the most."""
     text = f"{count(timeline.n_jobs, 'job')} held nodes"
-    without = len(timeline.models) - timeline.n_jobs
-    if without:
-        text += f", {without:,} never did and {'is' if without == 1 else 'are'} omitted"
+    n_without = len(timeline.models) - timeline.n_jobs
+    if n_without:
+        text += f", {n_without:,} never did and {'is' if n_without == 1 else 'are'} omitted"
     if timeline.is_shared:
         at_once = timeline.rows[0].at_once
-        text += f", at most {sum(row.at_once for row in timeline.rows):,} at once: a row shows "
+        text += f", at most {sum(job_row.at_once for job_row in timeline.rows):,} at once: a row shows "
         text += "one job after another" if at_once == 1 else f"up to {at_once:,} jobs at once"
     allocations, has_sharing, most_of_jobs = timeline.held, False, 0
     node_us = np.zeros((len(allocations.names), len(allocations.type_names)), dtype=np.int64)
@@ -233,11 +224,8 @@ def _words(timeline: JobTimeline) -> str:
     text += f"; the most node-hours went to {allocations.names[busiest]} ({amount(of_job[busiest] / NODE_US_PER_HOUR)})"
     text += f", and no job held more than {count(most_of_jobs, 'node')} at once"
     if len(allocations.type_names) > 1:
-        type_words = (
-            f"{amount(of_type[index] / NODE_US_PER_HOUR)} of {name}"
-            for index, name in enumerate(allocations.type_names)
-        )
-        text += f"; node-hours by type: {', '.join(type_words)}"
+        types = zip(allocations.type_names, of_type / NODE_US_PER_HOUR, strict=True)
+        text += f"; node-hours by type: {', '.join(f'{amount(hours)} of {type_name}' for type_name, hours in types)}"
     if has_sharing:
         text += "; nodes that two jobs share are shown with both, and their node-hours are half of each"
     return text
@@ -245,14 +233,14 @@ def _words(timeline: JobTimeline) -> str:
 
 def _name_rows(axes: Axes, timeline: JobTimeline, inches: float) -> None:
     """Set as many names as there is room for."""
-    rows = timeline.rows
-    ticks = rows_to_label(len(rows), inches)
-    size = min(9.0, max(6.0, 72 * inches / len(rows) * ticks.step * 0.75))
+    job_rows = timeline.rows
+    ticks = rows_to_label(len(job_rows), inches)
+    size = min(9.0, max(6.0, 72 * inches / len(job_rows) * ticks.step * 0.75))
     if timeline.is_shared:
-        axes.set_yticks(ticks, labels=[f"{number * rows[0].at_once + 1}" for number in ticks], fontsize=size)
+        axes.set_yticks(ticks, labels=[f"{number * job_rows[0].at_once + 1}" for number in ticks], fontsize=size)
         axes.set_ylabel("jobs at once", fontsize=10)
     else:
-        axes.set_yticks(ticks, labels=[rows[number].label for number in ticks], fontsize=size, parse_math=False)
+        axes.set_yticks(ticks, labels=[job_rows[number].label for number in ticks], fontsize=size, parse_math=False)
     axes.tick_params(axis="y", length=0)
 
 
@@ -263,24 +251,24 @@ def _thin(series: Sequence[StepSeries], most_steps: int) -> list[StepSeries]:
     coarse_series = [steps.coarse(max(FEWEST_COLUMNS, most_steps // len(series))) for steps in series]
     # seven digits do for a colour, and what is zero after them is next to nothing once compressed
     return [
-        replace(steps, mean=steps.mean.astype(np.float32).astype(np.float64)) if not steps.is_exact else steps
+        steps if steps.is_exact else replace(steps, mean=steps.mean.astype(np.float32).astype(np.float64))
         for steps in coarse_series
     ]
 
 
-def _of_row(row: JobRow, start_us: int) -> Trace:
+def _of_row(job_row: JobRow, start_us: int) -> Trace:
     """Jobs of a row, and the second of the window at which each first held a node."""
-    since_s = np.round((row.since_us - start_us) / 1e6, 1)
-    return {"job": [escape(name, quote=False) for name in row.jobs], "since_s": since_s.tolist()}
+    since_s = np.round((job_row.since_us - start_us) / 1e6, 1)
+    return {"job": [escape(job_name, quote=False) for job_name in job_row.jobs], "since_s": since_s.tolist()}
 
 
-def _places_of_row(row: JobRow, start_us: int, most_places: int) -> Trace:
+def _places_of_row(job_row: JobRow, start_us: int, most_places: int) -> Trace:
     """Words about the nodes of a row by second of the window; all at once for too many changes."""
-    places = row.places
+    places = job_row.places
     if len(places) > max(1, most_places):
-        places = ((places[0][0], " or ".join(dict.fromkeys(words for _, words in places))),)
+        places = ((places[0][0], " or ".join(dict.fromkeys(place_words for _, place_words in places))),)
     since_s = [round((since_us - start_us) / 1e6, 1) for since_us, _ in places]
-    return {"place": [escape(words, quote=False) for _, words in places], "since_s": since_s}
+    return {"place": [escape(place_words, quote=False) for _, place_words in places], "since_s": since_s}
 
 
 JOBS: RunFigure[JobTimeline] = RunFigure(

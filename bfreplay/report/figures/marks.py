@@ -22,8 +22,9 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
 
 LINES: tuple[Dashes, ...] = ("-", (0, (6, 2)), (0, (2, 1)), (0, (7, 2, 1, 2)), (0, (1, 1)), (0, (9, 2, 1, 2, 1, 2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
-BLUE, RED = OKABE_ITO[:2]
-PALE_BLUE = "#9CC9E8"
+BLUE, RED, GREEN = OKABE_ITO[:3]
+PALE_BLUE, FAINT_BLUE = "#9CC9E8", "#DCE9F2"
+GREY, PALE_GREY = "#5F5F5F", "#C8C8C8"
 
 _ON_DARK = ("#4FA8E8", "#FF8A47", "#2FC79A", "#E79AC6", "#F2B63C", "#9AD4F5", "#C9C94A", "#A48DE8")
 
@@ -84,10 +85,20 @@ class Mark:
         """Return the mark of the ``number``-th run."""
         return cls(f"run-{number % len(OKABE_ITO)}", number)
 
+    @classmethod
+    def of_label(cls, label: str) -> Mark:
+        """Return the mark of the run with this label."""
+        return cls.of_run(run_number(label))
+
+    @property
+    def colour(self) -> str:
+        """Colour on paper."""
+        return LIGHT[self.role]
+
     @property
     def paper_line(self) -> Trace:
         """Matplotlib's arguments of a line."""
-        return {"color": LIGHT[self.role], "linestyle": LINES[self.k % len(LINES)], "linewidth": 1.8}
+        return {"color": self.colour, "linestyle": LINES[self.k % len(LINES)], "linewidth": 1.8}
 
     @property
     def page_line(self) -> Trace:
@@ -97,16 +108,15 @@ class Mark:
     @property
     def paper_fill(self) -> Trace:
         """Matplotlib's arguments of a bar."""
-        hatch = _HATCHES[self.k % len(_HATCHES)]
-        return {"facecolor": LIGHT[self.role], "hatch": hatch, "edgecolor": "white", "linewidth": 0.0}
+        return fill_look(self.colour, _HATCHES[self.k % len(_HATCHES)])
 
     @property
     def page_fill(self) -> Trace:
         """Plotly's marker of a bar."""
         marker: Trace = {"color": f"@{self.role}", "line": {"color": "@paper", "width": 0.5}}
         if shape := _PATTERNS[self.k % len(_PATTERNS)]:
-            dots = {"fillmode": "overlay", "fgcolor": "@paper", "size": 7, "solidity": 0.25}
-            marker["pattern"] = {"shape": shape, **dots}
+            dot_pattern = {"fillmode": "overlay", "fgcolor": "@paper", "size": 7, "solidity": 0.25}
+            marker["pattern"] = {"shape": shape, **dot_pattern}
         return marker
 
     def bars(self, name: str, x: list[Any], y: list[Any], hover: str, **other_entries: Any) -> Trace:
@@ -125,6 +135,16 @@ class Mark:
         return self.curve(name, hover, line, steps={"series": series, "statistic": statistic}, **other_entries)
 
 
+def fill_look(colour: str, hatch: str = "", linewidth: float = 0.0) -> Trace:
+    """Matplotlib's arguments of a bar, or of another filled shape."""
+    return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": linewidth}
+
+
+def point_look(colour: str, marker: str = "o", size: float = 5.0) -> Trace:
+    """Matplotlib's arguments of points without a line."""
+    return {"linestyle": "none", "marker": marker, "markersize": size, "color": colour}
+
+
 def run_number(label: str) -> int:
     """Return the number of the run of a label: 0 for ``A (run-120)`` and for ``""``, 25 for ``Z``, 26 for ``AA``.
 
@@ -135,15 +155,15 @@ def run_number(label: str) -> int:
     """
     if not label:
         return 0
-    match = _LABEL.fullmatch(label)
-    if match is None:
+    label_match = _LABEL.fullmatch(label)
+    if label_match is None:
         raise InputError(
             "this is no label of a run", value=label, expected="A, B, ..., Z, AA, ..., perhaps with a name: B (run-600)"
         )
-    number = 0
-    for letter in match[1]:
-        number = 26 * number + ord(letter) - ord("A") + 1
-    return number - 1
+    run_position = 0
+    for letter in label_match[1]:
+        run_position = 26 * run_position + ord(letter) - ord("A") + 1
+    return run_position - 1
 
 
 def by_run(by_label: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
@@ -157,10 +177,10 @@ def by_run(by_label: Mapping[str, D]) -> list[tuple[Mark, str, D]]:
     InputError
         Invalid label, or two labels of the same run.
     """
-    runs = [(run_number(label), label, data) for label, data in by_label.items()]
-    if len({number for number, *_ in runs}) < len(runs):
+    numbered_runs = [(run_number(label), label, run_data) for label, run_data in by_label.items()]
+    if len({number for number, *_ in numbered_runs}) < len(numbered_runs):
         raise InputError("two runs have the same letter", value=", ".join(by_label), expected="a letter a run")
-    return [(Mark.of_run(number), label, data) for number, label, data in runs]
+    return [(Mark.of_run(number), label, run_data) for number, label, run_data in numbered_runs]
 
 
 def all_are_alike(runs: Iterable[D], are_alike: Callable[[D, D], bool]) -> bool:
@@ -189,10 +209,10 @@ def of_each(words: Callable[[D], str]) -> Callable[[Mapping[str, D]], str]:
     return lambda by_label: join_text(by_label, (sentence(label, words(data)) for label, data in by_label.items()))
 
 
-def amount_of(value: float, word: str) -> str:
+def amount_of(value: float, noun: str) -> str:
     """Return ``12.5 nodes``, or ``1 node``."""
-    text = amount(value)
-    return f"{text} {word}{'' if text == '1' else 's'}"
+    amount_text = amount(value)
+    return f"{amount_text} {noun}{'' if amount_text == '1' else 's'}"
 
 
 def in_lines(text: str, width: int = 12, separator: str = "<br>") -> str:

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below
+from bfreplay.report.figures.axes import new_figure, panels_below
 from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.job_timeline import rows_page, rows_to_label
-from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, of_each
+from bfreplay.report.figures.job_timeline import rows_page, rows_to_label, style_rows
+from bfreplay.report.figures.marks import LIGHT, OKABE_ITO, Trace, of_each
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
 from bfreplay.runs.step_functions import StepSeries, lasting_steps
 from bfreplay.wording import count
@@ -73,10 +73,10 @@ class NodeGantt:
     def series_of(self, node: int) -> StepSeries:
         """Number of the job that held the node, from 1 on, at any time of the window; 0 for none."""
         is_node = self.node == node
-        edges = np.column_stack([self.from_us[is_node], self.to_us[is_node]]).ravel()
-        heights = np.column_stack([self.job[is_node] + 1, np.zeros(int(is_node.sum()), dtype=np.int64)]).ravel()
-        edges = np.concatenate([[self.span.start_us], edges, [self.span.end_us]])
-        heights = np.concatenate([[0], heights])
+        intervals = np.column_stack([self.from_us[is_node], self.to_us[is_node]])
+        edges = np.concatenate([[self.span.start_us], intervals.ravel(), [self.span.end_us]])
+        heights = np.zeros(edges.size - 1, dtype=np.int64)
+        heights[1::2] = self.job[is_node] + 1
         return StepSeries.exact(*lasting_steps(edges, heights))
 
 
@@ -92,31 +92,23 @@ def node_gantt(run: RunResult) -> NodeGantt:
     """
     if not run.has_table("nodes"):
         raise NotForThisRunError("the run did not record nodes; 'bfreplay replay --record-nodes' does")
-    table = run.table("nodes")
-    if not table.num_rows:
+    node_table = run.table("nodes")
+    if not node_table.num_rows:
         raise NothingToShowError("no job held a node at any time of the window")
-    table = table.take(np.argsort(np.asarray(table["from"].cast("int64")), kind="stable"))
-    from_us, to_us = (np.asarray(table[name].cast("int64"), dtype=np.int64) for name in ("from", "to"))
-    (nodes, node), (jobs, job) = (_positions(table[name]) for name in ("node", "job"))
-    node_us = np.zeros(len(nodes))
-    np.add.at(node_us, node, to_us - from_us)
+    node_table = node_table.take(np.argsort(np.asarray(node_table["from"].cast("int64")), kind="stable"))
+    from_us, to_us = (np.asarray(node_table[name].cast("int64"), dtype=np.int64) for name in ("from", "to"))
+    (nodes, node), (jobs, job) = (_positions(node_table[name]) for name in ("node", "job"))
+    node_us = np.bincount(node, to_us - from_us, len(nodes))
     busiest = np.argsort(-node_us, kind="stable")
-    fits = np.cumsum(np.bincount(node, minlength=len(nodes))[busiest]) <= _MOST_INTERVALS
-    shown_nodes = busiest[:MOST_NODES][fits[:MOST_NODES]]
+    fits_on_page = np.cumsum(np.bincount(node, minlength=len(nodes))[busiest]) <= _MOST_INTERVALS
+    shown_nodes = busiest[:MOST_NODES][fits_on_page[:MOST_NODES]]
     shown_nodes = shown_nodes[np.argsort([nodes[node_index] for node_index in shown_nodes], kind="stable")]
     row_of_node = np.full(len(nodes), -1)
     row_of_node[shown_nodes] = np.arange(len(shown_nodes))
     is_shown = row_of_node[node] >= 0
-    return NodeGantt(
-        TimeSpan.of_record(run.record),
-        tuple(nodes[node_index] for node_index in shown_nodes),
-        jobs,
-        row_of_node[node][is_shown],
-        job[is_shown],
-        from_us[is_shown],
-        to_us[is_shown],
-        len(nodes),
-    )
+    shown_names = tuple(nodes[node_index] for node_index in shown_nodes)
+    shown_columns = (column[is_shown] for column in (row_of_node[node], job, from_us, to_us))
+    return NodeGantt(TimeSpan.of_record(run.record), shown_names, jobs, *shown_columns, len(nodes))
 
 
 def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
@@ -125,52 +117,38 @@ def draw(gantts: Mapping[str, NodeGantt]) -> Figure:
     figure = new_figure(9.0, sum(heights) + 0.8)
     span = outer_part([gantt.span for gantt in gantts.values()])
     panels = panels_below(figure, heights)
-    colours = np.array([LIGHT[role] for role in _ROLES])
-    for axes, height, (label, gantt) in zip(panels, heights, gantts.items(), strict=True):
-        room = 72 * height / (len(gantt.nodes) + 1)
-        axes.hlines(
-            gantt.node,
-            span.days(gantt.from_us),
-            span.days(gantt.to_us),
-            colors=list(colours[gantt.job % _COLOURS]),
-            linewidth=max(0.8, 0.7 * room),
-            capstyle="butt",
-        )
+    colours = np.array([LIGHT[colour_role] for colour_role in _ROLES])
+    for axes, height, (run_label, gantt) in zip(panels, heights, gantts.items(), strict=True):
+        line_width = max(0.8, 0.7 * 72 * height / (len(gantt.nodes) + 1))
+        edges = span.days(gantt.from_us), span.days(gantt.to_us)
+        axes.hlines(gantt.node, *edges, colors=[*colours[gantt.job % _COLOURS]], linewidth=line_width, capstyle="butt")
         ticks = rows_to_label(len(gantt.nodes), height)
         axes.set_yticks(ticks, labels=[gantt.nodes[number] for number in ticks], fontsize=7, parse_math=False)
         axes.set_ylim(len(gantt.nodes) - 0.4, -0.6)
-        axes.set_title(label, fontsize=10.5, loc="left", parse_math=False)
-        axes.tick_params(axis="x", labelsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
+        style_rows(axes, run_label)
     draw_time_axis(panels[-1], span)
-    return fix_layout(figure)
+    return figure
 
 
 def page(gantts: Mapping[str, NodeGantt]) -> PageFigure:
     """The same for the page, where a drag enlarges nodes and time; in each column the job of the longest time shows."""
     colours = [[(index + side) / _COLOURS, f"@{role}"] for index, role in enumerate(_ROLES) for side in (0, 1)]
-    scale = {
-        "zmin": -0.5,
-        "zmax": _COLOURS - 0.5,
-        "colorscale": colours,
-        "showscale": False,
-        "hovertemplate": "%{y}<br>%{text}<extra></extra>",
-        "meta": {"colours": _COLOURS},
-    }
+    scale: Trace = {"zmin": -0.5, "zmax": _COLOURS - 0.5, "colorscale": colours, "showscale": False}
+    scale |= {"hovertemplate": "%{y}<br>%{text}<extra></extra>", "meta": {"colours": _COLOURS}}
     panels = []
     for label, gantt in gantts.items():
-        rows = {node: gantt.series_of(row) for row, node in enumerate(gantt.nodes)}
+        rows = {node_name: gantt.series_of(row_number) for row_number, node_name in enumerate(gantt.nodes)}
         panels.append((label, rows, {**scale, "holders": [escape(job_name, quote=False) for job_name in gantt.jobs]}))
     return rows_page(panels, 14, 720, {"fixedrange": False, "uirevision": "rows"})
 
 
 def _words(gantt: NodeGantt) -> str:
     """Numbers of nodes and jobs, and the limit of the picture."""
-    text = f"{count(len(gantt.jobs), 'job')} held {count(gantt.n_nodes, 'node')}"
+    job_words = f"{count(len(gantt.jobs), 'job')} held {count(gantt.n_nodes, 'node')}"
     if len(gantt.nodes) < gantt.n_nodes:
-        limit = f"the page holds at most {MOST_NODES} nodes and {_MOST_INTERVALS:,} intervals"
-        text += f", of which the {len(gantt.nodes):,} with the most node time are shown ({limit})"
-    return f"{text}; colours repeat after eight jobs, and pointing at a bar names its job"
+        limit_words = f"the page holds at most {MOST_NODES} nodes and {_MOST_INTERVALS:,} intervals"
+        job_words += f", of which the {len(gantt.nodes):,} with the most node time are shown ({limit_words})"
+    return f"{job_words}; colours repeat after eight jobs, and pointing at a bar names its job"
 
 
 def _positions(column: pa.ChunkedArray) -> tuple[tuple[str, ...], NDArray[np.int64]]:

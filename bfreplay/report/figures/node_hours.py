@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
+from bfreplay.report.figures.axes import new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import LIGHT, ROWS, Mark, of_each, tag
+from bfreplay.report.figures.marks import ROWS, Mark, Trace, of_each, tag
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
 from bfreplay.runs.shown_values import Column, ShownTable
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from bfreplay.runs.run_result import RunResult
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A label of the ledger: ``key`` of its node time there, words, and its mark."""
 
     key: str
@@ -72,12 +71,12 @@ def node_hours(run: RunResult) -> NodeHours:
     ledger = run.summary.ledger
     if not ledger.idle_node_us:
         raise NothingToShowError("no node was idle at any time of the window, so there are no idle node-hours")
-    parts = {part.key: ledger[part.key] for part in PARTS}
+    part_node_us = {part.key: ledger[part.key] for part in PARTS}
     idle_us = idle_until_done_us(run) if run.record.inputs.jobs.of_source else None
     if not idle_us:
-        return NodeHours(ledger.idle_node_us, parts)
-    parts["unallocated_node_us"] -= ledger.idle_node_us - idle_us
-    return NodeHours(idle_us, parts, is_search=True)
+        return NodeHours(ledger.idle_node_us, part_node_us)
+    part_node_us["unallocated_node_us"] -= ledger.idle_node_us - idle_us
+    return NodeHours(idle_us, part_node_us, is_search=True)
 
 
 def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
@@ -85,62 +84,38 @@ def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
     figure = new_figure(9.0, 1.5 + 0.5 * len(hours_by_run))
     axes = figure.subplots()
     for part in _parts(hours_by_run):
-        shares = [hours.share(part.key) for hours in hours_by_run.values()]
-        lefts = [_left_edge(hours, part) for hours in hours_by_run.values()]
-        axes.barh(
-            range(len(hours_by_run)),
-            [100 * share for share in shares],
-            left=lefts,
-            height=0.62,
-            label=part.words,
-            **part.mark.paper_fill,
-        )
-        for row_number, (share, left_edge) in enumerate(zip(shares, lefts, strict=True)):
+        shares = [run_hours.share(part.key) for run_hours in hours_by_run.values()]
+        left_edges = [_left_edge(run_hours, part) for run_hours in hours_by_run.values()]
+        percents, bar_look = [100 * share for share in shares], part.mark.paper_fill
+        axes.barh(range(len(hours_by_run)), percents, left=left_edges, height=0.62, label=part.words, **bar_look)
+        text_look: Trace = {"ha": "center", "va": "center", "fontsize": 9}
+        text_look["color"] = "black" if part.mark.role in _PALE else "white"
+        text_look["bbox"] = {"facecolor": part.mark.colour, "edgecolor": "none", "pad": 1.5}
+        for row_number, (share, left_edge) in enumerate(zip(shares, left_edges, strict=True)):
             if share >= _ROOM_FOR_TEXT:
-                axes.text(
-                    left_edge + 50 * share,
-                    row_number,
-                    percent(share),
-                    ha="center",
-                    va="center",
-                    fontsize=9,
-                    color="black" if part.mark.role in _PALE else "white",
-                    bbox={"facecolor": LIGHT[part.mark.role], "edgecolor": "none", "pad": 1.5},
-                )
+                axes.text(left_edge + 50 * share, row_number, percent(share), **text_look)
     axes.set_yticks(range(len(hours_by_run)), labels=list(hours_by_run))
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
-    style_axes(axes, "% of the idle node-hours")
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
+    style_axes(axes, "% of the idle node-hours", categories="y")
     figure.legend(loc="outside upper left", ncols=4, fontsize=9, frameon=False)
-    return fix_layout(figure)
+    return figure
 
 
 def page(hours_by_run: Mapping[str, NodeHours]) -> PageFigure:
     """The same for the page, with node-hours in the hover texts."""
     traces = []
+    text_look = {"textposition": "inside", "insidetextanchor": "middle", "textangle": 0}
     for part in _parts(hours_by_run):
-        shares = [hours.share(part.key) for hours in hours_by_run.values()]
-        texts = [
-            [tag(label, part.words), f"{amount(hours.hours(part.key))} node-hours", percent(share)]
-            for (label, hours), share in zip(hours_by_run.items(), shares, strict=True)
+        shares = [run_hours.share(part.key) for run_hours in hours_by_run.values()]
+        hover_texts = [
+            [tag(run_label, part.words), f"{amount(run_hours.hours(part.key))} node-hours", percent(share)]
+            for (run_label, run_hours), share in zip(hours_by_run.items(), shares, strict=True)
         ]
-        inside = [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares]
-        traces.append(
-            part.mark.bars(
-                part.words,
-                [100 * share for share in shares],
-                list(hours_by_run),
-                "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})",
-                customdata=texts,
-                orientation="h",
-                text=inside,
-                textposition="inside",
-                insidetextanchor="middle",
-                textangle=0,
-            )
-        )
+        percent_labels = [percent(share) if share >= _ROOM_FOR_TEXT and not part.mark.k else "" for share in shares]
+        look: Trace = {"customdata": hover_texts, "orientation": "h", "text": percent_labels, **text_look}
+        hover = "%{customdata[0]}<br>%{customdata[1]} (%{customdata[2]})"
+        traces.append(part.mark.bars(part.words, [100 * share for share in shares], list(hours_by_run), hover, **look))
     layout = {
         "barmode": "stack",
         "bargap": 0.35,
@@ -153,12 +128,9 @@ def page(hours_by_run: Mapping[str, NodeHours]) -> PageFigure:
 
 def table(hours_by_run: Mapping[str, NodeHours]) -> ShownTable:
     """A row a label, node-hours and share of each run; then what was idle."""
+    run_columns = (Column("node_hours", "node-hours", "amount"), Column("share", "share", "percent"))
     columns = [Column("part", "Idle node-hours")]
-    for label in hours_by_run:
-        columns += [
-            Column("node_hours", "node-hours", "amount").of_run(label),
-            Column("share", "share", "percent").of_run(label),
-        ]
+    columns += [column.of_run(run_label) for run_label in hours_by_run for column in run_columns]
     rows: list[list[Any]] = []
     for part in PARTS:
         cells = [cell for hours in hours_by_run.values() for cell in (hours.hours(part.key), hours.share(part.key))]
@@ -169,22 +141,20 @@ def table(hours_by_run: Mapping[str, NodeHours]) -> ShownTable:
 
 def _parts(hours_by_run: Mapping[str, NodeHours]) -> list[_Part]:
     """Labels that some run has."""
-    return [part for part in PARTS if any(hours.part[part.key] for hours in hours_by_run.values())]
+    return [part for part in PARTS if any(run_hours.part[part.key] for run_hours in hours_by_run.values())]
 
 
-def _left_edge(hours: NodeHours, part: _Part) -> float:
-    return 100 * sum(hours.share(part_before.key) for part_before in PARTS[: PARTS.index(part)])
+def _left_edge(run_hours: NodeHours, ledger_part: _Part) -> float:
+    return 100 * sum(run_hours.share(part_before.key) for part_before in PARTS[: PARTS.index(ledger_part)])
 
 
 def _words(data: NodeHours) -> str:
     """Shares of the labels."""
     share = {part.key: percent(data.share(part.key)) for part in PARTS}
     when = " during the search," if data.is_search else ""
-    text = (
-        f"Of {amount(data.idle / NODE_US_PER_HOUR)} idle node-hours{when} {share['useful_node_us']} were useful, "
-        f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were preempted, "
-        f"{share['unallocated_node_us']} stayed unallocated"
-    )
+    text = f"Of {amount(data.idle / NODE_US_PER_HOUR)} idle node-hours{when} {share['useful_node_us']} were useful, "
+    text += f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were preempted, "
+    text += f"{share['unallocated_node_us']} stayed unallocated"
     if data.part["stalled_node_us"]:
         text += f", {share['stalled_node_us']} stalled ({HELD_NOTHING_MADE})"
     return text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, panels_below, plain_tick, style_axes
+from bfreplay.report.figures.axes import legend_below, new_figure, panels_below, plain_tick, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
 from bfreplay.runs.shown_values import Column, ShownTable
@@ -34,23 +34,12 @@ CAUSES = (
 MEASURES = ("scaled_up", "scaled_down", "preempted", "rescale_cost", "preemption_cost")
 """Jobs scaled up and down by decisions, jobs that lost nodes to a reclaim, and samples charged for either."""
 
-_COLUMNS = {
-    "scaled_up": "n_jobs_scaled_up",
-    "scaled_down": "n_jobs_scaled_down",
-    "preempted": "n_jobs_preempted",
-    "rescale_cost": "rescale_cost_samples",
-    "preemption_cost": "preemption_cost_samples",
-}
 _WORDS = {"scaled_up": "rescales up", "scaled_down": "rescales down", "preempted": "preemptions"}
 _NOUNS = {"scaled_up": ("rescale", " up"), "scaled_down": ("rescale", " down"), "preempted": ("preemption", "")}
 _COSTS = {"rescale_cost": "for rescaling", "preemption_cost": "for preemption"}
-_MARKS = {
-    "scaled_up": Mark("useful"),
-    "scaled_down": Mark("rescaling", 1),
-    "preempted": Mark("lost", 3),
-    "rescale_cost": Mark("rescaling", 1),
-    "preemption_cost": Mark("lost", 3),
-}
+_COLUMNS = {name: f"n_jobs_{name}" for name in _WORDS} | {name: f"{name}_samples" for name in _COSTS}
+_RESCALING, _LOST = Mark("rescaling", 1), Mark("lost", 3)
+_MARKS = dict(zip(MEASURES, (Mark("useful"), _RESCALING, _LOST, _RESCALING, _LOST), strict=True))
 _COST_TITLE = "charged, % of the samples made"
 
 
@@ -98,13 +87,10 @@ def rescales(run: RunResult) -> Rescales:
         measure: np.zeros(len(CAUSES), dtype=np.float64 if measure in _COSTS else np.int64) for measure in MEASURES
     }
     for rows in run.batches("decisions", ("trigger", "n_joined", "n_reclaimed", *_COLUMNS.values())):
-        cause = _cause_of(
-            rows["trigger"].cast("string").to_pylist(),
-            np.asarray(rows["n_joined"], dtype=np.int64),
-            np.asarray(rows["n_reclaimed"], dtype=np.int64),
-        )
+        n_joined, n_reclaimed = (np.asarray(rows[name], dtype=np.int64) for name in ("n_joined", "n_reclaimed"))
+        decision_causes = _cause_of(rows["trigger"].cast("string").to_pylist(), n_joined, n_reclaimed)
         for measure, sums in by_cause.items():
-            np.add.at(sums, cause, np.asarray(rows[_COLUMNS[measure]]))
+            np.add.at(sums, decision_causes, np.asarray(rows[_COLUMNS[measure]]))
     if not any(by_cause[measure].any() for measure in _WORDS):
         raise NothingToShowError("no job was given a node at any time, so there were no rescales and no preemptions")
     ledger = run.summary.ledger
@@ -114,89 +100,71 @@ def rescales(run: RunResult) -> Rescales:
 def draw(by_label: Mapping[str, Rescales]) -> Figure:
     """Numbers of jobs by cause, and costs below; several runs side by side, a panel a measure."""
     causes = _causes(by_label)
-    names = [in_lines(CAUSES[cause], 15, "\n") for cause in causes]
-    panels = _panels(by_label)
-    figure = new_figure(9.0, 0.9 + (2.6 if len(by_label) == 1 else 1.75) * len(panels))
+    cause_names = [in_lines(CAUSES[cause], 15, "\n") for cause in causes]
+    panels, is_alone = _panels(by_label), len(by_label) == 1
+    figure = new_figure(9.0, 0.9 + (2.6 if is_alone else 1.75) * len(panels))
     for row, (axes, (title, bars)) in enumerate(zip(panels_below(figure, [1.0] * len(panels)), panels, strict=True)):
         for bar in bars:
             below = 0.0 if bar.below is None else bar.below[causes]
-            label = bar.words if len(by_label) == 1 or row == 0 else None
-            places = np.arange(len(causes)) + bar.place
-            axes.bar(places, bar.heights[causes], bottom=below, width=bar.width, label=label, **bar.mark.paper_fill)
+            label = bar.words if is_alone or row == 0 else None
+            bar_places = np.arange(len(causes)) + bar.place
+            axes.bar(bar_places, bar.heights[causes], bottom=below, width=bar.width, label=label, **bar.mark.paper_fill)
         axes.set_ylim(bottom=0.0)
-        style_axes(axes, y=title.replace(", ", ",\n") if len(panels) > 2 else title, y_ticks=plain_tick)
-        axes.grid(visible=False, axis="x")
-        axes.tick_params(axis="x", length=0)
-        if len(by_label) == 1:
+        title = title.replace(", ", ",\n") if len(panels) > 2 else title
+        style_axes(axes, y=title, y_ticks=plain_tick, categories="x")
+        if is_alone:
             axes.legend(fontsize=9, frameon=False, loc="best")
-        axes.set_xticks(range(len(causes)), labels=names)
-    if len(by_label) > 1:
+        axes.set_xticks(range(len(causes)), labels=cause_names)
+    if not is_alone:
         legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(by_label: Mapping[str, Rescales]) -> PageFigure:
     """The same for the page."""
-    causes = _causes(by_label)
-    names = [in_lines(CAUSES[cause], 9) for cause in causes]
-    panels = _panels(by_label)
-    height, gap_height = 1 / len(panels), 0.05
-    layout: Trace = {
-        "barmode": "overlay",
-        "xaxis": {
-            "tickvals": list(range(len(causes))),
-            "ticktext": names,
-            "tickangle": 0,
-            "tickfont": {"size": 12},
-            "range": [-0.55, len(causes) - 0.45],
-            "showgrid": False,
-            "anchor": axis(len(panels) - 1),
-            "zeroline": False,
-        },
+    causes, panels = _causes(by_label), _panels(by_label)
+    ticks: Trace = {
+        "tickvals": list(range(len(causes))),
+        "ticktext": [in_lines(CAUSES[cause], 9) for cause in causes],
+        "tickangle": 0,
+        "tickfont": {"size": 12},
+        "range": [-0.55, len(causes) - 0.45],
     }
+    height, gap_height = 1 / len(panels), 0.05
+    axis_lines = {"showgrid": False, "anchor": axis(len(panels) - 1), "zeroline": False}
+    layout: Trace = {"barmode": "overlay", "xaxis": ticks | axis_lines}
     traces: list[Trace] = []
-    for row, (title, bars) in enumerate(panels):
-        upper_end = 1 - row * height
-        domain = [max(0.0, upper_end - height + gap_height * (row < len(panels) - 1)), upper_end]
-        layout[layout_axis(row)] = {
-            "title": {"text": in_lines(title, 16)},
-            "domain": domain,
-            "rangemode": "tozero",
-            "tickformat": ",",
-        }
-        for bar in bars:
-            base = {} if bar.below is None else {"base": bar.below[causes].tolist()}
-            traces.append(
-                bar.mark.bars(
-                    bar.words,
-                    [cause + bar.place for cause in range(len(causes))],
-                    bar.heights[causes].tolist(),
-                    "%{customdata[0]}<br>%{customdata[1]}",
-                    width=bar.width,
-                    yaxis=axis(row),
-                    **base,
-                    customdata=[[CAUSES[cause], bar.texts[cause]] for cause in causes],
-                    legendgroup=bar.words,
-                    showlegend=len(by_label) == 1 or row == 0,
-                )
-            )
+    for panel_index, (panel_words, panel_bars) in enumerate(panels):
+        upper_end = 1 - panel_index * height
+        domain = [max(0.0, upper_end - height + gap_height * (panel_index < len(panels) - 1)), upper_end]
+        title_entry = {"title": {"text": in_lines(panel_words, 16)}}
+        layout[layout_axis(panel_index)] = {**title_entry, "domain": domain, "rangemode": "tozero", "tickformat": ","}
+        for bar in panel_bars:
+            bar_places = [cause + bar.place for cause in range(len(causes))]
+            bar_look: Trace = {"width": bar.width, "yaxis": axis(panel_index)}
+            if bar.below is not None:
+                bar_look["base"] = bar.below[causes].tolist()
+            bar_look["customdata"] = [[CAUSES[cause], bar.texts[cause]] for cause in causes]
+            bar_look |= {"legendgroup": bar.words, "showlegend": len(by_label) == 1 or panel_index == 0}
+            hover = "%{customdata[0]}<br>%{customdata[1]}"
+            traces.append(bar.mark.bars(bar.words, bar_places, bar.heights[causes].tolist(), hover, **bar_look))
     return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
 
 
 def table(by_label: Mapping[str, Rescales]) -> ShownTable:
     """A row a cause that occurred, and one for all of them."""
     with_samples = len(by_label) == 1  # of several runs there are columns enough
-    of_run = [Column(name, word, "count") for name, word in _WORDS.items()]
-    for name, word in _COSTS.items():
+    run_columns = [Column(measure, measure_words, "count") for measure, measure_words in _WORDS.items()]
+    for measure, measure_words in _COSTS.items():
         if with_samples:
-            of_run.append(Column(f"{name}_samples", f"charged {word}, samples", "samples"))
-        of_run.append(Column(f"{name}_share", f"charged {word}, share of the samples made", "percent"))
+            run_columns.append(Column(f"{measure}_samples", f"charged {measure_words}, samples", "samples"))
+        run_columns.append(Column(f"{measure}_share", f"charged {measure_words}, share of the samples made", "percent"))
     columns = [Column("cause", "A decision followed because")]
-    columns += [column.of_run(label) for label in by_label for column in of_run]
+    columns += [column.of_run(run_label) for run_label in by_label for column in run_columns]
     rows: list[list[Any]] = []
     for cause in [*_causes(by_label), None]:
-        cells = (cell for data in by_label.values() for cell in _cells(data, cause, with_samples=with_samples))
-        rows.append(["all" if cause is None else CAUSES[cause], *cells])
+        run_cells = (cell for data in by_label.values() for cell in _cells(data, cause, with_samples=with_samples))
+        rows.append(["all" if cause is None else CAUSES[cause], *run_cells])
     return ShownTable("Rescales and preemptions by cause", tuple(columns), rows)
 
 
@@ -220,83 +188,73 @@ _Panel = tuple[str, list[_Bar]]
 def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_reclaimed: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in ``CAUSES`` of the cause of each decision."""
     of_trigger = {"pool": 0, "arrival": 3, "completion": 4, "round": 5, "window_begin": 7}
-    cause = np.array([of_trigger.get(word, 6) for word in trigger], dtype=np.int64)
-    is_pool = cause == 0
-    cause[is_pool & (n_reclaimed > 0)] = 1
-    cause[is_pool & (n_reclaimed > 0) & (n_joined > 0)] = 2
-    return cause
+    decision_causes = np.array([of_trigger.get(trigger_name, 6) for trigger_name in trigger], dtype=np.int64)
+    is_pool = decision_causes == 0
+    decision_causes[is_pool & (n_reclaimed > 0)] = 1
+    decision_causes[is_pool & (n_reclaimed > 0) & (n_joined > 0)] = 2
+    return decision_causes
 
 
 def _causes(by_label: Mapping[str, Rescales]) -> list[int]:
     """Positions of causes with a rescale or preemption in some run."""
-    return [
-        number
-        for number in range(len(CAUSES))
-        if any(data.by_cause[name][number] for data in by_label.values() for name in MEASURES)
-    ]
+    has_any = np.any([data.by_cause[measure] != 0 for data in by_label.values() for measure in MEASURES], axis=0)
+    causes: list[int] = np.flatnonzero(has_any).tolist()
+    return causes
 
 
 def _panels(by_label: Mapping[str, Rescales]) -> list[_Panel]:
     if len(by_label) == 1:
         (data,) = by_label.values()
         counts = [
-            _Bar(
-                _WORDS[name],
-                data.by_cause[name],
-                None,
-                _texts("", data, name),
-                0.27 * (run_index - 1),
-                0.25,
-                _MARKS[name],
-            )
-            for run_index, name in enumerate(_WORDS)
+            _Bar(words, data.by_cause[name], None, _texts("", data, name), 0.27 * (position - 1), 0.25, _MARKS[name])
+            for position, (name, words) in enumerate(_WORDS.items())
         ]
         return [("jobs", counts), (_COST_TITLE, list(_cost_bars(data)))]
-    width = 0.8 / len(by_label)
+    bar_width = 0.8 / len(by_label)
     panels: list[_Panel] = []
     for name in (*_WORDS, None):
-        bars = []
-        for run_index, (mark, label, data) in enumerate(by_run(by_label)):
+        panel_bars = []
+        for run_index, (run_mark, run_label, data) in enumerate(by_run(by_label)):
             if name is None:
                 heights: NDArray[Any] = 100 * (data.share("rescale_cost") + data.share("preemption_cost"))
-                texts_of_costs = zip(*(_texts(label, data, cost) for cost in _COSTS), strict=True)
+                texts_of_costs = zip(*(_texts(run_label, data, cost_measure) for cost_measure in _COSTS), strict=True)
                 texts = ["<br>".join(pair) for pair in texts_of_costs]
             else:
-                heights, texts = data.by_cause[name], _texts(label, data, name)
-            place = width * (run_index - (len(by_label) - 1) / 2)
-            bars.append(_Bar(label, heights, None, texts, place, 0.92 * width, mark))
-        panels.append((_COST_TITLE if name is None else _WORDS[name], bars))
+                heights, texts = data.by_cause[name], _texts(run_label, data, name)
+            position = bar_width * (run_index - (len(by_label) - 1) / 2)
+            panel_bars.append(_Bar(run_label, heights, None, texts, position, 0.92 * bar_width, run_mark))
+        panels.append((_COST_TITLE if name is None else _WORDS[name], panel_bars))
     return panels
 
 
-def _cost_bars(data: Rescales) -> Iterable[_Bar]:
+def _cost_bars(run_rescales: Rescales) -> Iterable[_Bar]:
     below = np.zeros(len(CAUSES))
-    for name, word in _COSTS.items():
-        heights = 100 * data.share(name)
-        yield _Bar(f"charged {word}", heights, below, _texts("", data, name), 0.0, 0.5, _MARKS[name])
+    for measure, word in _COSTS.items():
+        heights = 100 * run_rescales.share(measure)
+        yield _Bar(f"charged {word}", heights, below, _texts("", run_rescales, measure), 0.0, 0.5, _MARKS[measure])
         below = below + heights
 
 
-def _texts(label: str, data: Rescales, measure: str) -> list[str]:
+def _texts(run_label: str, run_rescales: Rescales, measure: str) -> list[str]:
     """Hover texts by cause."""
-    values = data.by_cause[measure].tolist()
+    values = run_rescales.by_cause[measure].tolist()
     if measure in _WORDS:
-        noun, direction = _NOUNS[measure]
-        return [tag(label, f"{count(value, noun)}{direction}") for value in values]
+        event_noun, direction = _NOUNS[measure]
+        return [tag(run_label, f"{count(value, event_noun)}{direction}") for value in values]
     return [
-        tag(label, f"{amount(value)} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
-        for value, share in zip(values, data.share(measure).tolist(), strict=True)
+        tag(run_label, f"{amount(value)} samples charged {_COSTS[measure]} ({percent(share)} of the samples made)")
+        for value, share in zip(values, run_rescales.share(measure).tolist(), strict=True)
     ]
 
 
-def _cells(data: Rescales, cause: int | None, *, with_samples: bool) -> Iterator[Any]:
+def _cells(run_rescales: Rescales, cause: int | None, *, with_samples: bool) -> Iterator[Any]:
     """Cells of one run, at a cause or over all causes."""
-    for name in MEASURES:
-        value = data.total(name) if cause is None else data.by_cause[name][cause].item()
-        if name in _WORDS or with_samples:
+    for measure in MEASURES:
+        value = run_rescales.total(measure) if cause is None else run_rescales.by_cause[measure][cause].item()
+        if measure in _WORDS or with_samples:
             yield value
-        if name in _COSTS:
-            yield value / data.gross_samples if data.gross_samples else None
+        if measure in _COSTS:
+            yield value / run_rescales.gross_samples if run_rescales.gross_samples else None
 
 
 def _words(data: Rescales) -> str:
@@ -308,13 +266,13 @@ def _words(data: Rescales) -> str:
     if data.gross_samples and total_cost:
         shares = [percent(cost / data.gross_samples) for cost in (rescale, preempt)]
         text += f"; jobs were charged {shares[0]} of the samples made for rescaling and {shares[1]} for preemption"
-        cost = data.by_cause["rescale_cost"] + data.by_cause["preemption_cost"]
-        main_cause = int(cost.argmax())
-        text += f", {percent(float(cost[main_cause] / total_cost))} of that when {CAUSES[main_cause]}"
+        cost_by_cause = data.by_cause["rescale_cost"] + data.by_cause["preemption_cost"]
+        main_cause = int(cost_by_cause.argmax())
+        text += f", {percent(float(cost_by_cause[main_cause] / total_cost))} of that when {CAUSES[main_cause]}"
         open_share = 1 - (data.worked_off_rescale + data.worked_off_preempt) / total_cost
         if open_share > 1e-9:
-            when = "when the job left or the window ended"
-            text += f"; {percent(open_share)} of the charges had not been worked off {when}"
+            end_words = "when the job left or the window ended"
+            text += f"; {percent(open_share)} of the charges had not been worked off {end_words}"
     return text
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, new_figure, panels_below, style_axes
+from bfreplay.report.figures.axes import fix_layout, new_figure, panel_title, panels_below, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure
-from bfreplay.report.figures.marks import BLUE, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis, run_number
+from bfreplay.report.figures.marks import BLUE, GREY, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
 from bfreplay.runs.comparison_words import CAUSE_WORDS
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-_GREY = "#5F5F5F"
 _PANEL = 3.0
 _MOST_BARS = 400
 _NEXT_TO_NOTHING = 1e-6
@@ -32,6 +31,7 @@ _SUM_HEIGHT, _BARS_HEIGHT, _GAP = 250, 120, 24
 _ROW_HEIGHT, _PANEL_FOOT = 40, 70
 _BANDS = ("/", "\\", "|", "-", "x", ".")
 """Patterns of the bands, which lie upon each other."""
+_BAND_PATTERN = {"bgcolor": "rgba(0,0,0,0)", "size": 6, "solidity": 0.2}
 _OF_TIME = {"zeroline": True, "fixedrange": True}
 """Of axes beside one of time, which alone is zoomed."""
 
@@ -91,14 +91,14 @@ class Steps:
     def bars(self) -> list[tuple[str, float, float, Mark]]:
         """Words, start (the sum of the bars before it), size and mark of each bar; the last is the whole."""
         starts = accumulate(self.parts.values(), initial=0.0)
-        marks = [Mark("useful") if size >= 0 else Mark("lost", 1) for size in self.parts.values()]
-        parts = zip(self.parts, starts, self.parts.values(), marks, strict=False)
-        return [*parts, ("all", 0.0, self.total, Mark("idle"))]
+        marks = [Mark("useful") if part_size >= 0 else Mark("lost", 1) for part_size in self.parts.values()]
+        part_bars = zip(self.parts, starts, self.parts.values(), marks, strict=False)
+        return [*part_bars, ("all", 0.0, self.total, Mark("idle"))]
 
     @property
     def ends(self) -> tuple[float, float]:
         """Lowest and highest value of the bars."""
-        bar_ends = [0.0, *(start + size for _, start, size, _ in self.bars)]
+        bar_ends = [0.0, *(start + bar_size for _, start, bar_size, _ in self.bars)]
         return min(bar_ends), max(bar_ends)
 
 
@@ -106,28 +106,18 @@ def differences_over_time(comparison: RunComparison) -> list[Differences]:
     """One entry a run but the baseline. Neighbouring bins share a bar where there are more than 400."""
     record = comparison.record
     window = TimeSpan(record.config.window_start_us, record.config.window_end_us, record.is_relative)
-    hours, cumulative = comparison.table("hours"), comparison.table("cumulative")
-    base = _of_run(hours, record.runs[0].run)
-    edges = np.append(_times(base["begin"]), _times(base["end"])[-1:])
-    first = np.arange(0, edges.size - 1, -(-(edges.size - 1) // _MOST_BARS))
-    found = []
+    baseline_bins = _of_run(comparison, "hours", record.runs[0].run)
+    bin_edges_us = np.append(_times(baseline_bins["begin"]), _times(baseline_bins["end"])[-1:])
+    first_bins = np.arange(0, bin_edges_us.size - 1, -(-(bin_edges_us.size - 1) // _MOST_BARS))
+    bars = window, record.config.bin_s, np.append(bin_edges_us[first_bins], bin_edges_us[-1])
+    differences = []
     for pair in comparison.pairs:
-        data, line = _of_run(hours, pair.run), _of_run(cumulative, pair.run)
-        share = _percent_of(pair)
-        change = np.asarray(data["samples"]) - np.asarray(base["samples"])
-        found.append(
-            Differences(
-                pair.run,
-                _names(record, pair.run),
-                window,
-                record.config.bin_s,
-                np.append(edges[first], edges[-1]),
-                np.add.reduceat(change, first) * share,
-                _times(line["time"]),
-                *(_floats(line[name]) * share for name in ("difference", "low", "high")),
-            )
-        )
-    return found
+        line, share = _of_run(comparison, "cumulative", pair.run), _percent_of(pair)
+        change = np.asarray(_of_run(comparison, "hours", pair.run)["samples"]) - np.asarray(baseline_bins["samples"])
+        heights = np.add.reduceat(change, first_bins) * share
+        sums = (_floats(line[column_name]) * share for column_name in ("difference", "low", "high"))
+        differences.append(Differences(pair.run, _names(record, pair.run), *bars, heights, _times(line["time"]), *sums))
+    return differences
 
 
 def draw_over_time(all_runs: list[Differences]) -> Drawing:
@@ -135,15 +125,13 @@ def draw_over_time(all_runs: list[Differences]) -> Drawing:
     figure = new_figure(9.0, 0.9 + 1.5 * _PANEL * len(all_runs))
     panels = panels_below(figure, [1.0, 1.4] * len(all_runs))
     for run_index, data in enumerate(all_runs):
-        above, below = panels[2 * run_index], panels[2 * run_index + 1]
-        above.stairs(data.difference, data.window.days(data.edge_us), fill=True, color=BLUE, linewidth=0.0)
-        above.set_title(
-            f"{data.names}: difference of samples, % of A's in the window", fontsize=10.5, loc="left", parse_math=False
-        )
-        _draw_cumulative(below, data)
-        for axes, title in ((above, "each bar"), (below, "summed up")):
+        bins_axes, sums_axes = panels[2 * run_index : 2 * run_index + 2]
+        bins_axes.stairs(data.difference, data.window.days(data.edge_us), fill=True, color=BLUE, linewidth=0.0)
+        panel_title(bins_axes, f"{data.names}: difference of samples, % of A's in the window")
+        _draw_cumulative(sums_axes, data)
+        for axes, axis_title in ((bins_axes, "each bar"), (sums_axes, "summed up")):
             axes.axhline(0.0, color="black", linewidth=0.8, zorder=1)
-            style_axes(axes, y=title, y_ticks=_signed_tick)
+            style_axes(axes, y=axis_title, y_ticks=_signed_tick)
     draw_time_axis(panels[-1], all_runs[0].window)
     return fix_layout(figure)
 
@@ -154,105 +142,87 @@ def over_time_page(all_runs: list[Differences]) -> PageFigure:
     Above is a line a run with its 95 % band: at any time the sum of all bins up to and with that one. Below is a panel
     a run with the difference of each bin.
     """
-    room = _SUM_HEIGHT + len(all_runs) * (_BARS_HEIGHT + _GAP)
+    all_pixels = _SUM_HEIGHT + len(all_runs) * (_BARS_HEIGHT + _GAP)
     layout: Trace = {
         "xaxis": {"time": True, "anchor": axis(len(all_runs))},
-        "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / room, 1.0], **_OF_TIME},
+        "yaxis": {"title": {"text": "summed up, %"}, "domain": [1 - _SUM_HEIGHT / all_pixels, 1.0], **_OF_TIME},
         "hovermode": "closest",
         "legend": {"traceorder": "normal"},
     }
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
     for run_index, data in enumerate(all_runs):
-        mark = Mark.of_run(run_number(data.run))
+        run_mark = Mark.of_label(data.run)
         edge_us = np.append(data.edge_us[:1], data.time_us)
-        names = {name: f"{name}-{data.run}" for name in ("sum", "low", "high", "bin")}
+        names = {series_name: f"{series_name}-{data.run}" for series_name in ("sum", "low", "high", "bin")}
         if np.isfinite(data.low).all():
-            series |= {
-                names["low"]: StepSeries.exact(edge_us, data.low),
-                names["high"]: StepSeries.exact(edge_us, data.high),
-            }
-            shape = _BANDS[mark.k % len(_BANDS)]
-            pattern = {
-                "shape": shape,
-                "fgcolor": f"@{mark.role}",
-                "bgcolor": "rgba(0,0,0,0)",
-                "size": 6,
-                "solidity": 0.2,
-            }
+            for series_name, band_end in (("low", data.low), ("high", data.high)):
+                series[names[series_name]] = StepSeries.exact(edge_us, band_end)
+            pattern = {"shape": _BANDS[run_mark.k % len(_BANDS)], "fgcolor": f"@{run_mark.role}", **_BAND_PATTERN}
             line_look: Trace = {"line": {"width": 0.5, "dash": "solid"}, "hoverinfo": "skip"}
-            words = f"{data.run}: 95 % interval of the sum"
+            band_words = f"{data.run}: 95 % interval of the sum"
             traces += [
-                mark.steps(f"{data.run}: lower end", "", names["low"], "least", showlegend=False, **line_look),
-                mark.steps(words, "", names["high"], "most", fill="tonexty", fillpattern=pattern, **line_look),
+                run_mark.steps(f"{data.run}: lower end", "", names["low"], "least", showlegend=False, **line_look),
+                run_mark.steps(band_words, "", names["high"], "most", fill="tonexty", fillpattern=pattern, **line_look),
             ]
         series[names["sum"]] = StepSeries.exact(edge_us, data.cumulative)
         series[names["bin"]] = StepSeries.exact(data.edge_us, data.difference)
-        value = "%{y:+.3~r} % of A's samples"
+        bin_line = {"width": 1, "dash": "solid"}
+        bin_look: Trace = {"showlegend": False, "line": bin_line, "fill": "tozeroy", "yaxis": axis(run_index + 1)}
+        value_format = "%{y:+.3~r} % of A's samples"
         traces += [
-            mark.steps(f"{data.run}: sum up to then", f"{data.run}, up to then: {value}", names["sum"]),
-            mark.steps(
-                f"{data.run}: each bin",
-                f"{data.run}, this bin: {value}",
-                names["bin"],
-                showlegend=False,
-                line={"width": 1, "dash": "solid"},
-                fill="tozeroy",
-                yaxis=axis(run_index + 1),
-            ),
+            run_mark.steps(f"{data.run}: sum up to then", f"{data.run}, up to then: {value_format}", names["sum"]),
+            run_mark.steps(f"{data.run}: each bin", f"{data.run}, this bin: {value_format}", names["bin"], **bin_look),
         ]
-        upper = 1 - (_SUM_HEIGHT + _GAP + run_index * (_BARS_HEIGHT + _GAP)) / room
-        title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, upper - _BARS_HEIGHT / room), upper]
-        layout[layout_axis(run_index + 1)] = {"title": title, "domain": domain, **_OF_TIME}
-    return PageFigure(traces, layout, series, height=room + 110)
+        upper = 1 - (_SUM_HEIGHT + _GAP + run_index * (_BARS_HEIGHT + _GAP)) / all_pixels
+        axis_title, domain = {"text": f"{data.run}: each bin, %"}, [max(0.0, upper - _BARS_HEIGHT / all_pixels), upper]
+        layout[layout_axis(run_index + 1)] = {"title": axis_title, "domain": domain, **_OF_TIME}
+    return PageFigure(traces, layout, series, height=all_pixels + 110)
 
 
 def over_time_words(all_runs: list[Differences]) -> str:
     """Run by run the difference at the end, and in how many bins the run was ahead."""
     sentences = []
     for data in all_runs:
-        ahead, behind = (int((sign * data.difference > _NEXT_TO_NOTHING).sum()) for sign in (1, -1))
-        text = f"Over the window {data.run} - A is {_signed_text(float(data.cumulative[-1]))} % of A's samples"
+        ahead, behind = (int((direction * data.difference > _NEXT_TO_NOTHING).sum()) for direction in (1, -1))
+        run_words = f"Over the window {data.run} - A is {_signed_text(float(data.cumulative[-1]))} % of A's samples"
         if np.isfinite(data.low[-1]):
             low_text, high_text = (_signed_text(float(band_end[-1])) for band_end in (data.low, data.high))
-            text += f" (95 % interval of the sum {low_text} to {high_text} %)"
-        bins = f"{count(data.difference.size, 'bin')} of {bin_words((data.edge_us[1] - data.edge_us[0]) / 1e6)}"
-        sentences.append(f"{text}; of {bins} {data.run} was ahead in {ahead:,} and behind in {behind:,}.")
+            run_words += f" (95 % interval of the sum {low_text} to {high_text} %)"
+        bin_text = f"{count(data.difference.size, 'bin')} of {bin_words((data.edge_us[1] - data.edge_us[0]) / 1e6)}"
+        sentences.append(f"{run_words}; of {bin_text} {data.run} was ahead in {ahead:,} and behind in {behind:,}.")
     return f"{' '.join(sentences)} Intervals are by blocks of neighbouring bins of {bin_words(all_runs[0].bin_s)}."
 
 
 def waterfalls(comparison: RunComparison) -> list[Steps]:
     """One entry a run but the baseline, without parts that are negligible in all."""
     pairs = comparison.pairs
-    sizes = [{name: pair.causes[name] * _percent_of(pair) for name in CAUSE_WORDS} for pair in pairs]
-    shown_causes = [name for name in CAUSE_WORDS if any(abs(of_pair[name]) > _NEXT_TO_NOTHING for of_pair in sizes)]
-    return [
-        Steps(
-            pair.run,
-            _names(comparison.record, pair.run),
-            {CAUSE_WORDS[name]: of_pair[name] for name in shown_causes},
-            pair.samples.difference * _percent_of(pair),
-        )
-        for pair, of_pair in zip(pairs, sizes, strict=True)
-    ]
+    sizes = [{cause: pair.causes[cause] * _percent_of(pair) for cause in CAUSE_WORDS} for pair in pairs]
+    shown_causes = [cause for cause in CAUSE_WORDS if any(abs(of_pair[cause]) > _NEXT_TO_NOTHING for of_pair in sizes)]
+    waterfalls_of_runs = []
+    for pair, of_pair in zip(pairs, sizes, strict=True):
+        cause_parts = {CAUSE_WORDS[cause]: of_pair[cause] for cause in shown_causes}
+        total = pair.samples.difference * _percent_of(pair)
+        waterfalls_of_runs.append(Steps(pair.run, _names(comparison.record, pair.run), cause_parts, total))
+    return waterfalls_of_runs
 
 
 def draw_causes(all_steps: list[Steps]) -> Drawing:
     """Draw ``waterfalls``: a panel a run, from 0 to the whole difference."""
     figure = new_figure(9.0, 0.6 + _PANEL * len(all_steps))
     for axes, steps in zip(panels_below(figure, [1.0] * len(all_steps)), all_steps, strict=True):
-        for place, (words, start, size, mark) in enumerate(steps.bars):
-            axes.bar(place, size, bottom=start, width=0.62, **mark.paper_fill)
+        for bar_place, (words, bar_start, bar_size, bar_mark) in enumerate(steps.bars):
+            axes.bar(bar_place, bar_size, bottom=bar_start, width=0.62, **bar_mark.paper_fill)
             if words != "all":
-                axes.plot([place + 0.31, place + 0.69], [start + size] * 2, color=_GREY, linewidth=0.9)
-            _say(axes, place, start, size)
+                axes.plot([bar_place + 0.31, bar_place + 0.69], [bar_start + bar_size] * 2, color=GREY, linewidth=0.9)
+            _say(axes, bar_place, bar_start, bar_size)
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_xticks(range(len(steps.bars)), labels=[in_lines(words, 15, "\n") for words, *_ in steps.bars])
         axes.tick_params(labelbottom=True)
         lowest, highest = steps.ends
-        room = 0.16 * (highest - lowest) or 1.0  # for the numbers
-        axes.set_ylim(lowest - room, highest + room)
-        axes.set_title(f"{steps.names}: what made the difference", fontsize=10.5, loc="left", parse_math=False)
+        number_room = 0.16 * (highest - lowest) or 1.0  # for the numbers
+        axes.set_ylim(lowest - number_room, highest + number_room)
+        panel_title(axes, f"{steps.names}: what made the difference")
         style_axes(axes, y="% of A's samples", y_ticks=_signed_tick)
         axes.grid(visible=False, axis="x")
     return fix_layout(figure)
@@ -262,51 +232,39 @@ def causes_page(all_steps: list[Steps]) -> PageFigure:
     """A panel a run: from 0 by one bar a part to the whole difference, in percent of the baseline's samples."""
     layout: Trace = {"showlegend": False, "hovermode": "closest", "barmode": "overlay"}
     traces: list[Trace] = []
-    room = sum(len(steps.bars) * _ROW_HEIGHT + _PANEL_FOOT for steps in all_steps)
-    above = 0
+    text_look: Trace = {"textposition": "outside", "textangle": 0, "cliponaxis": False, "constraintext": "none"}
+    all_pixels = sum(len(steps.bars) * _ROW_HEIGHT + _PANEL_FOOT for steps in all_steps)
+    pixels_above = 0
     for run_index, steps in enumerate(all_steps):
-        for part, base, size, mark in steps.bars:
-            text = f"{_signed_text(size)} %"
-            traces.append(
-                mark.bars(
-                    "",
-                    [size],
-                    [in_lines(part, 16)],
-                    f"{steps.run}: {part}<br>{text} of A's samples",
-                    base=[base],
-                    orientation="h",
-                    width=0.6,
-                    xaxis=axis(run_index, "x"),
-                    yaxis=axis(run_index),
-                    text=[text],
-                    textposition="outside",
-                    textangle=0,
-                    cliponaxis=False,
-                    constraintext="none",
-                )
-            )
-        upper = 1 - above / room
-        above += len(steps.bars) * _ROW_HEIGHT
+        for part, bar_start, bar_size, bar_mark in steps.bars:
+            percent_text = f"{_signed_text(bar_size)} %"
+            hover = f"{steps.run}: {part}<br>{percent_text} of A's samples"
+            bar_shape: Trace = {"base": [bar_start], "orientation": "h", "width": 0.6}
+            panel_axes = {"xaxis": axis(run_index, "x"), "yaxis": axis(run_index)}
+            bar_looks = bar_shape | panel_axes | {"text": [percent_text]} | text_look
+            traces.append(bar_mark.bars("", [bar_size], [in_lines(part, 16)], hover, **bar_looks))
+        upper_end = 1 - pixels_above / all_pixels
+        pixels_above += len(steps.bars) * _ROW_HEIGHT
         lowest, highest = steps.ends
-        beside = 0.8 * (highest - lowest) or 1.0  # for the numbers
-        layout[layout_axis(run_index)] = {**ROWS, "domain": [1 - above / room, upper]}
+        number_room = 0.8 * (highest - lowest) or 1.0  # for the numbers
+        layout[layout_axis(run_index)] = {**ROWS, "domain": [1 - pixels_above / all_pixels, upper_end]}
         layout[layout_axis(run_index, "x")] = {
             "title": {"text": f"{steps.run} - A, % of A's samples"},
             "anchor": axis(run_index),
-            "range": [lowest - beside, highest + beside],
+            "range": [lowest - number_room, highest + number_room],
             "zeroline": True,
         }
-        above += _PANEL_FOOT
-    return PageFigure(traces, layout, height=room + 40)
+        pixels_above += _PANEL_FOOT
+    return PageFigure(traces, layout, height=all_pixels + 40)
 
 
 def causes_words(all_steps: list[Steps]) -> str:
     """The parts of each difference, and the whole."""
     sentences = []
     for steps in all_steps:
-        parts = [f"{words} {_signed_text(size)} %" for words, size in steps.parts.items()]
-        text = f"{', '.join(parts)}; all {_signed_text(steps.total)} %" if parts else "no difference"
-        sentences.append(f"{steps.run} against A, in percent of A's samples: {text}.")
+        parts = [f"{part_words} {_signed_text(part_size)} %" for part_words, part_size in steps.parts.items()]
+        run_words = f"{', '.join(parts)}; all {_signed_text(steps.total)} %" if parts else "no difference"
+        sentences.append(f"{steps.run} against A, in percent of A's samples: {run_words}.")
     return "\n".join(sentences)
 
 
@@ -317,28 +275,20 @@ def bin_words(seconds: float) -> str:
 
 
 def _draw_cumulative(axes: Axes, data: Differences) -> None:
-    days = data.window.days(np.append(data.edge_us[:1], data.time_us))
-    line, lower, upper = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
+    edge_days = data.window.days(np.append(data.edge_us[:1], data.time_us))
+    cumulative, lower, upper = (np.append(0.0, values) for values in (data.cumulative, data.low, data.high))
     if np.isfinite(data.low).all():
-        axes.fill_between(
-            days, lower, upper, color=PALE_BLUE, linewidth=0.0, label="95 % interval of the sum up to then"
-        )
-    axes.plot(days, line, color=BLUE, linewidth=1.8, label="sum up to then")
+        band_words = "95 % interval of the sum up to then"
+        axes.fill_between(edge_days, lower, upper, color=PALE_BLUE, linewidth=0.0, label=band_words)
+    axes.plot(edge_days, cumulative, color=BLUE, linewidth=1.8, label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
 
 
-def _say(axes: Axes, place: int, start: float, size: float) -> None:
+def _say(axes: Axes, bar_place: int, bar_start: float, bar_size: float) -> None:
     """Write the size above a bar that goes up, and below a bar that goes down."""
-    is_positive = size >= 0
-    axes.annotate(
-        f"{_signed_text(size)} %",
-        (place, start + size),
-        xytext=(0, 3 if is_positive else -3),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if is_positive else "top",
-        fontsize=9,
-    )
+    offset, anchor = (3, "bottom") if bar_size >= 0 else (-3, "top")
+    text_look: Trace = {"textcoords": "offset points", "ha": "center", "va": anchor, "fontsize": 9}
+    axes.annotate(f"{_signed_text(bar_size)} %", (bar_place, bar_start + bar_size), xytext=(0, offset), **text_look)
 
 
 def _signed_text(value: float) -> str:
@@ -352,22 +302,20 @@ def _signed_tick(value: float, _position: float) -> str:
 
 def _names(record: ComparisonRecord, run_label: str) -> str:
     """``B (run-600) against A (run-120)``."""
-    name_of_run = {run_label.run: run_label.name for run_label in record.runs}
-    first = record.runs[0].run
-    return " against ".join(
-        label if name_of_run[label] is None else f"{label} ({name_of_run[label]})" for label in (run_label, first)
-    )
+    name_of_run = {run.run: run.run if run.name is None else f"{run.run} ({run.name})" for run in record.runs}
+    return f"{name_of_run[run_label]} against {name_of_run[record.runs[0].run]}"
 
 
 def _percent_of(pair: RunDifference) -> float:
     """Factor from samples to percent of the baseline's, or of the other run's if the baseline has none."""
-    below = pair.samples.baseline or pair.samples.other
-    return 100.0 / below if below else 0.0
+    whole_samples = pair.samples.baseline or pair.samples.other
+    return 100.0 / whole_samples if whole_samples else 0.0
 
 
-def _of_run(table: Any, run_label: str) -> Any:
+def _of_run(comparison: RunComparison, table_name: str, run_label: str) -> Any:
     import pyarrow.compute as pc
 
+    table = comparison.table(table_name)
     return table.filter(pc.equal(table["run"], run_label))
 
 

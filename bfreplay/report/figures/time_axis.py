@@ -90,22 +90,22 @@ def outer_part(spans: Sequence[TimeSpan]) -> TimeSpan:
 
 def draw_time_axis(axes: Axes, span: TimeSpan, time_zone: str = "UTC") -> None:
     """Limits, ticks and title of the horizontal axis, in the days of ``span``."""
-    start_day, end_day = (float(day) for day in span.days(np.array([span.start_us, span.end_us])))
+    start_day, end_day = (float(edge_day) for edge_day in span.days(np.array([span.start_us, span.end_us])))
     axes.set_xlim(start_day, end_day)
     if not span.is_relative:
         calendar_axis(axes, span.start_us, span.end_us, time_zone)
         return
     relative_axis(axes, end_day)
     if span.after_us:
-        later = f"{span.after_us / 1e6:,.6g} s after the start"
-        axes.set_xlabel(axes.get_xlabel().replace("the start", later))
+        start_words = f"{span.after_us / 1e6:,.6g} s after the start"
+        axes.set_xlabel(axes.get_xlabel().replace("the start", start_words))
 
 
-def calendar_axis(axes: Axes, start_us: int, end_us: int, name: str) -> None:
+def calendar_axis(axes: Axes, start_us: int, end_us: int, zone_name: str) -> None:
     """Ticks of the horizontal axis, days since 1970-01-01 UTC, at even steps of the clocks of the zone of that name."""
-    ticks = calendar_ticks(start_us, end_us, UTC if name == "UTC" else ZoneInfo(name))
+    ticks = calendar_ticks(start_us, end_us, UTC if zone_name == "UTC" else ZoneInfo(zone_name))
     axes.set_xticks([time_us / DAY_US for time_us in ticks.time_us], labels=ticks.labels)
-    axes.set_xlabel(f"time ({name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
+    axes.set_xlabel(f"time ({zone_name}){'; ticks on Mondays' if ticks.mondays else ''}", fontsize=10)
 
 
 def relative_axis(axes: Axes, days: float) -> None:
@@ -117,12 +117,12 @@ def relative_axis(axes: Axes, days: float) -> None:
         ("hours", 24, [1, 2, 3, 6, 10]),
         ("minutes", 1_440, [1, 2, 3, 6, 10]),
     )
-    seconds: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
-    unit, per_day, steps = next((unit for unit in units if days * unit[1] >= 2), seconds)
-    places = MaxNLocator(nbins=9, steps=steps).tick_values(0.0, days * per_day)
-    inside = [float(place) for place in places if 0 <= place <= days * per_day * (1 + 1e-9)]
-    axes.set_xticks([place / per_day for place in inside], labels=[f"{place:,.6g}" for place in inside])
-    axes.set_xlabel(f"{unit} since the start of the window", fontsize=10)
+    smallest_unit: tuple[str, float, list[float]] = ("seconds", 86_400, [1, 2, 3, 6, 10])
+    unit_name, per_day, tick_steps = next((unit for unit in units if days * unit[1] >= 2), smallest_unit)
+    tick_places = MaxNLocator(nbins=9, steps=tick_steps).tick_values(0.0, days * per_day)
+    shown_places = [float(place) for place in tick_places if 0 <= place <= days * per_day * (1 + 1e-9)]
+    axes.set_xticks([place / per_day for place in shown_places], labels=[f"{place:,.6g}" for place in shown_places])
+    axes.set_xlabel(f"{unit_name} since the start of the window", fontsize=10)
 
 
 _S = 1_000_000
@@ -154,31 +154,31 @@ def calendar_ticks(start_us: int, end_us: int, zone: tzinfo) -> CalendarTicks:
     of a label says what the label before does not: the year, and the day where the first line is a time of day.
     """
     for step_us in _CLOCK_STEPS_US:
-        room = _ROOM if step_us >= 60 * _S else _ROOM_FOR_LONG
-        if end_us - start_us <= room * step_us:
+        most_ticks = _ROOM if step_us >= 60 * _S else _ROOM_FOR_LONG
+        if end_us - start_us <= most_ticks * step_us:
             tick_times_us = _on_clocks(start_us, end_us, step_us, zone)
-            if len(tick_times_us) <= room:
+            if len(tick_times_us) <= most_ticks:
                 return _labels(tick_times_us, zone, _clock(tick_times_us), _day_month)
-    first, last = _local(start_us, zone).date(), _local(end_us, zone).date()
-    for days in _DAY_STEPS:
-        if (last - first).days <= _ROOM * days:
-            tick_times_us = _midnights(_every_days(first, last, days), start_us, end_us, zone)
+    first_day, last_day = _local(start_us, zone).date(), _local(end_us, zone).date()
+    for step_days in _DAY_STEPS:
+        if (last_day - first_day).days <= _ROOM * step_days:
+            tick_times_us = _midnights(_every_days(first_day, last_day, step_days), start_us, end_us, zone)
             if len(tick_times_us) <= _ROOM:
-                return _labels(tick_times_us, zone, _day_month, mondays=days >= 7)
-    for months in _MONTH_STEPS:
-        if (last - first).days <= _ROOM * 31 * months:
-            tick_times_us = _midnights(_every_months(first, last, months), start_us, end_us, zone)
+                return _labels(tick_times_us, zone, _day_month, mondays=step_days >= 7)
+    for step_months in _MONTH_STEPS:
+        if (last_day - first_day).days <= _ROOM * 31 * step_months:
+            tick_times_us = _midnights(_every_months(first_day, last_day, step_months), start_us, end_us, zone)
             if len(tick_times_us) <= _ROOM:
-                return _labels(tick_times_us, zone, _month if months < 12 else _only_year)
+                return _labels(tick_times_us, zone, _month if step_months < 12 else _only_year)
     raise AssertionError("a window of more years than a calendar has")
 
 
 def _on_clocks(start_us: int, end_us: int, step_us: int, zone: tzinfo) -> list[int]:
     """Times at which clocks show whole steps, twice where they are put back."""
     tick_times_us: list[int] = []
-    for start, end_of_offset, offset in equal_offsets(start_us, end_us, zone):
-        first = -(-(start + offset) // step_us) * step_us - offset
-        tick_times_us += range(first, end_of_offset, step_us)
+    for since_us, end_of_offset, offset in equal_offsets(start_us, end_us, zone):
+        first_us = -(-(since_us + offset) // step_us) * step_us - offset
+        tick_times_us += range(first_us, end_of_offset, step_us)
     if (end_us + (_local(end_us, zone).utcoffset() or timedelta()) // MICROSECOND) % step_us == 0:
         tick_times_us.append(end_us)
     return tick_times_us
@@ -191,13 +191,14 @@ def _every_days(first: date, last: date, step: int) -> Iterator[date]:
 
 
 def _every_months(first: date, last: date, step: int) -> Iterator[date]:
-    begin, end = (day.year * 12 + day.month - 1 for day in (first, last))
-    return (date(month // 12, month % 12 + 1, 1) for month in range(-(-begin // step) * step, end + 1, step))
+    first_month, last_month = (day.year * 12 + day.month - 1 for day in (first, last))
+    months = range(-(-first_month // step) * step, last_month + 1, step)
+    return (date(month // 12, month % 12 + 1, 1) for month in months)
 
 
 def _midnights(days: Iterable[date], start_us: int, end_us: int, zone: tzinfo) -> list[int]:
     """Their first instants, those inside the window."""
-    times_us = [(datetime.combine(day, time(), zone) - EPOCH) // MICROSECOND for day in days]
+    times_us = [(datetime.combine(midnight_day, time(), zone) - EPOCH) // MICROSECOND for midnight_day in days]
     return [time_us for time_us in times_us if start_us <= time_us <= end_us]
 
 
@@ -214,11 +215,11 @@ def _labels(
     for time_us in times_us:
         local_time = _local(time_us, zone)
         day_words = "" if second_line is None else second_line(local_time)
-        below = [day_words] if day_words != day_before else []
+        second_words = [day_words] if day_words != day_before else []
         if local_time.year != year_before:
-            below.append(str(local_time.year))
-        above = first_line(local_time)
-        labels.append("\n".join(line for line in (above, " ".join(below)) if line))
+            second_words.append(str(local_time.year))
+        first_words = first_line(local_time)
+        labels.append("\n".join(line for line in (first_words, " ".join(second_words)) if line))
         day_before, year_before = day_words, local_time.year
     return CalendarTicks(tuple(times_us), tuple(labels), mondays)
 
@@ -245,5 +246,5 @@ def _only_year(_moment: datetime) -> str:
 
 
 def _local(time_us: int, zone: tzinfo) -> datetime:
-    moment: datetime = EPOCH + timedelta(microseconds=time_us)
-    return moment.astimezone(zone)
+    utc_time: datetime = EPOCH + timedelta(microseconds=time_us)
+    return utc_time.astimezone(zone)

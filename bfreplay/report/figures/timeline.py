@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import fix_layout, legend_below, new_figure, plain_tick, style_axes
+from bfreplay.report.figures.axes import legend_below, new_figure, plain_tick, style_axes
 from bfreplay.report.figures.figure import PageFigure, RunFigure
 from bfreplay.report.figures.marks import (
-    LIGHT,
     PALE_BLUE,
     Mark,
     Trace,
@@ -65,9 +64,9 @@ class Timeline:
 
     def between(self, start_us: int, end_us: int) -> Timeline:
         """The same for a part of the window; InputError for an empty one, or one that reaches outside the window."""
-        part = self.span.inside(start_us, end_us)
-        idle_nodes, held_nodes = (nodes.series() for nodes in self.nodes_in(part))
-        return replace(self, span=part, idle=idle_nodes, held=held_nodes)
+        part_of_span = self.span.inside(start_us, end_us)
+        idle_nodes, held_nodes = (nodes.series() for nodes in self.nodes_in(part_of_span))
+        return replace(self, span=part_of_span, idle=idle_nodes, held=held_nodes)
 
     @property
     def share(self) -> float | None:
@@ -86,12 +85,11 @@ def timeline(run: RunResult) -> Timeline:
 def nodes_between(run: RunResult, span: TimeSpan) -> tuple[StepParts, StepParts]:
     """Read the idle nodes, and those held by jobs, in a part of the window."""
     idle_steps, held_steps = (StepParts(span.start_us, span.end_us, _COLUMNS, FINEST) for _ in range(2))
-    for edge_us, n_idle in _idle_parts(run, span):
-        idle_steps.add(edge_us, n_idle)
-        idle_steps.shrink()
-    for edge_us, held_counts in SavedAllocations.of(run).nodes_in_parts(span.start_us, span.end_us):
-        held_steps.add(edge_us, held_counts)
-        held_steps.shrink()
+    held_parts = SavedAllocations.of(run).nodes_in_parts(span.start_us, span.end_us)
+    for steps, steps_of_parts in ((idle_steps, _idle_parts(run, span)), (held_steps, held_parts)):
+        for edge_us, nodes in steps_of_parts:
+            steps.add(edge_us, nodes)
+            steps.shrink()
     return idle_steps, held_steps
 
 
@@ -101,50 +99,45 @@ def draw(timelines: Mapping[str, Timeline]) -> Figure:
     axes = figure.subplots()
     span = outer_part([timeline.span for timeline in timelines.values()])
     is_alone = len(timelines) == 1
-    for mark, label, timeline in by_run(_with_own_idle(timelines)):
-        _draw_idle(axes, timeline, Mark("idle", mark.k), label)
-    for mark, label, timeline in by_run(timelines):
-        columns = timeline.held.coarse(_COLUMNS)
-        days = span.days(columns.edge_us)
-        words = tag(label, "held by jobs" if columns.is_exact else "held by jobs, mean")
-        width = 1.2 + 0.5 * min(
-            max(0, len(timelines) - 1 - mark.k), _MOST_WIDTHS
-        )  # lines that coincide are all to be seen
+    for mark, run_label, timeline in by_run(_with_own_idle(timelines)):
+        _draw_idle(axes, timeline, Mark("idle", mark.k), run_label)
+    for mark, run_label, timeline in by_run(timelines):
+        held_columns = timeline.held.coarse(_COLUMNS)
+        edge_days = span.days(held_columns.edge_us)
+        held_words = tag(run_label, "held by jobs" if held_columns.is_exact else "held by jobs, mean")
+        # lines that coincide are all to be seen
+        line_look = mark.paper_line | {"linewidth": 1.2 + 0.5 * min(max(0, len(timelines) - 1 - mark.k), _MOST_WIDTHS)}
         if is_alone:
-            axes.stairs(columns.mean, days, fill=True, color=PALE_BLUE, linewidth=0.0, zorder=2.2)
-        axes.stairs(
-            columns.mean, days, baseline=None, label=words, zorder=3, **(mark.paper_line | {"linewidth": width})
-        )
-    axes.set_ylim(
-        bottom=0.0, top=max(1.0, max(float(timeline.idle.most.max()) for timeline in timelines.values())) * 1.04
-    )
+            axes.stairs(held_columns.mean, edge_days, fill=True, color=PALE_BLUE, linewidth=0.0, zorder=2.2)
+        axes.stairs(held_columns.mean, edge_days, baseline=None, label=held_words, zorder=3, **line_look)
+    axes.set_ylim(0.0, max(1.0, *(float(timeline.idle.most.max()) for timeline in timelines.values())) * 1.04)
     draw_time_axis(axes, span)
     style_axes(axes, y="nodes", y_ticks=plain_tick)
     legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(timelines: Mapping[str, Timeline]) -> PageFigure:
     """The same for the page, which draws it as fine as the part of the window that is looked at allows."""
     traces: list[Trace] = []
     series: dict[str, StepSeries] = {}
-    for mark, label, timeline in by_run(_with_own_idle(timelines)):
-        name = tag(label, "idle")
+    for run_mark, run_label, timeline in by_run(_with_own_idle(timelines)):
+        name = tag(run_label, "idle")
         series[name] = timeline.idle.coarse()
-        idle_mark, hover = Mark("idle", mark.k), "idle nodes, {}: %{{y:,.4~g}}"
+        idle_mark, hover = Mark("idle", run_mark.k), "idle nodes, {}: %{{y:,.4~g}}"
         edge_look: Trace = {"line": {"width": 0}, "legendgroup": name}
-        range_name, band = tag(label, "idle, least to most"), {"fill": "tonexty", "fillcolor": "@idle-range"}
+        range_name, band_look = tag(run_label, "idle, least to most"), {"fill": "tonexty", "fillcolor": "@idle-range"}
         traces += [
             idle_mark.steps(name, hover.format("least"), name, "least", **edge_look, showlegend=False),
-            idle_mark.steps(range_name, hover.format("most"), name, "most", **edge_look, **band),
-            idle_mark.steps(tag(label, "idle, mean"), hover.format("mean"), name, line={"width": 1.2}),
+            idle_mark.steps(range_name, hover.format("most"), name, "most", **edge_look, **band_look),
+            idle_mark.steps(tag(run_label, "idle, mean"), hover.format("mean"), name, line={"width": 1.2}),
         ]
-    for mark, label, timeline in by_run(timelines):
-        name = tag(label, "held")
+    for run_mark, run_label, timeline in by_run(timelines):
+        name = tag(run_label, "held")
         series[name] = timeline.held.coarse()
         fill = {"fill": "tozeroy"} if len(timelines) == 1 else {}
-        hover = f"{tag(label, 'nodes held by jobs, mean')}: %{{y:,.4~g}}"
-        traces.append(mark.steps(tag(label, "held by jobs, mean"), hover, name, line={"width": 1.4}, **fill))
+        hover = f"{tag(run_label, 'nodes held by jobs, mean')}: %{{y:,.4~g}}"
+        traces.append(run_mark.steps(tag(run_label, "held by jobs, mean"), hover, name, line={"width": 1.4}, **fill))
     layout = {
         "xaxis": {"time": True},
         "yaxis": {"title": {"text": "nodes"}, "rangemode": "tozero", "tickformat": ",~g", "fixedrange": True},
@@ -171,36 +164,29 @@ def _idle_words(timeline: Timeline) -> str:
         return "no node was idle at any time"
     if least_nodes == most_nodes:
         return f"{count(int(most_nodes), 'node')} {'was' if most_nodes == 1 else 'were'} idle all the time"
-    during = "" if timeline.search_end_us is None else " during the search"
-    mean = amount_of(timeline.idle.mean_height, "node")
-    verb = "was" if mean.endswith("node") else "were"
-    return f"{mean} {verb} idle on average{during}, between {least_nodes:,.0f} and {most_nodes:,.0f}"
+    span_words = "" if timeline.search_end_us is None else " during the search"
+    mean_words = amount_of(timeline.idle.mean_height, "node")
+    verb = "was" if mean_words.endswith("node") else "were"
+    return f"{mean_words} {verb} idle on average{span_words}, between {least_nodes:,.0f} and {most_nodes:,.0f}"
 
 
 def _held_words(timeline: Timeline) -> str:
     if not timeline.held.most.any():
         return "jobs held none of them"
-    share = "" if timeline.share is None else f", {percent(timeline.share)} of the idle node time"
-    return f"jobs held {amount_of(timeline.held.mean_height, 'node')} on average{share}"
+    share_words = "" if timeline.share is None else f", {percent(timeline.share)} of the idle node time"
+    return f"jobs held {amount_of(timeline.held.mean_height, 'node')} on average{share_words}"
 
 
-def _draw_idle(axes: Axes, timeline: Timeline, mark: Mark, label: str) -> None:
+def _draw_idle(axes: Axes, timeline: Timeline, run_mark: Mark, run_label: str) -> None:
     idle_columns = timeline.idle.coarse(_COLUMNS)
-    days = timeline.span.days(idle_columns.edge_us)
+    edge_days = timeline.span.days(idle_columns.edge_us)
     if not idle_columns.is_exact:
-        axes.stairs(
-            idle_columns.most,
-            days,
-            baseline=idle_columns.least,
-            fill=True,
-            color=LIGHT["idle-range"],
-            linewidth=0.0,
-            zorder=1.5,
-            label=tag(label, "idle, least to most"),
-        )
-    line = mark.paper_line | {"linewidth": 1.0}
-    words = tag(label, "idle" if idle_columns.is_exact else "idle, mean")
-    axes.stairs(idle_columns.mean, days, baseline=None, zorder=2.5, label=words, **line)
+        band_look: Trace = {"fill": True, "color": Mark("idle-range").colour, "linewidth": 0.0, "zorder": 1.5}
+        band_words = tag(run_label, "idle, least to most")
+        axes.stairs(idle_columns.most, edge_days, baseline=idle_columns.least, label=band_words, **band_look)
+    line_look = run_mark.paper_line | {"linewidth": 1.0}
+    line_words = tag(run_label, "idle" if idle_columns.is_exact else "idle, mean")
+    axes.stairs(idle_columns.mean, edge_days, baseline=None, zorder=2.5, label=line_words, **line_look)
 
 
 def _with_own_idle(timelines: Mapping[str, Timeline]) -> Mapping[str, Timeline]:
@@ -216,8 +202,8 @@ def _have_same_idle(timeline: Timeline, other: Timeline) -> bool:
 def _idle_parts(run: RunResult, span: TimeSpan) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield edges, and ``n_idle`` between them, the last rows first; of rows of one instant the last counts."""
     until_us = span.end_us
-    for rows in run.batches("pool", ("time", "n_idle"), backwards=True):
-        time_us, n_idle = (np.asarray(rows[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
+    for pool_rows in run.batches("pool", ("time", "n_idle"), backwards=True):
+        time_us, n_idle = (np.asarray(pool_rows[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
         edge_us, n_idle = lasting_steps(np.clip(np.append(time_us, until_us), span.start_us, until_us), n_idle)
         if n_idle.size:
             yield edge_us, n_idle

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import (
-    fix_layout,
-    legend_below,
-    new_figure,
-    page_powers,
-    plain_tick,
-    powers_of_two,
-    style_axes,
-)
+from bfreplay.report.figures.axes import legend_below, new_figure, page_powers, plain_tick, powers_of_two, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.figures.time_axis import TimeSpan
@@ -108,28 +100,27 @@ def draw(widths_by_run: Mapping[str, Widths]) -> Figure:
     """Shares of the time over the number of nodes."""
     figure = new_figure(9.0, 4.2)
     axes = figure.subplots()
-    for words, mark, shares in _curves(widths_by_run):
+    for curve_words, curve_mark, shares in _curves(widths_by_run):
         counts, percents = shares.steps()
-        line_look = {**mark.paper_line, **({} if mark.k else {"linewidth": 4.5, "alpha": 0.5})}
-        axes.plot(counts, percents, drawstyle="steps-pre", label=words, **line_look)
+        line_look = {**curve_mark.paper_line, **({} if curve_mark.k else {"linewidth": 4.5, "alpha": 0.5})}
+        axes.plot(counts, percents, drawstyle="steps-pre", label=curve_words, **line_look)
     powers_of_two(axes, _largest(widths_by_run), _TICKS)
     axes.set_ylim(-2, 102)
     style_axes(axes, _X_TITLE, _Y_TITLE, y_ticks=plain_tick)
     legend_below(figure)
-    return fix_layout(figure)
+    return figure
 
 
 def page(widths_by_run: Mapping[str, Widths]) -> PageFigure:
     """The same for the page."""
     traces = []
-    for words, mark, shares in _curves(widths_by_run):
+    for curve_words, curve_mark, shares in _curves(widths_by_run):
         counts, percents = shares.steps()
-        line = {"shape": "vh", "width": 2 if mark.k else 5}
-        hover = f"{words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
-        nodes = [count(n_nodes, "node") for n_nodes in counts]
-        traces.append(
-            mark.curve(words, hover, line, x=counts, y=percents, opacity=1.0 if mark.k else 0.5, customdata=nodes)
-        )
+        line_shape = {"shape": "vh", "width": 2 if curve_mark.k else 5}
+        hover_text = f"{curve_words}: %{{y:.3~r}} % of the time at least %{{customdata}}"
+        points = {"x": counts, "y": percents, "opacity": 1.0 if curve_mark.k else 0.5}
+        node_words = [count(n_nodes, "node") for n_nodes in counts]
+        traces.append(curve_mark.curve(curve_words, hover_text, line_shape, **points, customdata=node_words))
     layout = {
         "xaxis": {"title": {"text": _X_TITLE}, **page_powers(_largest(widths_by_run), _TICKS)},
         "yaxis": {"title": {"text": _Y_TITLE}, "range": [-2, 102]},
@@ -142,14 +133,14 @@ def words(widths_by_run: Mapping[str, Widths]) -> str:
     """Number of nodes for at least half of the time, and the share of the time with any."""
     is_one_log = _is_one_log(widths_by_run)
     sentences = []
-    for run_index, (label, data) in enumerate(widths_by_run.items()):
+    for run_index, (run_label, data) in enumerate(widths_by_run.items()):
         if run_index == 0 or not is_one_log:
             often = f"{_often(data.idle)} (mean {amount(data.mean_idle)})"
-            opening = "At" if is_one_log else tag(label, "at")
+            opening = "At" if is_one_log else tag(run_label, "at")
             sentences.append(f"{opening} least one node was idle {percent(data.idle(1))} of the time, and {often}.")
         often = f"{_often(data.held)} (mean {amount(data.mean_held)})"
-        text = f"jobs held a node {percent(data.held(1))} of the time, and {often}"
-        sentences.append(sentence(label, text))
+        held_words = f"jobs held a node {percent(data.held(1))} of the time, and {often}"
+        sentences.append(sentence(run_label, held_words))
     return join_text(widths_by_run, sentences)
 
 
@@ -159,9 +150,9 @@ def table(widths_by_run: Mapping[str, Widths]) -> ShownTable:
     numbers = sorted({*(1 << power for power in range(largest.bit_length())), largest})
     curves = list(_curves(widths_by_run))
     columns = [Column("nodes", "Nodes, at least", "count")]
-    columns += [Column(words.replace(": ", "."), words, "percent") for words, *_ in curves]
-    rows = [[n_nodes, *(shares(n_nodes) for *_, shares in curves)] for n_nodes in numbers]
-    return ShownTable("Share of the time by number of nodes at once", tuple(columns), rows)
+    columns += [Column(curve_words.replace(": ", "."), curve_words, "percent") for curve_words, *_ in curves]
+    table_rows = [[n_nodes, *(shares(n_nodes) for *_, shares in curves)] for n_nodes in numbers]
+    return ShownTable("Share of the time by number of nodes at once", tuple(columns), table_rows)
 
 
 def _often(shares: AtLeast) -> str:
@@ -176,18 +167,18 @@ def _curves(widths_by_run: Mapping[str, Widths]) -> Iterable[tuple[str, Mark, At
     """
     if _is_one_log(widths_by_run):
         yield "idle", Mark("idle"), next(iter(widths_by_run.values())).idle
-    for mark, label, data in by_run(widths_by_run):
+    for mark, label, run_widths in by_run(widths_by_run):
         if not _is_one_log(widths_by_run):
-            yield tag(label, "idle"), Mark(mark.role), data.idle
-        yield tag(label, "held by jobs"), Mark(mark.role, mark.k + 1) if label else Mark("useful", 1), data.held
+            yield tag(label, "idle"), Mark(mark.role), run_widths.idle
+        yield tag(label, "held by jobs"), Mark(mark.role, mark.k + 1) if label else Mark("useful", 1), run_widths.held
 
 
 def _is_one_log(widths_by_run: Mapping[str, Widths]) -> bool:
-    return all_are_alike((data.idle for data in widths_by_run.values()), AtLeast.is_the_same_as)
+    return all_are_alike((run_widths.idle for run_widths in widths_by_run.values()), AtLeast.is_the_same_as)
 
 
 def _largest(widths_by_run: Mapping[str, Widths]) -> int:
-    return max(int(data.idle.nodes[-1]) for data in widths_by_run.values())
+    return max(int(run_widths.idle.nodes[-1]) for run_widths in widths_by_run.values())
 
 
 WIDTHS: RunFigure[Widths] = RunFigure("widths", "How many nodes are idle at once", widths, draw, page, words, table)

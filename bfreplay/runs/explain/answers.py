@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -16,35 +17,15 @@ from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer, campaign_answer
 from bfreplay.runs.explain.decision_answer import DecisionAnswer, EmptyPool
-from bfreplay.runs.explain.job_story import (
-    ADMITTED,
-    LOST,
-    SUBMITTED,
-    WINDOW_END,
-    JobStory,
-    Step,
-    job_story,
-    job_story_from_tables,
-    time_words,
-)
+from bfreplay.runs.explain.job_story import LOST, SUBMITTED, JobStory, job_story, job_story_from_tables, time_words
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers, records
-from bfreplay.runs.explain.saved_tables import microseconds, refuse_unknown_job
+from bfreplay.runs.explain.saved_tables import microseconds
 from bfreplay.runs.explain.why_these_nodes import explain_decision
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import recorded_jobs
 from bfreplay.runs.saved_inputs import GivenInputs, MissingInputsError
 from bfreplay.runs.scheduling_metrics import window_words
-from bfreplay.wording import (
-    aligned_lines,
-    amount,
-    count,
-    duration,
-    labelled_lines,
-    maybe_duration,
-    paragraphs,
-    percent,
-    samples,
-)
+from bfreplay.wording import aligned_lines, amount, count, labelled_lines, maybe_duration, paragraphs, percent, samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,8 +71,8 @@ class RunAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return ``models``, ``campaign`` and ``jobs``, JSON-ready."""
-        models = records(model_answers(self._jobs))
-        return {"models": models, "campaign": self.campaign.to_dict(), "jobs": records(self._jobs)}
+        model_records = records(model_answers(self._jobs))
+        return {"models": model_records, "campaign": self.campaign.to_dict(), "jobs": records(self._jobs)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +97,7 @@ class JobAnswer:
     most: int
 
     def __repr__(self) -> str:
-        of_job = {str(name): value for name, value in self.row.iloc[0].items()}
+        of_job = {str(column_name): cell_value for column_name, cell_value in self.row.iloc[0].items()}
         return render_job(of_job, self.story, self.most, self.declined)
 
     def to_frame(self) -> pd.DataFrame:
@@ -127,8 +108,8 @@ class JobAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job's row, ``declined`` and ``steps``, JSON-ready."""
-        steps = [step.to_dict() for step in self.story.steps]
-        return {**records(self.row)[0], "declined": self.declined, "steps": steps}
+        step_documents = [step.to_dict() for step in self.story.steps]
+        return {**records(self.row)[0], "declined": self.declined, "steps": step_documents}
 
 
 def explain(
@@ -189,14 +170,13 @@ def explain(
             explain_decision, run, job, time_us, objective=objective, t_fwd_s=t_fwd
         )
         return decision
-    refuse_unknown_job(run, job)
     try:
         story: JobStory = run_inputs.ask(job_story, run, job)
     except MissingInputsError as error:
         run_inputs.missing(error, "costs of single changes, efficiency and slowdown remain unknown")
         story = job_story_from_tables(run, job)
-    answers = job_answers(run, None if story.job is None else {job: story.job})
-    return JobAnswer(answers[answers["job"] == job], story, run.summary.declined.get(job), most)
+    answers_of_jobs = job_answers(run, None if story.job is None else {job: story.job})
+    return JobAnswer(answers_of_jobs[answers_of_jobs["job"] == job], story, run.summary.declined.get(job), most)
 
 
 @dataclass(frozen=True)
@@ -213,7 +193,7 @@ class _Inputs:
 
     def missing(self, error: MissingInputsError, unknown: str) -> None:
         """Raise the error where an argument named the input; otherwise report it."""
-        if any(path is not None for name, path in self.given.items() if name != "allow_code"):
+        if any(input_path is not None for input_name, input_path in self.given.items() if input_name != "allow_code"):
             raise error
         if self.on_missing is not None:
             self.on_missing(error, unknown)
@@ -235,14 +215,13 @@ def render_job(of_job: Mapping[str, Any], story: JobStory, most_steps: int, decl
     declined
         Reason for which the policy declined it; ``None`` for a job that it took.
     """
-    return "\n".join(
-        [*_head(of_job, story, declined), *_node_time(of_job), *_training(of_job), "", *_steps(story, most_steps)]
-    )
+    facts = (*_head(of_job, story, declined), *_node_time(of_job), *_training(of_job))
+    return "\n".join([*facts, "", *_steps(story, most_steps)])
 
 
 def _head(of_job: Mapping[str, Any], story: JobStory, declined: str | None) -> Iterator[str]:
-    model = f" ({of_job['model']})" if isinstance(of_job["model"], str) else ""
-    yield f"{of_job['job']}{model}: {of_job['status'].replace('_', ' ')}{f' ({declined})' if declined else ''}"
+    model_words = f" ({of_job['model']})" if isinstance(of_job["model"], str) else ""
+    yield f"{of_job['job']}{model_words}: {of_job['status'].replace('_', ' ')}{f' ({declined})' if declined else ''}"
     start_words = "never started"
     if not any(step.reason == SUBMITTED for step in story.steps):
         submit_us = microseconds(of_job["submitted"])
@@ -262,156 +241,117 @@ def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
     node_hours = of_job["held_node_hours"]
     if not node_hours:
         return
-    nodes = f"{amount(of_job['mean_nodes'])} nodes on average for {duration(of_job['held_s'])}"
-    yield f"  held {nodes}: {amount(node_hours)} node-hours"
-    for label in ("useful", "rescaling", "preempted", "stalled"):
-        hours = of_job[f"{label}_node_hours"]
+    node_words = f"{amount(of_job['mean_nodes'])} nodes on average for {maybe_duration(of_job['held_s'])}"
+    yield f"  held {node_words}: {amount(node_hours)} node-hours"
+    for ledger_label in ("useful", "rescaling", "preempted", "stalled"):
+        hours = of_job[f"{ledger_label}_node_hours"]
         if hours:
-            yield f"    {label.replace('_', ' '):<20}{amount(hours):>10}  {percent(hours / node_hours):>8}"
+            yield f"    {ledger_label.replace('_', ' '):<20}{amount(hours):>10}  {percent(hours / node_hours):>8}"
 
 
 def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
-    samples_done, work_samples = of_job["done_samples"], of_job["work_samples"]
-    yield f"  {samples(samples_done)} samples done" + (
-        f" of {samples(work_samples)}" if math.isfinite(work_samples) else ""
-    )
+    work_words = f" of {samples(of_job['work_samples'])}" if math.isfinite(of_job["work_samples"]) else ""
+    yield f"  {samples(of_job['done_samples'])} samples done{work_words}"
     if not math.isnan(of_job["efficiency"]):
-        nodes = f"{amount(of_job['mean_nodes'])} dedicated nodes would process in the {duration(of_job['held_s'])}"
-        yield f"    {percent(of_job['efficiency'])} of what {nodes} for which it held nodes"
+        node_words, held_time = f"{amount(of_job['mean_nodes'])} dedicated nodes", maybe_duration(of_job["held_s"])
+        share_words = f"{percent(of_job['efficiency'])} of what {node_words} would process"
+        yield f"    {share_words} in the {held_time} for which it held nodes"
     scale_ups = of_job["n_scale_ups"] - of_job["n_starts"]  # a start counts as a scale-up in the table
-    rescales = f"scaled up {count(int(scale_ups), 'time')}, down {count(int(of_job['n_scale_downs']), 'time')}"
+    rescale_words = f"scaled up {count(int(scale_ups), 'time')}, down {count(int(of_job['n_scale_downs']), 'time')}"
     lost_samples = samples(of_job["rescale_cost_samples"])
-    yield f"  {count(int(of_job['n_starts']), 'start')}, {rescales}: {lost_samples} samples lost"
+    yield f"  {count(int(of_job['n_starts']), 'start')}, {rescale_words}: {lost_samples} samples lost"
     if of_job["n_preemptions"]:
         lost_samples = samples(of_job["preemption_cost_samples"])
         yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost_samples} samples lost"
     if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
-        scores = (
-            ""
-            if math.isnan(of_job["best_score"])
-            else (f": best simulated score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}")
-        )
-        yield f"  {count(int(of_job['n_reports']), 'report')}{scores}"
+        score_words = f": best simulated score {of_job['best_score']:.6g}, last {of_job['last_score']:.6g}"
+        score_words = "" if math.isnan(of_job["best_score"]) else score_words
+        yield f"  {count(int(of_job['n_reports']), 'report')}{score_words}"
 
 
 def _steps(story: JobStory, most_steps: int) -> Iterator[str]:
     steps = story.steps
-    shown_steps = list(steps)
-    n_omitted = len(steps) - most_steps
-    if n_omitted > 0:
-        shown_steps = [*steps[: most_steps - most_steps // 2], *steps[len(steps) - most_steps // 2 :]]
+    n_omitted, n_first = max(0, len(steps) - most_steps), most_steps - most_steps // 2
+    shown_steps = (*steps[:n_first], *steps[n_first + n_omitted :])
     header = ["time" if story.origin_us is None else "seconds", "", "nodes", "cost in samples", "decision"]
-    lines = aligned_lines([header, *(_cells(step, story.origin_us) for step in shown_steps)], left=(0, 1))
-    cut_line = 1 + most_steps - most_steps // 2
-    for line_number, line in enumerate(lines):
-        if n_omitted > 0 and line_number == cut_line:
+    table_lines = aligned_lines([header, *(step.cells(story.origin_us) for step in shown_steps)], left=(0, 1))
+    for line_number, table_line in enumerate(table_lines):
+        if n_omitted and line_number == 1 + n_first:
             yield f"... {count(n_omitted, 'change')} omitted ..."
-        yield line
+        yield table_line
     if any(step.reason == LOST for step in steps):
         yield "'preempted or scaled down' and unknown costs: to resolve them, give the inputs (--events, --jobs)"
 
 
-def _cells(step: Step, origin_us: int | None) -> list[str]:
-    nodes = f"{step.before} -> {step.after}"
-    cost = "?" if step.cost_samples is None else samples(step.cost_samples) if step.cost_samples else ""
-    if step.reason in (SUBMITTED, ADMITTED):
-        nodes = cost = ""
-    if step.reason == WINDOW_END:
-        nodes, cost = str(step.after), ""
-    decision = "" if step.decision is None else str(step.decision)
-    return [time_words(step.time_us, origin_us), step.reason, nodes, cost, decision]
-
-
-_LabelAndText = tuple[str, str]
 _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
 def render_run(run: RunResult, models: pd.DataFrame, campaign: CampaignAnswer) -> str:
     """Return several lines of text, without a newline at the end."""
     jobs = f"{count(int(models['n_jobs'].sum()), 'job')} of {count(len(models), 'model')}" if len(models) else "no job"
-    window = f"from {window_words(run.record)} ({duration(run.summary['duration_s'])})"
-    of_campaign = labelled_lines((line for lines in _OF_CAMPAIGN for line in lines(campaign)), 13)
-    return paragraphs([[f"{jobs} {window}"], [*_models(models)] if len(models) else [], of_campaign])
+    span_words = f"from {window_words(run.record)} ({maybe_duration(run.summary['duration_s'])})"
+    of_campaign = chain(_finish_times(campaign), _scores(campaign), _early(campaign), _budget(campaign))
+    model_lines = [*_models(models)] if len(models) else []
+    return paragraphs([[f"{jobs} {span_words}"], model_lines, labelled_lines(of_campaign, 13)])
 
 
 def _models(models: pd.DataFrame) -> Iterator[str]:
     statuses = [status for status in STATUSES if models[status].any()]
-    words = [status.replace("_", " ") for status in statuses]
-    header = ["model", "jobs", *words, "queue", "95 %", "completion", "95 %", "samples", "node-hours", "useful"]
-    rows = []
+    status_words = [status.replace("_", " ") for status in statuses]
+    header = ["model", "jobs", *status_words, "queue", "95 %", "completion", "95 %", "samples", "node-hours", "useful"]
+    table_rows = []
     for row in models.to_dict("records"):
-        times = [row[f"{what}_{which}_s"] for what in ("queue", "completion") for which in ("median", "p95")]
-        node_hours, useful_node_hours = row["held_node_hours"], row["useful_node_hours"]
-        rows.append(
-            [
-                row["model"],
-                f"{row['n_jobs']:,}",
-                *(f"{row[status]:,}" for status in statuses),
-                *map(maybe_duration, times),
-                f"{row['samples']:.4g}",
-                amount(node_hours),
-                _share(useful_node_hours, node_hours),
-            ]
-        )
-    yield from aligned_lines([header, *rows])
+        count_cells = [f"{row[column]:,}" for column in ("n_jobs", *statuses)]
+        times_s = [row[f"{what}_{statistic}_s"] for what in ("queue", "completion") for statistic in ("median", "p95")]
+        node_hours, useful_share = row["held_node_hours"], _share(row["useful_node_hours"], row["held_node_hours"])
+        amounts = [f"{row['samples']:.4g}", amount(node_hours), useful_share]
+        table_rows.append([row["model"], *count_cells, *map(maybe_duration, times_s), *amounts])
+    yield from aligned_lines([header, *table_rows])
     yield "queue: from submit to first start; completion: from submit to finish: median, and 95 % within"
 
 
-def _finish_times(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
-    total = len(campaign.finished_s)
-    if not total:
+def _finish_times(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
+    n_finished = len(campaign.finished_s)
+    if not n_finished:
         yield "Finished", "no job"
         return
-    numbers = sorted({1, *(max(1, round(share * total)) for share in _SHARES), total})
-    times = ", ".join(f"{number:,} after {duration(float(campaign.finished_s[number - 1]))}" for number in numbers)
-    yield "Finished", f"{times} (from the start of the window)"
+    numbers = sorted({1, *(max(1, round(finished_share * n_finished)) for finished_share in _SHARES), n_finished})
+    times_s = [float(campaign.finished_s[number - 1]) for number in numbers]
+    texts = [f"{number:,} after {maybe_duration(time_s)}" for number, time_s in zip(numbers, times_s, strict=True)]
+    yield "Finished", f"{', '.join(texts)} (from the start of the window)"
 
 
-def _scores(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
+def _scores(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
     if campaign.higher_is_better is None:
         return
     if not len(campaign.best_score):
         yield "Best score", "none was reported"
         return
     better = "higher" if campaign.higher_is_better else "lower"
-    time_words = duration(float(campaign.best_s[-1]))
-    yield (
-        "Best score",
-        f"{campaign.best_score[-1]:.6g} (simulated, {better} is better) of {campaign.best_job} after {time_words}",
-    )
-    total = len(campaign.best_score)
-    steps = sorted({round(index * (total - 1) / 4) for index in range(4)} - {total - 1})
+    scores = [f"{score:.6g}" for score in campaign.best_score.tolist()]
+    times = [f"after {maybe_duration(time_s)}" for time_s in campaign.best_s.tolist()]
+    yield "Best score", f"{scores[-1]} (simulated, {better} is better) of {campaign.best_job} {times[-1]}"
+    n_before = len(scores) - 1
+    steps = sorted({round(step_index * n_before / 4) for step_index in range(4)} - {n_before})
     if steps:
-        earlier = ", ".join(
-            f"{campaign.best_score[index]:.6g} after {duration(float(campaign.best_s[index]))}" for index in steps
-        )
-        some = "before" if len(steps) == total - 1 else f"{len(steps)} of the {total - 1:,} before"
-        yield "", f"{some}: {earlier}"
+        before_words = "before" if len(steps) == n_before else f"{len(steps)} of the {n_before:,} before"
+        yield "", f"{before_words}: {', '.join(f'{scores[step_index]} {times[step_index]}' for step_index in steps)}"
 
 
-def _early(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
-    statuses = [status for status in EARLY if status in campaign.by_status]
+def _early(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
+    hours, statuses = campaign.node_hours, [status for status in EARLY if status in campaign.by_status]
     if statuses:
-        total_node_hours = sum(campaign.node_hours.values())
-        texts = (
-            f"{campaign.by_status[state]:,} {state} ({amount(campaign.node_hours[state])} node-hours)"
-            for state in statuses
-        )
-        yield (
-            "Ended early",
-            f"{', '.join(texts)}: {_share(campaign.early_node_hours, total_node_hours)} of the node-hours",
-        )
+        texts = [f"{campaign.by_status[state]:,} {state} ({amount(hours[state])} node-hours)" for state in statuses]
+        hours_share = _share(campaign.early_node_hours, sum(hours.values()))
+        yield "Ended early", f"{', '.join(texts)}: {hours_share} of the node-hours"
 
 
-def _budget(campaign: CampaignAnswer) -> Iterator[_LabelAndText]:
-    for name, of_limit in campaign.budget.items():
+def _budget(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
+    for limit_name, of_limit in campaign.budget.items():
         limit, usage = of_limit["limit"], of_limit["used"]
-        words = "unknown" if usage is None or limit is None else f"{usage:,.6g} ({_share(usage, limit)})"
-        yield "Budget", f"{name.replace('_', ' ')}: {words} of {limit:,.6g} used"
+        usage_words = "unknown" if usage is None or limit is None else f"{usage:,.6g} ({_share(usage, limit)})"
+        yield "Budget", f"{limit_name.replace('_', ' ')}: {usage_words} of {limit:,.6g} used"
 
 
 def _share(numerator: float, denominator: float) -> str:
     return percent(numerator / denominator) if denominator else "-"
-
-
-_OF_CAMPAIGN = (_finish_times, _scores, _early, _budget)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.runs.explain.saved_tables import higher_is_better, jobs_frame, reports_frame
+from bfreplay.runs.explain.saved_tables import jobs_frame, reports_frame
 from bfreplay.runs.run_result import RunResult
 from bfreplay.workload import Ending
 
@@ -91,23 +91,23 @@ def campaign_answer(run: RunResult, answers: pd.DataFrame) -> CampaignAnswer:
         ``job_answers`` of the run.
     """
     start_us = run.record.config.window_start_us
-    frame = jobs_frame(run)
+    job_table = jobs_frame(run)
     status = answers["status"]
     statuses = [name for name in STATUSES if (status == name).any()]
-    higher = higher_is_better(run)
-    best_us, best_score, best_job = best_so_far(run, higher is not False)
-    source = run.record.inputs.jobs.source
+    job_inputs = run.record.inputs.jobs
+    better_is_higher = job_inputs.higher_is_better if job_inputs.of_source else None
+    best_us, best_score, best_job = best_so_far(run, better_is_higher is not False)
     return CampaignAnswer(
-        finished_s=_since(frame["finished"], start_us),
-        ended_s=_since(frame["ended"], start_us),
+        finished_s=_since(job_table["finished"], start_us),
+        ended_s=_since(job_table["ended"], start_us),
         by_status={name: int((status == name).sum()) for name in statuses},
         node_hours={name: float(answers.loc[status == name, "held_node_hours"].sum()) for name in statuses},
-        higher_is_better=higher,
+        higher_is_better=better_is_higher,
         best_s=(best_us - start_us) / 1e6,
         best_score=best_score,
         best_job=best_job,
-        budget=_budget(run, answers, source),
-        source=source,
+        budget=_budget(run, answers, job_inputs.source),
+        source=job_inputs.source,
     )
 
 
@@ -123,12 +123,12 @@ def best_so_far(run: RunResult, higher_is_better: bool) -> tuple[NDArray[np.int6
     score_reports = None if reports is None else reports.dropna(subset=["score"])
     if score_reports is None or not len(score_reports):
         return np.zeros(0, dtype=np.int64), np.zeros(0), None
-    score: NDArray[np.float64] = score_reports["score"].to_numpy(dtype=np.float64)
-    height = score if higher_is_better else -score
-    best_before = np.concatenate([[-np.inf], np.maximum.accumulate(height)[:-1]])
-    better = np.flatnonzero(height > best_before)
+    report_scores: NDArray[np.float64] = score_reports["score"].to_numpy(dtype=np.float64)
+    score_heights = report_scores if higher_is_better else -report_scores
+    best_before = np.concatenate([[-np.inf], np.maximum.accumulate(score_heights)[:-1]])
+    improvements = np.flatnonzero(score_heights > best_before)
     time_us = np.asarray(score_reports["time"].astype("datetime64[us, UTC]").astype("int64"), dtype=np.int64)
-    return time_us[better], score[better], str(score_reports["job"].iloc[int(better[-1])])
+    return time_us[improvements], report_scores[improvements], str(score_reports["job"].iloc[int(improvements[-1])])
 
 
 def _budget(
@@ -157,5 +157,5 @@ def _final_failures(answers: pd.DataFrame, source: Mapping[str, Any]) -> int:
     """Count trials whose last attempt failed; each attempt is a job, named by ``campaigns.Campaign.trial_name``."""
     retries = source.get("retries")
     most_retries = retries.get("most", 0) if isinstance(retries, Mapping) else 0
-    failures = answers["job"][answers["status"] == "failed"]
-    return sum(not most_retries or name.endswith(f"-retry-{most_retries}") for name in failures)
+    trial_names = answers["job"][answers["status"] == "failed"]
+    return sum(not most_retries or trial_name.endswith(f"-retry-{most_retries}") for trial_name in trial_names)

@@ -160,39 +160,36 @@ def render_decision(answer: DecisionAnswer | EmptyPool) -> str:
     """Return several lines of text, without a newline at the end."""
     if isinstance(answer, EmptyPool):
         return "\n".join(_of_empty_pool(answer))
-    head = f"{answer.job} at {answer.time}: {_headline(answer)}"
-    notes = [f"  note: {note}" for note in answer.notes]
-    return paragraphs([[head, *notes], [*_nodes(answer)], [*_value(answer)], [*_whole_decisions(answer)]])
+    headline = f"{answer.job} at {answer.time}: {_headline(answer)}"
+    note_lines = [f"  note: {note_text}" for note_text in answer.notes]
+    return paragraphs([[headline, *note_lines], [*_nodes(answer)], [*_value(answer)], [*_whole_decisions(answer)]])
 
 
 def _of_empty_pool(answer: EmptyPool) -> Iterator[str]:
     yield f"{answer.job} at {answer.time}: 0 nodes, as no node is idle"
     if answer.n_reclaimed:
-        yield (
-            f"  The batch scheduler reclaimed {count(answer.n_reclaimed, 'node')}, {answer.held or 'none'} of them "
-            "from the job; no node was left to allocate."
-        )
+        losses = f"{count(answer.n_reclaimed, 'node')}, {answer.held or 'none'} of them from the job"
+        yield f"  The batch scheduler reclaimed {losses}; no node was left to allocate."
 
 
 def _headline(answer: DecisionAnswer) -> str:
-    parts = []
+    change_words = []
     if answer.reclaimed:
         many = "all" if answer.reclaimed == answer.held else answer.reclaimed
         cost = f"costs {samples(answer.preemption_cost_samples)} samples"
-        parts.append(f"{many} of its {count(answer.held, 'node')} reclaimed by the batch scheduler ({cost})")
+        change_words.append(f"{many} of its {count(answer.held, 'node')} reclaimed by the batch scheduler ({cost})")
+    node_words = count(answer.after, "node")
     if answer.after == answer.before:
-        parts.append(f"kept {count(answer.after, 'node')}" if answer.before else "left without nodes")
-    elif answer.after > answer.before:
-        word = "scaled up" if answer.before else "started"
-        parts.append(f"{word} from {answer.before} to {count(answer.after, 'node')}")
+        change_words.append(f"kept {node_words}" if answer.before else "left without nodes")
     else:
-        parts.append(f"scaled down from {answer.before} to {count(answer.after, 'node')}")
-    return "; then ".join(parts)
+        change_verb = "scaled down" if answer.after < answer.before else "scaled up" if answer.before else "started"
+        change_words.append(f"{change_verb} from {answer.before} to {node_words}")
+    return "; then ".join(change_words)
 
 
 def _nodes(answer: DecisionAnswer) -> Iterator[str]:
-    size = f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
-    yield f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): {size}"
+    pool_words = f"{count(answer.n_jobs, 'job')}, {count(answer.n_idle, 'idle node')}"
+    yield f"Decision {answer.decision} (trigger: {answer.trigger.replace('+', ', ')}): {pool_words}"
     yield f"  free nodes  {answer.free_before} before, {answer.free_after} after"
     for change in answer.others[:_MOST_SHOWN]:
         yield f"  {change.job}  {_change(change)}"
@@ -204,12 +201,12 @@ def _nodes(answer: DecisionAnswer) -> Iterator[str]:
 
 
 def _change(change: Change) -> str:
-    parts = [f"{change.held} to {change.held - change.reclaimed} reclaimed"] if change.reclaimed else []
+    change_words = [f"{change.held} to {change.held - change.reclaimed} reclaimed"] if change.reclaimed else []
     if change.before != change.after:
-        parts.append(f"{change.before} to {change.after}")
+        change_words.append(f"{change.before} to {change.after}")
     elif change.after:
-        parts.append("kept")
-    return ", then ".join(parts)
+        change_words.append("kept")
+    return ", then ".join(change_words)
 
 
 def _value(answer: DecisionAnswer) -> Iterator[str]:
@@ -232,17 +229,11 @@ def _whole_decisions(answer: DecisionAnswer) -> Iterator[str]:
     else:
         best = "no decision has more" if answer.is_optimal else "not the best"
         yield _row("chosen", answer.chosen_objective, f"{answer.after} for {answer.job}; {best} ({answer.solver})")
-    for label, decision in (
-        ("best of all", answer.optimum),
-        ("runner-up", answer.runner_up),
-        ("left as it was", answer.as_it_was),
-    ):
+    other_decisions = {"best of all": answer.optimum, "runner-up": answer.runner_up, "left as it was": answer.as_it_was}
+    for row_label, decision in other_decisions.items():
         if decision is not None:
-            yield _row(
-                label,
-                decision.objective,
-                f"{decision.nodes} for {answer.job}{_margin(decision)}{_rest(decision, answer)}",
-            )
+            remark = f"{decision.nodes} for {answer.job}{_margin(decision)}{_rest(decision, answer)}"
+            yield _row(row_label, decision.objective, remark)
     if answer.runner_up is None:
         yield "  runner-up: none, as the job can have no other number of nodes"
 
@@ -253,22 +244,18 @@ def _margin(decision: WholeDecision) -> str:
         return ""
     if decision.difference == 0:
         return "; as much, so the choice between the two is arbitrary"
-    word = "less" if decision.difference > 0 else "more"
-    percent = "" if decision.difference_percent is None else f" ({abs(decision.difference_percent):.3g} %)"
-    return f"; {samples(abs(decision.difference))} {word}{percent}"
+    margin_word = "less" if decision.difference > 0 else "more"
+    percent_words = "" if decision.difference_percent is None else f" ({abs(decision.difference_percent):.3g} %)"
+    return f"; {samples(abs(decision.difference))} {margin_word}{percent_words}"
 
 
 def _rest(decision: WholeDecision, answer: DecisionAnswer) -> str:
     """Return the other jobs whose nodes differ from the chosen decision as text."""
-    others = {
-        name: nodes for name, nodes in decision.counts.items() if name != answer.job and nodes != answer.counts[name]
-    }
-    if not others:
-        return ""
-    shown_changes = [f"{name} {answer.counts[name]} -> {nodes}" for name, nodes in list(others.items())[:_MOST_SHOWN]]
-    n_omitted = len(others) - len(shown_changes)
-    text = f"; {', '.join(shown_changes)}"
-    return f"{text}, and {count(n_omitted, 'other job')}" if n_omitted else text
+    counts = ((name, answer.counts[name], n_nodes) for name, n_nodes in decision.counts.items() if name != answer.job)
+    changes = [f"{name} {n_chosen} -> {n_nodes}" for name, n_chosen, n_nodes in counts if n_nodes != n_chosen]
+    n_omitted = len(changes) - _MOST_SHOWN
+    omission = f", and {count(n_omitted, 'other job')}" if n_omitted > 0 else ""
+    return f"; {', '.join(changes[:_MOST_SHOWN])}{omission}" if changes else ""
 
 
 def _row(label: str, value: float, remark: str = "") -> str:

@@ -25,7 +25,7 @@ from bfreplay.runs.rerun import Moment, Rerun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import is_placed_by_policy
 from bfreplay.runs.saved_inputs import GivenInputs
-from bfreplay.wording import count
+from bfreplay.wording import count, samples
 from bfreplay.workload import ElasticJob
 
 _MOST_SHOWN = 3
@@ -38,7 +38,7 @@ def time_words(time_us: int, origin_us: int | None) -> str:
 
 
 class Life:
-    """Life of one job, read from the tables of its run.
+    """Life of one job beside the decisions of its run, read from the tables.
 
     Parameters
     ----------
@@ -50,20 +50,24 @@ class Life:
 
     def __init__(self, run: RunResult, name: str) -> None:
         self._origin_us = relative_origin_us(run)
-        frame = jobs_frame(run)
-        self.number = int((frame["job"] == name).to_numpy().argmax())
-        row = frame.iloc[self.number]
-        self.status = str(row["status"])
-        self.submitted_us, self.admitted_us, self.ended_us = (
-            microseconds(row[column]) for column in ("submitted", "admitted", "ended")
-        )
+        job_table = jobs_frame(run)
+        self.number = int((job_table["job"] == name).to_numpy().argmax())
+        job_row = job_table.iloc[self.number]
+        self.status = str(job_row["status"])
+        event_times = (microseconds(job_row[column]) for column in ("submitted", "admitted", "ended"))
+        self.submitted_us, self.admitted_us, self.ended_us = event_times
         self._reports: list[tuple[int, bool]] = []  # time, is a pause; ascending
         reports = reports_frame(run)
         if reports is not None:
-            of_job = reports[reports["job"] == name]
-            times_us = (int(time.value // 1000) for time in of_job["time"])
-            self._reports = [*zip(times_us, (of_job["verdict"].astype(str) == "paused").tolist(), strict=True)]
+            reports = reports[reports["job"] == name]
+            times_us = (int(time.value // 1000) for time in reports["time"])
+            self._reports = [*zip(times_us, (reports["verdict"].astype(str) == "paused").tolist(), strict=True)]
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
+        self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
+        count_columns = ("n_jobs_preempted", "n_jobs_scaled_down")
+        decision_table = run.columns("decisions", "time", *count_columns)
+        self.times_us = np.asarray(decision_table["time"].cast("int64"))
+        self._n_preemptions, self._n_scale_downs = (np.asarray(decision_table[column]) for column in count_columns)
 
     def last_pause_before(self, time_us: int) -> int | None:
         """Return the time of its last report by ``time_us`` if that was a pause; it may have been resumed since."""
@@ -84,6 +88,44 @@ class Life:
             reason = f"it was paused at {since_words}, and not admitted again before {time_words} ({reason})"
         return self._refusal(time_us, reason)
 
+    def last_decision(self) -> int:
+        """Return the last decision that the job could be part of; 0 for a job that was never admitted."""
+        if self.admitted_us is None:
+            return 0
+        return max(0, int(np.searchsorted(self.times_us, self._end_us, side="right")) - 1)
+
+    def decision_of(self, time_us: int) -> int | None:
+        """Return the last decision at exactly this time."""
+        index = int(np.searchsorted(self.times_us, time_us, side="right")) - 1
+        return index if index >= 0 and self.times_us[index] == time_us else None
+
+    def reason_from_tables(self, time_us: int, before: int, after: int, *, had_nodes: bool) -> str:
+        """Return the reason of a change, as far as the tables show it."""
+        if after > before:
+            return SCALED_UP if before else RESTARTED if had_nodes else STARTED
+        if time_us in self.paused_us:
+            return PAUSED
+        rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
+        if not self._n_preemptions[rows].any():
+            return SCALED_DOWN
+        return LOST if self._n_scale_downs[rows].any() else PREEMPTED
+
+    def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:
+        """Return the changes, preceded by the job's submission and admission, followed by its end.
+
+        A job that is stopped before its submission has no submission.
+        """
+        first_steps: list[Step] = []
+        if self.submitted_us is not None and self.submitted_us <= self._end_us:
+            first_steps.append(Step(self.submitted_us, SUBMITTED, 0, 0))
+        if self.admitted_us is not None:
+            first_steps.append(Step(self.admitted_us, ADMITTED, 0, 0))
+        last_nodes = changes[-1].after if changes else 0
+        last_step = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
+        if self.ended_us is not None:
+            last_step = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
+        return (*first_steps, *changes, last_step)
+
     def _words(self, time_us: int) -> str:
         return time_words(time_us, self._origin_us)
 
@@ -100,13 +142,13 @@ class Life:
         if self.admitted_us is None:
             plan = "" if self.submitted_us is None else f"to be submitted at {self._words(self.submitted_us)} and "
             return f"it was {plan}never admitted ({status})"
-        until = "the end of the window" if self.ended_us is None else f"{self._words(self.ended_us)} ({status})"
+        end_words = "the end of the window" if self.ended_us is None else f"{self._words(self.ended_us)} ({status})"
         pause_words = [self._words(time_us) for time_us in self.paused_us]
         if not pause_words:
-            return f"admitted at {self._words(self.admitted_us)}, active until {until}"
+            return f"admitted at {self._words(self.admitted_us)}, active until {end_words}"
         n_omitted = len(pause_words) - _MOST_SHOWN
         text = ", ".join(pause_words[:_MOST_SHOWN]) + (f" and {count(n_omitted, 'time')} more" if n_omitted > 0 else "")
-        return f"admitted at {self._words(self.admitted_us)}, paused at {text}, active until {until}"
+        return f"admitted at {self._words(self.admitted_us)}, paused at {text}, active until {end_words}"
 
 
 def is_active_after(
@@ -161,6 +203,17 @@ class Step:
         document = asdict(self)
         return {"time": iso_utc(document.pop("time_us")), **document}
 
+    def cells(self, origin_us: int | None) -> list[str]:
+        """Return its row in the text of a job: time, reason, nodes, cost, decision."""
+        node_words = f"{self.before} -> {self.after}"
+        cost_words = "?" if self.cost_samples is None else samples(self.cost_samples) if self.cost_samples else ""
+        if self.reason in (SUBMITTED, ADMITTED):
+            node_words = cost_words = ""
+        if self.reason == WINDOW_END:
+            node_words, cost_words = str(self.after), ""
+        decision_words = "" if self.decision is None else str(self.decision)
+        return [time_words(self.time_us, origin_us), self.reason, node_words, cost_words, decision_words]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobStory:
@@ -202,7 +255,7 @@ def job_story(
     refuse_unknown_job(run, name)
     if is_placed_by_policy(run):
         return job_story_from_tables(run, name)
-    life = _Life(run, name)
+    life = Life(run, name)
     rerun = Rerun(run, life.last_decision(), progress, **inputs)
     follower = _Follower(life, rerun, is_published=run.record.config.semantics == Semantics.PUBLISHED)
     rerun.run(follower.watch)
@@ -222,9 +275,7 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     InputError
         The run has no such job.
     """
-    refuse_unknown_job(run, name)
-    life = _Life(run, name)
-    nodes_of_job = nodes_over_time(run, name)
+    nodes_of_job, life = nodes_over_time(run, name), Life(run, name)
     steps: list[Step] = []
     before, had_nodes = 0, False
     for time_us, after in zip(nodes_of_job.edge_us[:-1].tolist(), nodes_of_job.counts.tolist(), strict=True):
@@ -236,61 +287,10 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
     return JobStory(name, life.all_steps(steps), None, relative_origin_us(run))
 
 
-class _Life(Life):
-    """Life of one job, with the decisions of its run."""
-
-    def __init__(self, run: RunResult, name: str) -> None:
-        super().__init__(run, name)
-        table = run.columns("decisions", "time", "n_jobs_preempted", "n_jobs_scaled_down")
-        self.times_us = np.asarray(table["time"].cast("int64"))
-        self._n_preemptions, self._n_scaled_down = (
-            np.asarray(table[column]) for column in ("n_jobs_preempted", "n_jobs_scaled_down")
-        )
-        self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
-
-    def last_decision(self) -> int:
-        """Return the last decision that the job could be part of; 0 for a job that was never admitted."""
-        if self.admitted_us is None:
-            return 0
-        return max(0, int(np.searchsorted(self.times_us, self._end_us, side="right")) - 1)
-
-    def decision_of(self, time_us: int) -> int | None:
-        """Return the last decision at exactly this time."""
-        index = int(np.searchsorted(self.times_us, time_us, side="right")) - 1
-        return index if index >= 0 and self.times_us[index] == time_us else None
-
-    def reason_from_tables(self, time_us: int, before: int, after: int, *, had_nodes: bool) -> str:
-        """Return the reason of a change, as far as the tables show it."""
-        if after > before:
-            return SCALED_UP if before else RESTARTED if had_nodes else STARTED
-        if time_us in self.paused_us:
-            return PAUSED
-        rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
-        if not self._n_preemptions[rows].any():
-            return SCALED_DOWN
-        return LOST if self._n_scaled_down[rows].any() else PREEMPTED
-
-    def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:
-        """Return the changes, preceded by the job's submission and admission, followed by its end.
-
-        A job that is stopped before its submission has no submission.
-        """
-        first: list[Step] = []
-        if self.submitted_us is not None and self.submitted_us <= self._end_us:
-            first.append(Step(self.submitted_us, SUBMITTED, 0, 0))
-        if self.admitted_us is not None:
-            first.append(Step(self.admitted_us, ADMITTED, 0, 0))
-        last_nodes = changes[-1].after if changes else 0
-        last = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
-        if self.ended_us is not None:
-            last = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
-        return (*first, *changes, last)
-
-
 class _Follower:
     """Follows one job through the decisions of a run."""
 
-    def __init__(self, life: _Life, rerun: Rerun, *, is_published: bool) -> None:
+    def __init__(self, life: Life, rerun: Rerun, *, is_published: bool) -> None:
         self.steps: list[Step] = []
         self._life = life
         self._rerun = rerun
@@ -302,12 +302,12 @@ class _Follower:
 
     def watch(self, moment: Moment) -> None:
         """Process one decision with jobs and idle nodes."""
-        place = np.flatnonzero(moment.state.job == self._life.number)
-        if not place.size or moment.index > self._seen + 1:
+        job_places = np.flatnonzero(moment.state.job == self._life.number)
+        if not job_places.size or moment.index > self._seen + 1:
             self._between()
-        if not place.size:
+        if not job_places.size:
             return
-        position = int(place[0])
+        position = int(job_places[0])
         self._seen = moment.index
         self._before_the_decision(moment, position)
         self._add_decision(moment, position)
@@ -328,30 +328,30 @@ class _Follower:
         if time_us in self._life.paused_us:
             self._add(time_us, PAUSED, 0, index, 0.0)
         elif time_us != self._life.ended_us:
-            cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
-            self._add(time_us, PREEMPTED, 0, index, cost)
+            cost_samples = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
+            self._add(time_us, PREEMPTED, 0, index, cost_samples)
 
     def _before_the_decision(self, moment: Moment, position: int) -> None:
         time_us, current = moment.state.time_us, int(moment.state.current[position])
         n_reclaimed = int(moment.reclaimed[position])
         if n_reclaimed:
-            cost = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
-            self._add(time_us, PREEMPTED, self._held - n_reclaimed, moment.index, cost)
+            cost_samples = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
+            self._add(time_us, PREEMPTED, self._held - n_reclaimed, moment.index, cost_samples)
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
 
     def _add_decision(self, moment: Moment, position: int) -> None:
-        count, held = int(moment.counts[position]), self._held
-        if count == held:
+        nodes_after, held = int(moment.counts[position]), self._held
+        if nodes_after == held:
             return
         if self._is_published and moment.index == 0:
-            rate = self._rate(count)  # the published first map is charged as a scale-up
+            rate = self._rate(nodes_after)  # the published first map is charged as a scale-up
         else:
             rate = self._rate(held, is_published=self._is_published)
-        cost = rescale_cost(rate, held, count, self._job.scale_up_cost_s, self._job.scale_down_cost_s)
-        reason = SCALED_DOWN if count < held else SCALED_UP if held else RESTARTED if self._started else STARTED
+        cost_samples = rescale_cost(rate, held, nodes_after, self._job.scale_up_cost_s, self._job.scale_down_cost_s)
+        reason = SCALED_DOWN if nodes_after < held else SCALED_UP if held else RESTARTED if self._started else STARTED
         self._started = True
-        self._add(moment.state.time_us, reason, count, moment.index, cost)
+        self._add(moment.state.time_us, reason, nodes_after, moment.index, cost_samples)
 
     def _add(self, time_us: int, reason: str, after: int, index: int, cost_samples: float) -> None:
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples))

@@ -34,12 +34,8 @@ _OF_TABLE = (
 )
 
 
-_TIMES = {
-    "queue_median_s": ("queue_s", 0.5),
-    "queue_p95_s": ("queue_s", 0.95),
-    "completion_median_s": ("completion_s", 0.5),
-    "completion_p95_s": ("completion_s", 0.95),
-}
+_QUANTILES = (("median", 0.5), ("p95", 0.95))
+_TIMES = {f"{what}_{name}_s": (f"{what}_s", share) for what in ("queue", "completion") for name, share in _QUANTILES}
 """Column of ``job_answers`` and quantile behind each time."""
 
 
@@ -72,35 +68,28 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
     """
     import pandas as pd
 
-    table = jobs_frame(run)
-    by_type = _time_by_type(run, table["job"].tolist())
+    job_table = jobs_frame(run)
+    by_type = _time_by_type(run, job_table["job"].tolist())
     lasts_s = np.sum([seconds for seconds, _ in by_type.values()], axis=0)
-    node_hours = {f"{label}_node_hours": table[f"{label}_node_us"] / NODE_US_PER_HOUR for label in NODE_TIME}
-    node_us = sum((table[f"{label}_node_us"] for label in NODE_TIME), start=pd.Series(0, index=table.index))
-    mean_nodes = np.divide(node_us.to_numpy() / 1e6, lasts_s, out=np.full(len(table), math.nan), where=lasts_s > 0)
-    completion_s = (table["finished"] - table["submitted"]).dt.total_seconds()
-    jobs_or_none = [None if jobs is None else jobs.get(name) for name in table["job"]]
-    samples_done = table["done_samples"].tolist()
-    types = run.record.inputs.node_types
+    node_hours = {f"{label}_node_hours": job_table[f"{label}_node_us"] / NODE_US_PER_HOUR for label in NODE_TIME}
+    node_us = sum((job_table[f"{label}_node_us"] for label in NODE_TIME), start=pd.Series(0, index=job_table.index))
+    mean_nodes = np.divide(node_us.to_numpy() / 1e6, lasts_s, out=np.full(len(job_table), math.nan), where=lasts_s > 0)
+    completion_s = (job_table["finished"] - job_table["submitted"]).dt.total_seconds()
+    jobs_in_order = [None if jobs is None else jobs.get(column_name) for column_name in job_table["job"]]
+    samples_done = job_table["done_samples"].tolist()
+    node_types = run.record.inputs.node_types
     return pd.DataFrame(
         {
-            **{name: table[name] for name in ("job", "model", "status", "submitted", "ended")},
-            "queue_s": (table["first_start"] - table["submitted"]).dt.total_seconds(),
+            **{column_name: job_table[column_name] for column_name in ("job", "model", "status", "submitted", "ended")},
+            "queue_s": (job_table["first_start"] - job_table["submitted"]).dt.total_seconds(),
             "completion_s": completion_s,
             "held_s": lasts_s,
             "mean_nodes": mean_nodes,
             "held_node_hours": node_us / NODE_US_PER_HOUR,
             **node_hours,
-            "efficiency": [
-                _efficiency(
-                    job,
-                    samples_done[index],
-                    {name: (span_s[index], nodes[index]) for name, (span_s, nodes) in by_type.items()},
-                )
-                for index, job in enumerate(jobs_or_none)
-            ],
-            "slowdown": [_slowdown(*of_job, types) for of_job in zip(jobs_or_none, completion_s, strict=True)],
-            **{name: table[name] for name in _OF_TABLE},
+            "efficiency": [_efficiency(job, samples_done, by_type, index) for index, job in enumerate(jobs_in_order)],
+            "slowdown": [_slowdown(*of_job, node_types) for of_job in zip(jobs_in_order, completion_s, strict=True)],
+            **{column_name: job_table[column_name] for column_name in _OF_TABLE},
         }
     )
 
@@ -110,12 +99,12 @@ def _time_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers,
     run_allocations, time_by_type = SavedAllocations.of(run), {}
     row_of_name = {name: k for k, name in enumerate(names)}
     row_of_job = np.array([row_of_name[name] for name in run_allocations.names], dtype=np.int64)
-    shape = (2, len(run_allocations.type_names) + 1, len(names))  # the last type: never held
-    lasts_us, node_us = np.zeros(shape, dtype=np.int64)
+    sums_shape = (2, len(run_allocations.type_names) + 1, len(names))  # the last type: never held
+    lasts_us, node_us = np.zeros(sums_shape, dtype=np.int64)
     for allocations in run_allocations.batches():
-        place = allocations.node_type, row_of_job[allocations.job]
-        np.add.at(lasts_us, place, allocations.to_us - allocations.from_us)
-        np.add.at(node_us, place, allocations.count * (allocations.to_us - allocations.from_us))
+        type_and_job = allocations.node_type, row_of_job[allocations.job]
+        np.add.at(lasts_us, type_and_job, allocations.to_us - allocations.from_us)
+        np.add.at(node_us, type_and_job, allocations.count * (allocations.to_us - allocations.from_us))
     for name in run.record.inputs.node_types:
         k = run_allocations.type_names.index(name) if name in run_allocations.type_names else -1
         seconds = lasts_us[k] / 1e6
@@ -123,30 +112,32 @@ def _time_by_type(run: RunResult, names: list[str]) -> dict[str, tuple[_Numbers,
     return time_by_type
 
 
-def _efficiency(job: ElasticJob | None, samples_done: float, time_by_type: Mapping[str, tuple[float, float]]) -> float:
-    """Return the efficiency of a job; ``time_by_type`` has seconds and the mean number of nodes by node type."""
+def _efficiency(
+    job: ElasticJob | None, samples_done: list[float], time_by_type: Mapping[str, tuple[_Numbers, _Numbers]], index: int
+) -> float:
+    """Return the efficiency of the ``index``-th job; ``time_by_type`` is that of ``_time_by_type``."""
     if job is None:
         return math.nan
     could = 0.0
-    for name, (seconds, mean_nodes) in time_by_type.items():
-        curve = job.average_throughput_on(name)
-        if seconds > 0 and curve is not None:
-            nodes = min(mean_nodes, job.max_nodes)  # rounding may lift a mean of max_nodes a hair above
-            could += seconds * float(np.interp(nodes, np.arange(job.max_nodes + 1), curve.table(job.max_nodes)))
-    return samples_done / could if could > 0 else math.nan
+    for type_name, (seconds, mean_nodes) in time_by_type.items():
+        curve = job.average_throughput_on(type_name)
+        if seconds[index] > 0 and curve is not None:
+            nodes = min(mean_nodes[index], job.max_nodes)  # rounding may lift a mean of max_nodes a hair above
+            could += seconds[index] * float(np.interp(nodes, np.arange(job.max_nodes + 1), curve.table(job.max_nodes)))
+    return samples_done[index] / could if could > 0 else math.nan
 
 
 def _slowdown(job: ElasticJob | None, completion_s: float, types: Sequence[str]) -> float:
     if job is None or math.isnan(completion_s):
         return math.nan
-    curves = [curve for name in types if (curve := job.average_throughput_on(name)) is not None]
-    best = max(float(curve.table(job.max_nodes)[job.min_nodes :].max()) for curve in curves)
-    return completion_s * best / job.work_samples
+    curves = [type_curve for type_name in types if (type_curve := job.average_throughput_on(type_name)) is not None]
+    best_rate = max(float(type_curve.table(job.max_nodes)[job.min_nodes :].max()) for type_curve in curves)
+    return completion_s * best_rate / job.work_samples
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return one object per row: times as ISO-8601 UTC; NaN, NaT and infinity as ``None``."""
-    return [{str(name): _plain(value) for name, value in row.items()} for row in frame.to_dict("records")]
+    return [{str(name): _plain(value) for name, value in frame_row.items()} for frame_row in frame.to_dict("records")]
 
 
 def _plain(value: Any) -> Any:
@@ -175,16 +166,16 @@ def model_answers(answers: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     node_hours = [column for column in answers.columns if column.endswith("_node_hours")]
-    rows = [
+    model_rows = [
         {
-            "model": label,
+            "model": model_name,
             "n_jobs": len(of_model),
             **{status: int((of_model["status"] == status).sum()) for status in STATUSES},
-            **{name: of_model[column].quantile(share) for name, (column, share) in _TIMES.items()},
+            **{column_name: of_model[column].quantile(quantile) for column_name, (column, quantile) in _TIMES.items()},
             "samples": of_model["done_samples"].sum(),
             **{column: of_model[column].sum() for column in node_hours},
         }
-        for label, of_model in answers.groupby(answers["model"].map(model_label), sort=False)
+        for model_name, of_model in answers.groupby(answers["model"].map(model_label), sort=False)
     ]
     columns = ["model", "n_jobs", *STATUSES, *_TIMES, "samples", *node_hours]
-    return pd.DataFrame(rows, columns=columns)  # named: a run may have no job
+    return pd.DataFrame(model_rows, columns=columns)  # named: a run may have no job

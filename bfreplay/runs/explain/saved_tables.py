@@ -32,20 +32,14 @@ NO_MODEL = "(no model)"
 
 def jobs_frame(run: RunResult) -> pd.DataFrame:
     """Return the table of jobs, with statuses as text."""
-    frame = run.jobs.copy()
-    frame["status"] = frame["status"].astype(str)
-    return frame
+    job_table = run.jobs.copy()
+    job_table["status"] = job_table["status"].astype(str)
+    return job_table
 
 
 def reports_frame(run: RunResult) -> pd.DataFrame | None:
     """Return the reports of jobs to their source, in order of time; ``None`` for a run of a plain job set."""
     return run.frame("reports") if run.record.inputs.jobs.of_source else None
-
-
-def higher_is_better(run: RunResult) -> bool | None:
-    """Return whether a larger score is better; ``None`` for a run of a plain job set."""
-    jobs = run.record.inputs.jobs
-    return jobs.higher_is_better if jobs.of_source else None
 
 
 def microseconds(time: Any) -> int | None:
@@ -62,19 +56,19 @@ def model_label(model: object) -> str:
 
 def refuse_unknown_job(run: RunResult, job: str) -> None:
     """Raise ``InputError`` unless the run has this job; the message has the nearest name."""
-    names = run.table("jobs")["job"].to_pylist()
-    if job in names:
+    job_names = run.table("jobs")["job"].to_pylist()
+    if job in job_names:
         return
-    lower = {name.lower(): name for name in reversed(names)}
-    near = near_name(job, lower)
-    some = ", ".join(names[:3]) + (f", ... ({len(names):,} jobs)" if len(names) > 3 else "")
+    name_of_key = {job_name.lower(): job_name for job_name in reversed(job_names)}
+    near_key = near_name(job, name_of_key)
+    some_names = ", ".join(job_names[:3]) + (f", ... ({len(job_names):,} jobs)" if len(job_names) > 3 else "")
     raise InputError(
         "the run has no such job",
         file=run.folder,
         column="job",
         value=job,
-        expected=f"one of {some}" if names else "a run with jobs",
-        fix=None if near is None else f"did you mean {lower[near]!r}?",
+        expected=f"one of {some_names}" if job_names else "a run with jobs",
+        fix=None if near_key is None else f"did you mean {name_of_key[near_key]!r}?",
     )
 
 
@@ -133,7 +127,7 @@ class Allocations:
 
     def where(self, is_selected: NDArray[np.bool_]) -> Allocations:
         """Return the intervals selected by ``is_selected (A,)``."""
-        return replace(self, **{name: getattr(self, name)[is_selected] for name in _ARRAYS})
+        return replace(self, **{array_name: getattr(self, array_name)[is_selected] for array_name in _ARRAYS})
 
     def between(self, start_us: int, end_us: int) -> Allocations:
         """Return the part between two times, with intervals cut there."""
@@ -142,9 +136,8 @@ class Allocations:
 
     def and_of(self, others: list[Allocations]) -> Allocations:
         """Return its intervals, then those of others with the same names."""
-        columns: Any = {
-            name: np.concatenate([getattr(allocations, name) for allocations in (self, *others)]) for name in _ARRAYS
-        }
+        parts = (self, *others)
+        columns: Any = {name: np.concatenate([getattr(allocations, name) for allocations in parts]) for name in _ARRAYS}
         return replace(self, **columns)
 
     def nodes_over_time(self, start_us: int, end_us: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -171,23 +164,20 @@ class SavedAllocations:
         names: dict[str, None] = {}
         type_names: dict[str, None] = {}
         has_sharing = False
-        for rows in run.batches("allocations", ("job", "node_type", "sharing")):
-            names |= _numbers(rows["job"])
-            type_names |= _numbers(rows["node_type"])
+        for table_rows in run.batches("allocations", ("job", "node_type", "sharing")):
+            names |= _numbers(table_rows["job"])
+            type_names |= _numbers(table_rows["node_type"])
             # only where jobs may share nodes is there such a column
-            has_sharing |= "sharing" in rows.column_names and bool(np.asarray(rows["sharing"]).any())
+            has_sharing |= "sharing" in table_rows.column_names and bool(np.asarray(table_rows["sharing"]).any())
         return cls(run, tuple(names), tuple(type_names), has_sharing)
 
     def batches(self, *, backwards: bool = False) -> Iterator[Allocations]:
         """Yield all intervals, some at a time; ``backwards``: the last to end first."""
         for rows in self.run.batches("allocations", ("job", "node_type", *_NUMBERS), backwards=backwards):
             job, node_type = _positions(rows["job"], self.names), _positions(rows["node_type"], self.type_names)
-            count, since, until, sharing = (
-                np.asarray(rows[name].cast("int64"), dtype=np.int64)
-                if name in rows.column_names
-                else np.zeros(job.size, np.int64)
-                for name in _NUMBERS
-            )
+            columns = {name: rows[name].cast("int64") for name in _NUMBERS if name in rows.column_names}
+            zeros = np.zeros(job.size, np.int64)
+            count, since, until, sharing = (np.asarray(columns.get(name, zeros), np.int64) for name in _NUMBERS)
             yield Allocations(self.names, job, count, since, until, self.type_names, node_type, sharing)
 
     def parts(self, start_us: int, end_us: int) -> Iterator[tuple[int, int, Allocations]]:
@@ -238,9 +228,9 @@ def nodes_over_time(run: RunResult, job: str) -> StepSeries:
     """
     refuse_unknown_job(run, job)
     saved_allocations = SavedAllocations.of(run)
-    number = saved_allocations.names.index(job) if job in saved_allocations.names else -1
-    first, *others = (rows.where(rows.job == number) for rows in saved_allocations.batches())
-    return StepSeries.exact(*first.and_of(others).nodes_over_time(*_window(run)))
+    job_number = saved_allocations.names.index(job) if job in saved_allocations.names else -1
+    first_batch, *other_batches = (rows.where(rows.job == job_number) for rows in saved_allocations.batches())
+    return StepSeries.exact(*first_batch.and_of(other_batches).nodes_over_time(*_window(run)))
 
 
 def nodes_over_time_by_model(run: RunResult) -> Mapping[str, StepSeries]:
@@ -251,14 +241,14 @@ def nodes_over_time_by_model(run: RunResult) -> Mapping[str, StepSeries]:
     """
     jobs = run.table("jobs")
     label_of = dict(zip(jobs["job"].to_pylist(), map(model_label, jobs["model"].to_pylist()), strict=True))
-    labels = list(dict.fromkeys(label_of.values()))
+    model_names = list(dict.fromkeys(label_of.values()))
     allocations = allocations_of(run).of_nodes
-    number = np.array([labels.index(label_of[name]) for name in allocations.names], dtype=np.int64)
-    model = number[allocations.job] if allocations.names else allocations.job
+    model_of_job = np.array([model_names.index(label_of[job_name]) for job_name in allocations.names], dtype=np.int64)
+    model_numbers = model_of_job[allocations.job] if allocations.names else allocations.job
     window = _window(run)
     return {
-        label: StepSeries.exact(*allocations.where(model == model_number).nodes_over_time(*window))
-        for model_number, label in enumerate(labels)
+        model_name: StepSeries.exact(*allocations.where(model_numbers == model_number).nodes_over_time(*window))
+        for model_number, model_name in enumerate(model_names)
     }
 
 
@@ -270,7 +260,7 @@ def _window(run: RunResult) -> tuple[int, int]:
 def _numbers(column: pa.ChunkedArray) -> dict[str, None]:
     """Return the words of a dictionary column, in order."""
     chunks = column.dictionary_encode().chunks
-    return dict.fromkeys(word for chunk in chunks for word in chunk.dictionary.to_pylist())
+    return dict.fromkeys(column_word for chunk in chunks for column_word in chunk.dictionary.to_pylist())
 
 
 def _positions(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int64]:
@@ -278,5 +268,5 @@ def _positions(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.in
     number = {name: position for position, name in enumerate(names)}
     chunks = column.dictionary_encode().chunks
     of_words = (np.array([number[word] for word in chunk.dictionary.to_pylist()], np.int64) for chunk in chunks)
-    parts = [of_word[np.asarray(chunk.indices)] for of_word, chunk in zip(of_words, chunks, strict=True)]
-    return np.concatenate([np.zeros(0, np.int64), *parts])
+    position_chunks = [of_word[np.asarray(chunk.indices)] for of_word, chunk in zip(of_words, chunks, strict=True)]
+    return np.concatenate([np.zeros(0, np.int64), *position_chunks])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -64,11 +65,9 @@ def best_with(problem: AllocationProblem, job: int, count: int) -> Alternative |
     """
     if not 0 <= count < problem.value.shape[1]:
         return None
-    value = problem.value.copy()
-    kept_value = value[job, count]
-    value[job] = -np.inf
-    value[job, count] = kept_value
-    return _best(value, problem.capacity)
+    job_values = problem.value.copy()
+    job_values[job, np.arange(job_values.shape[1]) != count] = -np.inf
+    return _best(job_values, problem.capacity)
 
 
 def best_without(problem: AllocationProblem, job: int, count: int) -> Alternative | None:
@@ -77,24 +76,19 @@ def best_without(problem: AllocationProblem, job: int, count: int) -> Alternativ
     The table of values excludes the count, so the answer is as exact as the optimum. Raises as
     ``best_of_all``.
     """
-    value = problem.value.copy()
-    value[job, count] = -np.inf
-    return _best(value, problem.capacity)
+    job_values = problem.value.copy()
+    job_values[job, count] = -np.inf
+    return _best(job_values, problem.capacity)
 
 
 def _best(value: NDArray[np.float64], capacity: int) -> Alternative | None:
-    if not value.max(initial=0.0) < LARGEST:
-        raise _too_large()
-    counts, objective, bound, stage = optimal_counts(value, capacity, PROOF_TOLERANCE)
-    if stage == -1:
-        return None
-    if stage < 0 or not (math.isfinite(objective) and math.isfinite(bound)):
-        raise _too_large()
-    return Alternative(counts, float(objective))
-
-
-def _too_large() -> BfreplayError:
-    return BfreplayError("the objective is too large, or not a number: check rates and weights")
+    if value.max(initial=0.0) < LARGEST:
+        counts, objective, upper_bound, proof_stage = optimal_counts(value, capacity, PROOF_TOLERANCE)
+        if proof_stage == -1:
+            return None
+        if proof_stage >= 0 and math.isfinite(objective) and math.isfinite(upper_bound):
+            return Alternative(counts, float(objective))
+    raise BfreplayError("the objective is too large, or not a number: check rates and weights")
 
 
 def explain_decision(
@@ -140,23 +134,21 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
     """Explain the nodes of the ``index``-th job of a decision."""
     config = run.record.config
     policy = config.policy_description
-    problem, counts, names = decision.problem, decision.counts, decision.job_names
+    problem, chosen_counts, job_names = decision.problem, decision.counts, decision.job_names
     if _has_change_limit(policy):
         problem = problem.within_published_limit()
-    before, after = int(problem.current[index]), int(counts[index])
-    value_before, value_after = (_value(problem, index, n_nodes) for n_nodes in (before, after))
-    loss = _loss(problem, index, after)
-    objective = objective_of(problem, counts)
+    nodes_before, nodes_after = int(problem.current[index]), int(chosen_counts[index])
+    value_before, value_after = (_value(problem, index, n_nodes) for n_nodes in (nodes_before, nodes_after))
+    rescale_loss = _loss(problem, index, nodes_after)
+    objective = objective_of(problem, chosen_counts)
     best_value = objective if np.isfinite(objective) else None
     best = best_of_all(problem)
     is_optimal = best is not None and best_value is not None and agrees(best_value, best.objective, magnitude(problem))
-    entries = decision.about["answer"]
-
-    def whole(alternative: Alternative | None) -> WholeDecision | None:
-        return None if alternative is None else _whole(alternative, names, index, best_value)
+    solver_answer = decision.about["answer"]
+    whole = partial(_whole, job_names, index, best_value)
 
     return DecisionAnswer(
-        job=names[index],
+        job=job_names[index],
         decision=decision.index,
         time=iso_utc(decision.time_us),
         trigger=decision.about["trigger"],
@@ -164,8 +156,8 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
         n_jobs=problem.n_jobs,
         held=int(decision.held[index]),
         reclaimed=int(decision.reclaimed[index]),
-        before=before,
-        after=after,
+        before=nodes_before,
+        after=nodes_after,
         preemption_cost_samples=_preemption_cost(decision, index),
         rescale_cost_samples=_rescale_cost(decision, index, is_published=config.semantics == Semantics.PUBLISHED),
         t_fwd_s=decision.about["t_fwd_s"],
@@ -174,19 +166,19 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
         value_before=value_before,
         value_after=value_after,
         value_gained=value_after - value_before,
-        rescale_loss=loss,
-        value_net=value_after - value_before - loss,
+        rescale_loss=rescale_loss,
+        value_net=value_after - value_before - rescale_loss,
         free_before=problem.capacity - int(problem.current.sum()),
-        free_after=problem.capacity - int(counts.sum()),
+        free_after=problem.capacity - int(chosen_counts.sum()),
         others=tuple(_others(decision, index)),
-        counts=dict(zip(names, counts.tolist(), strict=True)),
+        counts=dict(zip(job_names, chosen_counts.tolist(), strict=True)),
         chosen_objective=best_value,
         is_optimal=is_optimal,
         optimum=None if is_optimal else whole(best),
-        runner_up=whole(best_without(problem, index, after)),
-        as_it_was=None if before == after else whole(best_with(problem, index, before)),
-        solver=entries["solver"],
-        quality=entries["quality"],
+        runner_up=whole(best_without(problem, index, nodes_after)),
+        as_it_was=None if nodes_before == nodes_after else whole(best_with(problem, index, nodes_before)),
+        solver=solver_answer["solver"],
+        quality=solver_answer["quality"],
         notes=tuple(_notes(run, decision, index, is_optimal=is_optimal)),
     )
 
@@ -196,22 +188,26 @@ def _value(problem: AllocationProblem, index: int, nodes: int) -> float:
     return float(problem.gain[index, nodes if nodes >= problem.min_nodes[index] else 0])
 
 
-def _loss(problem: AllocationProblem, index: int, after: int) -> float:
-    before = int(problem.current[index])
-    if after == before:
+def _loss(problem: AllocationProblem, index: int, nodes_after: int) -> float:
+    nodes_before = int(problem.current[index])
+    if nodes_after == nodes_before:
         return 0.0
-    return float(problem.scale_up_loss[index] if after > before else problem.scale_down_loss[index])
+    return float(problem.scale_up_loss[index] if nodes_after > nodes_before else problem.scale_down_loss[index])
 
 
-def _whole(alternative: Alternative, names: Sequence[str], index: int, best_value: float | None) -> WholeDecision:
-    difference = None if best_value is None else _difference(best_value, alternative.objective, len(names))
-    percent = math.nan if difference is None or not best_value else 100 * difference / abs(best_value)
+def _whole(
+    job_names: Sequence[str], index: int, best_value: float | None, alternative: Alternative | None
+) -> WholeDecision | None:
+    if alternative is None:
+        return None
+    difference = None if best_value is None else _difference(best_value, alternative.objective, len(job_names))
+    difference_percent = math.nan if difference is None or not best_value else 100 * difference / abs(best_value)
     return WholeDecision(
         nodes=int(alternative.counts[index]),
         objective=alternative.objective,
-        counts=dict(zip(names, alternative.counts.tolist(), strict=True)),
+        counts=dict(zip(job_names, alternative.counts.tolist(), strict=True)),
         difference=difference,
-        difference_percent=percent if math.isfinite(percent) else None,
+        difference_percent=difference_percent if math.isfinite(difference_percent) else None,
     )
 
 
@@ -223,34 +219,25 @@ def _difference(best_value: float, other_value: float, n_jobs: int) -> float:
 
 
 def _others(decision: RecordedDecision, index: int) -> list[Change]:
-    columns: tuple[NDArray[np.int64], ...] = (
-        decision.held,
-        decision.reclaimed,
-        decision.problem.current,
-        decision.counts,
-    )
-    return [
-        Change(name, *(int(column[other_index]) for column in columns))
-        for other_index, name in enumerate(decision.job_names)
-        if other_index != index
-        and len({int(column[other_index]) for column in (decision.held, decision.problem.current, decision.counts)}) > 1
-    ]
+    columns = (decision.held, decision.reclaimed, decision.problem.current, decision.counts)
+    rows = np.column_stack(columns).tolist()
+    changes = [Change(job_name, *node_counts) for job_name, node_counts in zip(decision.job_names, rows, strict=True)]
+    del changes[index]
+    return [change for change in changes if not change.held == change.before == change.after]
 
 
 def _rate(decision: RecordedDecision, index: int, nodes: int, *, is_published: bool = False) -> float:
     """Return the rate in samples/s by which a change from ``nodes`` is charged."""
-    return charged_rate(
-        float(decision.state.throughput[index, nodes]), nodes, int(decision.state.min_nodes[index]), is_published
-    )
+    state = decision.state
+    return charged_rate(float(state.throughput[index, nodes]), nodes, int(state.min_nodes[index]), is_published)
 
 
 def _preemption_cost(decision: RecordedDecision, index: int) -> float:
     """Return the preemption cost, charged once as by the replay."""
     if not decision.reclaimed[index]:
         return 0.0
-    return preemption_cost(
-        _rate(decision, index, int(decision.held[index])), float(decision.state.scale_down_cost_s[index])
-    )
+    rate = _rate(decision, index, int(decision.held[index]))
+    return preemption_cost(rate, float(decision.state.scale_down_cost_s[index]))
 
 
 def _rescale_cost(decision: RecordedDecision, index: int, *, is_published: bool) -> float:
@@ -262,34 +249,28 @@ def _rescale_cost(decision: RecordedDecision, index: int, *, is_published: bool)
 
 def _has_change_limit(policy: PolicyDescription) -> bool:
     """Return whether the decisions of the run obey the published model's limit on changes."""
-    name = "" if policy.solver is None else policy.solver.name
-    return name == ExactSolver(published_limit=True).name or name.startswith("published on ")
+    solver_name = "" if policy.solver is None else policy.solver.name
+    return solver_name == ExactSolver(published_limit=True).name or solver_name.startswith("published on ")
 
 
 _LOOKING_AHEAD = (ForesightPolicy.name, LookAheadPolicy.name)
 
 
 def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal: bool) -> Iterator[str]:
-    config, entries = run.record.config, decision.about["answer"]
-    policy = config.policy_description
+    config, solver_answer = run.record.config, decision.about["answer"]
+    policy, measure = config.policy_description, f"by the jobs' own curves over {decision.about['t_fwd_s']:g} s"
     if policy.t_fwd_s is None and policy.forward_time is None:
-        yield (
-            f"the policy {policy.name!r} does not maximise an objective: the decision is measured by the jobs' own "
-            f"curves over {decision.about['t_fwd_s']:g} s"
-        )
+        yield f"the policy {policy.name!r} does not maximise an objective: the decision is measured {measure}"
     elif policy.name in _LOOKING_AHEAD:
-        yield (
-            f"the policy {policy.name!r} values counts over future pools: the decision is measured here by the "
-            f"jobs' own curves over {decision.about['t_fwd_s']:g} s"
-        )
+        yield f"the policy {policy.name!r} values counts over future pools: the decision is measured here {measure}"
     elif config.semantics == Semantics.PUBLISHED and decision.index == 0:
         yield "the first map of the published program is drawn at random, not decided"
-    elif entries["process_status"] == "not_needed":
+    elif solver_answer["process_status"] == "not_needed":
         yield "the policy does not decide at this event: every job kept its nodes"
-    elif not is_optimal and entries["quality"] != "proven":
-        yield f"the solver {entries['solver']!r} did not prove its answer optimal, and it is not"
-    if entries["fell_back_from"]:
-        yield f"{entries['fell_back_from']!r} gave no usable answer: {entries['message']}"
+    elif not is_optimal and solver_answer["quality"] != "proven":
+        yield f"the solver {solver_answer['solver']!r} did not prove its answer optimal, and it is not"
+    if solver_answer["fell_back_from"]:
+        yield f"{solver_answer['fell_back_from']!r} gave no usable answer: {solver_answer['message']}"
     if _has_change_limit(policy):
         most_change = decision.problem.within_published_limit().change_limit
         yield f"under the published model's limit no job may gain or lose more than {most_change} nodes at once"
@@ -299,14 +280,14 @@ def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal
 
 
 def _empty_pool(run: RunResult, job: str, index: int) -> EmptyPool:
-    table = run.columns("decisions", "time", "n_reclaimed")
-    time_us = table["time"].cast("int64")[index].as_py()
+    decision_table = run.columns("decisions", "time", "n_reclaimed")
+    time_us = decision_table["time"].cast("int64")[index].as_py()
     nodes_of_job = nodes_over_time(run, job)
     step_before = int(np.searchsorted(nodes_of_job.edge_us, time_us, side="left")) - 1
     return EmptyPool(
         job=job,
         decision=index,
         time=iso_utc(time_us),
-        n_reclaimed=table["n_reclaimed"][index].as_py(),
+        n_reclaimed=decision_table["n_reclaimed"][index].as_py(),
         held=int(nodes_of_job.counts[step_before]) if step_before >= 0 else 0,
     )

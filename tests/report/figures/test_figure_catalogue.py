@@ -95,7 +95,7 @@ def test_a_figure_is_drawn_told_and_put_on_the_page_or_says_why_not(figure, foun
     if data is None:
         return
     found = {"": data}
-    figure.draw(found)
+    figure.draw_runs(found)
     check_page(figure.page(found))
     check_table(figure, found)
     words = figure.words(found)
@@ -109,7 +109,7 @@ def test_runs_stand_side_by_side(figure, found_in):
     found = {label: data for k, label in enumerate("ABCDEF") if (data := found_in(RUNS[k % 3])) is not None}
     if not found:  # a figure of other runs
         return
-    figure.draw(found)
+    figure.draw_runs(found)
     check_page(figure.page(found))
     check_table(figure, found)
     words = figure.words(found)
@@ -132,7 +132,7 @@ def test_runs_stand_side_by_side(figure, found_in):
 def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, found_in, tmp_path):
     found = {"A (a$\\foo$b)": found_in("sample_run"), "B ($x_1$^_{)": found_in("other_run")}
     for k in range(2):
-        drawn = figure.draw(found)
+        drawn = figure.draw_runs(found)
         for ending in FORMATS:
             save_picture(drawn, tmp_path / f"{k}.{ending}")
     for ending in FORMATS:
@@ -150,7 +150,7 @@ def test_there_is_room_for_many_runs(name, request):
     found = {f"{label} (run-{k})": data[k % 2] for k, label in enumerate(labels_of(28))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        drawn = figure.draw(found)
+        drawn = figure.draw_runs(found)
     assert all(axes.get_position().height * drawn.get_figheight() > 0.8 for axes in drawn.axes)
 
 

@@ -9,8 +9,7 @@ import pytest
 from bfreplay.errors import InputError
 from bfreplay.report.figures.figure import figures_of
 from bfreplay.report.figures.picture_files import save_picture
-from bfreplay.report.figures.sweep_lines import swept_lines
-from bfreplay.report.figures.sweep_picture import draw_sweep_lines
+from bfreplay.report.figures.sweep_picture import draw_sweep_lines, swept_lines
 
 HOUR = 3600.0
 
