@@ -1,4 +1,4 @@
-"""Policies by name. One line here (or an entry point elsewhere) makes a policy known everywhere."""
+"""Policies by name. An entry of ``names``, or an entry point elsewhere, makes a policy known everywhere."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
+from bfreplay.policies.names import BUILT_IN
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
+from bfreplay.policies.policy_options import PolicyWithOptions
 from bfreplay.policies.spec import TermSpec, parameters_of, parse_one, settings_of
 from bfreplay.registry import Registry, make_from_code, published_systems
 
@@ -18,10 +20,7 @@ POLICIES = Registry(
     group="bfreplay.policies",
     needs=("decide",),
     built_in={
-        "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
-        "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
-        "foresight": "bfreplay.policies.look_ahead:ForesightPolicy",
-        "look-ahead": "bfreplay.policies.look_ahead:LookAheadPolicy",
+        **{name: location for name, (location, _) in BUILT_IN.items()},
         **{f"{system.name}.{name}": place for system in published_systems() for name, place in system.policies.items()},
     },
 )
@@ -61,7 +60,7 @@ def policy_of(
     factory = _class_of(part)
     settings: Any = dict(_settings(part, factory))
     if objective is not None:
-        if not _takes(factory.from_options, "objective"):
+        if not _takes(factory, "objective"):
             raise InputError(
                 f"the policy {part.name!r} takes no objective",
                 column="objective",
@@ -74,7 +73,7 @@ def policy_of(
     if round_s is not None:
         _check_round(part, factory, round_s)
         settings["round_s"] = round_s
-    if prices and _takes(factory.from_options, "prices"):
+    if prices and _takes(factory, "prices"):
         settings["prices"] = prices
     if not _has_from_options(factory):
         missing = ", ".join(f"{name}()" for name in sorted(getattr(factory, "__abstractmethods__", ())))
@@ -118,7 +117,7 @@ def _class_of(part: TermSpec) -> type[Policy]:
 
 
 def _check_round(part: TermSpec, factory: type[Policy], round_s: float) -> None:
-    if not _takes(factory.from_options, "round_s"):
+    if not _takes(factory, "round_s"):
         raise InputError(
             f"the policy {part.name!r} does not decide in rounds",
             column="round",
@@ -160,7 +159,7 @@ def parse_policy(spec: str) -> TermSpec:
 
 
 def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
-    parameters = parameters_of(factory.from_options if _has_from_options(factory) else factory, 0)
+    parameters = parameters_of(_function_with_parameters(factory) if _has_from_options(factory) else factory, 0)
     return settings_of(part, {name: parameters[name] for name in parameters if name not in _OF_THE_RUN}, "policy")
 
 
@@ -172,8 +171,11 @@ def _has_from_options(factory: type[Policy]) -> bool:
 _GRAMMAR = "NAME, NAME(key=value, ...), or package.module:Class"
 
 
-def _takes(function: Callable[..., Any], keyword: str) -> bool:
-    parameters = inspect.signature(function).parameters
-    return keyword in parameters or any(
-        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
+def _function_with_parameters(factory: type[Policy]) -> Callable[..., Any]:
+    return factory.options_type if issubclass(factory, PolicyWithOptions) else factory.from_options
+
+
+def _takes(factory: type[Policy], keyword: str) -> bool:
+    parameters = inspect.signature(_function_with_parameters(factory)).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    return keyword in parameters or inspect.Parameter.VAR_KEYWORD in kinds

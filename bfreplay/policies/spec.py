@@ -6,9 +6,9 @@ import difflib
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from bfreplay import checks
 from bfreplay.errors import InputError
@@ -17,8 +17,6 @@ from bfreplay.scalability.law import LARGEST_RATE
 GRAMMAR = "NAME, NAME(key=value, ...), package.module:function(...), or a sum: 0.7*NAME + 0.3*NAME(key=value)"
 
 Value = float | int | bool | str
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 _NAME = r"[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.]*)?"
 _TOKEN = re.compile(
@@ -217,31 +215,6 @@ def parameters_of(function: Callable[..., Any], n_by_position: int) -> dict[str,
             if default is inspect.Parameter.empty or default is None or isinstance(default, bool | int | float | str):
                 settable[name] = parameter
     return settable
-
-
-def keywords_from(*options: type[Any], only: Sequence[str] = (), **defaults: Value | None) -> Callable[[_F], _F]:
-    """Declare the keywords of a policy's ``from_options``: fields of its ``options`` with their defaults.
-
-    Parameters
-    ----------
-    options
-        Dataclasses.
-    only
-        Names of the fields; all of them by default.
-    defaults
-        Other defaults than those of the fields.
-    """
-    of_fields = {field.name: field.default for kind in reversed(options) for field in fields(kind)}
-    values = {name: defaults.get(name, of_fields[name]) for name in only or of_fields}
-    parameters = [inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)]
-    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in (T_FWD_S, "solver")]
-    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=values[name]) for name in values]
-
-    def with_signature(function: _F) -> _F:
-        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
-        return function
-
-    return with_signature
 
 
 def settings_of(part: TermSpec, parameters: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:

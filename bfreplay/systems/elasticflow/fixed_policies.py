@@ -5,14 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.solver import Solver
 from bfreplay.policies.policy import Decision, Round
-from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
 from bfreplay.systems.elasticflow.options import ChronusOptions, ElasticFlowOptions
@@ -212,21 +209,16 @@ class Chronus(FixedPolicy):
     """
 
     capabilities = replace(FixedPolicy.capabilities, linear_programs=True)
+    options_type = ChronusOptions
     options: ChronusOptions
     not_saved = ("_solver",)
 
     def __init__(self, options: ChronusOptions | None = None) -> None:
-        super().__init__(options or ChronusOptions())
+        super().__init__(options)
         backend = self.options.backend
         self._solver = None if self.options.published or backend == GREEDY else LeaseMilp(backend)
         self._n_solves = self._n_fallbacks = 0
         self.forget()
-
-    @classmethod
-    @keywords_from(ChronusOptions)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> Chronus:
-        """Return the policy with these ``ChronusOptions``; the forward-looking time and the solver have no effect."""
-        return cls(ChronusOptions(**options))
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""

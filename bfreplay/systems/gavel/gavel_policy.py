@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.milp.solver import Solver
-from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
-from bfreplay.policies.spec import keywords_from
+from bfreplay.policies.policy import Decision, PolicyCapabilities, Trigger
+from bfreplay.policies.policy_options import PolicyOptions, PolicyWithOptions
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.gavel.job_checks import (
     refuse_endless,
@@ -38,7 +37,7 @@ from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProble
 from bfreplay.workload import ElasticJob
 
 
-class GavelPolicy(Policy):
+class GavelPolicy(PolicyWithOptions):
     """Runs jobs in rounds, each in proportion to its share of time on each node type (Gavel, OSDI'20).
 
     One of Gavel's policies recomputes shares when jobs arrived or left and, on idle nodes, when the number of nodes of
@@ -59,10 +58,11 @@ class GavelPolicy(Policy):
         warm_up="gavel.fifo_perf",
         learns_with="profiled",
     )
-    not_saved = ("options",)
+    options_type: ClassVar[type[PolicyOptions]] = GavelOptions
+    options: GavelOptions
 
     def __init__(self, options: GavelOptions | None = None) -> None:
-        self.options = options or GavelOptions()
+        super().__init__(options)
         # ends of rounds; with refill, also nodes that join or are reclaimed in mid-round
         self.wakes_on = Trigger.ROUND | Trigger.POOL if self.options.refill else Trigger.ROUND
         self.shares: SharePolicy = self.make_shares(self.options)
@@ -92,13 +92,6 @@ class GavelPolicy(Policy):
     @abstractmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
         """Return the policy that computes the shares."""
-
-    @classmethod
-    @keywords_from(GavelOptions, types="", prices=None)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> GavelPolicy:
-        """Return the policy with these ``GavelOptions``; the forward-looking time and the solver have no effect."""
-        types = tuple(name for name in options.pop("types", "").split(";") if name)
-        return cls(GavelOptions(types=types, prices=options.pop("prices", None) or {}, **options))
 
     def _forget(self) -> None:
         self.shares.forget()
@@ -336,10 +329,6 @@ class GavelPolicy(Policy):
             "lease_opportunities": 0 if state is None else state.opportunities,
             "busy_node_s": self._busy_node_s + (0.0 if state is None else busy_node_s(state)),
         }
-
-    def describe(self) -> dict[str, object]:
-        """Return every option."""
-        return {"name": self.name, **self.options.to_json()}
 
     def close(self) -> None:
         """Forget the replay."""

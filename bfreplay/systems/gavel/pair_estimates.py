@@ -230,7 +230,7 @@ class BelievedPairs:
             options.profiled,
             options.references,
             options.seed,
-            reads_wrong_columns=options.quirks.profiles_wrong_columns,
+            reads_wrong_columns=options.quirks_of_rounds.profiles_wrong_columns,
         )
         self._position = {name: index for index, name in enumerate(self._relative.job_types)}
         self._taken_for: dict[int, int] = {}

@@ -41,14 +41,13 @@ def baseline_shares(name: str) -> SharePolicy:
 @cache
 def shockwave_policy(name: str) -> type[ShockwavePolicy]:
     """Return the class of the policy ``shockwave.<name>``."""
-    from bfreplay.systems.shockwave.shockwave_policy import BaselinePolicy, PlannerPolicy
+    from bfreplay.systems.shockwave.shockwave_policy import PlannerPolicy, ShockwavePolicy
 
     attributes: dict[str, object] = {"name": f"shockwave.{name}", "__module__": __name__}
     if name in BASELINES:
         attributes["make_shares"] = staticmethod(lambda options: baseline_shares(name))
-    policy_class: type[ShockwavePolicy] = type(
-        name, (BaselinePolicy if name in BASELINES else PlannerPolicy,), attributes
-    )
+    base = ShockwavePolicy if name in BASELINES else PlannerPolicy
+    policy_class: type[ShockwavePolicy] = type(name, (base,), attributes)
     return policy_class
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
-from bfreplay.milp.solver import Solver
+from bfreplay.options import Number, option
 from bfreplay.policies.policy import Decision, PolicyCapabilities
-from bfreplay.policies.spec import keywords_from
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
@@ -32,7 +32,7 @@ ROUND_S = 120.0
 """Length of Shockwave's rounds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShockwaveOptions(GavelOptions):
     """Options of a ``ShockwavePolicy``: those of Gavel's rounds, with other defaults.
 
@@ -54,31 +54,42 @@ class ShockwaveOptions(GavelOptions):
     published_reset_s: ClassVar[float] = 1000.0
     published_quirks: ClassVar[Quirks] = Quirks(reset_at_zero_means_never=True, shareless_jobs_take_nodes=True)
 
-    round_s: float = ROUND_S
-    restart_s: float = RESTORE_S
-    deadline_factor: float = DEADLINE_FACTOR
+    round_s: float = option(ROUND_S, checks.round_length)
+    restart_s: float = option(RESTORE_S, Number(least=0))
+    deadline_factor: float = option(DEADLINE_FACTOR, Number(above=0))
+
+    # no parameters of these policies
+    inner: str = field(default="fairness", init=False)
+    seed: int = field(default=0, init=False)
+    global_queue: bool = field(default=False, init=False)
+    types: Sequence[str] = field(default=(), init=False)
+    prices: Mapping[str, float] | None = field(default=None, init=False)
+    profiled: float | None = field(default=None, init=False)
+    references: int | None = field(default=None, init=False)
 
     def rules(self, types_in_log: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
         """Return the rules of the rounds, without restarts in the published simulator (see ``PublishedJobs``)."""
-        rules = GavelOptions.rules(self, types_in_log, type_names, shares)
+        rules = super().rules(types_in_log, type_names, shares)
         return replace(rules, restart_s=0.0) if self.published else rules
 
+
+@dataclass(frozen=True)
+class PlannedOptions(ShockwaveOptions, PlannerOptions):
+    """Options of the policy ``shockwave.shockwave``: those of the other policies, and its planner's."""
+
+    # no parameter of the policy, as it has no shares
+    least_reset_s: float = field(default=0.0, init=False)
+
     def __post_init__(self) -> None:
-        GavelOptions.__post_init__(self)
-        checks.number("deadline_factor", self.deadline_factor, above=0)
+        super().__post_init__()
+        if self.published:
+            object.__setattr__(self, "quirks", PlannerQuirks.published())
 
-
-@dataclass(frozen=True, slots=True)
-class PlannedOptions(ShockwaveOptions):
-    """Options of the policy ``shockwave.shockwave``: those of the other policies, and its planner's.
-
-    Parameters
-    ----------
-    planner
-        Options of prediction, objective and back end; its rounds are as long as those of the policy.
-    """
-
-    planner: PlannerOptions = field(default_factory=PlannerOptions)
+    def to_json(self) -> dict[str, Json]:
+        """Return every option, those of the planner as one."""
+        options = super().to_json()
+        planner = {field.name: options[field.name] for field in fields(PlannerOptions)}
+        return {**{field.name: options[field.name] for field in fields(ShockwaveOptions)}, "planner": planner}
 
 
 class ShockwavePolicy(GavelPolicy):
@@ -89,6 +100,7 @@ class ShockwavePolicy(GavelPolicy):
     batch size at the end of a round and gets it when its next lease ends.
     """
 
+    options_type = ShockwaveOptions
     options: ShockwaveOptions
     follows_gavel_alone = False
     not_saved = ("_listed_jobs",)
@@ -97,7 +109,7 @@ class ShockwavePolicy(GavelPolicy):
     )
 
     def __init__(self, options: ShockwaveOptions | None = None) -> None:
-        super().__init__(options or ShockwaveOptions())
+        super().__init__(options)
         self.sets_batch_sizes = self.options.published
         self.notes_batch_sizes = not self.options.published
 
@@ -242,33 +254,6 @@ def _check_published(job: ElasticJob) -> None:
     model_and_batch_size(job.model or "")
 
 
-class BaselinePolicy(ShockwavePolicy):
-    """Base of the six baselines of Shockwave, which give shares of time."""
-
-    @classmethod
-    @keywords_from(
-        ShockwaveOptions,
-        only=("round_s", "least_reset_s", "restart_s", "gang", "published", "deadline_factor", "refill"),
-    )
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> BaselinePolicy:
-        """Return the policy with these ``ShockwaveOptions``; the forward-looking time and the solver have no effect."""
-        return cls(ShockwaveOptions(**options))
-
-
-_OF_ROUNDS = ("round_s", "restart_s", "gang", "published", "deadline_factor", "refill")
-_OF_PLANNER = (
-    "future_rounds",
-    "k",
-    "priority_power",
-    "rhomax",
-    "backend",
-    "time_limit_s",
-    "relative_gap",
-    "published_weights",
-    "replan_every",
-)
-
-
 class _NoShares(SharePolicy):
     """No shares of time, as a plan chooses the jobs; only jobs with an end can be planned."""
 
@@ -285,29 +270,18 @@ class PlannerPolicy(ShockwavePolicy):
     When nodes join or leave in mid-round, nodes that the plan does not use go to jobs in order of arrival.
     """
 
+    options_type = PlannedOptions
     options: PlannedOptions
 
     def __init__(self, options: PlannedOptions | None = None) -> None:
         options = options or PlannedOptions()
-        self._planner = ShockwavePlanner(options.planner)
+        self._planner = ShockwavePlanner(options)
         super().__init__(options)
 
     @staticmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
         """Return the policy without shares."""
         return _NoShares()
-
-    @classmethod
-    @keywords_from(PlannedOptions, PlannerOptions, only=(*_OF_ROUNDS, *_OF_PLANNER))
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> PlannerPolicy:
-        """Return the policy with these options; the forward-looking time and the solver of the run have no effect.
-
-        See ``ShockwaveOptions`` and ``PlannerOptions``.
-        """
-        planner_options = {name: options.pop(name) for name in _OF_PLANNER if name in options}
-        quirks = PlannerQuirks.published() if options.get("published") else PlannerQuirks()
-        round_s = options.setdefault("round_s", ROUND_S)
-        return cls(PlannedOptions(**options, planner=PlannerOptions(round_s=round_s, quirks=quirks, **planner_options)))
 
     def _forget(self) -> None:
         super()._forget()
