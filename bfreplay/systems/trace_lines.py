@@ -4,20 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bfreplay import checks
+from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.datasets.times import seconds_to_us
 from bfreplay.documents import not_utf8
 from bfreplay.errors import InputError
+from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 NO_SLO = -1.0
 """Value that stands for no deadline."""
 
+_FIX = "correct the line"
 _FIRST_BYTES = 65_536
 _MOST_DIGITS = 16
 _LARGEST = 2**53  # whole numbers up to here are exact as floating-point numbers
+
+
+@dataclass(frozen=True, slots=True)
+class AskedJob:
+    """Job of a trace or a generator: type, nodes, steps, arrival, weight, deadline factor, rule of its batch sizes."""
+
+    job_type: str
+    gang: int
+    steps: float
+    arrival_us: int
+    weight: float = 1.0
+    slo: float | None = None
+    mode: str = "static"
+
+
+def job_names(n_jobs: int) -> list[str]:
+    """Return the names of jobs in order of arrival: ``job0000``, ``job0001``, ..."""
+    digits = max(4, len(str(n_jobs - 1)))
+    return [f"job{index:0{digits}}" for index in range(n_jobs)]
+
+
+def sourced_set(
+    jobs: Sequence[ElasticJob], sources: Sequence[SourceFile | None], colocation: Colocation | None = None
+) -> JobSet:
+    """Return jobs whose submit times count from the start of the window as a set; a source may be missing."""
+    digests = [(source.name, source.sha256) for source in sources if source is not None]
+    return JobSet(jobs, submit_is_relative=True, sources=digests, colocation=colocation)
 
 
 def n_columns(file: Path) -> int:
@@ -107,54 +138,47 @@ class TraceLine:
             )
         self._cells = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
 
-    def job_type(self) -> str:
-        """Return the job type, which is not empty."""
-        job_type = self._cells["job type"]
-        if not job_type:
-            raise self.error("a job has no type", "job type", job_type, "a job type of the throughput file", None)
-        return job_type
+    def request(self, modes: Sequence[str] = ()) -> AskedJob:
+        """Return the job of this line; ``modes`` are the rules of batch sizes, in a layout with them."""
+        self._word("needs data directory", ("0", "1"), "a flag is neither 0 nor 1", "check the order of the columns")
+        if not self._cells["job type"]:
+            raise self.error("a job has no type", "job type", "", "a job type of the throughput file")
+        weight, slo = (self._weight(), self._slo()) if "SLO" in self.columns else (1.0, None)
+        return AskedJob(
+            self._cells["job type"],
+            self._whole("scale factor"),
+            self._whole("total steps"),
+            self.arrival_us(),
+            weight,
+            slo,
+            self._word("mode", modes, "the mode is unknown") if "mode" in self.columns else "static",
+        )
 
-    def check_flag(self, column: str) -> None:
-        """Refuse a flag that is neither 0 nor 1."""
-        if self._cells[column] not in ("0", "1"):
-            raise self.error(
-                "a flag is neither 0 nor 1", column, self._cells[column], "0 or 1", "check the order of the columns"
-            )
-
-    def slo(self) -> float | None:
-        """Return the deadline as a factor of the duration; ``None`` for none."""
+    def _slo(self) -> float | None:
         slo = self._number("SLO", "times the duration, > 0; or -1 for none")
         if not (slo > 0 or slo == NO_SLO):
-            raise self.error(
-                "the SLO is not a factor of a duration", "SLO", slo, "a number > 0, or -1 for none", "write -1 for none"
-            )
+            problem = "the SLO is not a factor of a duration"
+            raise self.error(problem, "SLO", slo, "a number > 0, or -1 for none", "write -1 for none")
         return None if slo == NO_SLO else slo
 
-    def weight(self) -> float:
-        """Return the priority weight."""
+    def _weight(self) -> float:
         weight = self._number("priority weight", "a number > 0")
         if not weight > 0:
-            raise self.error("the priority weight is not positive", "priority weight", weight, "a number > 0", None)
+            raise self.error("the priority weight is not positive", "priority weight", weight, "a number > 0")
         return weight
 
-    def word(self, column: str, allowed_words: Sequence[str]) -> str:
-        """Return a cell that is one of ``allowed_words``."""
-        cell_text = self._cells[column]
-        if cell_text not in allowed_words:
-            raise self.error(f"the {column} is unknown", column, cell_text, f"one of {', '.join(allowed_words)}", None)
-        return cell_text
+    def _word(self, column: str, allowed_words: Sequence[str], problem: str, fix: str = _FIX) -> str:
+        word = self._cells[column]
+        if word not in allowed_words:
+            expected = f"one of {', '.join(allowed_words)}" if column == "mode" else " or ".join(allowed_words)
+            raise self.error(problem, column, word, expected, fix)
+        return word
 
-    def whole(self, column: str) -> int:
-        """Return a whole number of at least 1."""
+    def _whole(self, column: str) -> int:
         text = self._cells[column]
         if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= _LARGEST):
-            raise self.error(
-                f"the {column} {'are' if column.endswith('s') else 'is'} not a whole number >= 1",
-                column,
-                text,
-                "a whole number >= 1, in digits",
-                None,
-            )
+            problem = f"the {column} {'are' if column.endswith('s') else 'is'} not a whole number >= 1"
+            raise self.error(problem, column, text, "a whole number >= 1, in digits")
         return int(text)
 
     def arrival_us(self) -> int:
@@ -163,11 +187,10 @@ class TraceLine:
         try:
             arrival_us = seconds_to_us(text, exact=False)
         except ValueError as error:
-            raise self.error(
-                f"the arrival is not a time: {error}", "arrival", text, "seconds from the start of the trace", None
-            ) from error
+            problem = f"the arrival is not a time: {error}"
+            raise self.error(problem, "arrival", text, "seconds from the start of the trace") from error
         if arrival_us < 0:
-            raise self.error("the arrival is before the start", "arrival", text, "seconds >= 0", None)
+            raise self.error("the arrival is before the start", "arrival", text, "seconds >= 0")
         return arrival_us
 
     def _number(self, column: str, expected: str) -> float:
@@ -177,10 +200,10 @@ class TraceLine:
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise self.error(f"the {column} is not a number", column, text, expected, None)
+            raise self.error(f"the {column} is not a number", column, text, expected)
         return number
 
-    def error(self, problem: str, column: str | None, value: object, expected: str, fix: str | None) -> InputError:
+    def error(self, problem: str, column: str | None, value: object, expected: str, fix: str = _FIX) -> InputError:
         """Return the error for a cell of this line."""
         return InputError(
             problem,
@@ -189,5 +212,5 @@ class TraceLine:
             column=column,
             value=value,
             expected=expected,
-            fix=fix or "correct the line",
+            fix=fix,
         )

@@ -10,10 +10,10 @@ from bfreplay import checks
 from bfreplay.systems.elasticflow.throughputs import WORKLOAD, Throughputs, throughputs_of
 from bfreplay.systems.elasticflow.trace import trace_job
 from bfreplay.systems.gavel.generated_workload import generated_set, workload_parameters
+from bfreplay.systems.trace_lines import job_names
 from bfreplay.workload import JobSet
 
 _FORM = "elasticflow(n=100, gap_s=1500, min_deadline=0.5, max_deadline=1.5, best_effort=0, most_gpus=16, seed=0)"
-_OTHERS = ("gap_s", "min_deadline", "max_deadline", "best_effort", "most_gpus", "deadline_seed")
 _SCALES = ((0.83, 1), (0.86, 2), (0.89, 4), (0.99, 8), (1.0, 16))
 """GPUs that a job asks for: those of the first bound not below a number from 0 to 1."""
 
@@ -73,8 +73,7 @@ def generated_jobs(
     if not choices:
         throughputs.of(*WORKLOAD[0])  # raises the error
     arrival_s, jobs = 0.0, []
-    digits = max(4, len(str(n_jobs - 1)))
-    for index in range(n_jobs):
+    for index, name in enumerate(job_names(n_jobs)):
         model, size = model_draws.choice(choices)
         duration_s = _duration_s(duration_draws)
         fraction = scale_draws.uniform(0, 1)
@@ -87,7 +86,7 @@ def generated_jobs(
         is_best_effort = deadline_draws.uniform(0, 1) < best_effort
         jobs.append(
             trace_job(
-                f"job{index:0{digits}}",
+                name,
                 int(arrival_s),
                 max(1, int(duration_s * rates[gpus])),
                 model,
@@ -113,6 +112,6 @@ def _duration_s(rng: random.Random) -> float:
 
 def draw_jobs(text: str, curves: Path | None) -> JobSet:
     """Draw the workload that ``text`` names; as ``gavel.generated_workload.draw_jobs``, from a folder of tables."""
-    parameters = workload_parameters(text, "elasticflow", _FORM, others=_OTHERS)
+    parameters = workload_parameters(text, "elasticflow", _FORM, generated_jobs)
     throughputs = throughputs_of(curves, "a generated workload of ElasticFlow", value=text)
     return generated_jobs(throughputs, parameters.pop("n"), **parameters)

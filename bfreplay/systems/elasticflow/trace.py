@@ -14,6 +14,7 @@ from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.systems.elasticflow.published.event_loop import overhead_s
 from bfreplay.systems.elasticflow.throughputs import Throughputs, job_model, throughputs_of
+from bfreplay.systems.trace_lines import sourced_set
 from bfreplay.workload import ElasticJob, JobSet
 
 COLUMNS = ("job_id", "submit_time", "iteration", "model_name", "ddl", "batch_size", "num_gpu", "duration")
@@ -69,8 +70,7 @@ def read_trace(path: str | PathLike[str], throughputs: Throughputs) -> JobSet:
         raise InputError("the trace has no jobs", file=file, expected=_FORM, fix="check what wrote it")
     start_s = min(row.whole("submit_time", 0) for row in rows) // WHOLE_HOUR_S * WHOLE_HOUR_S
     jobs = [row.job(throughputs, start_s) for row in rows]
-    sources = [SourceFile.of(file), *throughputs.sources]
-    return JobSet(jobs, submit_is_relative=True, sources=[(source.name, source.sha256) for source in sources])
+    return sourced_set(jobs, [SourceFile.of(file), *throughputs.sources])
 
 
 def trace_with(file: Path, curves: Path | None) -> JobSet:

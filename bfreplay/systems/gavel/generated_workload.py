@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +17,7 @@ from bfreplay.policies.spec import parse_one
 from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType, TypedCurves
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
+from bfreplay.systems.trace_lines import AskedJob, job_names, sourced_set
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 # offsets of the seeds of the generators; two more are the scheduler's
@@ -84,10 +85,9 @@ def generated_jobs(
     filling = _Filling(steady_state, n_jobs, jobs_per_hour)
     curves = TypedCurves(table, elastic=elastic)
     job_draws, arrival_draws, slo_draws = (Random(seed + offset) for offset in (_JOB_SEED, _ARRIVAL_SEED, _SLO_SEED))
-    digits = max(4, len(str(n_jobs - 1)))
     arrival_s = 0.0
     jobs = []
-    for index in range(n_jobs):
+    for index, name in enumerate(job_names(n_jobs)):
         if jobs_per_hour is not None and index > filling.n_jobs and not filling.goes_on:
             arrival_s += -math.log(1.0 - arrival_draws.random()) * gap_s
         gang = _gang(job_draws)  # drawn even where it is not used: later draws depend on it
@@ -98,8 +98,9 @@ def generated_jobs(
         weight = 5.0 if priorities and job_draws.uniform(0, 1) <= 0.2 else 1.0
         steps = (random_duration_s if duration_s is None else duration_s) * curves.of(job_type, gang).rate
         submit_us, slo = checks.time_us("submit_us", arrival_s * 1e6), _slo(slo_draws) if slos else None
-        jobs.append(curves.job(f"job{index:0{digits}}", submit_us, job_type, gang, steps, weight=weight, slo=slo))
+        jobs.append(curves.job(name, AskedJob(job_type, gang, steps, submit_us, weight, slo)))
     text = spec_text(
+        "gavel",
         n=n_jobs,
         jobs_per_hour=jobs_per_hour,
         seed=seed,
@@ -125,9 +126,7 @@ def generated_set(
     jobs: Sequence[ElasticJob], text: str, files: Sequence[SourceFile | None], colocation: Colocation | None = None
 ) -> JobSet:
     """Return drawn jobs as a set; its sources are their files and ``text``, which names every parameter."""
-    sources = [(source.name, source.sha256) for source in files if source is not None]
-    sources.append((text, hashlib.sha256(text.encode()).hexdigest()))
-    return JobSet(jobs, submit_is_relative=True, sources=sources, colocation=colocation)
+    return sourced_set(jobs, [*files, SourceFile(text, hashlib.sha256(text.encode()).hexdigest())], colocation)
 
 
 class _Filling:
@@ -192,10 +191,10 @@ class _Filling:
             self._missing.pop()
 
 
-def spec_text(**parameters: float | bool | str | None) -> str:
-    """Return the parameters as written on the command line: ``gavel(n=1000, seed=0, ...)``."""
+def spec_text(workload: str, **parameters: float | bool | str | None) -> str:
+    """Return a workload as written on the command line: ``gavel(n=1000, seed=0, ...)``."""
     set_parameters = {key: _value_text(value) for key, value in parameters.items() if value is not None}
-    return f"gavel({', '.join(f'{key}={text}' for key, text in set_parameters.items())})"
+    return f"{workload}({', '.join(f'{key}={text}' for key, text in set_parameters.items())})"
 
 
 def _value_text(value: float | bool | str) -> str:
@@ -231,8 +230,6 @@ _FORM = (
     "gavel(n=1000, jobs_per_hour=1, seed=0, multi_gpu=true, priorities=false, slos=false, elastic=false, "
     "duration_s=3600, steady_state='v100=36,k80=36')"
 )
-_FLAGS = ("multi_gpu", "priorities", "slos", "elastic")
-_OTHERS = ("jobs_per_hour", "duration_s", "steady_state")
 
 
 def draw_jobs(text: str, curves: Path | None) -> JobSet:
@@ -251,14 +248,12 @@ def draw_jobs(text: str, curves: Path | None) -> JobSet:
     InputError
         Invalid syntax, a parameter out of range, or no throughput file.
     """
-    parameters = workload_parameters(text, "gavel", _FORM, flags=_FLAGS, others=_OTHERS)
+    parameters = workload_parameters(text, "gavel", _FORM, generated_jobs)
     table = throughputs_of(curves, "a generated workload of Gavel", value=text)
     return generated_jobs(table, parameters.pop("n"), **parameters)
 
 
-def workload_parameters(
-    text: str, name: str, syntax: str, *, flags: Sequence[str] = (), others: Sequence[str] = ()
-) -> dict[str, Any]:
+def workload_parameters(text: str, name: str, syntax: str, generator: Callable[..., JobSet]) -> dict[str, Any]:
     """Return the parameters of a workload written ``NAME(n=9, seed=0, ...)``.
 
     Parameters
@@ -267,8 +262,8 @@ def workload_parameters(
         Text of the user.
     name, syntax
         Name and syntax of the workload, for errors.
-    flags, others
-        Names of Boolean parameters, and of those that the workload checks itself; ``n`` and ``seed`` are integers.
+    generator
+        Function whose keywords are the other parameters than ``n`` and ``seed``; it checks those that are not Boolean.
 
     Raises
     ------
@@ -277,6 +272,9 @@ def workload_parameters(
     """
     term = parse_one(text, "workload", syntax, fix="write it in this form, in quotes for the shell")
     parameters: dict[str, Any] = dict(term.parameters)
+    defaults = generator.__kwdefaults__
+    flags = [key for key, default in defaults.items() if isinstance(default, bool)]
+    others = [key for key in defaults if key not in flags]
     checks.known_keys(parameters, ("n", "seed", *flags, *others), name)
     for key, value in parameters.items():
         if key in flags:

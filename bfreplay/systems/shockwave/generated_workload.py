@@ -12,7 +12,8 @@ from bfreplay.systems.gavel.generated_workload import generated_set, spec_text, 
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
 from bfreplay.systems.shockwave.adaptation_rules import MODELS, Mode
-from bfreplay.systems.shockwave.trace import AskedJob, JobMaker
+from bfreplay.systems.shockwave.trace import JobMaker
+from bfreplay.systems.trace_lines import AskedJob, job_names
 from bfreplay.workload import JobSet
 
 _FORM = "shockwave(n=120, gap_s=40, min_hours=0.2, max_hours=5, dynamic=1, seed=0, multi_gpu=true, elastic=false)"
@@ -78,8 +79,8 @@ def generated_jobs(
             expected=f"job types such as 'LM (batch size 10)', of {', '.join(MODELS)}",
         )
     parts = np.array(_GANG_PARTS[: len(gangs)])
-    makes, digits, arrival_s, jobs = JobMaker(table, elastic=elastic), max(4, len(str(n_jobs - 1))), 0.0, []
-    for index in range(n_jobs):
+    makes, arrival_s, jobs = JobMaker(table, elastic=elastic), 0.0, []
+    for index, name in enumerate(job_names(n_jobs)):
         arrival_s += float(rng.exponential(gap_s)) if index else 0.0
         gang = int(rng.choice(gangs, p=parts / parts.sum()))
         gang = gang if choices[gang] else 1
@@ -91,8 +92,9 @@ def generated_jobs(
             mode = Mode.STATIC
         steps = max(1, round(seconds * table.rate(job_type, gang, table.reference(job_type, gang))))
         submit_us = checks.time_us("submit_us", arrival_s * 1e6)
-        jobs.append(makes.job(f"job{index:0{digits}}", AskedJob(job_type, gang, mode, steps, submit_us)))
+        jobs.append(makes.job(name, AskedJob(job_type, gang, steps, submit_us, mode=mode)))
     text = spec_text(
+        "shockwave",
         n=n_jobs,
         gap_s=gap_s,
         min_hours=min_hours,
@@ -101,7 +103,7 @@ def generated_jobs(
         seed=seed,
         multi_gpu=multi_gpu,
         elastic=elastic,
-    ).replace("gavel(", "shockwave(", 1)
+    )
     return generated_set(jobs, text, [table.source])
 
 
@@ -114,11 +116,8 @@ def _job_types(table: ThroughputTable, gang: int) -> list[str]:
     ]
 
 
-_FLAGS, _OTHERS = ("multi_gpu", "elastic"), ("gap_s", "min_hours", "max_hours", "dynamic")
-
-
 def draw_jobs(text: str, curves: Path | None) -> JobSet:
     """Draw the workload that ``text`` names; arguments and errors as ``gavel.generated_workload.draw_jobs``."""
-    parameters = workload_parameters(text, "shockwave", _FORM, flags=_FLAGS, others=_OTHERS)
+    parameters = workload_parameters(text, "shockwave", _FORM, generated_jobs)
     table = throughputs_of(curves, "a generated workload of Shockwave", value=text)
     return generated_jobs(table, parameters.pop("n"), **parameters)
