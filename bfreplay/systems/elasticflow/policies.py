@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bfreplay.registry import built_in
 
 if TYPE_CHECKING:
     from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
 
-_ROOM = "bfreplay.systems.elasticflow"
+_HERE = "bfreplay.systems.elasticflow"
 _CLASSES = {
     "elasticflow": ("deadline_policies:ElasticFlow", "deadline_schedulers:elasticflow"),
     "elastic": ("deadline_policies:ElasticSharing", "deadline_schedulers:elastic_sharing"),
@@ -26,21 +27,16 @@ POLICIES = tuple(_CLASSES)
 """ElasticFlow; without admission; EDF without and with admission; and baselines on the requested nodes."""
 
 
-def _import(module: str, location: str) -> Any:
-    name, _, attribute = location.partition(":")
-    return getattr(import_module(f"{module}.{name}"), attribute)
-
-
 @cache
 def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
     """Return the class of the policy ``elasticflow.<name>``."""
     location, program = _CLASSES[name]
     attributes = {
         "name": f"elasticflow.{name}",
-        "program": staticmethod(_import(f"{_ROOM}.published", program)),
+        "program": staticmethod(built_in(f"{_HERE}.published.{program}")),
         "__module__": __name__,
     }
-    policy_class: type[ElasticFlowPolicy] = type(name, (_import(_ROOM, location),), attributes)
+    policy_class: type[ElasticFlowPolicy] = type(name, (built_in(f"{_HERE}.{location}"),), attributes)
     return policy_class
 
 

@@ -20,7 +20,7 @@ from bfreplay.systems.gavel.job_checks import (
     require_single_nodes,
     require_single_nodes_for_estimates,
 )
-from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
+from bfreplay.systems.gavel.options import GavelOptions, gangs
 from bfreplay.systems.gavel.pair_estimates import BelievedPairs
 from bfreplay.systems.gavel.rounds.next_round import credit, next_round, refill, reset, reset_is_due
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState, first_state
@@ -192,12 +192,14 @@ class GavelPolicy(PolicyWithOptions):
     # -- hooks for policies of other systems ----------------------------------------------------
 
     def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
-        """Return the samples of a step of each job, (J,)."""
-        return step_samples(state)
+        """Return the samples of a step of each job, (J,): of a step at its first batch size, 1 without batch sizes."""
+        return np.ones(state.n_jobs, np.int64) if state.first_batch_size is None else state.first_batch_size
 
     def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the steps/s of each job on ``width (J,)`` nodes of each type, (J, T)."""
-        return rates(state, width)
+        by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
+        rates: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width] / self._step_samples(state)[:, None]
+        return rates
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
         """Return the remaining steps of each job, (J,)."""

@@ -15,7 +15,6 @@ from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.options import Number, OneOf, Whole, option
 from bfreplay.policies.policy_options import PolicyOptions
-from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.quirks import PUBLISHED_RESET_S, Quirks, published_order
 from bfreplay.systems.gavel.rounds.state import RoundRules
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy
@@ -44,18 +43,6 @@ def gangs(
     if gang == "min":
         return min_nodes.copy()
     return most_usable if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most_usable)
-
-
-def step_samples(state: PolicyState) -> NDArray[np.int64]:
-    """Return the samples of one step of each job, (J,): of a step at its first batch size, 1 without batch sizes."""
-    return np.ones(state.n_jobs, np.int64) if state.first_batch_size is None else state.first_batch_size
-
-
-def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the steps/s of each job on ``width (J,)`` nodes of each type of the state, (J, T)."""
-    by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
-    steps_per_s: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width] / step_samples(state)[:, None]
-    return steps_per_s
 
 
 def _type_names(_name: str, types: str | Sequence[str]) -> tuple[str, ...]:

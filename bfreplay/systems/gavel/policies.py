@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from bfreplay.registry import built_in
 
 if TYPE_CHECKING:
     from bfreplay.policies import Policy
@@ -72,12 +73,12 @@ def gavel_policy(name: str) -> type[GavelPolicy]:
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 
     location, settings = POLICIES[name]
-    module, class_name = location.split(":")
 
     def make_shares(options: GavelOptions) -> SharePolicy:
-        policy_class: type[SharePolicy] = getattr(import_module(f"bfreplay.systems.gavel.shares.{module}"), class_name)
         option_of_setting = _FROM_OPTIONS.get(location, {})
-        return policy_class(**settings, **{key: getattr(options, option) for key, option in option_of_setting.items()})
+        of_options = {key: getattr(options, option) for key, option in option_of_setting.items()}
+        shares: SharePolicy = built_in(f"bfreplay.systems.gavel.shares.{location}")(**settings, **of_options)
+        return shares
 
     attributes = {"name": f"gavel.{name}", "make_shares": staticmethod(make_shares), "__module__": __name__}
     policy_class: type[GavelPolicy] = type(name, (GavelPolicy,), attributes)

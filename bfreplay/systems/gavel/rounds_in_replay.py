@@ -19,6 +19,11 @@ class KnownJobs:
         self.number: NDArray[np.int64] = np.zeros(0, np.int64)
         self._next = 0
 
+    @property
+    def number_of(self) -> dict[int, int]:
+        """Numbers by job of the replay."""
+        return dict(zip(self.job, self.number.tolist(), strict=True))
+
     def remaining_jobs(self, job: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers of the known jobs in ``job (J,)`` of a ``PolicyState`` that did not leave meanwhile."""
         return self.number[self._stays(job)]

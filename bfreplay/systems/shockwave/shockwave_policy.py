@@ -113,10 +113,6 @@ class ShockwavePolicy(GavelPolicy):
         self.sets_batch_sizes = self.options.published
         self.notes_batch_sizes = not self.options.published
 
-    @property
-    def _is_published(self) -> bool:
-        return self.options.published
-
     def _forget(self) -> None:
         super()._forget()
         self._listed_jobs: Sequence[ElasticJob] = getattr(self, "_listed_jobs", ())
@@ -127,13 +123,13 @@ class ShockwavePolicy(GavelPolicy):
         """Refuse jobs that Gavel's policies refuse and, with ``published``, jobs that are not of a trace."""
         super().check_jobs(jobs, most_nodes)
         self._listed_jobs = jobs
-        if self._is_published:
+        if self.options.published:
             for job in jobs:
                 _check_published(job)
 
     def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
         """Return the seconds of a job alone; with ``published`` those of the published profile."""
-        if self._is_published:
+        if self.options.published:
             return profile_of(job, n_nodes, published=True).exclusive_s
         return super().seconds_alone(job, n_nodes)
 
@@ -153,7 +149,7 @@ class ShockwavePolicy(GavelPolicy):
 
     def _of_state(self, state: PolicyState) -> list[PublishedJob]:
         """Return the published jobs by row of the state; a job that is new to the rounds has done nothing."""
-        number_of = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
+        number_of = self._jobs.number_of
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         published_jobs = []
         for job, gang in zip(state.job.tolist(), width.tolist(), strict=True):
@@ -162,17 +158,17 @@ class ShockwavePolicy(GavelPolicy):
         return published_jobs
 
     def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
-        if not self._is_published:
+        if not self.options.published:
             return super()._step_samples(state)
         return np.array([job.size for job in self._of_state(state)], np.int64)
 
     def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        if not self._is_published:
+        if not self.options.published:
             return super()._rates(state, width)
         return np.array([[job.rate] for job in self._of_state(state)])
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
-        if not self._is_published:
+        if not self.options.published:
             return super()._steps_left(state)
         return np.array([float(job.steps_left) for job in self._of_state(state)])
 
@@ -181,7 +177,7 @@ class ShockwavePolicy(GavelPolicy):
         width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         super()._follow(state, rounds, rows)
         numbers = self._jobs.number.tolist()
-        if self._is_published:
+        if self.options.published:
             self._published.remove(previous.difference(numbers))
             for number, row in zip(numbers, rows.tolist(), strict=True):
                 if number not in previous:
@@ -189,11 +185,11 @@ class ShockwavePolicy(GavelPolicy):
                     self._published.add(number, PublishedJob.of(job, int(width[row])))
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
-        if self._is_published:
+        if self.options.published:
             self._published.end_round(rounds.last)
 
     def _adjust_tasks(self, assignment: Assignment) -> Assignment:
-        return self._published.begin_round(assignment) if self._is_published else assignment
+        return self._published.begin_round(assignment) if self.options.published else assignment
 
     def published_metrics(self) -> PublishedMetrics:
         """Return the metrics of finished jobs as in the published program; with ``published`` only."""
@@ -201,13 +197,13 @@ class ShockwavePolicy(GavelPolicy):
 
     def summary(self) -> dict[str, object]:
         """Return the counts of the rounds; with ``published`` also the metrics of the published program."""
-        published = {"published": self.published_metrics().to_json()} if self._is_published and self._state else {}
+        published = {"published": self.published_metrics().to_json()} if self.options.published and self._state else {}
         return {**super().summary(), **published}
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the jobs and nodes of the round until the next one begins."""
         decision = super().decide(state)
-        return self._follow_simulator(decision, state) if self._is_published else decision
+        return self._follow_simulator(decision, state) if self.options.published else decision
 
     def _begin(self, state: PolicyState) -> RoundState:
         rounds = super()._begin(state)
@@ -304,16 +300,14 @@ class PlannerPolicy(ShockwavePolicy):
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
         super()._after_round(state, rounds)
-        running_s = last.ran_s() - (0.0 if self._is_published else self.options.restart_s) * last.restarts[:, 0]
-        row_of = {job: row for row, job in enumerate(state.job.tolist())}
-        number_of = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
-        progress_of = {}
+        running_s = last.ran_s() - (0.0 if self.options.published else self.options.restart_s) * last.restarts[:, 0]
+        number_of, progress_of = self._jobs.number_of, {}
         tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), running_s.tolist(), strict=True)
-        row_at = {number: row_of[job] for job, number in number_of.items() if job in row_of}
+        row_at = {number_of[job]: row for row, job in enumerate(state.job.tolist()) if job in number_of}
         for number, steps, seconds in tasks:
             if number not in row_at or number not in self._planned:  # left, or started in mid-round before any plan
                 continue
-            if self._is_published:
+            if self.options.published:
                 job = self._published.of[number]
                 progress_of[number] = job.epochs_done, sizes[number], steps / seconds if seconds > 0 else 0.0
             else:
@@ -347,8 +341,8 @@ class PlannerPolicy(ShockwavePolicy):
     def _profile(self, state: PolicyState, number: int, gang: int) -> Profile:
         """Return the profile of a job; for one made by a job source, at its present batch size."""
         index = self._jobs.job[int(np.searchsorted(self._jobs.number, number))]
-        if index < len(self._listed_jobs) or self._is_published:
-            return profile_of(self._job(index), gang, published=self._is_published)
+        if index < len(self._listed_jobs) or self.options.published:
+            return profile_of(self._job(index), gang, published=self.options.published)
         row = int(np.flatnonzero(state.job == index)[0])
         return even_profile(float(state.work[row]), float(state.throughput[row, gang]))
 

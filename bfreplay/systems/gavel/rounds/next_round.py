@@ -313,7 +313,7 @@ def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProb
     entries.has_share = np.zeros_like(entries.has_share)
     singles = np.nonzero(entries.member[:, 1] == NOBODY)[0]
     _take(entries, singles, entries.member[singles, 0], problem.job, shares.share)
-    if problem.n_pairs:
+    if shares.pair_share.size:
         pairs = np.nonzero(entries.member[:, 1] != NOBODY)[0]
         member, pair_members = entries.member[pairs], problem.job[problem.pair]
         # one number per pair, in the order of its members

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.errors import InputError
 from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.allocation import NodeLists
@@ -17,7 +16,7 @@ from bfreplay.systems.gavel.rounds.allocation import NodeLists
 @restorable
 @dataclass(frozen=True, slots=True)
 class RoundRules:
-    """Parameters of the round mechanism (Gavel, OSDI'20, section 5).
+    """Parameters of the round mechanism (Gavel, OSDI'20, section 5), checked by ``GavelOptions``.
 
     Parameters
     ----------
@@ -42,11 +41,6 @@ class RoundRules:
         Seed of the random order of types.
     quirks
         Defects of the published program to repeat.
-
-    Raises
-    ------
-    InputError
-        A time is out of range.
     """
 
     type_order: tuple[int, ...]
@@ -58,15 +52,6 @@ class RoundRules:
     restart_s: float = 0.0
     seed: int = 0
     quirks: Quirks = field(default_factory=Quirks)
-
-    def __post_init__(self) -> None:
-        for option_name, value, in_range, expected in (
-            ("round_s", self.round_s, 0.0 < self.round_s < float("inf"), "seconds above 0"),
-            ("least_reset_s", self.least_reset_s, self.least_reset_s >= 0.0, "0 s or more"),
-            ("restart_s", self.restart_s, 0.0 <= self.restart_s < self.round_s, "0 s or more, less than round_s"),
-        ):
-            if not in_range:
-                raise InputError(f"{option_name} of Gavel's rounds is out of range", value=value, expected=expected)
 
 
 NOBODY = -1

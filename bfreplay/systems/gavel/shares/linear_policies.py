@@ -99,7 +99,7 @@ def highest_common_level(
     feasible = feasible_set(alike.problem, with_pairs=False, n_of_kind=alike.n_of_kind)
     solution, level = _highest_level(feasible, alike.unit, optimum)
     of_kind = feasible.time_shares(solution).share
-    return TimeShares(of_kind[alike.kind], np.zeros((problem.n_pairs, problem.n_types)), level)
+    return TimeShares(of_kind[alike.kind], objective=level)
 
 
 def _highest_level(

@@ -174,8 +174,6 @@ class FeasibleSet:
     ----------
     n_jobs, n_types, n_pairs
         m, n, and p: 0 where pairs do not count.
-    n_known_pairs
-        Pairs of the problem, whether they count or not.
     capacity : (n, (m + p) n)
         Nodes in use, by type.
     n_nodes : (n,) float64
@@ -191,7 +189,6 @@ class FeasibleSet:
     n_jobs: int
     n_types: int
     n_pairs: int
-    n_known_pairs: int
     capacity: csr_array
     n_nodes: NDArray[np.float64]
     time: csr_array
@@ -211,8 +208,7 @@ class FeasibleSet:
     def time_shares(self, solution: NDArray[np.float64], objective: float = float("nan")) -> TimeShares:
         """Return the shares in the first columns ``solution`` of an answer, clipped to [0, 1]."""
         entry_share = np.clip(solution[: self.n_columns], 0.0, 1.0).reshape(-1, self.n_types)
-        pair_share = entry_share[self.n_jobs :] if self.n_pairs else np.zeros((self.n_known_pairs, self.n_types))
-        return TimeShares(entry_share[: self.n_jobs], pair_share, objective)
+        return TimeShares(entry_share[: self.n_jobs], entry_share[self.n_jobs :], objective)
 
 
 def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[np.int64] | None = None) -> FeasibleSet:
@@ -235,7 +231,7 @@ def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[
     if n_pairs:
         upper[n_jobs:] *= gains_by_sharing(problem)
     n_nodes = problem.n_nodes.astype(np.float64)
-    return FeasibleSet(n_jobs, n_types, n_pairs, problem.n_pairs, capacity, n_nodes, time, throughput, upper.ravel())
+    return FeasibleSet(n_jobs, n_types, n_pairs, capacity, n_nodes, time, throughput, upper.ravel())
 
 
 def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:

@@ -85,7 +85,7 @@ class TimeShares:
     share : (m, n) float64
         Share of each job alone on each node type, within [0, 1].
     pair_share : (p, n) float64
-        Share of each pair of the problem.
+        Share of each pair of the problem; empty if none has any.
     objective
         Objective of the policy at this answer; NaN for one that follows a rule.
     deadlines_dropped
@@ -101,7 +101,7 @@ class TimeShares:
         """Return the steps/s of each job under these shares, alone and in pairs together (``th_i``), (m,)."""
         total: NDArray[np.float64] = (problem.rate * self.share).sum(axis=1)
         for member in (0, 1):
-            if problem.n_pairs:
+            if self.pair_share.size:
                 pair_throughput = (problem.pair_rate[:, :, member] * self.pair_share).sum(axis=1)
                 np.add.at(total, problem.pair[:, member], pair_throughput)
         return total
@@ -226,7 +226,7 @@ def pool_types(problem: ShareProblem, rate: NDArray[np.float64]) -> ShareProblem
 def spread(shares: TimeShares, problem: ShareProblem) -> TimeShares:
     """Split the time on the pool over the types of ``problem`` like their nodes: it favours none of them."""
     split = problem.n_nodes / max(int(problem.n_nodes.sum()), 1)
-    return TimeShares(shares.share * split, np.zeros((problem.n_pairs, problem.n_types)), shares.objective)
+    return TimeShares(shares.share * split, objective=shares.objective)
 
 
 class VariantPolicy(SharePolicy):

@@ -95,7 +95,7 @@ class FifoPerf(SharePolicy):
         type_at, _ = first_come(problem)
         share = np.zeros((problem.n_jobs, problem.n_types))
         share[list(type_at), list(type_at.values())] = 1.0
-        return TimeShares(share, np.zeros((problem.n_pairs, problem.n_types)))
+        return TimeShares(share)
 
 
 class Fifo(SharePolicy):
@@ -135,7 +135,7 @@ class Fifo(SharePolicy):
         """Shares of 1."""
         fill_slots = _over_allocate if self.over_allocates else _fill
         self._held = fill_slots(problem, self._held, self._random)
-        return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
+        return TimeShares(shares_of_slots(self._held, problem))
 
 
 def _fill(problem: ShareProblem, slot_of: dict[int, int], draws: random.Random) -> dict[int, int]:
@@ -302,7 +302,7 @@ class AlloX(SharePolicy):
             )
             for row, node_type in zip(waiting[first].tolist(), type_of.tolist(), strict=True):
                 self._held[int(problem.job[row])] = node_type
-        return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
+        return TimeShares(shares_of_slots(self._held, problem))
 
     def _candidates(self, problem: ShareProblem, n_free: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of jobs that could run on a free node, oldest first."""

@@ -150,7 +150,7 @@ class StrategyProof(SharePolicy):
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Return discounted shares."""
         share, discount, mean = discounted_shares(problem)
-        return TimeShares(share * discount[:, None], np.zeros((problem.n_pairs, problem.n_types)), mean)
+        return TimeShares(share * discount[:, None], objective=mean)
 
 
 def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
