@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, Floats, Plan, Steps, finish_of, minimum_share
+from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, Levels, Plan, Steps, finish_of, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, free_without
 from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
@@ -29,24 +28,6 @@ def fewest_nodes(slot_s: float) -> PlanJob:
     return lambda job, free, n_nodes: minimum_share(
         free, job.deadline_s, slot_s, job.work, job.counts, job.rates, n_nodes
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """Node counts that a job may use, each faster than all lower ones, in increasing order, and its rates there."""
-
-    counts: Floats
-    rates: Floats
-
-    @classmethod
-    def of(cls, curve: NDArray[np.float64], min_nodes: int) -> Levels:
-        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``min_nodes`` nodes or more.
-
-        A count on which it is no faster than on fewer nodes, as where only powers of two can be used, is none.
-        """
-        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[min_nodes:])))
-        counts = min_nodes + np.flatnonzero(fastest[1:] > fastest[:-1])
-        return cls(counts.astype(np.float64), curve[counts].astype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +144,7 @@ class DeadlinePlans:
         debt = 0.0 if state.owed is None else float(state.owed[job_row])
         remaining = float(state.work[job_row] - state.progress[job_row]) + debt
         work = min(max(remaining, _LEAST_WORK), _MOST_WORK)
-        return PlannedJob(deadline_s, work, levels.counts, levels.rates, _nothing(now_s))
+        return PlannedJob(deadline_s, work, *levels, _nothing(now_s))
 
     def _in_order(self, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, n_nodes: float) -> _JointPlan:
         """Plan jobs anew, in the order of their deadlines."""

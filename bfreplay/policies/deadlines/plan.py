@@ -138,11 +138,21 @@ class _Window(NamedTuple):
     slot_s: float
 
 
-class _Levels(NamedTuple):
-    """Node counts that a job may use, in increasing order, and its rates there."""
+class Levels(NamedTuple):
+    """Node counts that a job may use, each faster than all lower ones, in increasing order, and its rates there."""
 
     counts: Floats  # (L,)
     rates: Floats  # (L,)
+
+    @classmethod
+    def of(cls, curve: Floats, min_nodes: int) -> Levels:
+        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``min_nodes`` nodes or more.
+
+        A count on which it is no faster than on fewer nodes, as where only powers of two can be used, is none.
+        """
+        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[min_nodes:])))
+        counts = min_nodes + np.flatnonzero(fastest[1:] > fastest[:-1])
+        return cls(counts.astype(np.float64), curve[counts].astype(np.float64))
 
 
 class _PartialPlan(NamedTuple):
@@ -241,7 +251,7 @@ def minimum_share(
     for step_index in range(n_rest):
         if rest.time[step_index] < due_s:
             n_own = _put(plan.time, plan.value, n_own, rest.time[step_index], 0.0, False)
-    window, levels = _Window(begin, due_s, deadline_s, slot_s), _Levels(counts, rates)
+    window, levels = _Window(begin, due_s, deadline_s, slot_s), Levels(counts, rates)
     top_level = _level_within(counts, n_nodes)
     for level in range(top_level + 1):
         since = _latest_start(rest, n_rest, window, levels, work, level)
@@ -252,7 +262,7 @@ def minimum_share(
 
 
 @compiled
-def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: _Levels, work: float, level: int) -> float:
+def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: Levels, work: float, level: int) -> float:
     """Return the latest step from which a count is enough to be done in time; before ``begin`` if none is."""
     until = window.due
     work_done = 0.0
@@ -272,7 +282,7 @@ def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: _Levels, w
 
 
 @compiled
-def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
+def _in_time(partial: _PartialPlan, window: _Window, levels: Levels, work: float, level: int, since: float) -> Plan:
     """Return the plan with a count that is enough ``since`` a step, and the next lower one before."""
     free, rest, n_rest, plan, n_own_steps, n_nodes = partial
     last = -1
@@ -318,7 +328,7 @@ def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: floa
 
 
 @compiled
-def _late(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
+def _late(partial: _PartialPlan, window: _Window, levels: Levels, work: float, last_level: int) -> Plan:
     """Return the plan if no count is enough: all nodes that fit, past the deadline; at last ``last_level``."""
     free, rest, n_rest, plan, n_own_steps, n_nodes = partial
     now_s, due_s = free.time[0], window.due

@@ -97,15 +97,9 @@ class Holds:
         is_old = state.time_us - hold.since_us >= self._measure_us
         new_measurements = np.flatnonzero(is_proven & is_old & hold.runs & ~hold.is_measured)
         hold.is_measured[new_measurements] = True
+        columns = (hold.job, hold.model, hold.count, hold.rate, hold.worth)
         return [
-            Measurement(
-                int(hold.job[index]),
-                int(hold.model[index]),
-                int(hold.count[index]),
-                float(hold.rate[index]),
-                float(hold.worth[index]),
-            )
-            for index in new_measurements.tolist()
+            Measurement(*row) for row in zip(*(column[new_measurements].tolist() for column in columns), strict=True)
         ]
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:

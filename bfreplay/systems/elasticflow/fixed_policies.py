@@ -197,8 +197,6 @@ def finish_time_shares(
 
 GREEDY = "greedy"
 
-_US_PER_S = 1e6
-
 
 class Chronus(FixedPolicy):
     """Leases of a fixed length, planned by a linear model (Chronus, SoCC'21).

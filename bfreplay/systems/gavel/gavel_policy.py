@@ -31,7 +31,6 @@ from bfreplay.systems.gavel.rounds_in_replay import (
     PlacedRound,
     busy_node_s,
     nodes_of_state,
-    seconds_after,
 )
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
 from bfreplay.workload import ElasticJob
@@ -164,7 +163,7 @@ class GavelPolicy(PolicyWithOptions):
         self._busy_node_s += busy_node_s(rounds)
         is_given_up = self._jobs.rows_of(state, credit(rounds))
         self._after_round(state, rounds)
-        now_s = seconds_after(state.time_us, state.window_start_us)
+        now_s = (state.time_us - state.window_start_us) / US_PER_S
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities depends on it
         rows = np.flatnonzero(~is_given_up)
@@ -179,15 +178,21 @@ class GavelPolicy(PolicyWithOptions):
             rounds.last_reset_s = None
             self._recompute_if_due(state, rounds, now_s, rows, steps_left)
             assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
-        if self._believed is not None and self._believed.learn(rounds):
-            rounds.changed = True
         self._n_rounds += bool(assignment.n_tasks)
-        self.assignment = assignment
-        placement = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placement = self._place(state, rounds, assignment, rows)
         placement.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S), self.options.restart_s)
         self._until_us = placement.until_us
         self._limits = placement.limits()
         return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
+
+    def _place(
+        self, state: PolicyState, rounds: RoundState, assignment: Assignment, rows: NDArray[np.int64]
+    ) -> PlacedRound:
+        """Return the decision to build from an assignment; what it shows of the rates of pairs is learnt."""
+        if self._believed is not None and self._believed.learn(rounds):
+            rounds.changed = True
+        self.assignment = assignment
+        return PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
 
     # -- hooks for policies of other systems ----------------------------------------------------
 
@@ -221,7 +226,7 @@ class GavelPolicy(PolicyWithOptions):
 
     def _refill(self, state: PolicyState, rounds: RoundState) -> Decision:
         """Continue a round after nodes joined or left: tasks that lost nodes end, waiting ones may start."""
-        now_s = seconds_after(state.time_us, state.window_start_us)
+        now_s = (state.time_us - state.window_start_us) / US_PER_S
         until_s = now_s + (self._until_us - state.time_us) / US_PER_S
         continues = self._jobs.continuing_tasks(state, rounds)
         end_s = np.minimum(rounds.last.finish_s, now_s)
@@ -233,11 +238,8 @@ class GavelPolicy(PolicyWithOptions):
         assignment = refill(
             rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, continues
         )
-        if self._believed is not None and self._believed.learn(rounds):
-            rounds.changed = True
-        self.assignment = assignment
         n_going_on = int(np.count_nonzero(continues))
-        placement = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placement = self._place(state, rounds, assignment, rows)
         placement.go_on(slice(0, n_going_on), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
         remaining_us = max(self._until_us - state.time_us, 0)
         placement.begin(self._rules, slice(n_going_on, None), remaining_us, self.options.restart_s)

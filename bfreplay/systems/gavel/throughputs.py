@@ -275,17 +275,14 @@ def _pairs(
 
 
 def _document(file: Path) -> dict[str, Json]:
+    fix = "give Gavel's throughput file here, such as simulation_throughputs.json"
     try:
         with file.open("rb") as byte_stream:
             stream = gzip.GzipFile(fileobj=byte_stream) if byte_stream.peek(2).startswith(b"\x1f\x8b") else byte_stream
             content = stream.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise InputError(
-                "the throughput file is too large",
-                file=file,
-                expected=f"at most {_MOST_BYTES:,} bytes, unpacked",
-                fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-            )
+            expected = f"at most {_MOST_BYTES:,} bytes, unpacked"
+            raise InputError("the throughput file is too large", file=file, expected=expected, fix=fix)
         document = parse_json(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise not_utf8(file) from error
@@ -297,23 +294,14 @@ def _document(file: Path) -> dict[str, Json]:
             fix="fetch or make the file again",
         ) from error
     except ValueError as error:
-        row = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else None
-        message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InputError(
-            f"the throughput file is not JSON: {message}",
-            file=file,
-            row=row,
-            expected=_FORM,
-            fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-        ) from error
+        message, row = str(error), None
+        if isinstance(error, json.JSONDecodeError):
+            message, row = error.msg, f"line {error.lineno}"
+        problem = f"the throughput file is not JSON: {message}"
+        raise InputError(problem, file=file, row=row, expected=_FORM, fix=fix) from error
     if not isinstance(document, dict):
-        raise InputError(
-            "the throughput file is not a JSON object",
-            file=file,
-            value=type(document).__name__,
-            expected=_FORM,
-            fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-        )
+        problem, value = "the throughput file is not a JSON object", type(document).__name__
+        raise InputError(problem, file=file, value=value, expected=_FORM, fix=fix)
     return document
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, first_fit
 from bfreplay.systems.elasticflow.published.leases import LeaseRequest, Plan, fits, pack, postpone
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
@@ -325,11 +325,8 @@ class _Chronus(PublishedLoop[LeaseJob]):
         if not self._free:
             return []
         self._waiting.sort(key=lambda job: (job.overran, job.standing, job.urgency, -job.trace.submit_s), reverse=True)
-        n_free, fitting = len(self._free), []
-        for job in self._waiting:
-            if job.standing is not Standing.ACCEPTED and job.trace.gpus <= n_free:
-                fitting.append(job)
-                n_free -= job.trace.gpus
+        not_accepted = (job for job in self._waiting if job.standing is not Standing.ACCEPTED)
+        fitting = first_fit(not_accepted, len(self._free))
         self._start(fitting, now_s)
         for job in fitting:
             job.checked_s = now_s

@@ -183,6 +183,16 @@ class PublishedLoop(ABC, Generic[JobT]):
         return restarts
 
 
+def first_fit(jobs: Iterable[JobT], n_free: int) -> list[JobT]:
+    """Return the jobs that run if each, in this order, takes the GPUs that it asks for where they are left."""
+    fitting = []
+    for job in jobs:
+        if job.trace.gpus <= n_free:
+            fitting.append(job)
+            n_free -= job.trace.gpus
+    return fitting
+
+
 def is_restart(n_events: int, slot_s: int) -> bool:
     """Return whether all jobs are restarted at an event after ``n_events`` others.
 

@@ -12,7 +12,6 @@ from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LinearAnswer, LinearProgram, Optimum, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import (
-    NO_PAIRS,
     SharePolicy,
     ShareProblem,
     TimeShares,
@@ -56,14 +55,7 @@ def alike_jobs(problem: ShareProblem, unit_rate: NDArray[np.float64]) -> AlikeJo
     _, first, kind, n_of_kind = np.unique(
         distinction, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    one_of_each = replace(
-        problem,
-        **{name: getattr(problem, name)[first] for name in ("job", "gang", "rate", "weight", "steps_left", "age_s")},
-        to_deadline_s=problem.to_deadline_s[first],
-        pair=NO_PAIRS,
-        pair_rate=np.zeros((0, problem.n_types, 2)),
-    )
-    return AlikeJobs(one_of_each, unit_rate[first], n_of_kind, kind.ravel())
+    return AlikeJobs(problem.of_jobs(first), unit_rate[first], n_of_kind, kind.ravel())
 
 
 NOTICEABLE = 1e-6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,12 @@ class ShareProblem:
     def n_pairs(self) -> int:
         """Number p of pairs."""
         return int(self.pair.shape[0])
+
+    def of_jobs(self, rows: NDArray[np.int64]) -> ShareProblem:
+        """Return the problem of the jobs in these rows, without pairs."""
+        by_job = ("job", "gang", "rate", "weight", "steps_left", "age_s", "to_deadline_s")
+        columns: Any = {name: getattr(self, name)[rows] for name in by_job}
+        return replace(self, **columns, pair=NO_PAIRS, pair_rate=np.zeros((0, self.n_types, 2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
