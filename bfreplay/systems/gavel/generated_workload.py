@@ -82,18 +82,22 @@ def generated_jobs(
     gap_s = 0.0 if jobs_per_hour is None else 3600.0 / checks.number("jobs_per_hour", jobs_per_hour, above=0, most=1e9)
     if duration_s is not None:
         checks.number("duration_s", duration_s, above=0)
-    filling = _Filling(steady_state, n_jobs, jobs_per_hour)
+    nodes_to_fill, n_filling = _nodes_to_fill(steady_state, jobs_per_hour), 0
     curves = TypedCurves(table, elastic=elastic)
     job_draws, arrival_draws, slo_draws = (Random(seed + offset) for offset in (_JOB_SEED, _ARRIVAL_SEED, _SLO_SEED))
     arrival_s = 0.0
     jobs = []
     for index, name in enumerate(job_names(n_jobs)):
-        if jobs_per_hour is not None and index > filling.n_jobs and not filling.goes_on:
+        if jobs_per_hour is not None and index > n_filling and not nodes_to_fill:
             arrival_s += -math.log(1.0 - arrival_draws.random()) * gap_s
         gang = _gang(job_draws)  # drawn even where it is not used: later draws depend on it
         gang = gang if multi_gpu else 1
         random_duration_s = _duration_s(job_draws)
-        filling.take(gang)
+        if nodes_to_fill:
+            n_filling += 1
+            nodes_to_fill[-1] -= gang  # nodes beyond those of a type are not counted
+            if nodes_to_fill[-1] <= 0:
+                nodes_to_fill.pop()
         job_type = _job_type(job_draws, gang).name
         weight = 5.0 if priorities and job_draws.uniform(0, 1) <= 0.2 else 1.0
         steps = (random_duration_s if duration_s is None else duration_s) * curves.of(job_type, gang).rate
@@ -111,7 +115,7 @@ def generated_jobs(
         duration_s=duration_s,
         steady_state=steady_state,
     )
-    if filling.goes_on:
+    if nodes_to_fill:
         raise InputError(
             "the workload has fewer jobs than a full cluster has at the start",
             column="n",
@@ -129,66 +133,34 @@ def generated_set(
     return sourced_set(jobs, [*files, SourceFile(text, hashlib.sha256(text.encode()).hexdigest())], colocation)
 
 
-class _Filling:
-    """Count of the jobs that are present at 0 in a steady state, as they are drawn.
-
-    Parameters
-    ----------
-    steady_state, n_jobs, jobs_per_hour
-        As those of ``generated_jobs``.
-
-    Attributes
-    ----------
-    n_jobs
-        Number of such jobs so far.
-    """
-
-    def __init__(self, steady_state: str | None, n_jobs: int, jobs_per_hour: float | None) -> None:
-        self.n_jobs = 0
-        self._missing: list[int] = []  # nodes of each type that still have no job, the current type last
-        if steady_state is None:
-            return
-        if jobs_per_hour is None:
-            raise InputError(
-                "all jobs arrive at the start, so there is no steady state",
-                column="steady_state",
-                value=steady_state,
-                expected="a steady state with jobs that arrive",
-                fix="add jobs_per_hour=1",
-            )
-        if not isinstance(steady_state, str):
-            raise InputError(
-                "steady_state is not a cluster",
-                column="steady_state",
-                value=steady_state,
-                expected="the cluster in quotes: steady_state='v100=36,k80=36'",
-                fix="write it like that",
-            )
-        try:
-            cluster = ClusterSpec.parse(steady_state)
-        except InputError as error:
-            raise InputError(
-                f"steady_state is not a cluster: {error.problem}",
-                column="steady_state",
-                value=steady_state,
-                expected=error.expected,
-                fix=error.fix,
-            ) from error
-        self._missing = [count for _, count in reversed(cluster.types)]
-
-    @property
-    def goes_on(self) -> bool:
-        """True if nodes are left."""
-        return bool(self._missing)
-
-    def take(self, gang: int) -> None:
-        """Count a drawn job of ``gang`` nodes; nodes beyond those of a type are not counted."""
-        if not self._missing:
-            return
-        self.n_jobs += 1
-        self._missing[-1] -= gang
-        if self._missing[-1] <= 0:
-            self._missing.pop()
+def _nodes_to_fill(steady_state: str | None, jobs_per_hour: float | None) -> list[int]:
+    """Return the nodes of each type that are full at the start, the first type last; none without a steady state."""
+    if steady_state is None:
+        return []
+    if jobs_per_hour is None:
+        raise InputError(
+            "all jobs arrive at the start, so there is no steady state",
+            column="steady_state",
+            value=steady_state,
+            expected="a steady state with jobs that arrive",
+            fix="add jobs_per_hour=1",
+        )
+    if not isinstance(steady_state, str):
+        raise InputError(
+            "steady_state is not a cluster",
+            column="steady_state",
+            value=steady_state,
+            expected="the cluster in quotes: steady_state='v100=36,k80=36'",
+            fix="write it like that",
+        )
+    try:
+        cluster = ClusterSpec.parse(steady_state)
+    except InputError as error:
+        problem = f"steady_state is not a cluster: {error.problem}"
+        raise InputError(
+            problem, column="steady_state", value=steady_state, expected=error.expected, fix=error.fix
+        ) from error
+    return [count for _, count in reversed(cluster.types)]
 
 
 def spec_text(workload: str, **parameters: float | bool | str | None) -> str:

@@ -100,15 +100,10 @@ class _ServerSets:
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each job whose turn it is; jobs of a set are side by side."""
-        per_server = self._servers.gpus_each
         gpus_of_job: dict[int, tuple[int, ...]] = {}
         for size, sets in self.of_size.items():
             for server_set in sets:
-                numbers = [
-                    server * per_server + offset
-                    for server in sorted(server_set.servers)
-                    for offset in range(per_server)
-                ]
+                numbers = self._servers.gpus_of(server_set.servers)
                 for seat, job in enumerate(server_set.running()):
                     gpus_of_job[job.trace.index] = tuple(numbers[seat * size : (seat + 1) * size])
         return gpus_of_job

@@ -74,10 +74,9 @@ class BuddyPlacement:
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each placed job: those of a block are side by side, in order of placement."""
-        per_server = self._servers.gpus_each
         gpus_of_job: dict[int, tuple[int, ...]] = {}
         for block in dict.fromkeys(self._block_of.values()):
-            numbers = [server * per_server + offset for server in sorted(block.servers) for offset in range(per_server)]
+            numbers = self._servers.gpus_of(block.servers)
             first = 0
             for job, n_gpus in block.gpus_of.items():
                 gpus_of_job[job] = tuple(numbers[first : first + n_gpus])

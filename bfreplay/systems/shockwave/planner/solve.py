@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from bfreplay.systems.shockwave.planner.problem import (
     order_model,
 )
 
+_Assignment = TypeVar("_Assignment")
 RemainingTimes: TypeAlias = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 
 
@@ -251,30 +252,27 @@ class PlanSolver:
         if least is None:
             assignment, calls = None, [CallReport("fairness", SolverStatus.INFEASIBLE)]
         else:
-            assignment, report = self._best(_Aim(values, levels, least), "fairness")
+            assignment, report = _timed(self._best, _Aim(values, levels, least), "fairness")
             calls = [report]
         if assignment is None:
             levels = problem.levels(published=self._options.published_weights)
-            assignment, report = self._best(_Aim(values, levels, np.zeros_like(problem.gang)), "priority")
+            assignment, report = _timed(self._best, _Aim(values, levels, np.zeros_like(problem.gang)), "priority")
             calls.append(report)
         if assignment is None:
             nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
             assignment = refill(values, levels[-1], nothing)
-        assignment, report = self._order_rounds(problem, levels, assignment)
+        assignment, report = _timed(self._order_rounds, problem, levels, assignment)
         schedule = backfill(assignment, problem.gang, remaining_s or (lambda _: problem.remaining_s), problem.n_gpus)
         return Plan(assignment, schedule, (*calls, report), len(levels))
 
     def _best(self, aim: _Aim, name: CallName) -> tuple[NDArray[np.bool_] | None, CallReport]:
         """Optimise the levels: over counts, then over rounds where the counts cannot be packed within the gap."""
-        start_s = time.perf_counter()
         main_level = len(aim.levels) - 1
         if aim.values.drown_in(aim.levels[main_level]):
             aim = replace(aim, levels=(*aim.levels, Level(aim.levels[main_level].weight, 0.0)))
-        solution = self._solve_levels(aim, None)
+        solution, greedy = self._solve_levels(aim, None), name == "priority"
         if solution.counts is None:
-            seconds = time.perf_counter() - start_s
-            greedy = name == "priority"
-            return None, CallReport(name, solution.status, greedy=greedy, seconds=seconds, message=solution.message)
+            return None, CallReport(name, solution.status, greedy=greedy, message=solution.message)
         assignment = self._pack_counts(aim, solution)
         status, bounds = solution.status, solution.bounds
         lacks_rounds = bool((assignment.sum(axis=1) < aim.least).any())
@@ -285,15 +283,13 @@ class PlanSolver:
             if exact.runs is not None:
                 assignment, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
             elif lacks_rounds:
-                seconds = time.perf_counter() - start_s
-                report = CallReport(name, exact.status, per_round=True, seconds=seconds, message=exact.message)
-                return None, replace(report, greedy=name == "priority")
+                return None, CallReport(name, exact.status, per_round=True, greedy=greedy, message=exact.message)
             else:
                 status = SolverStatus.FEASIBLE
         counts = assignment.sum(axis=1)
         gap = max(aim.gaps(counts, bounds))
-        objective, seconds = aim.values.at(aim.levels[main_level], counts), time.perf_counter() - start_s
-        return assignment, CallReport(name, status, objective, bounds[main_level], gap, per_round, seconds=seconds)
+        objective = aim.values.at(aim.levels[main_level], counts)
+        return assignment, CallReport(name, status, objective, bounds[main_level], gap, per_round)
 
     def _pack_counts(self, aim: _Aim, solution: _Solved) -> NDArray[np.bool_]:
         """Pack counts by the rules of packing, and give spare rounds to jobs that gain."""
@@ -342,7 +338,6 @@ class PlanSolver:
         self, problem: PlanProblem, levels: Sequence[Level], assignment: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], CallReport]:
         """Move jobs to early rounds, those of the first level first; return ``assignment`` if that is not solved."""
-        start_s = time.perf_counter()
         counts, floor, bound, status = assignment.sum(axis=1), None, 0.0, SolverStatus.OPTIMAL
         has_rounds = np.flatnonzero(counts)
         if not has_rounds.size:
@@ -350,21 +345,27 @@ class PlanSolver:
         for level in levels:
             answer = self._answer(order_model(problem, level.weight, counts, floor, assignment))
             if answer.x is None:
-                return assignment, CallReport("order", answer.solver_status, seconds=time.perf_counter() - start_s)
+                return assignment, CallReport("order", answer.solver_status)
             new_order = np.zeros_like(assignment)
             new_order[has_rounds] = np.rint(answer.x).reshape(-1, problem.n_rounds).astype(np.bool_)
             if (new_order.sum(axis=1) != counts).any() or (problem.gang @ new_order > problem.n_gpus).any():
-                return assignment, CallReport("order", SolverStatus.ERROR, seconds=time.perf_counter() - start_s)
+                return assignment, CallReport("order", SolverStatus.ERROR)
             assignment, bound = new_order, -answer.bound
             floor = level.weight, _lateness(level.weight, assignment)
             status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else status
         cost = _lateness(levels[-1].weight, assignment)
         gap = max(0.0, cost - bound) / cost if cost > 0 else 0.0
-        seconds = time.perf_counter() - start_s
-        return assignment, CallReport("order", status, cost, bound, gap, seconds=seconds)
+        return assignment, CallReport("order", status, cost, bound, gap)
 
     def _answer(self, model: LinearModel) -> BackendAnswer:
         return self._models.solve(model, self._limits)
+
+
+def _timed(optimise: Callable[..., tuple[_Assignment, CallReport]], *arguments: Any) -> tuple[_Assignment, CallReport]:
+    """Return the answer of an optimisation, and its report with the seconds that it took."""
+    start_s = time.perf_counter()
+    assignment, report = optimise(*arguments)
+    return assignment, replace(report, seconds=time.perf_counter() - start_s)
 
 
 ROUNDING = 1e-9
