@@ -182,8 +182,8 @@ class _AheadPolicy(Policy):
             self._priced = (state.objective.copy(), state.min_nodes.copy(), state.max_nodes.copy())
             count = np.arange(state.objective.shape[1])
             is_allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= state.max_nodes[:, None]))
-            value = np.where(is_allowed, state.objective, -np.inf)
-            optima = optima_of_hulls(value, np.ones(state.n_jobs, np.int64), int(state.max_nodes.sum()))
+            job_values = np.where(is_allowed, state.objective, -np.inf)
+            optima = optima_of_hulls(job_values, np.ones(state.n_jobs, np.int64), int(state.max_nodes.sum()))
             self._prices = node_prices(optima)
         return self._prices
 

@@ -46,9 +46,9 @@ class TermSpec:
         return text if self.weight is None else f"{_value_text(self.weight)}*{text}"
 
 
-def write_spec(parts: tuple[TermSpec, ...]) -> str:
-    """The spec of ``parts``, which ``parse`` reads back."""
-    return " + ".join(map(str, parts))
+def write_spec(terms: tuple[TermSpec, ...]) -> str:
+    """The spec of ``terms``, which ``parse`` reads back."""
+    return " + ".join(map(str, terms))
 
 
 def parse(text: str) -> tuple[TermSpec, ...]:
@@ -84,13 +84,13 @@ def parse_one(text: str, kind: str, grammar: str, *, column: str | None = None, 
     if not isinstance(text, str):
         raise InputError(f"a {kind} is named by a text", column=column, value=text, expected=grammar)
     try:
-        parts = parse(text)
+        terms = parse(text)
     except InputError as error:  # the grammar is that of an objective, and so are its messages
         problem = error.problem.replace("the objective", f"the {kind}", 1)
         raise InputError(problem, column=error.column, value=text, expected=grammar, fix=fix) from error
-    if len(parts) != 1 or parts[0].weight is not None:
+    if len(terms) != 1 or terms[0].weight is not None:
         raise InputError(f"there is one {kind}, without a weight", column=column, value=text, expected=grammar, fix=fix)
-    return parts[0]
+    return terms[0]
 
 
 def _value_text(value: Value) -> str:
@@ -217,28 +217,28 @@ def parameters_of(function: Callable[..., Any], n_by_position: int) -> dict[str,
     return settable
 
 
-def settings_of(part: TermSpec, parameters: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:
-    """Every parameter with its value: what ``part`` sets, and the defaults of the others; without ``t_fwd_s``.
+def settings_of(term: TermSpec, parameters: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:
+    """Every parameter with its value: what ``term`` sets, and the defaults of the others; without ``t_fwd_s``.
 
     ``kind`` is what messages call the thing.
 
     Raises
     ------
     InputError
-        ``part`` sets what there is not, or something else where the default is a number, true or false, or leaves out
+        ``term`` sets what there is not, or something else where the default is a number, true or false, or leaves out
         what has no default.
     """
     parameters = {name: parameter for name, parameter in parameters.items() if name != T_FWD_S}
-    arguments = dict(part.parameters)
+    arguments = dict(term.parameters)
     for argument, value in arguments.items():
         if argument not in parameters:
             near = difflib.get_close_matches(argument, parameters, n=1, cutoff=0.5)
             the_policys = "the policy's forward-looking time is used: --t-fwd" if argument == T_FWD_S else None
             raise InputError(
-                f"the {kind} {part.name!r} has no parameter {argument!r}",
+                f"the {kind} {term.name!r} has no parameter {argument!r}",
                 column=argument,
-                value=str(part),
-                expected=f"one of {', '.join(parameters)}" if parameters else f"{part.name}, without brackets",
+                value=str(term),
+                expected=f"one of {', '.join(parameters)}" if parameters else f"{term.name}, without brackets",
                 fix=f"did you mean {near[0]!r}?" if near else the_policys,
             )
         default = parameters[argument].default
@@ -246,7 +246,7 @@ def settings_of(part: TermSpec, parameters: dict[str, inspect.Parameter], kind: 
             checks.truth(argument, value)
         if _is_number(default) and not _is_number(value):
             raise InputError(
-                f"{argument!r} of the {kind} {part.name!r} is no number",
+                f"{argument!r} of the {kind} {term.name!r} is no number",
                 column=argument,
                 value=value,
                 expected=f"a number, such as the default {default!r}",
@@ -255,10 +255,10 @@ def settings_of(part: TermSpec, parameters: dict[str, inspect.Parameter], kind: 
     for name, parameter in parameters.items():
         if name not in arguments and parameter.default is inspect.Parameter.empty:
             raise InputError(
-                f"the {kind} {part.name!r} needs {name!r}",
+                f"the {kind} {term.name!r} needs {name!r}",
                 column=name,
-                value=str(part),
-                expected=f"{part.name}({name}=VALUE)",
+                value=str(term),
+                expected=f"{term.name}({name}=VALUE)",
             )
         settings[name] = arguments.get(name, parameter.default)
     return settings

@@ -40,7 +40,7 @@ class AskedJob:
 def job_names(n_jobs: int) -> list[str]:
     """Return the names of jobs in order of arrival: ``job0000``, ``job0001``, ..."""
     digits = max(4, len(str(n_jobs - 1)))
-    return [f"job{index:0{digits}}" for index in range(n_jobs)]
+    return [f"job{job_index:0{digits}}" for job_index in range(n_jobs)]
 
 
 def sourced_set(
@@ -85,8 +85,8 @@ def trace_lines(file: Path, layouts: Sequence[Sequence[str]]) -> Iterator[TraceL
     n_first = line_texts[0].count("\t") + 1
     columns = next((layout for layout in layouts if len(layout) == n_first), layouts[0])
     previous_us = 0
-    for number, text in enumerate(line_texts, start=1):
-        line = TraceLine(file, number, text, columns, layouts)
+    for number, line_text in enumerate(line_texts, start=1):
+        line = TraceLine(file, number, line_text, columns, layouts)
         arrival_us = line.arrival_us()
         if arrival_us < previous_us:
             raise InputError(
@@ -107,7 +107,7 @@ class TraceLine:
 
     Parameters
     ----------
-    file, number, text
+    file, number, line_text
         File, line number and text.
     columns
         Names of its columns.
@@ -116,9 +116,9 @@ class TraceLine:
     """
 
     def __init__(
-        self, file: Path, number: int, text: str, columns: Sequence[str], layouts: Sequence[Sequence[str]]
+        self, file: Path, number: int, line_text: str, columns: Sequence[str], layouts: Sequence[Sequence[str]]
     ) -> None:
-        cells = text.split("\t")
+        cells = line_text.split("\t")
         self.columns = columns
         self.number = number
         self._file = file
@@ -128,13 +128,13 @@ class TraceLine:
             raise self.error(
                 f"a line of the trace has {len(cells)} column{'s' if len(cells) > 1 else ''}",
                 None,
-                text,
+                line_text,
                 f"{len(columns)} columns as in line 1: {', '.join(columns)}"
                 if number > 1
                 else "; or the old ".join(
                     [layout_text, *(f"{len(old_layout)}: {', '.join(old_layout)}" for old_layout in old_layouts)]
                 ),
-                "separate the columns by tabs" if "\t" not in text else "complete the line",
+                "separate the columns by tabs" if "\t" not in line_text else "complete the line",
             )
         self._cells = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
 
@@ -175,32 +175,32 @@ class TraceLine:
         return word
 
     def _whole(self, column: str) -> int:
-        text = self._cells[column]
-        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and 1 <= int(text) <= _LARGEST):
+        cell = self._cells[column]
+        if not (cell.isascii() and cell.isdigit() and len(cell) <= _MOST_DIGITS and 1 <= int(cell) <= _LARGEST):
             problem = f"the {column} {'are' if column.endswith('s') else 'is'} not a whole number >= 1"
-            raise self.error(problem, column, text, "a whole number >= 1, in digits")
-        return int(text)
+            raise self.error(problem, column, cell, "a whole number >= 1, in digits")
+        return int(cell)
 
     def arrival_us(self) -> int:
         """Return the arrival in microseconds."""
-        text = self._cells["arrival"]
+        cell = self._cells["arrival"]
         try:
-            arrival_us = seconds_to_us(text, exact=False)
+            arrival_us = seconds_to_us(cell, exact=False)
         except ValueError as error:
             problem = f"the arrival is not a time: {error}"
-            raise self.error(problem, "arrival", text, "seconds from the start of the trace") from error
+            raise self.error(problem, "arrival", cell, "seconds from the start of the trace") from error
         if arrival_us < 0:
-            raise self.error("the arrival is before the start", "arrival", text, "seconds >= 0")
+            raise self.error("the arrival is before the start", "arrival", cell, "seconds >= 0")
         return arrival_us
 
     def _number(self, column: str, expected: str) -> float:
-        text = self._cells[column]
+        cell = self._cells[column]
         try:
-            number = checks.decimal(text)
+            number = checks.decimal(cell)
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise self.error(f"the {column} is not a number", column, text, expected)
+            raise self.error(f"the {column} is not a number", column, cell, expected)
         return number
 
     def error(self, problem: str, column: str | None, value: object, expected: str, fix: str = _FIX) -> InputError:

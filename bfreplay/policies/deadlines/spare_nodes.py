@@ -211,9 +211,9 @@ def _share_spare(
 def _arrays_of(jobs: Sequence[PlannedJob], free: Steps) -> _Jobs:
     width = 2 * max(job.plan.nodes.time.size for job in jobs)
     time, value = np.zeros((len(jobs), width)), np.zeros((len(jobs), width))
-    for row, job in enumerate(jobs):
+    for job_row, job in enumerate(jobs):
         n_steps = job.plan.nodes.time.size
-        time[row, :n_steps], value[row, :n_steps] = job.plan.nodes
+        time[job_row, :n_steps], value[job_row, :n_steps] = job.plan.nodes
     return _Jobs(
         np.concatenate([np.zeros(1, np.int64), np.cumsum([job.counts.size for job in jobs])]),
         np.concatenate([job.counts for job in jobs]),
@@ -266,12 +266,12 @@ def share_spare(
         return [], free
     arrays = _arrays_of(jobs, free)
     arrays, order, gainers, ends, free = _share_spare(arrays, free, slot_s, n_nodes, largest_growth_first)
-    for row in dict.fromkeys(gainers.tolist()):
-        n_steps = arrays.n_steps[row]
-        nodes = Steps(arrays.time[row, :n_steps].copy(), arrays.value[row, :n_steps].copy())
-        jobs[row].plan = Plan(nodes, float(arrays.end_s[row]), float(arrays.finish_s[row]), free)
-        jobs[row].level = int(arrays.level[row])
+    for job_row in dict.fromkeys(gainers.tolist()):
+        n_steps = arrays.n_steps[job_row]
+        nodes = Steps(arrays.time[job_row, :n_steps].copy(), arrays.value[job_row, :n_steps].copy())
+        jobs[job_row].plan = Plan(nodes, float(arrays.end_s[job_row]), float(arrays.finish_s[job_row]), free)
+        jobs[job_row].level = int(arrays.level[job_row])
     if gained is not None:
-        for row, (end_s, finish_s) in zip(gainers.tolist(), ends.tolist(), strict=True):
-            gained(jobs[row], end_s, finish_s)
-    return [jobs[row] for row in order.tolist()], free
+        for job_row, (end_s, finish_s) in zip(gainers.tolist(), ends.tolist(), strict=True):
+            gained(jobs[job_row], end_s, finish_s)
+    return [jobs[job_row] for job_row in order.tolist()], free

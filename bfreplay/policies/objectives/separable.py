@@ -92,7 +92,7 @@ class Term:
 
 
 @contextmanager
-def _blame(part: TermSpec, state: PolicyState, expectation: str) -> Iterator[None]:
+def _blame(term_spec: TermSpec, state: PolicyState, expectation: str) -> Iterator[None]:
     """Let what a stranger's code raises inside name the objective and the time."""
     try:
         yield
@@ -100,8 +100,8 @@ def _blame(part: TermSpec, state: PolicyState, expectation: str) -> Iterator[Non
         raise  # said on purpose, for a person to read
     except Exception as error:  # it may raise anything
         raise InputError(
-            f"the objective {part.name!r} failed at {iso_utc(state.time_us)}: {one_line(error)}",
-            value=str(part),
+            f"the objective {term_spec.name!r} failed at {iso_utc(state.time_us)}: {one_line(error)}",
+            value=str(term_spec),
             expected=expectation,
         ) from error
 
@@ -159,10 +159,10 @@ class SeparableObjective:
 class WholeObjective:
     """A joint objective with its spec, and the check of what it poses."""
 
-    def __init__(self, part: TermSpec, joint: JointObjective, settings: dict[str, Any]) -> None:
-        self.spec = str(part)
-        self._part = part
-        self._name = part.name
+    def __init__(self, term_spec: TermSpec, joint: JointObjective, settings: dict[str, Any]) -> None:
+        self.spec = str(term_spec)
+        self._part = term_spec
+        self._name = term_spec.name
         self._joint = joint
         self._settings = settings
 

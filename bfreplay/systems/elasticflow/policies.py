@@ -28,20 +28,20 @@ POLICIES = tuple(_CLASSES)
 
 
 @cache
-def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
+def elasticflow_policy(policy_name: str) -> type[ElasticFlowPolicy]:
     """Return the class of the policy ``elasticflow.<name>``."""
-    location, program = _CLASSES[name]
+    location, program = _CLASSES[policy_name]
     attributes = {
-        "name": f"elasticflow.{name}",
+        "name": f"elasticflow.{policy_name}",
         "program": staticmethod(built_in(f"{_HERE}.published.{program}")),
         "__module__": __name__,
     }
-    policy_class: type[ElasticFlowPolicy] = type(name, (built_in(f"{_HERE}.{location}"),), attributes)
+    policy_class: type[ElasticFlowPolicy] = type(policy_name, (built_in(f"{_HERE}.{location}"),), attributes)
     return policy_class
 
 
-def __getattr__(name: str) -> type[ElasticFlowPolicy]:
+def __getattr__(policy_name: str) -> type[ElasticFlowPolicy]:
     """Return a class as an attribute of this module: the registry of policies imports ``policies:edf``."""
-    if name in POLICIES:
-        return elasticflow_policy(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if policy_name in POLICIES:
+        return elasticflow_policy(policy_name)
+    raise AttributeError(f"module {__name__!r} has no attribute {policy_name!r}")

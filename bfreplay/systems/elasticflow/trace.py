@@ -165,13 +165,13 @@ class _Row:
 
     def whole(self, column: str, least: int) -> int:
         """Return a whole number of at least ``least``."""
-        text = self._text(column)
+        cell = self._text(column)
         try:
-            number = checks.decimal(text)
+            number = checks.decimal(cell)
         except ValueError:
             number = math.nan
         if not (number.is_integer() and least <= number <= _LARGEST):
-            raise self._error(f"the {column} is not a whole number", column, text, f"a whole number >= {least}")
+            raise self._error(f"the {column} is not a whole number", column, cell, f"a whole number >= {least}")
         return int(number)
 
     def _error(self, problem: str, column: str, value: object, expected: str) -> InputError:

@@ -166,33 +166,33 @@ class GavelPolicy(PolicyWithOptions):
         now_s = (state.time_us - state.window_start_us) / US_PER_S
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities depends on it
-        rows = np.flatnonzero(~is_given_up)
+        job_rows = np.flatnonzero(~is_given_up)
         rounds.forget_places(self._jobs.lost_nodes(state, rounds))
-        self._follow(state, rounds, rows)
-        steps_left = self._steps_left(state)[rows]
-        self._recompute_if_due(state, rounds, now_s, rows, steps_left)
+        self._follow(state, rounds, job_rows)
+        steps_left = self._steps_left(state)[job_rows]
+        self._recompute_if_due(state, rounds, now_s, job_rows, steps_left)
         nodes = self._node_type, nodes_of_state(state).is_idle
-        next_jobs = self._pick_jobs(state, rounds, now_s, rows)
+        next_jobs = self._pick_jobs(state, rounds, now_s, job_rows)
         assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
         if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
             rounds.last_reset_s = None
-            self._recompute_if_due(state, rounds, now_s, rows, steps_left)
+            self._recompute_if_due(state, rounds, now_s, job_rows, steps_left)
             assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
         self._n_rounds += bool(assignment.n_tasks)
-        placement = self._place(state, rounds, assignment, rows)
+        placement = self._place(state, rounds, assignment, job_rows)
         placement.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S), self.options.restart_s)
         self._until_us = placement.until_us
         self._limits = placement.limits()
         return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
 
     def _place(
-        self, state: PolicyState, rounds: RoundState, assignment: Assignment, rows: NDArray[np.int64]
+        self, state: PolicyState, rounds: RoundState, assignment: Assignment, job_rows: NDArray[np.int64]
     ) -> PlacedRound:
         """Return the decision to build from an assignment; what it shows of the rates of pairs is learnt."""
         if self._believed is not None and self._believed.learn(rounds):
             rounds.changed = True
         self.assignment = assignment
-        return PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        return PlacedRound(state, rounds, assignment, job_rows, self._step_samples(state))
 
     # -- hooks for policies of other systems ----------------------------------------------------
 
@@ -200,10 +200,12 @@ class GavelPolicy(PolicyWithOptions):
         """Return the samples of a step of each job, (J,): of a step at its first batch size, 1 without batch sizes."""
         return np.ones(state.n_jobs, np.int64) if state.first_batch_size is None else state.first_batch_size
 
-    def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the steps/s of each job on ``width (J,)`` nodes of each type, (J, T)."""
+    def _rates(self, state: PolicyState, gang_sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the steps/s of each job on ``gang_sizes (J,)`` nodes of each type, (J, T)."""
         by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
-        rates: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width] / self._step_samples(state)[:, None]
+        rates: NDArray[np.float64] = (
+            by_type[np.arange(state.n_jobs), :, gang_sizes] / self._step_samples(state)[:, None]
+        )
         return rates
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
@@ -215,7 +217,7 @@ class GavelPolicy(PolicyWithOptions):
         """Do nothing by default after a round has ended and its micro-tasks are credited."""
 
     def _pick_jobs(
-        self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
+        self, state: PolicyState, rounds: RoundState, now_s: float, job_rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         """Return the numbers of the jobs of the next round; ``None``, the default: those of highest priority."""
         return None
@@ -232,14 +234,14 @@ class GavelPolicy(PolicyWithOptions):
         end_s = np.minimum(rounds.last.finish_s, now_s)
         self._busy_node_s += busy_node_s(rounds, end_s, ~continues)
         is_given_up = self._jobs.rows_of(state, credit(rounds, end_s, ~continues))
-        rows = np.flatnonzero(~is_given_up)
-        self._follow(state, rounds, rows)
-        steps_left = self._steps_left(state)[rows]
+        job_rows = np.flatnonzero(~is_given_up)
+        self._follow(state, rounds, job_rows)
+        steps_left = self._steps_left(state)[job_rows]
         assignment = refill(
             rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, continues
         )
         n_going_on = int(np.count_nonzero(continues))
-        placement = self._place(state, rounds, assignment, rows)
+        placement = self._place(state, rounds, assignment, job_rows)
         placement.go_on(slice(0, n_going_on), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
         remaining_us = max(self._until_us - state.time_us, 0)
         placement.begin(self._rules, slice(n_going_on, None), remaining_us, self.options.restart_s)
@@ -247,25 +249,25 @@ class GavelPolicy(PolicyWithOptions):
         self._until_us = max(self._until_us, placement.until_us) if assignment.n_tasks else LONG_AGO_US
         return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
 
-    def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
+    def _follow(self, state: PolicyState, rounds: RoundState, job_rows: NDArray[np.int64]) -> None:
         """Update the mechanism with the jobs (rows of the state) and nodes that joined or left."""
-        leaving_jobs, new_jobs = self._jobs.follow(state.job[rows])
+        leaving_jobs, new_jobs = self._jobs.follow(state.job[job_rows])
         if leaving_jobs.size:
             rounds.remove_jobs(leaving_jobs)
             if self._believed is not None:
                 self._believed.forget(leaving_jobs)
-        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-        first_new = rows.size - new_jobs.size
-        by_type = self._rates(state, width)[:, self._listed]
-        if state.batch_size is not None and rounds.set_rates(by_type[rows[:first_new]]) and self.notes_batch_sizes:
+        gang_sizes = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        first_new = job_rows.size - new_jobs.size
+        by_type = self._rates(state, gang_sizes)[:, self._listed]
+        if state.batch_size is not None and rounds.set_rates(by_type[job_rows[:first_new]]) and self.notes_batch_sizes:
             rounds.changed = True
         if new_jobs.size:
-            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
-            new_rows = rows[first_new:]
+            pair, pair_rate = self._pair_rates.of_new(state, gang_sizes, job_rows, first_new)
+            new_rows = job_rows[first_new:]
             if self._believed is not None:
                 self._believed.profile(state, new_rows, new_jobs)
             rounds.add_jobs(
-                self._rules, new_jobs, width[new_rows], by_type[new_rows], self._jobs.number[pair], pair_rate
+                self._rules, new_jobs, gang_sizes[new_rows], by_type[new_rows], self._jobs.number[pair], pair_rate
             )
         n_nodes = np.bincount(self._node_type[nodes_of_state(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
@@ -277,27 +279,27 @@ class GavelPolicy(PolicyWithOptions):
         state: PolicyState,
         rounds: RoundState,
         now_s: float,
-        rows: NDArray[np.int64],
+        job_rows: NDArray[np.int64],
         steps_left: NDArray[np.float64],
     ) -> None:
-        if not (rows.size and reset_is_due(rounds, self._rules, now_s)):
+        if not (job_rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
         if self.shares.looks_at_work:
             refuse_endless(self.name, steps_left)
-        problem = self._problem(state, rounds, rows, steps_left)
+        problem = self._problem(state, rounds, job_rows, steps_left)
         shares = self.shares.shares(problem)
         reset(rounds, self._rules, now_s, problem, shares)
         self._n_recomputations += 1
         self._n_deadlines_dropped += shares.deadlines_dropped
 
     def _problem(
-        self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64], steps_left: NDArray[np.float64]
+        self, state: PolicyState, rounds: RoundState, job_rows: NDArray[np.int64], steps_left: NDArray[np.float64]
     ) -> ShareProblem:
         entries = rounds.entries
         is_pair = entries.member[:, 1] != NOBODY
         alone, pairs = np.flatnonzero(~is_pair), np.flatnonzero(is_pair)
         pairs = pairs[np.lexsort((entries.member_row[pairs, 1], entries.member_row[pairs, 0]))]
-        deadline_us = state.deadline_us[rows]
+        deadline_us = state.deadline_us[job_rows]
         to_deadline_s = np.where(deadline_us == NO_DEADLINE_US, np.inf, (deadline_us - state.time_us) / 1e6)
         problem = ShareProblem(
             job=rounds.jobs.number,
@@ -305,9 +307,9 @@ class GavelPolicy(PolicyWithOptions):
             n_nodes=self._n_nodes,
             gang=rounds.jobs.gang,
             rate=entries.rate[alone, :, 0],
-            weight=state.weight[rows],
+            weight=state.weight[job_rows],
             steps_left=steps_left,
-            age_s=(state.time_us - state.submit_us[rows]) / 1e6,
+            age_s=(state.time_us - state.submit_us[job_rows]) / 1e6,
             to_deadline_s=to_deadline_s,
             price_per_hour=self._price,
             pair=entries.member_row[pairs],

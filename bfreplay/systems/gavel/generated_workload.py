@@ -87,8 +87,8 @@ def generated_jobs(
     job_draws, arrival_draws, slo_draws = (Random(seed + offset) for offset in (_JOB_SEED, _ARRIVAL_SEED, _SLO_SEED))
     arrival_s = 0.0
     jobs = []
-    for index, name in enumerate(job_names(n_jobs)):
-        if jobs_per_hour is not None and index > n_filling and not nodes_to_fill:
+    for job_index, name in enumerate(job_names(n_jobs)):
+        if jobs_per_hour is not None and job_index > n_filling and not nodes_to_fill:
             arrival_s += -math.log(1.0 - arrival_draws.random()) * gap_s
         gang = _gang(job_draws)  # drawn even where it is not used: later draws depend on it
         gang = gang if multi_gpu else 1
@@ -101,9 +101,9 @@ def generated_jobs(
         job_type = _job_type(job_draws, gang).name
         weight = 5.0 if priorities and job_draws.uniform(0, 1) <= 0.2 else 1.0
         steps = (random_duration_s if duration_s is None else duration_s) * curves.of(job_type, gang).rate
-        submit_us, slo = checks.time_us("submit_us", arrival_s * 1e6), _slo(slo_draws) if slos else None
-        jobs.append(curves.job(name, AskedJob(job_type, gang, steps, submit_us, weight, slo)))
-    text = spec_text(
+        submit_us, slo_factor = checks.time_us("submit_us", arrival_s * 1e6), _slo(slo_draws) if slos else None
+        jobs.append(curves.job(name, AskedJob(job_type, gang, steps, submit_us, weight, slo_factor)))
+    workload = spec_text(
         "gavel",
         n=n_jobs,
         jobs_per_hour=jobs_per_hour,
@@ -123,14 +123,14 @@ def generated_jobs(
             expected=f"more jobs: {n_jobs:,} do not fill {steady_state}",
             fix="make n larger, or the cluster smaller",
         )
-    return generated_set(jobs, text, [table.source], table.colocation())
+    return generated_set(jobs, workload, [table.source], table.colocation())
 
 
 def generated_set(
-    jobs: Sequence[ElasticJob], text: str, files: Sequence[SourceFile | None], colocation: Colocation | None = None
+    jobs: Sequence[ElasticJob], workload: str, files: Sequence[SourceFile | None], colocation: Colocation | None = None
 ) -> JobSet:
-    """Return drawn jobs as a set; its sources are their files and ``text``, which names every parameter."""
-    return sourced_set(jobs, [*files, SourceFile(text, hashlib.sha256(text.encode()).hexdigest())], colocation)
+    """Return drawn jobs as a set; its sources are their files and ``workload``, which names every parameter."""
+    return sourced_set(jobs, [*files, SourceFile(workload, hashlib.sha256(workload.encode()).hexdigest())], colocation)
 
 
 def _nodes_to_fill(steady_state: str | None, jobs_per_hour: float | None) -> list[int]:
@@ -165,8 +165,8 @@ def _nodes_to_fill(steady_state: str | None, jobs_per_hour: float | None) -> lis
 
 def spec_text(workload: str, **parameters: float | bool | str | None) -> str:
     """Return a workload as written on the command line: ``gavel(n=1000, seed=0, ...)``."""
-    set_parameters = {key: _value_text(value) for key, value in parameters.items() if value is not None}
-    return f"{workload}({', '.join(f'{key}={text}' for key, text in set_parameters.items())})"
+    set_parameters = {parameter: _value_text(value) for parameter, value in parameters.items() if value is not None}
+    return f"{workload}({', '.join(f'{parameter}={text}' for parameter, text in set_parameters.items())})"
 
 
 def _value_text(value: float | bool | str) -> str:
@@ -175,26 +175,26 @@ def _value_text(value: float | bool | str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(int(value)) if value == int(value) else repr(value)
 
 
-def _gang(rng: Random) -> int:
-    fraction = rng.uniform(0, 1)
+def _gang(draws: Random) -> int:
+    fraction = draws.uniform(0, 1)
     return 1 if fraction < 0.7 else 2 if fraction <= 0.8 else 4 if fraction <= 0.95 else 8
 
 
-def _duration_s(rng: Random) -> float:
+def _duration_s(draws: Random) -> float:
     """Draw a duration, log-uniform: for a fifth of the jobs 17 to 167 hours, otherwise half an hour to 17 hours."""
-    lower_exponent, upper_exponent = (3.0, 4.0) if rng.random() >= 0.8 else (1.5, 3.0)
-    return 60.0 * math.pow(10.0, rng.uniform(lower_exponent, upper_exponent))
+    lower_exponent, upper_exponent = (3.0, 4.0) if draws.random() >= 0.8 else (1.5, 3.0)
+    return 60.0 * math.pow(10.0, draws.uniform(lower_exponent, upper_exponent))
 
 
-def _job_type(rng: Random, gang: int) -> JobType:
+def _job_type(draws: Random, gang: int) -> JobType:
     while True:
-        job_type = rng.choice(JOB_TYPES)
+        job_type = draws.choice(JOB_TYPES)
         if gang == 1 or job_type.is_distributed:
             return job_type
 
 
-def _slo(rng: Random) -> float:
-    fraction = rng.uniform(0, 1)
+def _slo(draws: Random) -> float:
+    fraction = draws.uniform(0, 1)
     return 1.2 if fraction < 0.33 else 2.0 if fraction < 0.67 else 10.0
 
 
@@ -204,12 +204,12 @@ _FORM = (
 )
 
 
-def draw_jobs(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names.
+def draw_jobs(workload: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``workload`` names.
 
     Parameters
     ----------
-    text
+    workload
         Parameters of ``generated_jobs``, of which only ``n`` is required; without ``jobs_per_hour`` all jobs arrive at
         the start.
     curves
@@ -220,17 +220,17 @@ def draw_jobs(text: str, curves: Path | None) -> JobSet:
     InputError
         Invalid syntax, a parameter out of range, or no throughput file.
     """
-    parameters = workload_parameters(text, "gavel", _FORM, generated_jobs)
-    table = throughputs_of(curves, "a generated workload of Gavel", value=text)
+    parameters = workload_parameters(workload, "gavel", _FORM, generated_jobs)
+    table = throughputs_of(curves, "a generated workload of Gavel", value=workload)
     return generated_jobs(table, parameters.pop("n"), **parameters)
 
 
-def workload_parameters(text: str, name: str, syntax: str, generator: Callable[..., JobSet]) -> dict[str, Any]:
+def workload_parameters(workload: str, name: str, syntax: str, generator: Callable[..., JobSet]) -> dict[str, Any]:
     """Return the parameters of a workload written ``NAME(n=9, seed=0, ...)``.
 
     Parameters
     ----------
-    text
+    workload
         Text of the user.
     name, syntax
         Name and syntax of the workload, for errors.
@@ -242,19 +242,19 @@ def workload_parameters(text: str, name: str, syntax: str, generator: Callable[.
     InputError
         Invalid syntax, an unknown parameter or one of the wrong type, or no ``n``.
     """
-    term = parse_one(text, "workload", syntax, fix="write it in this form, in quotes for the shell")
+    term = parse_one(workload, "workload", syntax, fix="write it in this form, in quotes for the shell")
     parameters: dict[str, Any] = dict(term.parameters)
     defaults = generator.__kwdefaults__
-    flags = [key for key, default in defaults.items() if isinstance(default, bool)]
-    others = [key for key in defaults if key not in flags]
+    flags = [parameter for parameter, default in defaults.items() if isinstance(default, bool)]
+    others = [parameter for parameter in defaults if parameter not in flags]
     checks.known_keys(parameters, ("n", "seed", *flags, *others), name)
-    for key, value in parameters.items():
-        if key in flags:
-            checks.truth(key, value)
-        elif key not in others:
-            checks.whole(key, value, 1 if key == "n" else 0)
+    for parameter, value in parameters.items():
+        if parameter in flags:
+            checks.truth(parameter, value)
+        elif parameter not in others:
+            checks.whole(parameter, value, 1 if parameter == "n" else 0)
     if "n" not in parameters:
         raise InputError(
-            "the number of jobs is missing", column="n", value=text, expected=syntax, fix=f"write {name}(n=NUMBER)"
+            "the number of jobs is missing", column="n", value=workload, expected=syntax, fix=f"write {name}(n=NUMBER)"
         )
     return parameters

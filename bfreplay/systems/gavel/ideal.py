@@ -61,8 +61,10 @@ class IdealReplay:
         self._shares = shares
         self._most = len(jobs) if max_parallel is None else max_parallel
         types = tuple(sorted(n_nodes))
-        n_of_type = np.array([n_nodes[name] for name in types], np.int64)
-        min_nodes, max_nodes = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
+        n_of_type = np.array([n_nodes[type_name] for type_name in types], np.int64)
+        min_nodes, max_nodes = (
+            np.array([getattr(job, type_name) for job in jobs]) for type_name in ("min_nodes", "max_nodes")
+        )
         gang = gangs(min_nodes, max_nodes, options.gang, int(n_of_type.max()))
         with_gang = list(zip(jobs, gang.tolist(), strict=True))
         deadline_us = [np.inf if job.deadline_us is None else job.deadline_us for job in jobs]
@@ -73,7 +75,7 @@ class IdealReplay:
             type_names=types,
             n_nodes=n_of_type,
             gang=gang,
-            rate=np.array([[_rate(job, width, name) for name in types] for job, width in with_gang]),
+            rate=np.array([[_rate(job, gang_size, type_name) for type_name in types] for job, gang_size in with_gang]),
             weight=np.array([job.weight for job in jobs], np.float64),
             steps_left=np.array([job.work_samples for job in jobs], np.float64),
             age_s=-self._submit_s,
@@ -82,7 +84,7 @@ class IdealReplay:
         )
         self._fits = gang[:, None] <= n_of_type  # (J, n): the type has nodes for a whole gang
         kinds: dict[tuple[str, int], int] = {}
-        self._kind = np.array([_kind(kinds, job, width) for job, width in with_gang], np.int64)
+        self._kind = np.array([_kind(kinds, job, gang_size) for job, gang_size in with_gang], np.int64)
         self._together = _together(jobs, kinds, types) if shares.uses_pairs else np.zeros(0)
 
     def jct_s(self, jobs_of_interest: Collection[int] | None = None) -> dict[int, float]:
@@ -108,57 +110,57 @@ class IdealReplay:
             if not active_jobs:
                 now_s = next_s
                 continue
-            rows = np.array(active_jobs)
-            speed = self._speed(rows, steps_left[rows], now_s)
-            takes_s = np.divide(steps_left[rows], speed, out=np.full(rows.size, np.inf), where=speed > 0)
+            job_rows = np.array(active_jobs)
+            speed = self._speed(job_rows, steps_left[job_rows], now_s)
+            takes_s = np.divide(steps_left[job_rows], speed, out=np.full(job_rows.size, np.inf), where=speed > 0)
             first_s = float(takes_s.min())
             if next_s == first_s == np.inf:
                 break  # no job makes progress any more
             if now_s + first_s > next_s:
-                steps_left[rows] = np.maximum(steps_left[rows] - speed * (next_s - now_s), 0.0)
+                steps_left[job_rows] = np.maximum(steps_left[job_rows] - speed * (next_s - now_s), 0.0)
                 now_s = next_s
                 continue
             now_s += first_s
-            steps_left[rows] = np.maximum(steps_left[rows] - speed * first_s, 0.0)
-            for job in rows[takes_s <= first_s * (1 + _TOGETHER)].tolist():
+            steps_left[job_rows] = np.maximum(steps_left[job_rows] - speed * first_s, 0.0)
+            for job in job_rows[takes_s <= first_s * (1 + _TOGETHER)].tolist():
                 jct_of_job[job] = now_s - float(submit_s[job])
                 active_jobs.remove(job)
                 unfinished.discard(job)
         return jct_of_job
 
-    def _speed(self, rows: NDArray[np.int64], steps_left: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
+    def _speed(self, job_rows: NDArray[np.int64], steps_left: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
         """Return the steps/s of the active jobs, (m,)."""
-        pairs, pair_rate = self._pairs(rows)
+        pairs, pair_rate = self._pairs(job_rows)
         problem = replace(
-            self._problem.of_jobs(rows),
+            self._problem.of_jobs(job_rows),
             steps_left=steps_left,
-            age_s=now_s - self._submit_s[rows],
-            to_deadline_s=self._deadline_s[rows] - now_s,
+            age_s=now_s - self._submit_s[job_rows],
+            to_deadline_s=self._deadline_s[job_rows] - now_s,
             pair=pairs,
             pair_rate=pair_rate,
         )
-        fits = self._fits[rows]
+        fits = self._fits[job_rows]
         with_real_nodes = replace(problem, rate=problem.rate * fits, pair_rate=pair_rate * fits[pairs[:, 0], :, None])
         return self._shares.shares(problem).throughput(with_real_nodes)
 
-    def _pairs(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return positions in ``rows`` of two jobs that may share nodes, (p, 2), and their rates then, (p, n, 2)."""
+    def _pairs(self, job_rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return positions in ``job_rows`` of jobs that may share nodes, (p, 2), and their rates then, (p, n, 2)."""
         if not self._shares.uses_pairs or not self._together.size:
             return NO_PAIRS, np.zeros((0, self._problem.n_types, 2))
-        gang, kind = self._problem.gang[rows], self._kind[rows]
-        first, second = np.triu_indices(rows.size, 1)
+        gang, kind = self._problem.gang[job_rows], self._kind[job_rows]
+        first, second = np.triu_indices(job_rows.size, 1)
         may_share = (gang[first] == gang[second]) & (kind[first] >= 0) & (kind[second] >= 0)
         pairs = np.column_stack([first, second])[may_share]
         return pairs, self._together[kind[pairs[:, 0]], kind[pairs[:, 1]]]
 
 
-def _kind(kinds: dict[tuple[str, int], int], job: ElasticJob, width: int) -> int:
-    return kinds.setdefault((job.model, width), len(kinds)) if job.model else -1
+def _kind(kinds: dict[tuple[str, int], int], job: ElasticJob, gang_size: int) -> int:
+    return kinds.setdefault((job.model, gang_size), len(kinds)) if job.model else -1
 
 
-def _rate(job: ElasticJob, width: int, node_type: str) -> float:
+def _rate(job: ElasticJob, gang_size: int, node_type: str) -> float:
     curve = job.throughput_on(node_type)
-    return 0.0 if curve is None else float(curve.table(width)[width])
+    return 0.0 if curve is None else float(curve.table(gang_size)[gang_size])
 
 
 def _together(jobs: JobSet, kinds: Mapping[tuple[str, int], int], types: tuple[str, ...]) -> NDArray[np.float64]:
@@ -166,11 +168,11 @@ def _together(jobs: JobSet, kinds: Mapping[tuple[str, int], int], types: tuple[s
     pair_rates = np.zeros((len(kinds), len(kinds), len(types), 2))
     if jobs.colocation is None:
         return np.zeros(0)
-    for (model, width), first_kind in kinds.items():
+    for (model, gang_size), first_kind in kinds.items():
         for (other_model, other_width), second_kind in kinds.items():
-            if width == other_width:
+            if gang_size == other_width:
                 pair_rates[first_kind, second_kind] = [
-                    jobs.colocation.rates(model, other_model, width, name) for name in types
+                    jobs.colocation.rates(model, other_model, gang_size, type_name) for type_name in types
                 ]
     return pair_rates
 

@@ -80,10 +80,10 @@ class TypedCurves:
 
     def of(self, job_type: str, gang: int) -> Runs:
         """Return bounds and curves of a job of this type that asks for ``gang`` nodes; InputError if not measured."""
-        key = job_type, gang
-        if key not in self._known:
-            self._known[key] = self._make_runs(job_type, gang)
-        return self._known[key]
+        type_and_gang = job_type, gang
+        if type_and_gang not in self._known:
+            self._known[type_and_gang] = self._make_runs(job_type, gang)
+        return self._known[type_and_gang]
 
     def job(self, name: str, request: AskedJob) -> ElasticJob:
         """Return a job; rescaling costs nothing.

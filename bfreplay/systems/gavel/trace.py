@@ -208,8 +208,8 @@ def _slo(job: ElasticJob) -> float:
     if job.deadline_us is None:
         return NO_SLO
     rate = float(job.throughput.table(job.max_nodes)[job.max_nodes])
-    slo = (job.deadline_us - job.submit_us) / 1e6 / (job.work_samples / rate) if rate else 0.0
-    if not slo >= 1e-6:
+    slo_factor = (job.deadline_us - job.submit_us) / 1e6 / (job.work_samples / rate) if rate else 0.0
+    if not slo_factor >= 1e-6:
         raise _unwritable(
             job,
             "its deadline is not a positive multiple of its duration",
@@ -218,7 +218,7 @@ def _slo(job: ElasticJob) -> float:
             "a deadline after the submit time, and a throughput",
             "move the deadline",
         )
-    return slo
+    return slo_factor
 
 
 def _number_text(value: float) -> str:

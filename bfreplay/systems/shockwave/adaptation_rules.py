@@ -119,15 +119,15 @@ def model_and_batch_size(job_type: str) -> tuple[str, int]:
         Invalid form, or an unknown model.
     """
     model, _, remainder = job_type.partition(" (batch size ")
-    size = remainder.removesuffix(")")
-    if model not in MODELS or not (size.isascii() and size.isdigit() and int(size) >= 1):
+    size_text = remainder.removesuffix(")")
+    if model not in MODELS or not (size_text.isascii() and size_text.isdigit() and int(size_text) >= 1):
         raise InputError(
             "this job type has no known data set and batch size",
             column="job type",
             value=job_type,
             expected=f"MODEL (batch size N), MODEL one of {', '.join(MODELS)}",
         )
-    return model, int(size)
+    return model, int(size_text)
 
 
 def is_critical(model: str, first_size: int, epoch: int, rules: Rules) -> bool:

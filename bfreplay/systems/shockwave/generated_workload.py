@@ -68,7 +68,7 @@ def generated_jobs(
     checks.number("min_hours", min_hours, above=0)
     checks.number("max_hours", max_hours, least=min_hours)
     checks.number("dynamic", dynamic, least=0, most=1)
-    rng = np.random.Generator(np.random.PCG64(seed))
+    draws = np.random.Generator(np.random.PCG64(seed))
     gangs = _GANGS if multi_gpu else _GANGS[:1]
     choices = {gang: _job_types(table, gang) for gang in gangs}
     if not choices[1]:
@@ -80,20 +80,20 @@ def generated_jobs(
         )
     parts = np.array(_GANG_PARTS[: len(gangs)])
     makes, arrival_s, jobs = JobMaker(table, elastic=elastic), 0.0, []
-    for index, name in enumerate(job_names(n_jobs)):
-        arrival_s += float(rng.exponential(gap_s)) if index else 0.0
-        gang = int(rng.choice(gangs, p=parts / parts.sum()))
+    for job_index, name in enumerate(job_names(n_jobs)):
+        arrival_s += float(draws.exponential(gap_s)) if job_index else 0.0
+        gang = int(draws.choice(gangs, p=parts / parts.sum()))
         gang = gang if choices[gang] else 1
-        job_type = choices[gang][int(rng.integers(len(choices[gang])))]
-        seconds = 3600.0 * float(rng.uniform(min_hours, max_hours))
-        draw = float(rng.uniform())
+        job_type = choices[gang][int(draws.integers(len(choices[gang])))]
+        seconds = 3600.0 * float(draws.uniform(min_hours, max_hours))
+        draw = float(draws.uniform())
         mode = Mode.STATIC if draw >= dynamic else Mode.ACCORDION if draw < dynamic / 2 else Mode.GNS
         if mode is Mode.ACCORDION and seconds < _LEAST_DYNAMIC_S:
             mode = Mode.STATIC
         steps = max(1, round(seconds * table.rate(job_type, gang, table.reference(job_type, gang))))
         submit_us = checks.time_us("submit_us", arrival_s * 1e6)
         jobs.append(makes.job(name, AskedJob(job_type, gang, steps, submit_us, mode=mode)))
-    text = spec_text(
+    workload = spec_text(
         "shockwave",
         n=n_jobs,
         gap_s=gap_s,
@@ -104,7 +104,7 @@ def generated_jobs(
         multi_gpu=multi_gpu,
         elastic=elastic,
     )
-    return generated_set(jobs, text, [table.source])
+    return generated_set(jobs, workload, [table.source])
 
 
 def _job_types(table: ThroughputTable, gang: int) -> list[str]:
@@ -116,8 +116,8 @@ def _job_types(table: ThroughputTable, gang: int) -> list[str]:
     ]
 
 
-def draw_jobs(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names; arguments and errors as ``gavel.generated_workload.draw_jobs``."""
-    parameters = workload_parameters(text, "shockwave", _FORM, generated_jobs)
-    table = throughputs_of(curves, "a generated workload of Shockwave", value=text)
+def draw_jobs(workload: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``workload`` names; arguments and errors as ``gavel.generated_workload.draw_jobs``."""
+    parameters = workload_parameters(workload, "shockwave", _FORM, generated_jobs)
+    table = throughputs_of(curves, "a generated workload of Shockwave", value=workload)
     return generated_jobs(table, parameters.pop("n"), **parameters)

@@ -133,14 +133,14 @@ class ShockwavePolicy(GavelPolicy):
             return profile_of(job, n_nodes, published=True).exclusive_s
         return super().seconds_alone(job, n_nodes)
 
-    def _job(self, index: int) -> ElasticJob:
-        """Return the job with number ``index`` in the replay."""
-        if index < len(self._listed_jobs):
-            return self._listed_jobs[index]
+    def _job(self, job_index: int) -> ElasticJob:
+        """Return the job with number ``job_index`` in the replay."""
+        if job_index < len(self._listed_jobs):
+            return self._listed_jobs[job_index]
         raise InputError(
             "the published simulator needs all jobs at the start",
             column="published",
-            value=index,
+            value=job_index,
             expected="jobs of a trace of Shockwave",
             fix="leave published=true out",
         )
@@ -150,9 +150,9 @@ class ShockwavePolicy(GavelPolicy):
     def _of_state(self, state: PolicyState) -> list[PublishedJob]:
         """Return the published jobs by row of the state; a job that is new to the rounds has done nothing."""
         number_of = self._jobs.number_of
-        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        gang_sizes = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         published_jobs = []
-        for job, gang in zip(state.job.tolist(), width.tolist(), strict=True):
+        for job, gang in zip(state.job.tolist(), gang_sizes.tolist(), strict=True):
             job_so_far = self._published.of.get(number_of.get(job, -1))
             published_jobs.append(job_so_far or PublishedJob.of(self._job(job), gang))
         return published_jobs
@@ -162,9 +162,9 @@ class ShockwavePolicy(GavelPolicy):
             return super()._step_samples(state)
         return np.array([job.size for job in self._of_state(state)], np.int64)
 
-    def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _rates(self, state: PolicyState, gang_sizes: NDArray[np.int64]) -> NDArray[np.float64]:
         if not self.options.published:
-            return super()._rates(state, width)
+            return super()._rates(state, gang_sizes)
         return np.array([[job.rate] for job in self._of_state(state)])
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
@@ -172,17 +172,17 @@ class ShockwavePolicy(GavelPolicy):
             return super()._steps_left(state)
         return np.array([float(job.steps_left) for job in self._of_state(state)])
 
-    def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
+    def _follow(self, state: PolicyState, rounds: RoundState, job_rows: NDArray[np.int64]) -> None:
         previous = set(self._jobs.number.tolist())
-        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-        super()._follow(state, rounds, rows)
+        gang_sizes = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        super()._follow(state, rounds, job_rows)
         numbers = self._jobs.number.tolist()
         if self.options.published:
             self._published.remove(previous.difference(numbers))
-            for number, row in zip(numbers, rows.tolist(), strict=True):
+            for number, job_row in zip(numbers, job_rows.tolist(), strict=True):
                 if number not in previous:
-                    job = self._job(int(state.job[row]))
-                    self._published.add(number, PublishedJob.of(job, int(width[row])))
+                    job = self._job(int(state.job[job_row]))
+                    self._published.add(number, PublishedJob.of(job, int(gang_sizes[job_row])))
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         if self.options.published:
@@ -292,7 +292,7 @@ class PlannerPolicy(ShockwavePolicy):
         state: PolicyState,
         rounds: RoundState,
         now_s: float,
-        rows: NDArray[np.int64],
+        job_rows: NDArray[np.int64],
         steps_left: NDArray[np.float64],
     ) -> None:
         """Do nothing: there are no shares."""
@@ -303,7 +303,7 @@ class PlannerPolicy(ShockwavePolicy):
         running_s = last.ran_s() - (0.0 if self.options.published else self.options.restart_s) * last.restarts[:, 0]
         number_of, progress_of = self._jobs.number_of, {}
         tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), running_s.tolist(), strict=True)
-        row_at = {number_of[job]: row for row, job in enumerate(state.job.tolist()) if job in number_of}
+        row_at = {number_of[job]: job_row for job_row, job in enumerate(state.job.tolist()) if job in number_of}
         for number, steps, seconds in tasks:
             if number not in row_at or number not in self._planned:  # left, or started in mid-round before any plan
                 continue
@@ -321,7 +321,7 @@ class PlannerPolicy(ShockwavePolicy):
             self._planner.after_round(self._round, progress_of, rounds.round_end_s)
 
     def _pick_jobs(
-        self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
+        self, state: PolicyState, rounds: RoundState, now_s: float, job_rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         alone = rounds.entries.member[:, 1] == NOBODY
         present = rounds.jobs.number[rounds.entries.can_run[alone].any(axis=1)].tolist()
@@ -340,11 +340,11 @@ class PlannerPolicy(ShockwavePolicy):
 
     def _profile(self, state: PolicyState, number: int, gang: int) -> Profile:
         """Return the profile of a job; for one made by a job source, at its present batch size."""
-        index = self._jobs.job[int(np.searchsorted(self._jobs.number, number))]
-        if index < len(self._listed_jobs) or self.options.published:
-            return profile_of(self._job(index), gang, published=self.options.published)
-        row = int(np.flatnonzero(state.job == index)[0])
-        return even_profile(float(state.work[row]), float(state.throughput[row, gang]))
+        job_index = self._jobs.job[int(np.searchsorted(self._jobs.number, number))]
+        if job_index < len(self._listed_jobs) or self.options.published:
+            return profile_of(self._job(job_index), gang, published=self.options.published)
+        job_row = int(np.flatnonzero(state.job == job_index)[0])
+        return even_profile(float(state.work[job_row]), float(state.throughput[job_row, gang]))
 
     def summary(self) -> dict[str, object]:
         """Return the counts of rounds and plans."""

@@ -148,13 +148,13 @@ class JobMaker:
 
     def _by_batch_size(self, model: str, gang: int) -> dict[int, TabulatedCurve]:
         """Return the curves in samples/s by batch size, as measured on ``gang`` nodes of the reference type."""
-        key = model, gang
-        if key not in self._curves:
-            self._curves[key] = {}
+        model_and_gang = model, gang
+        if model_and_gang not in self._curves:
+            self._curves[model_and_gang] = {}
             for job_type in self._table.job_types:
                 family, _, remainder = job_type.partition(" (batch size ")
-                size = remainder.removesuffix(")")
-                if family != model or not size.isdigit() or not self._table.runs_on(job_type, gang):
+                size_text = remainder.removesuffix(")")
+                if family != model or not size_text.isdigit() or not self._table.runs_on(job_type, gang):
                     continue
                 node_type = self._table.reference(job_type, gang)
                 curve = (
@@ -162,6 +162,6 @@ class JobMaker:
                     if self._elastic
                     else self._table.rigid_curve(job_type, gang, node_type)
                 )
-                rates = [rate * int(size) for rate in curve.values]
-                self._curves[key][int(size)] = TabulatedCurve(curve.nodes, rates, curve.name)
-        return self._curves[key]
+                rates = [rate * int(size_text) for rate in curve.values]
+                self._curves[model_and_gang][int(size_text)] = TabulatedCurve(curve.nodes, rates, curve.name)
+        return self._curves[model_and_gang]

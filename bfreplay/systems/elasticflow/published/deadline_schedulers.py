@@ -55,9 +55,9 @@ class DeadlineJob(Job):
         """Deadline in the trace."""
         return self.trace.deadline_s
 
-    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+    def plan(self, free_gpus: Steps, slot_s: float, total: float) -> Steps:
         """Replan it on the free GPUs, of ``total``, and return those that are free then; the default needs none."""
-        return free
+        return free_gpus
 
 
 DeadlineJobT = TypeVar("DeadlineJobT", bound=DeadlineJob)
@@ -171,12 +171,12 @@ class _ElasticJob(DeadlineJob):
         super().__init__(trace)
         self.planned = job_to_plan(trace.deadline_s, self.remaining, trace.rates, trace.most_gpus)
 
-    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+    def plan(self, free_gpus: Steps, slot_s: float, total: float) -> Steps:
         """Replan it, and return the free GPUs then."""
         planned = self.planned
         planned.work = self.remaining
         planned.plan = minimum_share(
-            free, planned.deadline_s, slot_s, planned.work, planned.counts, planned.rates, total
+            free_gpus, planned.deadline_s, slot_s, planned.work, planned.counts, planned.rates, total
         )
         self.end_s, self.finish_s = planned.plan.end_s, planned.plan.finish_s
         self.planned_s = self.finish_s
@@ -253,9 +253,9 @@ class _Elastic(DeadlineLoop[_ElasticJob]):
             if first_s < self.timetable.next_s:
                 self.timetable.at(first_s)
         else:
-            whole = [job for job in self.running if job.planned.count >= self.servers.gpus_each]
-            parts = [job for job in self.running if job.planned.count < self.servers.gpus_each]
-            jobs_with_gpus = [*whole, *sorted(parts, key=lambda job: job.planned.count, reverse=True)]
+            on_whole_servers = [job for job in self.running if job.planned.count >= self.servers.gpus_each]
+            on_parts = [job for job in self.running if job.planned.count < self.servers.gpus_each]
+            jobs_with_gpus = [*on_whole_servers, *sorted(on_parts, key=lambda job: job.planned.count, reverse=True)]
             for job, time_s in changes:
                 if job in self.running:
                     self.timetable.at(time_s)
@@ -283,24 +283,24 @@ def elastic_sharing(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> 
 
 @compiled
 def soonest_end(
-    free: Steps, slot_s: float, iterations: float, counts: Floats, rates: Floats, total: float, overbooks: bool
+    free_gpus: Steps, slot_s: float, iterations: float, counts: Floats, rates: Floats, total: float, overbooks: bool
 ) -> Plan:
     """Plan one job with as many nodes as possible at any time.
 
     Arguments and result are those of ``minimum_share``. With ``overbooks``, as published, where the job ends within a
     slot the nodes that were free before it are free from the end of the slot on, regardless of other plans then.
     """
-    now_s = free.time[0]
+    now_s = free_gpus.time[0]
     top_level = _level_within(counts, total)
-    n_free = free.time.size
+    n_free = free_gpus.time.size
     remaining = _Draft(np.empty(n_free + 4), np.empty(n_free + 4))
     plan = _Draft(np.zeros(n_free + 4), np.zeros(n_free + 4))
-    remaining.time[:n_free] = free.time
-    remaining.value[:n_free] = free.value
+    remaining.time[:n_free] = free_gpus.time
+    remaining.value[:n_free] = free_gpus.value
     plan.time[0], n_plan = now_s, 1
-    for step in range(free.time.size - 1):
-        begin_s, until_s = free.time[step], free.time[step + 1]
-        gpus_free = free.value[step]
+    for step in range(free_gpus.time.size - 1):
+        begin_s, until_s = free_gpus.time[step], free_gpus.time[step + 1]
+        gpus_free = free_gpus.value[step]
         level = min(top_level, _level_within(counts, gpus_free))
         count = counts[level] if level >= 0 else 0.0
         n_plan = _put(plan.time, plan.value, n_plan, begin_s, count, True)
@@ -314,7 +314,7 @@ def soonest_end(
                 n_free = _put(remaining.time, remaining.value, n_free, end_s, gpus_free, overbooks)
             return _finish_plan(plan, n_plan, remaining, n_free, end_s, finish_s)
         iterations -= (until_s - begin_s) * rates[level]
-    last_s = free.time[-1]
+    last_s = free_gpus.time[-1]
     n_plan = _put(plan.time, plan.value, n_plan, last_s, counts[top_level], True)
     finish_s = float(math.ceil(last_s + iterations / rates[top_level]))
     end_s = now_s + _slots_up(finish_s - now_s, slot_s)
@@ -334,9 +334,9 @@ class _EdfJob(DeadlineJob):
         self.planned_gpus = 0
         self.next_gpus = 0  # of the plan that it follows
 
-    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+    def plan(self, free_gpus: Steps, slot_s: float, total: float) -> Steps:
         """Replan it, and return the free GPUs then."""
-        plan = soonest_end(free, slot_s, self.remaining, self.counts, self.rates, total, True)
+        plan = soonest_end(free_gpus, slot_s, self.remaining, self.counts, self.rates, total, True)
         self.planned_s, self.planned_gpus = plan.finish_s, int(plan.nodes.value[0])
         return plan.free
 

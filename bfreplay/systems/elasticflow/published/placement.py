@@ -48,7 +48,7 @@ class BuddyPlacement:
     def clear(self) -> None:
         """Remove all jobs and dissolve all blocks; free servers are in order again."""
         self._free = list(range(self._servers.n_servers))
-        self._classes: dict[int, list[_Block]] = {size: [] for size in SIZES}
+        self._classes: dict[int, list[_Block]] = {job_size: [] for job_size in SIZES}
         self._block_of: dict[int, _Block] = {}
 
     def place(self, job: int, n_gpus: int) -> None:
@@ -67,9 +67,9 @@ class BuddyPlacement:
         block.gpus_of[job] = n_gpus
         self._block_of[job] = block
         n_free = block.n_gpus_free()
-        size = _class_of(n_free) if n_free else n_gpus
-        self._classes[size].append(block)
-        for changed_class in (size, n_gpus):
+        job_size = _class_of(n_free) if n_free else n_gpus
+        self._classes[job_size].append(block)
+        for changed_class in (job_size, n_gpus):
             self._classes[changed_class].sort(key=_Block.n_gpus_in_use)
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
@@ -85,9 +85,9 @@ class BuddyPlacement:
 
     def _with_room(self, n_gpus: int) -> _Block | None:
         """Return a block with room for ``n_gpus`` more, removed from its class; ``None`` if there is none."""
-        larger = [size for size in reversed(SIZES) if size > n_gpus]
-        for size in [n_gpus, *larger]:
-            blocks = self._classes[size]
+        larger = [job_size for job_size in reversed(SIZES) if job_size > n_gpus]
+        for job_size in [n_gpus, *larger]:
+            blocks = self._classes[job_size]
             if not blocks:
                 continue
             block = blocks.pop(0)
@@ -111,7 +111,7 @@ class BuddyPlacement:
 
 def _class_of(n_free: int) -> int:
     """Return the largest size that divides ``n_free``."""
-    return next(size for size in reversed(SIZES) if n_free % size == 0 and size <= n_free)
+    return next(job_size for job_size in reversed(SIZES) if n_free % job_size == 0 and job_size <= n_free)
 
 
 def check_sizes(jobs: Sequence[TraceJob], servers: Servers) -> None:

@@ -158,7 +158,7 @@ class _Themis(PublishedLoop[_Job]):
 
     def _choose(self) -> list[_Job]:
         """Sort jobs by fraction, the largest first, which also breaks later ties; choose the jobs that fit."""
-        self.runnable = [self.runnable[row] for row in np.argsort(-self._fractions(), kind="stable")]
+        self.runnable = [self.runnable[job_row] for job_row in np.argsort(-self._fractions(), kind="stable")]
         fitting = first_fit(self.runnable, self.servers.n_gpus)
         return sorted(fitting, key=lambda job: -job.trace.gpus)
 

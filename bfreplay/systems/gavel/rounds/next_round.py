@@ -189,10 +189,10 @@ def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int
     """Return the position in ``entry`` of each job's entry, -1 for none, (m,)."""
     # one place more, for the missing partner of jobs that run alone
     task = np.full(state.jobs.number.shape[0] + 1, -1)
-    row = state.entries.member_row[entry]
+    entry_row = state.entries.member_row[entry]
     position = np.arange(entry.shape[0])
-    task[row[:, 1]] = position
-    task[row[:, 0]] = position
+    task[entry_row[:, 1]] = position
+    task[entry_row[:, 0]] = position
     return task[:-1]
 
 
@@ -318,15 +318,15 @@ def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProb
         member, pair_members = entries.member[pairs], problem.job[problem.pair]
         # one number per pair, in the order of its members
         width = max(int(member.max(initial=0)), int(pair_members.max())) + 1
-        key, problem_key = (pair[:, 0] * width + pair[:, 1] for pair in (member, pair_members))
-        _take(entries, pairs, key, problem_key, shares.pair_share)
+        pair_key, problem_key = (pair[:, 0] * width + pair[:, 1] for pair in (member, pair_members))
+        _take(entries, pairs, pair_key, problem_key, shares.pair_share)
     state.last_reset_s = now_s
     state.changed = False
 
 
 def _take(
     entries: Entries,
-    row: NDArray[np.int64],
+    entry_row: NDArray[np.int64],
     entry_key: NDArray[np.int64],
     problem_key: NDArray[np.int64],
     share: NDArray[np.float64],
@@ -336,5 +336,5 @@ def _take(
         return
     position = np.minimum(np.searchsorted(problem_key, entry_key), problem_key.shape[0] - 1)
     in_problem = problem_key[position] == entry_key
-    entries.share[row[in_problem]] = share[position[in_problem]]
-    entries.has_share[row[in_problem]] = True
+    entries.share[entry_row[in_problem]] = share[position[in_problem]]
+    entries.has_share[entry_row[in_problem]] = True

@@ -214,7 +214,7 @@ class FinishTimeFairness(VariantPolicy):
 
     def isolated_s(self) -> dict[int, float]:
         """Return ``D_i`` at the last recomputation, by number of job."""
-        return {job: before.isolated_s for job, before in self._before.items()}
+        return {job_number: before.isolated_s for job_number, before in self._before.items()}
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
         alone_rate = isolated_throughput(problem)
@@ -238,10 +238,10 @@ class FinishTimeFairness(VariantPolicy):
     def _remember(self, problem: ShareProblem, alone_rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """Store the values for the next recomputation, and return ``D_i`` (m,)."""
         records = {}
-        for job, steps, rate in zip(
+        for job_number, steps, rate in zip(
             problem.job.tolist(), problem.steps_left.tolist(), alone_rate.tolist(), strict=True
         ):
-            previous = self._before.get(job)
-            records[job] = _Before(previous.isolated_until(steps) if previous else 0.0, steps, rate)
+            previous = self._before.get(job_number)
+            records[job_number] = _Before(previous.isolated_until(steps) if previous else 0.0, steps, rate)
         self._before = records
-        return np.array([records[job].isolated_s for job in problem.job.tolist()])
+        return np.array([records[job_number].isolated_s for job_number in problem.job.tolist()])

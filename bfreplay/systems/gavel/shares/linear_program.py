@@ -320,8 +320,8 @@ class LevelProgram:
         # HiGHS takes coefficients below 1e-9 for 0
         largest_climb = float(climb.max()) or 1.0
         climb = climb / largest_climb
-        for job in np.flatnonzero(climb != self._climb):
-            self._program.change_coefficient(self._first + int(job), self._n_columns, -float(climb[job]))
+        for job_row in np.flatnonzero(climb != self._climb):
+            self._program.change_coefficient(self._first + int(job_row), self._n_columns, -float(climb[job_row]))
         self._climb = climb
         self._upper[-1] = largest_climb
         self._program.change_bounds(0.0, self._upper)

@@ -154,11 +154,11 @@ class PairRows:
 
     def of(self, first: NDArray[np.int64] | int, second: NDArray[np.int64] | int) -> NDArray[np.int64]:
         """Return the row of each pair of positions, in either order; -1 where the problem has no such pair."""
-        key = np.minimum(first, second) * self._n_jobs + np.maximum(first, second)
+        pair_key = np.minimum(first, second) * self._n_jobs + np.maximum(first, second)
         if not len(self._key):
-            return np.full(np.shape(key), -1, dtype=np.int64)
-        row = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
-        pair_row: NDArray[np.int64] = np.where(self._key[row] == key, row, -1).astype(np.int64)
+            return np.full(np.shape(pair_key), -1, dtype=np.int64)
+        row = np.minimum(np.searchsorted(self._key, pair_key), len(self._key) - 1)
+        pair_row: NDArray[np.int64] = np.where(self._key[row] == pair_key, row, -1).astype(np.int64)
         return pair_row
 
 

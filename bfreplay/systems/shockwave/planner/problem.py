@@ -158,8 +158,8 @@ class RoundValues:
 
     def at(self, level: Level, counts: NDArray[np.int64]) -> float:
         """Return the objective of ``level`` when each job gets ``counts (N,)`` rounds."""
-        job = np.arange(counts.shape[0])
-        return float(level.weight @ self.utility[job, counts]) / self._scale - level.k * self.longest_s(counts)
+        job_index = np.arange(counts.shape[0])
+        return float(level.weight @ self.utility[job_index, counts]) / self._scale - level.k * self.longest_s(counts)
 
     def longest_s(self, counts: NDArray[np.int64]) -> float:
         """Return the longest remaining time when each job gets ``counts (N,)`` rounds."""
@@ -298,18 +298,20 @@ class _Counts:
 
     def limit_gpus(self, *, per_round: bool) -> None:
         """Add the rows of GPUs: of each round, with a binary for each job and round; or of all together."""
-        problem, rows = self._problem, self.rows
+        problem, model_rows = self._problem, self.rows
         if not per_round:
             free_gpu_rounds = problem.n_rounds * problem.n_gpus - int(problem.gang @ self._least)
-            rows.put(rows.add("gpus", 1, -np.inf, float(free_gpu_rounds)), self._rounds, problem.gang[self.owner])
+            model_rows.put(
+                model_rows.add("gpus", 1, -np.inf, float(free_gpu_rounds)), self._rounds, problem.gang[self.owner]
+            )
             return
         indices = np.indices((problem.n_jobs, problem.n_rounds))
         run_columns = self.columns.add("runs", indices[0].ravel(), indices[1].ravel()).reshape(indices[0].shape)
-        first_row = rows.add("gpus", problem.n_rounds, -np.inf, float(problem.n_gpus))
-        rows.put(first_row + np.arange(problem.n_rounds), run_columns, problem.gang[:, None])
-        first_row = rows.add("counted", problem.n_jobs, self._least, self._least)
-        rows.put(first_row + self._job[:, None], run_columns, 1.0)
-        rows.put(first_row + self.owner, self._rounds, -1.0)
+        first_row = model_rows.add("gpus", problem.n_rounds, -np.inf, float(problem.n_gpus))
+        model_rows.put(first_row + np.arange(problem.n_rounds), run_columns, problem.gang[:, None])
+        first_row = model_rows.add("counted", problem.n_jobs, self._least, self._least)
+        model_rows.put(first_row + self._job[:, None], run_columns, 1.0)
+        model_rows.put(first_row + self.owner, self._rounds, -1.0)
 
     def add_savings(self) -> None:
         """Add the column of rounds saved of the longest remaining time, and a row for each job that may limit it."""
@@ -376,22 +378,22 @@ def order_model(
     runs_at_all = np.flatnonzero(counts)
     n_jobs, n_rounds = runs_at_all.shape[0], problem.n_rounds
     indices = np.indices((n_jobs, n_rounds))
-    columns, rows = Columns(), Rows()
+    columns, model_rows = Columns(), Rows()
     cost = mean_round_cost(weight, counts)[runs_at_all]
     round_range = np.arange(n_rounds)
     run_columns = columns.add(
         "runs", runs_at_all[indices[0].ravel()], indices[1].ravel(), objective=-np.outer(cost, round_range).ravel()
     ).reshape(n_jobs, n_rounds)
-    first_row = rows.add("counted", n_jobs, counts[runs_at_all], counts[runs_at_all], runs_at_all)
-    rows.put(first_row + np.arange(n_jobs)[:, None], run_columns, 1.0)
-    first_row = rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
-    rows.put(first_row + round_range, run_columns, problem.gang[runs_at_all, None])
+    first_row = model_rows.add("counted", n_jobs, counts[runs_at_all], counts[runs_at_all], runs_at_all)
+    model_rows.put(first_row + np.arange(n_jobs)[:, None], run_columns, 1.0)
+    first_row = model_rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
+    model_rows.put(first_row + round_range, run_columns, problem.gang[runs_at_all, None])
     if floor is not None:
         kept_cost = mean_round_cost(floor[0], counts)[runs_at_all]
         scale = float(kept_cost.max(initial=0.0)) or 1.0
-        first_row = rows.add("kept", 1, -np.inf, floor[1] / scale + SLACK)
-        rows.put(first_row, run_columns, np.outer(kept_cost / scale, round_range))
-    return rows.model_of(columns, start=None if start is None else start[runs_at_all].astype(np.float64).ravel())
+        first_row = model_rows.add("kept", 1, -np.inf, floor[1] / scale + SLACK)
+        model_rows.put(first_row, run_columns, np.outer(kept_cost / scale, round_range))
+    return model_rows.model_of(columns, start=None if start is None else start[runs_at_all].astype(np.float64).ravel())
 
 
 def mean_round_cost(weight: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -43,11 +43,11 @@ def pack_rounds(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[
     """
     plan = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
     free_gpus = np.full(problem.n_rounds, problem.n_gpus)
-    for job in np.lexsort((-counts, -problem.gang, ~first)).tolist():
-        freest = np.argsort(-free_gpus, kind="stable")[: counts[job]]
-        rounds = freest[free_gpus[freest] >= problem.gang[job]]
-        plan[job, rounds] = True
-        free_gpus[rounds] -= problem.gang[job]
+    for job_index in np.lexsort((-counts, -problem.gang, ~first)).tolist():
+        freest = np.argsort(-free_gpus, kind="stable")[: counts[job_index]]
+        rounds = freest[free_gpus[freest] >= problem.gang[job_index]]
+        plan[job_index, rounds] = True
+        free_gpus[rounds] -= problem.gang[job_index]
     return plan
 
 
@@ -57,12 +57,12 @@ def refill(values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArra
     Starting from an empty plan, this is the greedy answer.
     """
     problem, plan = values.problem, plan.copy()
-    counts, job = plan.sum(axis=1), np.arange(problem.n_jobs)
+    counts, job_index = plan.sum(axis=1), np.arange(problem.n_jobs)
     n_free = problem.n_gpus - problem.gang @ plan
     density = level.weight[:, None] * np.diff(values.utility, axis=1, append=values.utility[:, -1:])
     density = np.where(density > NEGLIGIBLE, density, 0.0) / problem.gang[:, None]
     while True:
-        gain = density[job, counts]
+        gain = density[job_index, counts]
         fits = ~plan & (problem.gang[:, None] <= n_free)
         gain = np.where(fits.any(axis=1), gain, 0.0)
         best = int(gain.argmax()) if gain.size else 0
@@ -105,10 +105,10 @@ def backfill(
         jobs = set(np.flatnonzero(running).tolist())
         n_idle = n_gpus - int(gang[running].sum())
         longest_first: Sequence[int] = np.argsort(-remaining_s(running), kind="stable").tolist() if n_idle > 0 else ()
-        for job in longest_first:
-            if job not in jobs and gang[job] <= n_idle:
-                jobs.add(job)
-                n_idle -= int(gang[job])
+        for job_index in longest_first:
+            if job_index not in jobs and gang[job_index] <= n_idle:
+                jobs.add(job_index)
+                n_idle -= int(gang[job_index])
         rounds.append(tuple(sorted(jobs)))
     return tuple(rounds)
 
@@ -276,8 +276,8 @@ class PlanSolver:
         assignment = self._pack_counts(aim, solution)
         status, bounds = solution.status, solution.bounds
         lacks_rounds = bool((assignment.sum(axis=1) < aim.least).any())
-        gap = max(aim.gaps(assignment.sum(axis=1), bounds))
-        per_round = lacks_rounds or gap > max(self._options.relative_gap, ROUNDING)
+        largest_gap = max(aim.gaps(assignment.sum(axis=1), bounds))
+        per_round = lacks_rounds or largest_gap > max(self._options.relative_gap, ROUNDING)
         if per_round:
             exact = self._solve_levels(aim, assignment)
             if exact.runs is not None:
@@ -287,9 +287,9 @@ class PlanSolver:
             else:
                 status = SolverStatus.FEASIBLE
         counts = assignment.sum(axis=1)
-        gap = max(aim.gaps(counts, bounds))
+        largest_gap = max(aim.gaps(counts, bounds))
         objective = aim.values.at(aim.levels[main_level], counts)
-        return assignment, CallReport(name, status, objective, bounds[main_level], gap, per_round)
+        return assignment, CallReport(name, status, objective, bounds[main_level], largest_gap, per_round)
 
     def _pack_counts(self, aim: _Aim, solution: _Solved) -> NDArray[np.bool_]:
         """Pack counts by the rules of packing, and give spare rounds to jobs that gain."""
@@ -354,8 +354,8 @@ class PlanSolver:
             floor = level.weight, _lateness(level.weight, assignment)
             status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else status
         cost = _lateness(levels[-1].weight, assignment)
-        gap = max(0.0, cost - bound) / cost if cost > 0 else 0.0
-        return assignment, CallReport("order", status, cost, bound, gap)
+        largest_gap = max(0.0, cost - bound) / cost if cost > 0 else 0.0
+        return assignment, CallReport("order", status, cost, bound, largest_gap)
 
     def _answer(self, model: LinearModel) -> BackendAnswer:
         return self._models.solve(model, self._limits)
