@@ -51,8 +51,8 @@ def service(
 ) -> NDArray[np.float64]:
     """``(J, K + 1)``: ``(progress + samples) / (best x age)`` at the end of the forward-looking time.
 
-    ``samples (J, K + 1)`` is what the decision brings, ``best (J,)`` the job's best rate in samples/s, and its
-    age then is ``now + t_fwd_s - admitted``. 1 is what nodes of its own, at its best count and from its admission on, would
+    ``samples (J, K + 1)`` is what the decision brings, ``best (J,)`` the job's best rate in samples/s, and its age then
+    is ``now + t_fwd_s - admitted``. 1 is what nodes of its own, at its best count and from its admission on, would
     have given. 0 for a job without any rate.
     """
     age_s = (state.time_us - state.admitted_us) * 1e-6 + t_fwd_s
