@@ -174,6 +174,17 @@ class _Draft(NamedTuple):
 
 
 @compiled
+def _drafts(free: Steps) -> tuple[_Draft, _Draft]:
+    """Return copies of the free nodes and of no nodes, with room for the changes of one plan."""
+    n_steps, room = free.time.size, free.time.size + 4
+    rest, plan = _Draft(np.empty(room), np.empty(room)), _Draft(np.zeros(room), np.zeros(room))
+    rest.time[:n_steps] = free.time
+    rest.value[:n_steps] = free.value
+    plan.time[0] = free.time[0]
+    return rest, plan
+
+
+@compiled
 def _finish_plan(plan: _Draft, n_own_steps: int, rest: _Draft, n_rest: int, end_s: float, finish_s: float) -> Plan:
     nodes = _without_repeats(plan.time, plan.value, n_own_steps)
     return Plan(nodes, end_s, finish_s, _without_repeats(rest.time, rest.value, n_rest))
@@ -220,13 +231,7 @@ def minimum_share(
     """
     now_s = free.time[0]
     n_rest = free.time.size
-    rest, plan = (
-        _Draft(np.empty(n_rest + 4), np.empty(n_rest + 4)),
-        _Draft(np.zeros(n_rest + 4), np.zeros(n_rest + 4)),
-    )
-    rest.time[:n_rest] = free.time
-    rest.value[:n_rest] = free.value
-    plan.time[0], n_own = now_s, 1
+    (rest, plan), n_own = _drafts(free), 1
     due_s = now_s + _slots_up(deadline_s - now_s, slot_s)
     if due_s >= now_s:
         n_rest = _put(rest.time, rest.value, n_rest, due_s, _value_at(free.time, free.value, due_s, n_nodes), False)

@@ -130,16 +130,9 @@ class PairEstimator:
         self._draw = Random(seed)
         self._start = np.random.RandomState(seed)
         self.references = tuple(sorted(self._draw.sample(range(n_types), n_rows)))
-        columns = [
-            node_type * n_types + reference
-            for node_type in range(len(relative.node_types))
-            for reference in self.references
-        ]
+        columns = np.add.outer(n_types * np.arange(len(relative.node_types)), self.references).ravel()
         self._known = relative.rate[np.ix_(self.references, columns)]
-        positions = np.repeat(np.arange(len(relative.node_types)) * n_rows, n_rows) + np.tile(
-            np.arange(n_rows), len(relative.node_types)
-        )
-        self._read = positions if reads_wrong_columns else np.array(columns)
+        self._read = np.arange(columns.size) if reads_wrong_columns else columns
 
     def match(self, job_type: int) -> int:
         """Profile a job of this type; return the type that it is matched to, both as positions in ``job_types``."""

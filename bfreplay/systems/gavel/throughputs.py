@@ -114,13 +114,9 @@ class ThroughputTable:
 
     def rigid_curve(self, job_type: str, gang: int, node_type: str) -> TabulatedCurve:
         """Return the curve of a job that runs on ``gang`` nodes of a type or on none; zero where it cannot run."""
-        rate = self.rate(job_type, gang, node_type)
-        type_name = f"{job_type} on {gang} {node_type}"
-        return (
-            TabulatedCurve((0, gang), (0.0, rate), type_name)
-            if gang == 1
-            else TabulatedCurve((0, gang - 1, gang), (0.0, 0.0, rate), type_name)
-        )
+        nodes = tuple(dict.fromkeys((0, gang - 1, gang)))
+        rates = [0.0] * (len(nodes) - 1) + [self.rate(job_type, gang, node_type)]
+        return TabulatedCurve(nodes, rates, f"{job_type} on {gang} {node_type}")
 
     def elastic_curve(self, job_type: str, node_type: str) -> TabulatedCurve:
         """Return the curve through every measured number of nodes, up to the largest on any type.

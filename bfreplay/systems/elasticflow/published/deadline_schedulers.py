@@ -13,7 +13,7 @@ from bfreplay.policies.deadlines.plan import (
     Floats,
     Plan,
     Steps,
-    _Draft,
+    _drafts,
     _finish_plan,
     _level_within,
     _put,
@@ -120,10 +120,6 @@ class DeadlineLoop(PublishedLoop[DeadlineJobT]):
         self.pending.remove(job)
         self.running.append(job)
 
-    def refuse(self, job: DeadlineJobT) -> None:
-        """Decline a job on arrival."""
-        self.result.refused.append(job.trace.index)
-
     def end_running(self, job: DeadlineJobT, end_to_judge_s: float) -> None:
         """End a job; it is late if ``end_to_judge_s`` is after its deadline."""
         self.running.remove(job)
@@ -200,7 +196,7 @@ class _Elastic(DeadlineLoop[_ElasticJob]):
             if is_feasible or job.trace.is_best_effort:
                 self.wait(job)
             else:
-                self.refuse(job)
+                self.result.refused.append(job.trace.index)
         self.runnable.sort(key=lambda job: job.deadline_s)
         self.plan_all(self.runnable, now_s)
         for job in self.runnable:
@@ -293,11 +289,7 @@ def soonest_end(
     now_s = free_gpus.time[0]
     top_level = _level_within(counts, total)
     n_free = free_gpus.time.size
-    remaining = _Draft(np.empty(n_free + 4), np.empty(n_free + 4))
-    plan = _Draft(np.zeros(n_free + 4), np.zeros(n_free + 4))
-    remaining.time[:n_free] = free_gpus.time
-    remaining.value[:n_free] = free_gpus.value
-    plan.time[0], n_plan = now_s, 1
+    (remaining, plan), n_plan = _drafts(free_gpus), 1
     for step in range(free_gpus.time.size - 1):
         begin_s, until_s = free_gpus.time[step], free_gpus.time[step + 1]
         gpus_free = free_gpus.value[step]
@@ -374,7 +366,7 @@ class _Edf(DeadlineLoop[_EdfJob]):
                 self._follow([*self.running, *self.pending], now_s)
                 is_new = True
             else:
-                self.refuse(job)
+                self.result.refused.append(job.trace.index)
         if not is_new:
             self.runnable.sort(key=lambda job: job.deadline_s)
             self.plan_all(self.runnable, now_s)

@@ -54,7 +54,10 @@ def next_round(
         Function that changes steps and times of the micro-tasks before they begin.
     """
     jobs = state.jobs
-    state.types = _types_in_order(state, rules)
+    types = list(rules.type_order)
+    if rules.shuffles_types:
+        state.rng.shuffle(types)
+    state.types = np.array(types, np.int64)
     if next_jobs is None:
         entry, on_type, priority = _choose(
             state, rules, node_type[is_available], np.zeros(jobs.number.shape[0], np.bool_)
@@ -157,14 +160,6 @@ def refill(
     task_of_job = _task_of_jobs(state, entry)
     jobs.task = np.where(task_of_job >= 0, n_going_on + task_of_job, jobs.task)
     return state.last
-
-
-def _types_in_order(state: RoundState, rules: RoundRules) -> NDArray[np.int64]:
-    """Return the types in the order in which this round fills them."""
-    types = list(rules.type_order)
-    if rules.shuffles_types:
-        state.rng.shuffle(types)
-    return np.array(types, np.int64)
 
 
 def _choose(

@@ -42,11 +42,6 @@ class Finish:
         lateness: NDArray[np.float64] = (self.age_s + to_end_s) / self.isolated_s
         return lateness
 
-    def fastest(self) -> NDArray[np.float64]:
-        """Return the pace of each job at speed 1, (m,)."""
-        pace: NDArray[np.float64] = 1 / self.rho(np.ones(self.age_s.shape))
-        return pace
-
     def needed_speed(self, pace: float) -> NDArray[np.float64]:
         """Return the speed for ``pace``, 1 for jobs that are never as fast, (m,). Convex in the pace below that."""
         in_time = self.isolated_s - pace * self.age_s
@@ -80,7 +75,7 @@ def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> ND
         Shares.
     """
     program = LevelProgram(feasible, speed)
-    fastest = finish.fastest()
+    fastest = 1 / finish.rho(np.ones(finish.age_s.shape))
     pace, level, frozen = 0.0, np.zeros(fastest.shape), np.zeros(fastest.shape, dtype=np.bool_)
     n_together, n_possible = 1, fastest.size
     while not frozen.all():
@@ -188,25 +183,18 @@ class FinishTimeFairness(VariantPolicy):
     Parameters
     ----------
     variant
-        ``agnostic``, ``perf`` or ``packed``.
-    counts_weights
-        Divide ``th_i`` by the weight of the job, but not ``iso_i``. By default only where packed, as in Gavel.
-    reference_type
-        Type whose rates the agnostic variant takes for all types, see ``reference_rate``.
+        ``agnostic`` (all types have the rates of one, see ``reference_rate``), ``perf`` or ``packed``, where ``th_i``,
+        but not ``iso_i``, is divided by the weight of the job, as in Gavel.
     """
 
     looks_at_work = True
 
-    def __init__(
-        self, variant: Variant = "perf", *, counts_weights: bool | None = None, reference_type: str | None = None
-    ) -> None:
+    def __init__(self, variant: Variant = "perf") -> None:
         super().__init__(variant)
-        self._counts_weights = self.uses_pairs if counts_weights is None else counts_weights
-        self._reference_type = reference_type
         self._before: dict[int, _Before] = {}
 
     def _believed_rate(self, problem: ShareProblem) -> NDArray[np.float64]:
-        return reference_rate(problem, self._reference_type)
+        return reference_rate(problem)
 
     def forget(self) -> None:
         """Reset the work in isolation to 0."""
@@ -221,7 +209,7 @@ class FinishTimeFairness(VariantPolicy):
         so_far_s = self._remember(problem, alone_rate)
         counts = (problem.steps_left > 0) & (alone_rate > 0)
         to_end_s = np.divide(problem.steps_left, alone_rate, out=np.zeros_like(alone_rate), where=counts)
-        weight = problem.weight if self._counts_weights else np.ones(problem.n_jobs)
+        weight = problem.weight if self.uses_pairs else np.ones(problem.n_jobs)
         best_rate = np.where(counts, best_throughput(problem, with_pairs=self.uses_pairs), 1.0)
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
         finish = Finish(

@@ -168,7 +168,8 @@ class Makespan(VariantPolicy):
     Its inverse, the largest z with ``th_i(X) >= z N_i`` for all i, is a linear program, solved once and exactly. (Gavel
     bisects for the makespan, to 5 %.)
 
-    The agnostic variant splits a job's time over types like the cluster.
+    The agnostic variant takes the rates of one type for all (``reference_rate``), and splits a job's time over types
+    like the cluster.
 
     A job that can run nowhere never ends: it does not count, and gets nothing. If all jobs are such the objective is 0.
 
@@ -176,23 +177,18 @@ class Makespan(VariantPolicy):
     ----------
     variant
         ``agnostic``, ``perf`` or ``packed``.
-    reference_type
-        Type whose rates the agnostic variant takes for all types, see ``reference_rate``.
     optimum
         Choice among equally good shares, see ``Optimum``.
     """
 
     looks_at_work = True
 
-    def __init__(
-        self, variant: Variant = "perf", reference_type: str | None = None, optimum: Optimum = "central"
-    ) -> None:
+    def __init__(self, variant: Variant = "perf", optimum: Optimum = "central") -> None:
         super().__init__(variant)
         self._optimum: Optimum = optimum
-        self._reference_type = reference_type
 
     def _believed_rate(self, problem: ShareProblem) -> NDArray[np.float64]:
-        return reference_rate(problem, self._reference_type)
+        return reference_rate(problem)
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
         shares = highest_common_level(problem, problem.steps_left, with_pairs=self.uses_pairs, optimum=self._optimum)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
-from bfreplay.errors import InputError
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
@@ -176,38 +175,18 @@ USUAL_REFERENCE = "v100"
 """Node type whose rates Gavel takes for all types."""
 
 
-def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> NDArray[np.float64]:
+def reference_rate(problem: ShareProblem) -> NDArray[np.float64]:
     """Return the rate of each job on one type, which an agnostic policy takes for all types, (m,).
 
-    A job that cannot run on that type counts with its best rate.
-
-    Parameters
-    ----------
-    problem
-        Problem with the rates.
-    reference_type
-        The type. By default v100, as in Gavel; without one, the type on which jobs come nearest to their best rates on
-        average (the first in alphabetical order if equal).
-
-    Raises
-    ------
-    InputError
-        The cluster has no such type.
+    The type is v100, as in Gavel; on a cluster without any, the type on which jobs come nearest to their best rates on
+    average (the first in alphabetical order if equal). A job that cannot run on that type counts with its best rate.
     """
     best = problem.rate.max(axis=1)
-    if reference_type is not None and reference_type not in problem.type_names:
-        raise InputError(
-            "the reference type is not in the cluster",
-            value=reference_type,
-            expected=f"one of {', '.join(problem.type_names)}",
-        )
-    if reference_type is None and USUAL_REFERENCE in problem.type_names:
-        reference_type = USUAL_REFERENCE
-    if reference_type is None:
+    if USUAL_REFERENCE in problem.type_names:
+        column = problem.type_names.index(USUAL_REFERENCE)
+    else:
         relative = np.divide(problem.rate, best[:, None], out=np.zeros_like(problem.rate), where=best[:, None] > 0)
         column = int(relative.sum(axis=0).argmax())
-    else:
-        column = problem.type_names.index(reference_type)
     assumption: NDArray[np.float64] = np.where(problem.rate[:, column] > 0, problem.rate[:, column], best)
     return assumption
 
