@@ -61,17 +61,14 @@ def last_pool_s(policy: str, t_fwd_s: float | str) -> float:
     InputError
         It is no positive number: ``"auto"``, say, or a ``ForwardTime``.
     """
-    expected_and_fix = "seconds > 0", "120 s is a good start: --t-fwd 120"
+    expected, fix = "seconds > 0", "120 s is a good start: --t-fwd 120"
     if not is_number(t_fwd_s):
-        raise InputError(
+        problem = (
             f"the policy {policy!r} looks ahead itself and takes a number for --t-fwd: how long the last pool in sight "
-            "is expected to last",
-            column="t_fwd_s",
-            value=t_fwd_s,
-            expected=expected_and_fix[0],
-            fix=expected_and_fix[1],
+            "is expected to last"
         )
-    return positive_seconds(t_fwd_s, *expected_and_fix)
+        raise InputError(problem, column="t_fwd_s", value=t_fwd_s, expected=expected, fix=fix)
+    return positive_seconds(t_fwd_s, expected, fix)
 
 
 @compiled

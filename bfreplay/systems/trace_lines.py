@@ -37,6 +37,13 @@ class AskedJob:
     mode: str = "static"
 
 
+def split_job_type(job_type: str) -> tuple[str, int]:
+    """Return ``("LM", 10)`` of the job type ``"LM (batch size 10)"``; the size is 0 where it has another form."""
+    model, _, remainder = job_type.partition(" (batch size ")
+    size = remainder.removesuffix(")")
+    return model, int(size) if size.isascii() and size.isdigit() else 0
+
+
 def job_names(n_jobs: int) -> list[str]:
     """Return the names of jobs in order of arrival: ``job0000``, ``job0001``, ..."""
     digits = max(4, len(str(n_jobs - 1)))
@@ -89,15 +96,9 @@ def trace_lines(file: Path, layouts: Sequence[Sequence[str]]) -> Iterator[TraceL
         line = TraceLine(file, number, line_text, columns, layouts)
         arrival_us = line.arrival_us()
         if arrival_us < previous_us:
-            raise InputError(
-                "the jobs are not in order of arrival",
-                file=file,
-                row=f"line {number}",
-                column="arrival",
-                value=arrival_us / 1e6,
-                expected=f"{previous_us / 1e6:g} s, that of the line before, or later",
-                fix="sort the lines by arrival",
-            )
+            expected = f"{previous_us / 1e6:g} s, that of the line before, or later"
+            problem, fix = "the jobs are not in order of arrival", "sort the lines by arrival"
+            raise line.error(problem, "arrival", arrival_us / 1e6, expected, fix)
         previous_us = arrival_us
         yield line
 

@@ -14,7 +14,7 @@ from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.systems.elasticflow.published.event_loop import overhead_s
 from bfreplay.systems.elasticflow.throughputs import Throughputs, job_model, throughputs_of
-from bfreplay.systems.trace_lines import sourced_set
+from bfreplay.systems.trace_lines import sourced_set, split_job_type
 from bfreplay.workload import ElasticJob, JobSet
 
 COLUMNS = ("job_id", "submit_time", "iteration", "model_name", "ddl", "batch_size", "num_gpu", "duration")
@@ -211,9 +211,8 @@ def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
     InputError
         Another form, or no number of nodes asked for.
     """
-    model, _, remainder = (job.model or "").partition(" (batch size ")
-    size = remainder.removesuffix(")")
-    if not (model and size.isascii() and size.isdigit() and job.requested_nodes and math.isfinite(job.work_samples)):
+    model, size = split_job_type(job.model or "")
+    if not (model and size and job.requested_nodes and math.isfinite(job.work_samples)):
         raise InputError(
             f"job {job.name!r} is not of a trace of ElasticFlow",
             column="model",
@@ -221,7 +220,7 @@ def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
             expected="a model such as 'bert (batch size 64)', a number of nodes asked for, and an end",
             fix="read the jobs from such a trace, or generate them: elasticflow(n=100)",
         )
-    return model, int(size)
+    return model, size
 
 
 def _cells(job: ElasticJob, is_relative: bool) -> list[str]:

@@ -138,29 +138,21 @@ def _nodes_to_fill(steady_state: str | None, jobs_per_hour: float | None) -> lis
     if steady_state is None:
         return []
     if jobs_per_hour is None:
-        raise InputError(
-            "all jobs arrive at the start, so there is no steady state",
-            column="steady_state",
-            value=steady_state,
-            expected="a steady state with jobs that arrive",
-            fix="add jobs_per_hour=1",
-        )
+        problem = "all jobs arrive at the start, so there is no steady state"
+        raise _not_steady(steady_state, problem, "a steady state with jobs that arrive", "add jobs_per_hour=1")
     if not isinstance(steady_state, str):
-        raise InputError(
-            "steady_state is not a cluster",
-            column="steady_state",
-            value=steady_state,
-            expected="the cluster in quotes: steady_state='v100=36,k80=36'",
-            fix="write it like that",
-        )
+        expected = "the cluster in quotes: steady_state='v100=36,k80=36'"
+        raise _not_steady(steady_state, "steady_state is not a cluster", expected, "write it like that")
     try:
         cluster = ClusterSpec.parse(steady_state)
     except InputError as error:
         problem = f"steady_state is not a cluster: {error.problem}"
-        raise InputError(
-            problem, column="steady_state", value=steady_state, expected=error.expected, fix=error.fix
-        ) from error
+        raise _not_steady(steady_state, problem, error.expected, error.fix) from error
     return [count for _, count in reversed(cluster.types)]
+
+
+def _not_steady(value: object, problem: str, expected: str | None, fix: str | None) -> InputError:
+    return InputError(problem, column="steady_state", value=value, expected=expected, fix=fix)
 
 
 def spec_text(workload: str, **parameters: float | bool | str | None) -> str:

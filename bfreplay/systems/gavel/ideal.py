@@ -210,27 +210,17 @@ def ideal_jct_s(
 def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) -> None:
     """Raise ``InputError`` without shares of time to apply, a fixed cluster and a set of jobs."""
     if not isinstance(policy, GavelPolicy) or not policy.follows_gavel_alone:
-        raise InputError(
-            f"the policy {policy.name!r} has no shares of time to apply without rounds",
-            column="ideal",
-            value=policy.name,
-            expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
-            fix="omit --ideal (Python: ideal)",
-        )
+        problem = f"the policy {policy.name!r} has no shares of time to apply without rounds"
+        raise _refusal(problem, policy.name, "one of Gavel's policies, such as gavel.max_min_fairness_perf")
     changing = next((job for job in jobs if job.adaptation is not None), None) if isinstance(jobs, JobSet) else None
     if changing is not None:
-        raise InputError(
-            f"the job {changing.name!r} changes its batch size: shares without rounds do not support that",
-            column="ideal",
-            value=changing.model or changing.name,
-            expected="jobs with a fixed batch size",
-            fix="omit --ideal (Python: ideal)",
-        )
-    if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
-        raise InputError(
-            "shares without rounds need a fixed cluster and a set of jobs",
-            column="ideal",
-            value=events.metadata.source_format,
-            expected="a cluster (--cluster) and a set of jobs",
-            fix="omit --ideal (Python: ideal)",
-        )
+        problem = f"the job {changing.name!r} changes its batch size: shares without rounds do not support that"
+        raise _refusal(problem, changing.model or changing.name, "jobs with a fixed batch size")
+    source_format = events.metadata.source_format
+    if source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
+        problem = "shares without rounds need a fixed cluster and a set of jobs"
+        raise _refusal(problem, source_format, "a cluster (--cluster) and a set of jobs")
+
+
+def _refusal(problem: str, value: str, expected: str) -> InputError:
+    return InputError(problem, column="ideal", value=value, expected=expected, fix="omit --ideal (Python: ideal)")

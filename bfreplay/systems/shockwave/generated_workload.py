@@ -13,7 +13,7 @@ from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
 from bfreplay.systems.shockwave.adaptation_rules import MODELS, Mode
 from bfreplay.systems.shockwave.trace import JobMaker
-from bfreplay.systems.trace_lines import AskedJob, job_names
+from bfreplay.systems.trace_lines import AskedJob, job_names, split_job_type
 from bfreplay.workload import JobSet
 
 _FORM = "shockwave(n=120, gap_s=40, min_hours=0.2, max_hours=5, dynamic=1, seed=0, multi_gpu=true, elastic=false)"
@@ -112,7 +112,7 @@ def _job_types(table: ThroughputTable, gang: int) -> list[str]:
     return [
         job_type
         for job_type in table.job_types
-        if job_type.partition(" (batch size ")[0] in MODELS and table.runs_on(job_type, gang)
+        if split_job_type(job_type)[0] in MODELS and table.runs_on(job_type, gang)
     ]
 
 

@@ -137,13 +137,7 @@ class ShockwavePolicy(GavelPolicy):
         """Return the job with number ``job_index`` in the replay."""
         if job_index < len(self._listed_jobs):
             return self._listed_jobs[job_index]
-        raise InputError(
-            "the published simulator needs all jobs at the start",
-            column="published",
-            value=job_index,
-            expected="jobs of a trace of Shockwave",
-            fix="leave published=true out",
-        )
+        raise _refusal("the published simulator needs all jobs at the start", job_index, "jobs of a trace of Shockwave")
 
     # -- the published simulator -----------------------------------------------------------------------------
 
@@ -214,13 +208,11 @@ class ShockwavePolicy(GavelPolicy):
         """Set batch sizes and progress of the replay's jobs to those of the simulator."""
         assert decision.round is not None
         if state.n_idle != self._n_first:
-            raise InputError(
+            problem, fix = (
                 "the published simulator has a constant set of nodes",
-                column="published",
-                value=state.n_idle,
-                expected=f"{self._n_first} nodes at every round",
-                fix="remove published=true, or use --cluster",
+                "remove published=true, or use --cluster",
             )
+            raise _refusal(problem, state.n_idle, f"{self._n_first} nodes at every round", fix)
         published_jobs = self._of_state(state)
         remaining = np.array([float(max(job.steps_left, 1) * job.size) for job in published_jobs])
         running = decision.counts > 0
@@ -240,14 +232,14 @@ class ShockwavePolicy(GavelPolicy):
 
 def _check_published(job: ElasticJob) -> None:
     if job.adaptation is None or job.adaptation.rule not in MODES or job.min_nodes != job.max_nodes:
-        raise InputError(
-            f"the published simulator cannot run the job {job.name!r}",
-            column="published",
-            value=job.model or job.name,
-            expected="jobs of a trace of Shockwave, each on its own number of nodes",
-            fix="leave published=true out",
-        )
+        problem = f"the published simulator cannot run the job {job.name!r}"
+        expected = "jobs of a trace of Shockwave, each on its own number of nodes"
+        raise _refusal(problem, job.model or job.name, expected)
     model_and_batch_size(job.model or "")
+
+
+def _refusal(problem: str, value: object, expected: str, fix: str = "leave published=true out") -> InputError:
+    return InputError(problem, column="published", value=value, expected=expected, fix=fix)
 
 
 class _NoShares(SharePolicy):

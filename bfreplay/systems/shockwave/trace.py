@@ -23,7 +23,7 @@ from bfreplay.systems.shockwave.adaptation_rules import (
     model_and_batch_size,
     steps_per_epoch,
 )
-from bfreplay.systems.trace_lines import AskedJob, job_names, n_columns, sourced_set, trace_lines
+from bfreplay.systems.trace_lines import AskedJob, job_names, n_columns, sourced_set, split_job_type, trace_lines
 from bfreplay.workload import Adaptation, ElasticJob, JobSet
 
 COLUMNS = (
@@ -152,9 +152,8 @@ class JobMaker:
         if model_and_gang not in self._curves:
             self._curves[model_and_gang] = {}
             for job_type in self._table.job_types:
-                family, _, remainder = job_type.partition(" (batch size ")
-                size_text = remainder.removesuffix(")")
-                if family != model or not size_text.isdigit() or not self._table.runs_on(job_type, gang):
+                family, size = split_job_type(job_type)
+                if family != model or size < 1 or not self._table.runs_on(job_type, gang):
                     continue
                 node_type = self._table.reference(job_type, gang)
                 curve = (
@@ -162,6 +161,6 @@ class JobMaker:
                     if self._elastic
                     else self._table.rigid_curve(job_type, gang, node_type)
                 )
-                rates = [rate * int(size_text) for rate in curve.values]
-                self._curves[model_and_gang][int(size_text)] = TabulatedCurve(curve.nodes, rates, curve.name)
+                rates = [rate * size for rate in curve.values]
+                self._curves[model_and_gang][size] = TabulatedCurve(curve.nodes, rates, curve.name)
         return self._curves[model_and_gang]
