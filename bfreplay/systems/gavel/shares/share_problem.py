@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from bfreplay import checks
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
@@ -221,15 +219,9 @@ class VariantPolicy(SharePolicy):
     ----------
     variant
         ``agnostic``, ``perf`` or ``packed``.
-
-    Raises
-    ------
-    InputError
-        There is no such variant.
     """
 
     def __init__(self, variant: Variant) -> None:
-        checks.one_of("variant", variant, get_args(Variant))
         self.uses_pairs = variant == "packed"
         self.shuffles_types = variant == "agnostic"
 

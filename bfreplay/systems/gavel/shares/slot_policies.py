@@ -347,8 +347,8 @@ def first_on_each_node(
     last_position = -(-n_jobs // np.maximum(n_free, 1))[node_type]
     if every_position:
         last_position = np.full_like(last_position, n_jobs)
-    position = np.concatenate([np.full((last_position >= k).sum(), k) for k in range(1, last_position.max() + 1)])
-    node = np.concatenate([np.flatnonzero(last_position >= k) for k in range(1, last_position.max() + 1)])
+    from_end, node = np.nonzero(np.arange(last_position.max())[:, None] < last_position)
+    position = from_end + 1
     cost = position * processing_time[:, node_type[node]] + constant[:, None]
     job, column = linear_sum_assignment(cost)
     # largest position of each node: sorted by node, then by position from the first on

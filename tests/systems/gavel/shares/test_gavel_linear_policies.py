@@ -248,11 +248,6 @@ def test_throughput_by_cost_asks_for_prices():
     assert MaxSumThroughput().shares(problem).objective == pytest.approx(6)
 
 
-def test_a_variant_that_is_not_one_is_refused():
-    with pytest.raises(InputError, match="'agnostic', 'perf', 'packed'"):
-        MaxMinFairness("greedy")
-
-
 @pytest.mark.parametrize("policy", [MaxMinFairness, Makespan])
 def test_only_what_knows_no_types_shuffles_them_and_only_what_packs_asks_for_pairs(policy):
     asked = {name: (policy(name).uses_pairs, policy(name).shuffles_types) for name in ("agnostic", "perf", "packed")}
