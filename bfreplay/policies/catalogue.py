@@ -155,7 +155,7 @@ def parse_policy(spec: str) -> TermSpec:
     InputError
         It is not ``NAME`` or ``NAME(key=value, ...)``.
     """
-    return parse_one(spec, "policy", _GRAMMAR, column="policy")
+    return parse_one(spec, "policy", "NAME, NAME(key=value, ...), or package.module:Class", column="policy")
 
 
 def _settings(term: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
@@ -166,9 +166,6 @@ def _settings(term: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
 def _has_from_options(factory: type[Policy]) -> bool:
     """Return whether the policy has a ``from_options`` of its own; otherwise ``__init__`` takes its parameters."""
     return getattr(factory.from_options, "__func__", None) is not getattr(Policy.from_options, "__func__", None)
-
-
-_GRAMMAR = "NAME, NAME(key=value, ...), or package.module:Class"
 
 
 def _function_with_parameters(factory: type[Policy]) -> Callable[..., Any]:

@@ -108,11 +108,8 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
                     best = max(best, during[n])
                 best = -np.inf  # of fewer nodes
                 for n in range(most_nodes + 1):
-                    rate_here = rate[j, n]
-                    up_cost, down_cost = (
-                        scale_up_cost(rate_here, scale_up_s[j]),
-                        scale_down_cost(rate_here, scale_down_s[j]),
-                    )
+                    up_cost = scale_up_cost(rate[j, n], scale_up_s[j])
+                    down_cost = scale_down_cost(rate[j, n], scale_down_s[j])
                     ahead[n] = max(during[n], more[n] - up_cost, best - down_cost)
                     best = max(best, during[n])
             for n in range(most_nodes + 1):

@@ -121,18 +121,15 @@ class PairRates:
         pair_rates : (p, T, 2) float64
             Samples/s of ``earlier`` and of ``later`` on shared nodes of each type; zeros where they cannot share them.
         """
-        pairs: list[tuple[int, int]] = []
-        pair_rates: list[NDArray[np.float64]] = []
-        if self._is_wanted and state.colocation is not None:
-            gangs, models = gang[job_rows].tolist(), state.model[job_rows].tolist()
-            for later in range(first_new, len(gangs)):
-                for earlier in range(later):
-                    if gangs[earlier] == gangs[later] and models[earlier] >= 0 and models[later] >= 0:
-                        pairs.append((earlier, later))
-                        pair_rates.append(self._of(state, models[earlier], models[later], gangs[earlier]))
-        if not pairs:
+        if not self._is_wanted or state.colocation is None:
             return np.zeros((0, 2), np.int64), np.zeros((0, len(self._type_names), 2))
-        return np.array(pairs, np.int64), np.stack(pair_rates)
+        gangs, models = gang[job_rows], state.model[job_rows]
+        new = np.arange(first_new, gangs.size)[:, None]
+        is_pair = (np.arange(gangs.size) < new) & (gangs == gangs[new]) & (models >= 0) & (models[new] >= 0)
+        position, earlier = np.nonzero(is_pair)
+        pairs = np.column_stack([earlier, first_new + position])
+        pair_rates = [self._of(state, *models[pair].tolist(), int(gangs[pair[0]])) for pair in pairs]
+        return pairs, np.array(pair_rates).reshape(-1, len(self._type_names), 2)
 
     def _of(self, state: PolicyState, model: int, other: int, gang_size: int) -> NDArray[np.float64]:
         pair_key = (model, other, gang_size)

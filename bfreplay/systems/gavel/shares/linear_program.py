@@ -251,8 +251,6 @@ def _by_job(problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray
     """Return rows of the jobs: ``single`` (m, n) in columns of jobs alone, ``in_pair`` (p, n, 2) in those of pairs."""
     n_jobs, n_types, n_pairs = problem.n_jobs, problem.n_types, in_pair.shape[0]
     columns = np.arange((n_jobs + n_pairs) * n_types)
-    if n_pairs == 0:
-        return csr_array((single.ravel(), columns, n_types * np.arange(n_jobs + 1)), shape=(n_jobs, n_jobs * n_types))
     of_pairs = columns[n_jobs * n_types :]
     entry_value = np.concatenate([single.ravel(), in_pair[:, :, 0].ravel(), in_pair[:, :, 1].ravel()])
     entry_row = np.repeat(np.concatenate([np.arange(n_jobs), problem.pair[:, 0], problem.pair[:, 1]]), n_types)
