@@ -84,12 +84,12 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
         one that begins now; its price is not read, because the decision knows the pool.
     """
     rate, min_nodes, max_nodes, scale_up_s, scale_down_s = jobs
-    n_jobs, width = rate.shape
+    n_jobs, n_columns = rate.shape
     n_futures, length = seconds.shape
-    worth = np.zeros((n_jobs, width))
-    ahead = np.empty(width)
-    during = np.empty(width)
-    more = np.empty(width)
+    worth = np.zeros((n_jobs, n_columns))
+    ahead = np.empty(n_columns)
+    during = np.empty(n_columns)
+    more = np.empty(n_columns)
     for j in range(n_jobs):
         twin = _twin(jobs, j)
         if twin < j:
@@ -102,16 +102,16 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
                 for n in range(most_nodes + 1):
                     is_legal = n == 0 or n >= min_nodes[j]
                     during[n] = ahead[n] + seconds[s, i] * (rate[j, n] - price[s, i] * n) if is_legal else -np.inf
-                best = -np.inf
+                best_value = -np.inf
                 for n in range(most_nodes, -1, -1):
-                    more[n] = best
-                    best = max(best, during[n])
-                best = -np.inf  # of fewer nodes
+                    more[n] = best_value
+                    best_value = max(best_value, during[n])
+                best_value = -np.inf  # of fewer nodes
                 for n in range(most_nodes + 1):
                     up_cost = scale_up_cost(rate[j, n], scale_up_s[j])
                     down_cost = scale_down_cost(rate[j, n], scale_down_s[j])
-                    ahead[n] = max(during[n], more[n] - up_cost, best - down_cost)
-                    best = max(best, during[n])
+                    ahead[n] = max(during[n], more[n] - up_cost, best_value - down_cost)
+                    best_value = max(best_value, during[n])
             for n in range(most_nodes + 1):
                 worth[j, n] += seconds[s, 0] * rate[j, n] + ahead[n] - ahead[0]
         for n in range(most_nodes + 1):

@@ -180,11 +180,11 @@ class _Reader:
         return int(self._token) if self._token.isdecimal() else number
 
     def _next(self) -> None:
-        match = _TOKEN.match(self._text, self._end)
-        assert match is not None  # whatever stands there is a sign, or the end
-        self._kind, self._end = str(match.lastgroup), match.end()
-        self._token = match.group(self._kind)
-        self._start = match.start(self._kind)
+        token_match = _TOKEN.match(self._text, self._end)
+        assert token_match is not None  # whatever stands there is a sign, or the end
+        self._kind, self._end = str(token_match.lastgroup), token_match.end()
+        self._token = token_match.group(self._kind)
+        self._start = token_match.start(self._kind)
 
     def _refuse(self, problem: str, fix: str | None = None) -> NoReturn:
         raise InputError(
@@ -232,14 +232,14 @@ def settings_of(term: TermSpec, parameters: dict[str, inspect.Parameter], kind: 
     arguments = dict(term.parameters)
     for argument, value in arguments.items():
         if argument not in parameters:
-            near = difflib.get_close_matches(argument, parameters, n=1, cutoff=0.5)
+            near_names = difflib.get_close_matches(argument, parameters, n=1, cutoff=0.5)
             the_policys = "the policy's forward-looking time is used: --t-fwd" if argument == T_FWD_S else None
             raise InputError(
                 f"the {kind} {term.name!r} has no parameter {argument!r}",
                 column=argument,
                 value=str(term),
                 expected=f"one of {', '.join(parameters)}" if parameters else f"{term.name}, without brackets",
-                fix=f"did you mean {near[0]!r}?" if near else the_policys,
+                fix=f"did you mean {near_names[0]!r}?" if near_names else the_policys,
             )
         default = parameters[argument].default
         if isinstance(default, bool):

@@ -182,8 +182,8 @@ def _own(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64
 def _speed_up(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64]:
     n_types = by_type.shape[1]
     first_rates = [first_node_rate(replace(state, throughput=by_type[:, type_index])) for type_index in range(n_types)]
-    unit = np.max(first_rates, axis=0)
-    shares = [in_units_of(by_type[:, type_index], unit) for type_index in range(n_types)]
+    first_rate = np.max(first_rates, axis=0)
+    shares = [in_units_of(by_type[:, type_index], first_rate) for type_index in range(n_types)]
     return _throughput(state, np.stack(shares, axis=1))
 
 

@@ -144,14 +144,14 @@ class DeadlinePlans:
             cost_s = float(max(state.scale_up_cost_s[job_row], state.scale_down_cost_s[job_row]))
             due_s = float(state.deadline_us[job_row] - state.window_start_us) / _US_PER_S
             deadline_s = max(due_s - self._reserve * cost_s, now_s)
-        debt = 0.0 if state.owed is None else float(state.owed[job_row])
-        remaining = float(state.work[job_row] - state.progress[job_row]) + debt
+        debt_samples = 0.0 if state.owed is None else float(state.owed[job_row])
+        remaining = float(state.work[job_row] - state.progress[job_row]) + debt_samples
         work = min(max(remaining, _LEAST_WORK), _MOST_WORK)
         return PlannedJob(deadline_s, work, *levels, _nothing(now_s))
 
-    def _in_order(self, jobs: Sequence[PlannedJob], rows: Sequence[int], plans: _JointPlan) -> _JointPlan:
+    def _in_order(self, jobs: Sequence[PlannedJob], job_rows: Sequence[int], plans: _JointPlan) -> _JointPlan:
         """Plan jobs beside ``plans``, in the order of their deadlines."""
-        for job_row in sorted(rows, key=lambda job_row: jobs[job_row].deadline_s):
+        for job_row in sorted(job_rows, key=lambda job_row: jobs[job_row].deadline_s):
             plans = self._beside(jobs[job_row], job_row, plans)
         return plans
 
@@ -164,11 +164,11 @@ class DeadlinePlans:
         return replace(others, plans={**others.plans, job_row: plan}, free=free_steps)
 
     def _remaining_plans(
-        self, state: PolicyState, jobs: Sequence[PlannedJob], rows: Sequence[int], no_plans: _JointPlan
+        self, state: PolicyState, jobs: Sequence[PlannedJob], job_rows: Sequence[int], no_plans: _JointPlan
     ) -> _JointPlan | None:
         """Return the rest of the plans that were followed, for the work that is left; ``None`` if they do not fit."""
         plans, free_steps, now_s = {}, no_plans.free, no_plans.now_s
-        for job_row in rows:
+        for job_row in job_rows:
             plan = self._followed.get(int(state.job[job_row]))
             if plan is None or not now_s < plan.end_s < math.inf:
                 plans[job_row] = _nothing(now_s)

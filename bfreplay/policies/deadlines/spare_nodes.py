@@ -181,22 +181,22 @@ def _share_spare(
             if _count_added(jobs, j) < np.inf:
                 scores[j] = _score(jobs, j, free, slot_s, n_nodes, growth_first)
         order = order[np.argsort(-scores[order], kind="mergesort")]
-        best = -1
+        best_job = -1
         for k in range(n_jobs):
             if _count_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
-                best = order[k]
+                best_job = order[k]
                 break
-        if best < 0:
+        if best_job < 0:
             break
-        plan = _plan_with_more(jobs, best, free, slot_s, n_nodes)
-        jobs.level[best] += 1
+        plan = _plan_with_more(jobs, best_job, free, slot_s, n_nodes)
+        jobs.level[best_job] += 1
         n_steps = plan.nodes.time.size
         if n_steps > jobs.time.shape[1]:
             jobs = _with_room(jobs, 2 * n_steps)
-        jobs.time[best][:n_steps] = plan.nodes.time
-        jobs.value[best][:n_steps] = plan.nodes.value
-        jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = n_steps, plan.end_s, plan.finish_s
-        gainers[n_gains], ends[n_gains, 0], ends[n_gains, 1] = best, plan.end_s, plan.finish_s
+        jobs.time[best_job][:n_steps] = plan.nodes.time
+        jobs.value[best_job][:n_steps] = plan.nodes.value
+        jobs.n_steps[best_job], jobs.end_s[best_job], jobs.finish_s[best_job] = n_steps, plan.end_s, plan.finish_s
+        gainers[n_gains], ends[n_gains, 0], ends[n_gains, 1] = best_job, plan.end_s, plan.finish_s
         n_gains += 1
         free = plan.free
     else:

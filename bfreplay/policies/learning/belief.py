@@ -178,8 +178,8 @@ class BelievedTables:
             owner = self._owner(measurement.job, measurement.model)
             belief = self._beliefs.setdefault(owner, Belief())
             belief.learn(measurement.count, factor * measurement.rate, factor * measurement.worth)
-            for measure, value in enumerate(belief.point(measurement.count)):
-                self._best_per_node[measure] = max(self._best_per_node[measure], value / measurement.count)
+            for measure, measured in enumerate(belief.point(measurement.count)):
+                self._best_per_node[measure] = max(self._best_per_node[measure], measured / measurement.count)
             if belief.is_telling and belief.shape is not None:
                 self._sum_of_shapes += np.subtract(belief.shape, self._shapes.get(owner, LINEAR))
                 self._shapes[owner] = belief.shape

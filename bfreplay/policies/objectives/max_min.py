@@ -52,13 +52,13 @@ class MaxMin:
         best_within = np.maximum.accumulate(np.where(is_allowed, weighted_share, -np.inf), axis=1)
         can_gain = best_within[:, -1] > weighted_share[:, 0]
         in_reach = np.where((count <= most_nodes) & can_gain[:, None], best_within, np.inf)
-        level = best_level(in_reach, best_within[can_gain, -1], state.n_idle)
+        common_level = best_level(in_reach, best_within[can_gain, -1], state.n_idle)
         if self.slack and can_gain.any():
-            level -= self.slack * (level - float(weighted_share[can_gain, 0].min()))
+            common_level -= self.slack * (common_level - float(weighted_share[can_gain, 0].min()))
         job_values = state.weight[:, None] * log_service(share)
         job_values -= job_values[:, :1]
-        is_enough = (weighted_share >= level) | ~can_gain[:, None]
-        least_counts = np.where(can_gain, np.count_nonzero(in_reach < level, axis=1), 0)
+        is_enough = (weighted_share >= common_level) | ~can_gain[:, None]
+        least_counts = np.where(can_gain, np.count_nonzero(in_reach < common_level, axis=1), 0)
         gain = np.where(
             is_enough, job_values, job_values - _penalty(np.where(is_allowed, job_values, -np.inf), least_counts)
         )
@@ -90,10 +90,10 @@ def best_level(in_reach: NDArray[np.float64], highest: NDArray[np.float64], capa
     """
     if highest.size == 0:
         return -np.inf
-    top = float(highest.min())
+    highest_level = float(highest.min())
     if in_reach.size <= capacity:
-        return top
-    return min(top, float(np.partition(in_reach, capacity, axis=None)[capacity]))
+        return highest_level
+    return min(highest_level, float(np.partition(in_reach, capacity, axis=None)[capacity]))
 
 
 def _penalty(job_values: NDArray[np.float64], least_counts: NDArray[np.int64]) -> float:

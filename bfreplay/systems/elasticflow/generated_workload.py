@@ -73,7 +73,7 @@ def generated_jobs(
     if not choices:
         throughputs.of(*WORKLOAD[0])  # raises the error
     arrival_s, jobs = 0.0, []
-    for job_index, name in enumerate(job_names(n_jobs)):
+    for job_index, job_name in enumerate(job_names(n_jobs)):
         model, batch_size = model_draws.choice(choices)
         duration_s = _duration_s(duration_draws)
         fraction = scale_draws.uniform(0, 1)
@@ -86,7 +86,7 @@ def generated_jobs(
         is_best_effort = deadline_draws.uniform(0, 1) < best_effort
         jobs.append(
             trace_job(
-                name,
+                job_name,
                 int(arrival_s),
                 max(1, int(duration_s * rates[gpus])),
                 model,

@@ -147,11 +147,11 @@ class IdealReplay:
         """Return positions in ``job_rows`` of jobs that may share nodes, (p, 2), and their rates then, (p, n, 2)."""
         if not self._shares.uses_pairs or not self._together.size:
             return NO_PAIRS, np.zeros((0, self._problem.n_types, 2))
-        gang, kind = self._problem.gang[job_rows], self._kind[job_rows]
-        first, second = np.triu_indices(job_rows.size, 1)
-        may_share = (gang[first] == gang[second]) & (kind[first] >= 0) & (kind[second] >= 0)
-        pairs = np.column_stack([first, second])[may_share]
-        return pairs, self._together[kind[pairs[:, 0]], kind[pairs[:, 1]]]
+        gang, job_kind = self._problem.gang[job_rows], self._kind[job_rows]
+        first_row, second_row = np.triu_indices(job_rows.size, 1)
+        may_share = (gang[first_row] == gang[second_row]) & (job_kind[first_row] >= 0) & (job_kind[second_row] >= 0)
+        pairs = np.column_stack([first_row, second_row])[may_share]
+        return pairs, self._together[job_kind[pairs[:, 0]], job_kind[pairs[:, 1]]]
 
 
 def _kind(kinds: dict[tuple[str, int], int], job: ElasticJob, gang_size: int) -> int:

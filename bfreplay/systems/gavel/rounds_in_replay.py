@@ -79,14 +79,16 @@ class KnownJobs:
 
     def continuing_tasks(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
         """Return whether all members and all nodes of each micro-task are still present, (k,)."""
-        last = rounds.last
+        previous = rounds.last
         is_idle = nodes_of_state(state).is_idle
-        is_present = np.isin(last.member, self.remaining_jobs(state.job)) | (last.member == NOBODY)
-        has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
+        is_present = np.isin(previous.member, self.remaining_jobs(state.job)) | (previous.member == NOBODY)
+        has_nodes = np.array(
+            [bool(is_idle[previous.nodes_of(task)].all()) for task in range(previous.n_tasks)], np.bool_
+        )
         # nodes may have left and rejoined while no node was idle and so no decision was taken
         losers = self.number[self.lost_nodes(state, rounds)]
         continues: NDArray[np.bool_] = (
-            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, losers).any(axis=1)
+            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(previous.member, losers).any(axis=1)
         )
         return continues
 
@@ -136,7 +138,7 @@ class PairRates:
         if pair_key not in self._known and state.colocation is not None:
             model_name, other_name = state.model_names[model], state.model_names[other]
             self._known[pair_key] = np.array(
-                [state.colocation.rates(model_name, other_name, gang_size, name) for name in self._type_names]
+                [state.colocation.rates(model_name, other_name, gang_size, type_name) for type_name in self._type_names]
             )
         return self._known[pair_key]
 
@@ -169,11 +171,11 @@ def busy_node_s(
     rounds: RoundState, end_s: NDArray[np.float64] | None = None, chosen_tasks: NDArray[np.bool_] | None = None
 ) -> float:
     """Return the node-seconds of the micro-tasks that ``credit`` would count now, with the same arguments."""
-    last = rounds.last
-    counts = ~rounds.is_credited & ~last.fails
+    previous = rounds.last
+    counts = ~rounds.is_credited & ~previous.fails
     if chosen_tasks is not None:
         counts &= chosen_tasks
-    return float((last.ran_s(end_s) * np.diff(last.node_offset))[counts].sum())
+    return float((previous.ran_s(end_s) * np.diff(previous.node_offset))[counts].sum())
 
 
 class PlacedRound:

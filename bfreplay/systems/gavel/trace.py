@@ -73,11 +73,11 @@ def read_trace(
     curves = TypedCurves(table, elastic=elastic)
     requests = [line.request() for line in trace_lines(file, (COLUMNS, OLD_COLUMNS))]
     jobs = []
-    for number, (name, request) in enumerate(zip(job_names(len(requests)), requests, strict=True), start=1):
+    for number, (job_name, request) in enumerate(zip(job_names(len(requests)), requests, strict=True), start=1):
         if skip_unmeasured and not table.runs_on(request.job_type, request.gang):
             continue
         try:
-            jobs.append(curves.job(name, request))
+            jobs.append(curves.job(job_name, request))
         except InputError as error:
             raise _of_line(error, file, number, table) from error
     if not jobs:

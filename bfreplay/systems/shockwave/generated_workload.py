@@ -80,7 +80,7 @@ def generated_jobs(
         )
     parts = np.array(_GANG_PARTS[: len(gangs)])
     makes, arrival_s, jobs = JobMaker(table, elastic=elastic), 0.0, []
-    for job_index, name in enumerate(job_names(n_jobs)):
+    for job_index, job_name in enumerate(job_names(n_jobs)):
         arrival_s += float(draws.exponential(gap_s)) if job_index else 0.0
         gang = int(draws.choice(gangs, p=parts / parts.sum()))
         gang = gang if choices[gang] else 1
@@ -92,7 +92,7 @@ def generated_jobs(
             mode = Mode.STATIC
         steps = max(1, round(seconds * table.rate(job_type, gang, table.reference(job_type, gang))))
         submit_us = checks.time_us("submit_us", arrival_s * 1e6)
-        jobs.append(makes.job(name, AskedJob(job_type, gang, steps, submit_us, mode=mode)))
+        jobs.append(makes.job(job_name, AskedJob(job_type, gang, steps, submit_us, mode=mode)))
     workload = spec_text(
         "shockwave",
         n=n_jobs,

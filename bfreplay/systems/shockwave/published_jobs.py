@@ -209,13 +209,13 @@ class PublishedJob:
     def change_batch_size(self) -> None:
         """Change to the batch size that was asked for: an epoch that has begun counts as done."""
         model, first_size = self._model
-        before = self._steps_per_epoch
+        old_steps = self._steps_per_epoch
         size = asked_batch_size(model, first_size, self.size, self._mode)
-        after = steps_per_epoch(model, size)
-        n_epochs = math.ceil(self.total / before)
+        new_steps = steps_per_epoch(model, size)
+        n_epochs = math.ceil(self.total / old_steps)
         total = math.ceil(self.total * self.size / size)
-        self.total = total if math.ceil(total / after) == n_epochs else after * n_epochs
-        self.done = math.ceil(self.done / before) * after
+        self.total = total if math.ceil(total / new_steps) == n_epochs else new_steps * n_epochs
+        self.done = math.ceil(self.done / old_steps) * new_steps
         self.size, self.asks = size, False
 
     def ask(self) -> None:

@@ -74,9 +74,9 @@ def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bo
     job_maker = JobMaker(table, elastic=elastic)
     lines = list(trace_lines(file, (COLUMNS,)))
     jobs = []
-    for name, line in zip(job_names(len(lines)), lines, strict=True):
+    for job_name, line in zip(job_names(len(lines)), lines, strict=True):
         with locate_errors(file, f"line {line.number}"):
-            jobs.append(job_maker.job(name, line.request(MODES)))
+            jobs.append(job_maker.job(job_name, line.request(MODES)))
     return sourced_set(jobs, [SourceFile.of(file), table.source])
 
 

@@ -131,10 +131,10 @@ class DeadlineLoop(PublishedLoop[DeadlineJobT]):
         for job in self.runnable:
             job.gpus = 0
 
-    def place(self, job: DeadlineJobT, gpus: int) -> None:
+    def place(self, job: DeadlineJobT, n_gpus: int) -> None:
         """Give a job GPUs."""
-        self.placement.place(job.trace.index, gpus)
-        job.gpus = gpus
+        self.placement.place(job.trace.index, n_gpus)
+        job.gpus = n_gpus
 
     def log_allocation(self, now_s: float, *, charges: bool) -> None:
         """Log the allocation from now on, and charge every running job if the scheduler ``charges``."""
@@ -154,7 +154,7 @@ class DeadlineLoop(PublishedLoop[DeadlineJobT]):
 
 def job_to_plan(deadline_s: float, iterations: float, rates: Mapping[int, float], most_gpus: int) -> PlannedJob:
     """Return a job without a plan; ``rates`` on more than ``most_gpus`` GPUs do not count."""
-    usable = np.array([(gpus, rate) for gpus, rate in rates.items() if gpus <= most_gpus], np.float64)
+    usable = np.array([(n_gpus, rate) for n_gpus, rate in rates.items() if n_gpus <= most_gpus], np.float64)
     nothing = Steps(np.zeros(1), np.zeros(1))
     counts, speeds = np.ascontiguousarray(usable.reshape(-1, 2).T)
     return PlannedJob(float(deadline_s), float(iterations), counts, speeds, Plan(nothing, 0.0, 0.0, nothing))

@@ -87,11 +87,11 @@ class _ServerSets:
                 continue
             share = int(demand[job_size] / total_demand * self._servers.n_gpus)
             difference = min(share, demand[job_size]) - supply[job_size]
-            count = -(-abs(difference) // job_size)
+            n_sets = -(-abs(difference) // job_size)
             if difference > 0:
-                self._expand(job_size, sets, count)
+                self._expand(job_size, sets, n_sets)
             elif difference < 0:
-                self._shrink(sets, count)
+                self._shrink(sets, n_sets)
 
     def dissolve_empty(self) -> bool:
         """Free the servers of sets without a job; return whether there are any."""
@@ -120,19 +120,19 @@ class _ServerSets:
     def _open(self, job_size: int) -> _ServerSet | None:
         """Return a new set of the first free servers; ``None`` if there are too few."""
         per_server = self._servers.gpus_each
-        count = -(-job_size // per_server)
-        if count > len(self._free):
+        n_servers = -(-job_size // per_server)
+        if n_servers > len(self._free):
             return None
-        servers, self._free = self._free[:count], self._free[count:]
-        return _ServerSet(servers, count * per_server // job_size)
+        servers, self._free = self._free[:n_servers], self._free[n_servers:]
+        return _ServerSet(servers, n_servers * per_server // job_size)
 
-    def _expand(self, job_size: int, sets: list[_ServerSet], count: int) -> None:
-        """Open up to ``count`` sets, and redistribute all jobs of this size if the program does.
+    def _expand(self, job_size: int, sets: list[_ServerSet], n_sets: int) -> None:
+        """Open up to ``n_sets`` sets, and redistribute all jobs of this size if the program does.
 
         It does if the last set could not be opened, or has several servers: otherwise its inner loop leaves the
         variable of the outer one at 0. The new sets then stay empty and are dissolved at once.
         """
-        new_sets = [self._open(job_size) for _ in range(count)]
+        new_sets = [self._open(job_size) for _ in range(n_sets)]
         last_set = new_sets[-1]
         sets.extend(server_set for server_set in new_sets if server_set is not None)
         if last_set is not None and len(last_set.servers) == 1:
@@ -143,10 +143,10 @@ class _ServerSets:
             server_set.load = 0
         self._deal(jobs, sets)
 
-    def _shrink(self, sets: list[_ServerSet], count: int) -> None:
-        """Dissolve the ``count`` least loaded sets, but not the last one, and redistribute their jobs."""
+    def _shrink(self, sets: list[_ServerSet], n_sets: int) -> None:
+        """Dissolve the ``n_sets`` least loaded sets, but not the last one, and redistribute their jobs."""
         jobs: list[_Job] = []
-        for _ in range(min(count, len(sets) - 1)):
+        for _ in range(min(n_sets, len(sets) - 1)):
             freed_set = sets.pop(0)
             jobs.extend(freed_set.jobs)
             self._free.extend(freed_set.servers)

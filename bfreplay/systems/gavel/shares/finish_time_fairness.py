@@ -130,22 +130,22 @@ def _highest_pace(
     frozen : (m,) bool
         Jobs that stay at their levels.
     """
-    pace, bound = between
+    pace, upper_bound = between
     presses = np.zeros_like(frozen)
     for _ in range(MOST_TANGENTS):
-        tangent = np.where(frozen, 0.0, finish.slope(pace) * (bound - pace))
+        tangent = np.where(frozen, 0.0, finish.slope(pace) * (upper_bound - pace))
         fraction, presses_now = program.rise(level, level + tangent)
         if fraction < 1:
-            bound, presses = pace + fraction * (bound - pace), presses_now
-        target = np.where(frozen, level, np.maximum(level, finish.needed_speed(bound)))
+            upper_bound, presses = pace + fraction * (upper_bound - pace), presses_now
+        target = np.where(frozen, level, np.maximum(level, finish.needed_speed(upper_bound)))
         fraction, _ = program.rise(level, target)
         if fraction == 1:
-            return bound, target, presses
-        pace = pace + fraction * (bound - pace)
+            return upper_bound, target, presses
+        pace = pace + fraction * (upper_bound - pace)
         # below the chord, which is feasible, by more than rounding
         speed_for_pace = np.minimum(finish.needed_speed(pace), level + fraction * (target - level))
         level = np.where(frozen, level, np.maximum(level, speed_for_pace))
-        if bound - pace <= SAME * bound:
+        if upper_bound - pace <= SAME * upper_bound:
             return pace, level, presses
     # speeds of almost finished jobs are below the tolerance of the solver: jobs that press have all they can get
     return pace, level, presses if presses.any() else ~frozen

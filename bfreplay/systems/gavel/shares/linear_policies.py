@@ -52,10 +52,10 @@ def alike_jobs(problem: ShareProblem, unit_rate: NDArray[np.float64]) -> AlikeJo
     arrival, so job numbers have no effect.
     """
     distinction = np.column_stack([problem.gang, unit_rate, problem.rate])
-    _, first, kind, n_of_kind = np.unique(
+    _, first_rows, kind, n_of_kind = np.unique(
         distinction, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    return AlikeJobs(problem.of_jobs(first), unit_rate[first], n_of_kind, kind.ravel())
+    return AlikeJobs(problem.of_jobs(first_rows), unit_rate[first_rows], n_of_kind, kind.ravel())
 
 
 NOTICEABLE = 1e-6
@@ -244,15 +244,15 @@ class MaxSumThroughput(SharePolicy):
 
 
 def _check_prices(problem: ShareProblem) -> None:
-    for name, price in zip(problem.type_names, problem.price_per_hour.tolist(), strict=True):
+    for type_name, price in zip(problem.type_names, problem.price_per_hour.tolist(), strict=True):
         if not price > 0:
             raise InputError(
                 "Throughput by cost needs prices of nodes",
-                row=name,
+                row=type_name,
                 column="price_per_hour",
                 value=price,
                 expected="a number above 0",
-                fix=f"give the price of its hour: --prices {name}=1.0",
+                fix=f"give the price of its hour: --prices {type_name}=1.0",
             )
 
 

@@ -297,10 +297,10 @@ class AlloX(SharePolicy):
         self._held, n_free = keep_slots(self._held, problem)
         waiting = self._candidates(problem, n_free)
         if len(waiting):
-            first, type_of = first_on_each_node(
+            first_jobs, type_of = first_on_each_node(
                 _processing_time(problem, waiting, n_free), problem.age_s[waiting], n_free, self.counts_zero_rates
             )
-            for job_row, node_type in zip(waiting[first].tolist(), type_of.tolist(), strict=True):
+            for job_row, node_type in zip(waiting[first_jobs].tolist(), type_of.tolist(), strict=True):
                 self._held[int(problem.job[job_row])] = node_type
         return TimeShares(shares_of_slots(self._held, problem))
 
@@ -353,8 +353,8 @@ def first_on_each_node(
     job, column = linear_sum_assignment(cost)
     # largest position of each node: sorted by node, then by position from the first on
     order = np.lexsort((-position[column], node[column]))
-    used_nodes, first = np.unique(node[column][order], return_index=True)
-    return job[order][first].astype(np.int64), node_type[used_nodes].astype(np.int64)
+    used_nodes, first_jobs = np.unique(node[column][order], return_index=True)
+    return job[order][first_jobs].astype(np.int64), node_type[used_nodes].astype(np.int64)
 
 
 def _processing_time(problem: ShareProblem, waiting: NDArray[np.int64], free: NDArray[np.int64]) -> NDArray[np.float64]:

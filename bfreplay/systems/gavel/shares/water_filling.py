@@ -46,7 +46,7 @@ class Hierarchy:
     """
 
     def __init__(self, entities: Mapping[str, Entity], entity_of: Callable[[int], str]) -> None:
-        self._position = {name: index for index, name in enumerate(entities)}
+        self._position = {entity_name: index for index, entity_name in enumerate(entities)}
         self._weight = np.array([entity.weight for entity in entities.values()], dtype=np.float64)
         self._is_fifo = np.array([entity.inner == "fifo" for entity in entities.values()], dtype=np.bool_)
         self._entity_of = entity_of

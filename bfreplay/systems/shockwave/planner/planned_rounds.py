@@ -263,7 +263,7 @@ class ShockwavePlanner:
 
     def summary(self) -> dict[str, float]:
         """Return the counts of plans and solves: the same for the same rounds, unless a time limit ended a solve."""
-        return {**{name: self._counted[name] for name in COUNTED}, "largest_gap": self._largest_gap}
+        return {**{counter: self._counted[counter] for counter in COUNTED}, "largest_gap": self._largest_gap}
 
     def close(self) -> None:
         """End the back end's worker process, if any; a later plan starts it again."""

@@ -167,8 +167,8 @@ class RoundValues:
 
     def rounds_until(self, longest_s: float) -> NDArray[np.int64]:
         """Return the fewest rounds after which no job has more than ``longest_s`` left (possible), (N,)."""
-        least: NDArray[np.int64] = (self.remaining_s <= longest_s + TOLERANCE_S).argmax(axis=1)
-        return least
+        least_counts: NDArray[np.int64] = (self.remaining_s <= longest_s + TOLERANCE_S).argmax(axis=1)
+        return least_counts
 
     def drown_in(self, level: Level) -> bool:
         """Return whether the longest remaining time hides utilities from a solver with gaps and tolerances.
@@ -205,8 +205,8 @@ def least_rounds(values: RoundValues) -> NDArray[np.int64] | None:
     window_s = problem.n_rounds * problem.round_s
     latest_s = problem.fair_share * (problem.rhomax * problem.target_s - problem.elapsed_s - window_s)
     is_in_time = values.remaining_s <= (latest_s + TOLERANCE_S)[:, None]
-    least: NDArray[np.int64] = is_in_time.argmax(axis=1)
-    return least if is_in_time.any(axis=1).all() else None
+    least_counts: NDArray[np.int64] = is_in_time.argmax(axis=1)
+    return least_counts if is_in_time.any(axis=1).all() else None
 
 
 TOLERANCE_S = 1e-6
@@ -248,13 +248,13 @@ class Floor:
 def counts_model(
     values: RoundValues,
     level: Level,
-    least: NDArray[np.int64],
+    least_counts: NDArray[np.int64],
     floor: Floor | None,
     *,
     per_round: bool,
     start: NDArray[np.bool_] | None = None,
 ) -> CountsModel:
-    """Return the model that maximises ``level`` over numbers of rounds ``least <= n <= F``.
+    """Return the model that maximises ``level`` over numbers of rounds ``least_counts <= n <= F``.
 
     The utility is concave in n, so rounds of the same gain form one column, and the columns of a job fill up in order
     of their gains. Remaining time is convex: one row ``longest >= R - T n`` a job is exact. The column is the
@@ -262,7 +262,7 @@ def counts_model(
 
     Parameters
     ----------
-    values, level, least
+    values, level, least_counts
         Problem and objective.
     floor
         A more important level to keep.
@@ -272,25 +272,27 @@ def counts_model(
     start : (N, F) bool
         A feasible plan to start from, with ``per_round``.
     """
-    counts = _Counts(values, level, least)
+    counts = _Counts(values, level, least_counts)
     counts.limit_gpus(per_round=per_round)
     if level.k > 0:
         counts.add_savings()
     if floor is not None:
         counts.keep(floor)
     start_point = None if start is None else counts.point(start)
-    return CountsModel(counts.rows.model_of(counts.columns, start=start_point), counts.owner, least)
+    return CountsModel(counts.rows.model_of(counts.columns, start=start_point), counts.owner, least_counts)
 
 
 class _Counts:
     """Model of ``counts_model`` in the making; its first columns are rounds of equal gain, by job, then round."""
 
-    def __init__(self, values: RoundValues, level: Level, least: NDArray[np.int64]) -> None:
-        self._values, self._level, self._least = values, level, least
+    def __init__(self, values: RoundValues, level: Level, least_counts: NDArray[np.int64]) -> None:
+        self._values, self._level, self._least = values, level, least_counts
         self._problem = problem = values.problem
         self._job = np.arange(problem.n_jobs)
-        self._most = np.where(problem.gang <= problem.n_gpus, np.maximum(values.most_useful(), least), least)
-        self.owner, self._length, self._gain = _segments(values, least, self._most)
+        self._most = np.where(
+            problem.gang <= problem.n_gpus, np.maximum(values.most_useful(), least_counts), least_counts
+        )
+        self.owner, self._length, self._gain = _segments(values, least_counts, self._most)
         self._scale = problem.n_jobs * problem.n_rounds
         self.columns, self.rows = Columns(), Rows()
         worth, number = level.weight[self.owner] * self._gain / self._scale, np.arange(self.owner.shape[0])
@@ -406,12 +408,12 @@ SLACK = 1e-7
 
 
 def _segments(
-    values: RoundValues, least: NDArray[np.int64], largest: NDArray[np.int64]
+    values: RoundValues, least_counts: NDArray[np.int64], largest: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Return job, length and gain per round of runs of rounds with equal gain, by job, then round."""
     gain_of_round = np.diff(values.utility, axis=1)
     number = np.arange(gain_of_round.shape[1])
-    inside = (number >= least[:, None]) & (number < largest[:, None])
+    inside = (number >= least_counts[:, None]) & (number < largest[:, None])
     begins = np.ones_like(inside)
     begins[:, 1:] = (np.abs(np.diff(gain_of_round, axis=1)) > NEGLIGIBLE) | ~inside[:, :-1]
     owner, round_number = np.nonzero(inside)

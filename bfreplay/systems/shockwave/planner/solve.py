@@ -248,11 +248,11 @@ class PlanSolver:
         """
         values = RoundValues.of(problem)
         levels: tuple[Level, ...] = (Level(np.ones(problem.n_jobs), problem.k),)
-        least = least_rounds(values)
-        if least is None:
+        least_counts = least_rounds(values)
+        if least_counts is None:
             assignment, calls = None, [CallReport("fairness", SolverStatus.INFEASIBLE)]
         else:
-            assignment, report = _timed(self._best, _Aim(values, levels, least), "fairness")
+            assignment, report = _timed(self._best, _Aim(values, levels, least_counts), "fairness")
             calls = [report]
         if assignment is None:
             levels = problem.levels(published=self._options.published_weights)
@@ -309,12 +309,12 @@ class PlanSolver:
     def _solve_levels(self, aim: _Aim, start: NDArray[np.bool_] | None) -> _Solved:
         """Solve level after level, each keeping the values before it; over rounds where ``start`` is given."""
         per_round = start is not None
-        values, levels, least = aim.values, aim.levels, aim.least
+        values, levels, least_counts = aim.values, aim.levels, aim.least
         solution = _Solved(SolverStatus.OPTIMAL)
         floor: Floor | None = None
         for level in levels:
-            begin_at = start if start is not None and (start.sum(axis=1) >= least).all() else None
-            counts_problem = counts_model(values, level, least, floor, per_round=per_round, start=begin_at)
+            begin_at = start if start is not None and (start.sum(axis=1) >= least_counts).all() else None
+            counts_problem = counts_model(values, level, least_counts, floor, per_round=per_round, start=begin_at)
             answer = self._answer(counts_problem.model)
             result = _counts(values.problem, counts_problem, answer, per_round=per_round)
             if result is None and solution.counts is None:
@@ -329,7 +329,7 @@ class PlanSolver:
             status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else solution.status
             solution = _Solved(status, counts, start, (*solution.bounds, bound))
             if level.k > 0:  # later levels keep the longest remaining time
-                least = np.maximum(least, values.rounds_until(values.longest_s(counts)))
+                least_counts = np.maximum(least_counts, values.rounds_until(values.longest_s(counts)))
             else:
                 floor = Floor(level, values.at(level, counts))
         return solution
