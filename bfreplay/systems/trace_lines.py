@@ -207,11 +207,5 @@ class TraceLine:
     def error(self, problem: str, column: str | None, value: object, expected: str, fix: str = _FIX) -> InputError:
         """Return the error for a cell of this line."""
         return InputError(
-            problem,
-            file=self._file,
-            row=f"line {self.number}",
-            column=column,
-            value=value,
-            expected=expected,
-            fix=fix,
+            problem, file=self._file, row=f"line {self.number}", column=column, value=value, expected=expected, fix=fix
         )

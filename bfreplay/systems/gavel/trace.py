@@ -24,14 +24,13 @@ COLUMNS = (
 OLD_COLUMNS = ("job type", "command", "steps flag", "needs data directory", "total steps", "arrival", "scale factor")
 """Columns of the traces in ``traces/msr``, which the published parser no longer reads."""
 
-_TRACE_SUFFIX = ".trace"
 _NOT_KEPT = "-"
 
 
 def is_trace(path: str | PathLike[str]) -> bool:
     """Return whether a file is a trace: its name ends in ``.trace``, or its first line has the columns of one."""
     file = Path(path)
-    if file.suffix.lower() == _TRACE_SUFFIX:
+    if file.suffix.lower() == ".trace":
         return True
     return n_columns(file) in (len(COLUMNS), len(OLD_COLUMNS))
 
@@ -197,7 +196,7 @@ def _cells(job: ElasticJob) -> list[str]:
         "0",
         str(int(job.work_samples)),
         str(job.min_nodes),
-        _number_text(job.weight),
+        str(int(job.weight)) if float(job.weight).is_integer() else repr(float(job.weight)),
         f"{_slo(job):.6f}",
         f"{Decimal(job.submit_us).scaleb(-6).normalize():f}",
     ]
@@ -219,10 +218,6 @@ def _slo(job: ElasticJob) -> float:
             "move the deadline",
         )
     return slo_factor
-
-
-def _number_text(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 def _unwritable(job: ElasticJob, problem: str, column: str, value: object, expected: str, fix: str) -> InputError:

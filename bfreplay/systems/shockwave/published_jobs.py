@@ -180,11 +180,6 @@ class PublishedJob:
         return self.n_failed >= FAILURES_ALLOWED
 
     @property
-    def epochs_begun(self) -> int:
-        """Number of epochs begun, including the current one."""
-        return math.ceil(self.done / self._steps_per_epoch)
-
-    @property
     def epochs_done(self) -> int:
         """Number of whole epochs done."""
         return self.done // self._steps_per_epoch
@@ -221,7 +216,8 @@ class PublishedJob:
     def ask(self) -> None:
         """Ask for another batch size if the rule requires it now."""
         model, first_size = self._model
-        if wants_to_change(model, first_size, self.size, self.gang, self._mode, self.epochs_begun):
+        n_epochs_begun = math.ceil(self.done / self._steps_per_epoch)  # including the current one
+        if wants_to_change(model, first_size, self.size, self.gang, self._mode, n_epochs_begun):
             self.asks = True
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,18 @@ from bfreplay.systems.gavel.shares.share_problem import (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AlikeJobs:
-    """g kinds of jobs.
+def alike_jobs(
+    problem: ShareProblem, unit_rate: NDArray[np.float64]
+) -> tuple[ShareProblem, NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Group jobs of the same gang, rates and ``unit_rate`` (m,) into g kinds.
 
-    Parameters
-    ----------
+    If some shares maximise the least ``th_i / unit_i``, so do those in which each job gets the mean of its kind: they
+    take as many nodes, and no job gets less than the least of its kind had. So a program over kinds has the same
+    optimum, is far smaller with many jobs, and treats equal jobs equally. Kinds are ordered by their values, not by
+    arrival, so job numbers have no effect.
+
+    Returns
+    -------
     problem
         Problem with one job of each kind, and no pairs.
     unit : (g,) float64
@@ -36,26 +42,11 @@ class AlikeJobs:
     kind : (m,) int64
         Kind of each job.
     """
-
-    problem: ShareProblem
-    unit: NDArray[np.float64]
-    n_of_kind: NDArray[np.int64]
-    kind: NDArray[np.int64]
-
-
-def alike_jobs(problem: ShareProblem, unit_rate: NDArray[np.float64]) -> AlikeJobs:
-    """Group jobs of the same gang, rates and ``unit_rate`` (m,) into kinds.
-
-    If some shares maximise the least ``th_i / unit_i``, so do those in which each job gets the mean of its kind: they
-    take as many nodes, and no job gets less than the least of its kind had. So a program over kinds has the same
-    optimum, is far smaller with many jobs, and treats equal jobs equally. Kinds are ordered by their values, not by
-    arrival, so job numbers have no effect.
-    """
     distinction = np.column_stack([problem.gang, unit_rate, problem.rate])
     _, first_rows, kind, n_of_kind = np.unique(
         distinction, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    return AlikeJobs(problem.of_jobs(first_rows), unit_rate[first_rows], n_of_kind, kind.ravel())
+    return problem.of_jobs(first_rows), unit_rate[first_rows], n_of_kind, kind.ravel()
 
 
 NOTICEABLE = 1e-6
@@ -87,11 +78,11 @@ def highest_common_level(
         feasible = feasible_set(problem, with_pairs=True)
         solution, level = _highest_level(feasible, unit_rate, optimum)
         return feasible.time_shares(solution, level)
-    alike = alike_jobs(problem, unit_rate)
-    feasible = feasible_set(alike.problem, with_pairs=False, n_of_kind=alike.n_of_kind)
-    solution, level = _highest_level(feasible, alike.unit, optimum)
+    one_of_each, unit_of_kind, n_of_kind, kind = alike_jobs(problem, unit_rate)
+    feasible = feasible_set(one_of_each, with_pairs=False, n_of_kind=n_of_kind)
+    solution, level = _highest_level(feasible, unit_of_kind, optimum)
     of_kind = feasible.time_shares(solution).share
-    return TimeShares(of_kind[alike.kind], objective=level)
+    return TimeShares(of_kind[kind], objective=level)
 
 
 def _highest_level(
