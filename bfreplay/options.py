@@ -25,10 +25,10 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Check of a whole number, from ``least`` to ``most``, which may be infinite."""
+    """Check of a whole number, from ``least`` to ``most``."""
 
     least: int
-    most: float = checks.LARGEST
+    most: int = checks.LARGEST
 
     def __call__(self, name: str, value: object) -> int:
         """Return the value; ``InputError`` for anything else."""

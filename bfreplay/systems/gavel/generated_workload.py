@@ -236,7 +236,7 @@ def workload_parameters(workload: str, name: str, syntax: str, generator: Callab
     """
     term = parse_one(workload, "workload", syntax, fix="write it in this form, in quotes for the shell")
     parameters: dict[str, Any] = dict(term.parameters)
-    defaults = generator.__kwdefaults__
+    defaults = generator.__kwdefaults__ or {}
     flags = [parameter for parameter, default in defaults.items() if isinstance(default, bool)]
     others = [parameter for parameter in defaults if parameter not in flags]
     checks.known_keys(parameters, ("n", "seed", *flags, *others), name)

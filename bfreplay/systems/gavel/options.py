@@ -45,6 +45,10 @@ def gangs(
     return most_usable if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most_usable)
 
 
+def _any_seed(name: str, seed: int) -> int:
+    return checks.whole(name, seed, 0, math.inf)
+
+
 def _type_names(_name: str, types: str | Sequence[str]) -> tuple[str, ...]:
     names = types.split(";") if isinstance(types, str) else types
     return tuple(filter(None, names))
@@ -107,7 +111,7 @@ class GavelOptions(PolicyOptions):
     restart_s: float = option(0.0, Number(least=0))
     gang: str | int = option("max", checked_gang)
     inner: str = option("fairness", OneOf(("fairness", "fifo")))
-    seed: int = option(0, Whole(0, math.inf))
+    seed: int = option(0, _any_seed)
     global_queue: bool = option(False, checks.truth)
     published: bool = option(False, checks.truth)
     refill: bool = option(True, checks.truth)

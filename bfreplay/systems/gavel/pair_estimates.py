@@ -131,7 +131,7 @@ class PairEstimator:
         self._start = np.random.RandomState(seed)
         self.references = tuple(sorted(self._draw.sample(range(n_types), n_rows)))
         columns = np.add.outer(n_types * np.arange(len(relative.node_types)), self.references).ravel()
-        self._known = relative.rate[np.ix_(self.references, columns)]
+        self._known = relative.rate[np.ix_(np.array(self.references), columns)]
         self._read = np.arange(columns.size) if reads_wrong_columns else columns
 
     def match(self, job_type: int) -> int:

@@ -130,7 +130,8 @@ class PairRates:
         is_pair = (np.arange(gangs.size) < new) & (gangs == gangs[new]) & (models >= 0) & (models[new] >= 0)
         position, earlier = np.nonzero(is_pair)
         pairs = np.column_stack([earlier, first_new + position])
-        pair_rates = [self._of(state, *models[pair].tolist(), int(gangs[pair[0]])) for pair in pairs]
+        models_and_gangs = zip(*models[pairs.T].tolist(), gangs[earlier].tolist(), strict=True)
+        pair_rates = [self._of(state, model, other, width) for model, other, width in models_and_gangs]
         return pairs, np.array(pair_rates).reshape(-1, len(self._type_names), 2)
 
     def _of(self, state: PolicyState, model: int, other: int, gang_size: int) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.options import Number, option
 from bfreplay.policies.policy import Decision, PolicyCapabilities
+from bfreplay.policies.policy_options import PolicyOptions
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
@@ -100,7 +101,7 @@ class ShockwavePolicy(GavelPolicy):
     batch size at the end of a round and gets it when its next lease ends.
     """
 
-    options_type = ShockwaveOptions
+    options_type: ClassVar[type[PolicyOptions]] = ShockwaveOptions
     options: ShockwaveOptions
     follows_gavel_alone = False
     not_saved = ("_listed_jobs",)

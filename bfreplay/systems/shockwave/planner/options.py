@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bfreplay import checks
@@ -45,7 +44,7 @@ class PlannerQuirks:
         return cls(whole_second_epochs=True, calibrates_over_waiting=True, calibrates_each_use=True, clock_times=True)
 
 
-def _ascending_knots(name: str, knots: Sequence[float]) -> Sequence[float]:
+def _ascending_knots(name: str, knots: tuple[float, ...]) -> tuple[float, ...]:
     for knot in knots:
         checks.number(name, knot, least=0, most=1)
     if list(knots[:1]) != [0.0] or knots[-1] != 1.0 or list(knots) != sorted(set(knots)):
@@ -102,7 +101,7 @@ class PlannerOptions(PolicyOptions):
     k: float = option(1e-3, Number(least=0))
     priority_power: float = option(12.0, Number(least=0, most=100))
     rhomax: float = option(1.0, Number(above=0))
-    log_knots: Sequence[float] = option((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), _ascending_knots)
+    log_knots: tuple[float, ...] = option((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), _ascending_knots)
     backend: str = option("highs", checks.text)
     time_limit_s: float = option(15.0, Number(above=0))
     relative_gap: float = option(1e-3, Number(least=0, most=1))

@@ -261,9 +261,9 @@ class PlanSolver:
         if assignment is None:
             nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
             assignment = refill(values, levels[-1], nothing)
-        assignment, report = _timed(self._order_rounds, problem, levels, assignment)
-        schedule = backfill(assignment, problem.gang, remaining_s or (lambda _: problem.remaining_s), problem.n_gpus)
-        return Plan(assignment, schedule, (*calls, report), len(levels))
+        runs, report = _timed(self._order_rounds, problem, levels, assignment)
+        schedule = backfill(runs, problem.gang, remaining_s or (lambda _: problem.remaining_s), problem.n_gpus)
+        return Plan(runs, schedule, (*calls, report), len(levels))
 
     def _best(self, aim: _Aim, name: CallName) -> tuple[NDArray[np.bool_] | None, CallReport]:
         """Optimise the levels: over counts, then over rounds where the counts cannot be packed within the gap."""
