@@ -9,6 +9,7 @@ from bfreplay.documents import Json
 from bfreplay.milp.solver import Solver
 from bfreplay.options import check_options
 from bfreplay.policies.policy import Policy
+from bfreplay.policies.state import LONG_AGO_US, PolicyState
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,26 @@ class PolicyWithOptions(Policy):
 
     def __init__(self, options: PolicyOptions | None = None) -> None:
         self.options = options or self.options_type()
+        self._last_us = LONG_AGO_US
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> Self:
         """Return the policy with these options."""
         return cls(cls.options_type(**options))
+
+    def note_time(self, state: PolicyState) -> None:
+        """Forget the last replay if the clock has gone back: another one has begun."""
+        if state.time_us < self._last_us:
+            self.forget()
+        self._last_us = state.time_us
+
+    def forget(self) -> None:
+        """Forget a replay: by default there is nothing to forget."""
+
+    def close(self) -> None:
+        """Forget the replay."""
+        self._last_us = LONG_AGO_US
+        self.forget()
 
     def describe(self) -> dict[str, object]:
         """Return every option."""

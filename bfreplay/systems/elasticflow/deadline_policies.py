@@ -17,7 +17,7 @@ from bfreplay.policies.deadlines.plan import Steps
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
 from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyCapabilities, Round, Trigger
 from bfreplay.policies.policy_options import PolicyOptions, PolicyWithOptions
-from bfreplay.policies.state import LONG_AGO_US, PolicyState
+from bfreplay.policies.state import PolicyState
 from bfreplay.systems.elasticflow.options import ElasticFlowOptions, PlanningOptions
 from bfreplay.systems.elasticflow.played_back import PlayedBack, Program, servers_of
 from bfreplay.systems.elasticflow.published.deadline_schedulers import soonest_end
@@ -46,7 +46,6 @@ class ElasticFlowPolicy(PolicyWithOptions):
     def __init__(self, options: ElasticFlowOptions | None = None) -> None:
         super().__init__(options)
         self._played_back: PlayedBack | None = None
-        self._last_us = LONG_AGO_US
         if self.options.published:
             self.wakes_on = Trigger.ROUND
 
@@ -69,9 +68,7 @@ class ElasticFlowPolicy(PolicyWithOptions):
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the nodes of each job until the next event."""
-        if state.time_us < self._last_us:
-            self.forget()
-        self._last_us = state.time_us
+        self.note_time(state)
         if not self.options.published:
             return self.decide_now(state)
         if self._played_back is None:
@@ -88,9 +85,6 @@ class ElasticFlowPolicy(PolicyWithOptions):
     def decide_now(self, state: PolicyState) -> Decision:
         """Return the decision of the policy itself."""
 
-    def forget(self) -> None:
-        """Forget the jobs of a replay."""
-
     def summary(self) -> dict[str, object] | None:
         """Return the counts of the published program; ``None`` without it."""
         if self._played_back is None:
@@ -99,9 +93,8 @@ class ElasticFlowPolicy(PolicyWithOptions):
 
     def close(self) -> None:
         """Forget the replay."""
-        self._last_us = LONG_AGO_US
         self._played_back = None
-        self.forget()
+        super().close()
 
 
 class PlanningPolicy(ElasticFlowPolicy):

@@ -73,8 +73,7 @@ class GavelPolicy(PolicyWithOptions):
                 expected="a packed policy, such as gavel.max_min_fairness_packed",
                 fix="choose one, or remove profiled",
             )
-        self._last_us = LONG_AGO_US
-        self._forget()
+        self.forget()
 
     @property
     def round_s(self) -> float:  # type: ignore[override]
@@ -92,7 +91,8 @@ class GavelPolicy(PolicyWithOptions):
     def make_shares(options: GavelOptions) -> SharePolicy:
         """Return the policy that computes the shares."""
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Forget the jobs and rounds of a replay."""
         self.shares.forget()
         self._state: RoundState | None = None
         self._jobs = KnownJobs()
@@ -130,9 +130,7 @@ class GavelPolicy(PolicyWithOptions):
 
     def _begin(self, state: PolicyState) -> RoundState:
         """Set up everything that is constant from the first decision of a replay on."""
-        if state.time_us < self._last_us:
-            self._forget()
-        self._last_us = state.time_us
+        self.note_time(state)
         if self._state is None:
             nodes = nodes_of_state(state)
             types_in_log = nodes.type_names
@@ -335,8 +333,3 @@ class GavelPolicy(PolicyWithOptions):
             "lease_opportunities": 0 if state is None else state.opportunities,
             "busy_node_s": self._busy_node_s + (0.0 if state is None else busy_node_s(state)),
         }
-
-    def close(self) -> None:
-        """Forget the replay."""
-        self._last_us = LONG_AGO_US
-        self._forget()

@@ -114,8 +114,9 @@ class ShockwavePolicy(GavelPolicy):
         self.sets_batch_sizes = self.options.published
         self.notes_batch_sizes = not self.options.published
 
-    def _forget(self) -> None:
-        super()._forget()
+    def forget(self) -> None:
+        """Forget the jobs and rounds of a replay."""
+        super().forget()
         self._listed_jobs: Sequence[ElasticJob] = getattr(self, "_listed_jobs", ())
         self._n_first = 0
         self._published = PublishedJobs(self.options.round_s, self.options.deadline_factor)
@@ -272,8 +273,9 @@ class PlannerPolicy(ShockwavePolicy):
         """Return the policy without shares."""
         return _NoShares()
 
-    def _forget(self) -> None:
-        super()._forget()
+    def forget(self) -> None:
+        """Forget the jobs and rounds of a replay."""
+        super().forget()
         self._planner.forget()
         self._planned: set[int] = set()
         self._round = -1
