@@ -97,7 +97,7 @@ class Option:
     check
         Function of the option's name and a value that returns the checked value, or raises ``InputError``.
     group, help
-        Heading and text in ``--help`` and in the documentation.
+        Heading and text in ``--help`` and in the documentation; empty for a policy's, which its docstring explains.
     default
         ``REQUIRED`` for an option that must be given. ``None`` is not checked.
     usual
@@ -160,7 +160,9 @@ class Option:
         return next((condition.when.format(options) for condition in self.no_effect if condition.holds(options)), None)
 
 
-def option(default: _Value, check: Callable[[str, Any], Any], group: str, text: str, **attributes: Any) -> _Value:
+def option(
+    default: _Value, check: Callable[[str, Any], Any], group: str = "", text: str = "", **attributes: Any
+) -> _Value:
     """Return the dataclass field of an option; ``attributes`` as for ``Option``."""
     metadata = option_metadata(check, group, text, default=default, **attributes)
     declaration: _Value = field(default=default, metadata=metadata)
@@ -182,12 +184,17 @@ def flag_of(made: type, field: str) -> str:
     return options_of(made)[field].flag or f"--{option_name(field)}"
 
 
-def check_options(made: Any) -> None:
-    """Replace the options of a frozen dataclass by their checked values; ``None`` where that is the default stays."""
+def check_options(made: Any, *, keep_equal: bool = False) -> None:
+    """Replace the options of a frozen dataclass by their checked values; ``None`` where that is the default stays.
+
+    With ``keep_equal`` values that are equal to the checked ones stay too: 360 for 360.0, as the user wrote it.
+    """
     for name, declaration in options_of(type(made)).items():
         value = getattr(made, name)
         if value is not None or declaration.default is not None:
-            object.__setattr__(made, name, declaration.check(name, value))
+            checked = declaration.check(name, value)
+            if not (keep_equal and checked == value):
+                object.__setattr__(made, name, checked)
 
 
 def add_options(doc: str | None, options: Mapping[str, Option]) -> str:

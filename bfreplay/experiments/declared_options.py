@@ -11,6 +11,7 @@ from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
 from bfreplay.options import REQUIRED, NoEffect, Number, OneOf, Whole, option, option_metadata, option_name, options_of
+from bfreplay.policies import names as policies
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 BATCH_JOBS = "Batch jobs"
@@ -143,9 +144,8 @@ class DeclaredOptions:
         "bftrainer",
         checks.text,
         POLICY,
-        "Allocation policy: 'bftrainer'; 'look-ahead' (plans for pools like those "
-        "seen so far); 'equal-share'; 'foresight(events=10)' (knows the log); a policy of Gavel, Shockwave or "
-        "ElasticFlow, such as 'gavel.max_min_fairness_perf'; or package.module:Class. Parameters follow in brackets.",
+        f"Allocation policy: {policies.HELP}; a policy of Gavel, Shockwave or ElasticFlow, such as "
+        "'gavel.max_min_fairness_perf'; or package.module:Class. Parameters follow in brackets.",
     )
     round: float | None = option(
         None,

@@ -1,23 +1,6 @@
 """Policies: what shall run now. State in, node counts out."""
 
-from bfreplay.policies.bftrainer import BFTrainerPolicy
-from bfreplay.policies.equal_share import EqualSharePolicy
-from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
-from bfreplay.policies.policy import ANY_TRIGGER, Decision, Placement, Policy, PolicyCapabilities, Round, Trigger
-from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
+import lazy_loader
 
-__all__ = [
-    "ANY_TRIGGER",
-    "NO_DEADLINE_US",
-    "AutoForwardTime",
-    "BFTrainerPolicy",
-    "Decision",
-    "EqualSharePolicy",
-    "ForwardTime",
-    "Placement",
-    "Policy",
-    "PolicyCapabilities",
-    "PolicyState",
-    "Round",
-    "Trigger",
-]
+# the names stand in __init__.pyi; each is imported when first used: options of commands need no numpy
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

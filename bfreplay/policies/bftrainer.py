@@ -125,10 +125,10 @@ class BFTrainerPolicy(Policy):
         accepted_rows = np.setdiff1d(np.arange(state.n_jobs), list(refusals))
         if not refusals:
             return self._decide_on_all(state)
-        counts = np.zeros(state.n_jobs, np.int64)
-        decision = self._decide_on_all(state.only(accepted_rows)) if accepted_rows.size else Decision(counts[:0])
-        counts[accepted_rows] = decision.counts
-        return replace(decision, counts=counts, round=Round(declined=refusals))
+        node_counts = np.zeros(state.n_jobs, np.int64)
+        decision = self._decide_on_all(state.only(accepted_rows)) if accepted_rows.size else Decision(node_counts[:0])
+        node_counts[accepted_rows] = decision.counts
+        return replace(decision, counts=node_counts, round=Round(declined=refusals))
 
     def _decide_on_all(self, state: PolicyState) -> Decision:
         if state.nodes is not None and len(state.nodes.type_names) > 1:
@@ -141,9 +141,9 @@ class BFTrainerPolicy(Policy):
             solution = objective.optimum(state, t_fwd_s, solver)
         else:
             solution = solver.solve(objective.problem(state, t_fwd_s))
-        counts = state.current.copy() if solution.counts is None else solution.counts
-        self.forward_time.note_decision(state, counts)
-        return Decision(counts, solution, t_fwd_s=t_fwd_s)
+        node_counts = state.current.copy() if solution.counts is None else solution.counts
+        self.forward_time.note_decision(state, node_counts)
+        return Decision(node_counts, solution, t_fwd_s=t_fwd_s)
 
     def describe(self) -> dict[str, object]:
         """Forward-looking time, solver and objective; ``t_fwd_s`` only where it is one number."""

@@ -1,4 +1,4 @@
-"""Policies by name. One line here (or an entry point elsewhere) makes a policy known everywhere."""
+"""Policies by name. An entry of ``names``, or an entry point elsewhere, makes a policy known everywhere."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
+from bfreplay.policies.names import BUILT_IN
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
+from bfreplay.policies.policy_options import PolicyWithOptions
 from bfreplay.policies.spec import TermSpec, parameters_of, parse_one, settings_of
 from bfreplay.registry import Registry, make_from_code, published_systems
 
@@ -18,10 +20,7 @@ POLICIES = Registry(
     group="bfreplay.policies",
     needs=("decide",),
     built_in={
-        "bftrainer": "bfreplay.policies.bftrainer:BFTrainerPolicy",
-        "equal-share": "bfreplay.policies.equal_share:EqualSharePolicy",
-        "foresight": "bfreplay.policies.look_ahead:ForesightPolicy",
-        "look-ahead": "bfreplay.policies.look_ahead:LookAheadPolicy",
+        **{name: location for name, (location, _) in BUILT_IN.items()},
         **{f"{system.name}.{name}": place for system in published_systems() for name, place in system.policies.items()},
     },
 )
@@ -57,13 +56,13 @@ def policy_of(
         There is no such policy; the message lists those there are. It has no such parameter. Or it takes no
         ``objective`` or ``round_s``, and one is given.
     """
-    part = parse_policy(spec)
-    factory = _class_of(part)
-    settings: Any = dict(_settings(part, factory))
+    term = parse_policy(spec)
+    factory = _class_of(term)
+    settings: Any = dict(_settings(term, factory))
     if objective is not None:
-        if not _takes(factory.from_options, "objective"):
+        if not _takes(factory, "objective"):
             raise InputError(
-                f"the policy {part.name!r} takes no objective",
+                f"the policy {term.name!r} takes no objective",
                 column="objective",
                 value=objective if isinstance(objective, str) else objective.spec,
                 expected="none with this policy: it decides by a rule of its own",
@@ -72,18 +71,18 @@ def policy_of(
             )
         settings["objective"] = objective
     if round_s is not None:
-        _check_round(part, factory, round_s)
+        _check_round(term, factory, round_s)
         settings["round_s"] = round_s
-    if prices and _takes(factory.from_options, "prices"):
+    if prices and _takes(factory, "prices"):
         settings["prices"] = prices
     if not _has_from_options(factory):
         missing = ", ".join(f"{name}()" for name in sorted(getattr(factory, "__abstractmethods__", ())))
         fix = "let __init__ take parameters by name only, or write from_options (see bfreplay.Policy)"
         if missing:
             fix = f"write its {missing} (see bfreplay.Policy)"
-        return make_from_code(lambda: factory(**settings), f"the policy {part.name!r}", fix=fix)
+        return make_from_code(lambda: factory(**settings), f"the policy {term.name!r}", fix=fix)
     return make_from_code(
-        lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **settings), f"the policy {part.name!r}"
+        lambda: factory.from_options(t_fwd_s=t_fwd_s, solver=solver, **settings), f"the policy {term.name!r}"
     )
 
 
@@ -110,28 +109,28 @@ def learns(spec: str) -> bool:
     return parameter is not None and policy_settings(spec)[1].get(parameter) is not None
 
 
-def _class_of(part: TermSpec) -> type[Policy]:
-    policy_class: type = POLICIES.load(part.name, allow_code=True)
+def _class_of(term: TermSpec) -> type[Policy]:
+    policy_class: type = POLICIES.load(term.name, allow_code=True)
     if not issubclass(policy_class, Policy):
-        raise not_a_policy(f"{POLICIES.location(part.name)} is no policy", part.name)
+        raise not_a_policy(f"{POLICIES.location(term.name)} is no policy", term.name)
     return policy_class
 
 
-def _check_round(part: TermSpec, factory: type[Policy], round_s: float) -> None:
-    if not _takes(factory.from_options, "round_s"):
+def _check_round(term: TermSpec, factory: type[Policy], round_s: float) -> None:
+    if not _takes(factory, "round_s"):
         raise InputError(
-            f"the policy {part.name!r} does not decide in rounds",
+            f"the policy {term.name!r} does not decide in rounds",
             column="round",
             value=round_s,
             expected="--round with a policy that does, such as gavel.max_min_fairness_perf",
             fix="leave --round out; a class of your own has rounds when its from_options has a parameter 'round_s'",
         )
-    if "round_s" in dict(part.parameters):
+    if "round_s" in dict(term.parameters):
         raise InputError(
             "the length of a round is set twice",
             column="round",
             value=round_s,
-            expected=f"--round, or round_s in {part}",
+            expected=f"--round, or round_s in {term}",
             fix="leave one of the two out",
         )
 
@@ -144,8 +143,8 @@ def policy_settings(spec: str) -> tuple[str, Mapping[str, object]]:
     InputError
         There is no such policy, or it has no such parameter.
     """
-    part = parse_policy(spec)
-    return part.name, _settings(part, _class_of(part))
+    term = parse_policy(spec)
+    return term.name, _settings(term, _class_of(term))
 
 
 def parse_policy(spec: str) -> TermSpec:
@@ -156,12 +155,12 @@ def parse_policy(spec: str) -> TermSpec:
     InputError
         It is not ``NAME`` or ``NAME(key=value, ...)``.
     """
-    return parse_one(spec, "policy", _GRAMMAR, column="policy")
+    return parse_one(spec, "policy", "NAME, NAME(key=value, ...), or package.module:Class", column="policy")
 
 
-def _settings(part: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
-    parameters = parameters_of(factory.from_options if _has_from_options(factory) else factory, 0)
-    return settings_of(part, {name: parameters[name] for name in parameters if name not in _OF_THE_RUN}, "policy")
+def _settings(term: TermSpec, factory: type[Policy]) -> Mapping[str, object]:
+    parameters = parameters_of(_function_with_parameters(factory) if _has_from_options(factory) else factory, 0)
+    return settings_of(term, {name: parameters[name] for name in parameters if name not in _OF_THE_RUN}, "policy")
 
 
 def _has_from_options(factory: type[Policy]) -> bool:
@@ -169,11 +168,11 @@ def _has_from_options(factory: type[Policy]) -> bool:
     return getattr(factory.from_options, "__func__", None) is not getattr(Policy.from_options, "__func__", None)
 
 
-_GRAMMAR = "NAME, NAME(key=value, ...), or package.module:Class"
+def _function_with_parameters(factory: type[Policy]) -> Callable[..., Any]:
+    return factory.options_type if issubclass(factory, PolicyWithOptions) else factory.from_options
 
 
-def _takes(function: Callable[..., Any], keyword: str) -> bool:
-    parameters = inspect.signature(function).parameters
-    return keyword in parameters or any(
-        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
+def _takes(factory: type[Policy], keyword: str) -> bool:
+    parameters = inspect.signature(_function_with_parameters(factory)).parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    return keyword in parameters or inspect.Parameter.VAR_KEYWORD in kinds

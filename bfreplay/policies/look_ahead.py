@@ -61,17 +61,14 @@ def last_pool_s(policy: str, t_fwd_s: float | str) -> float:
     InputError
         It is no positive number: ``"auto"``, say, or a ``ForwardTime``.
     """
-    expected_and_fix = "seconds > 0", "120 s is a good start: --t-fwd 120"
+    expected, fix = "seconds > 0", "120 s is a good start: --t-fwd 120"
     if not is_number(t_fwd_s):
-        raise InputError(
+        problem = (
             f"the policy {policy!r} looks ahead itself and takes a number for --t-fwd: how long the last pool in sight "
-            "is expected to last",
-            column="t_fwd_s",
-            value=t_fwd_s,
-            expected=expected_and_fix[0],
-            fix=expected_and_fix[1],
+            "is expected to last"
         )
-    return positive_seconds(t_fwd_s, *expected_and_fix)
+        raise InputError(problem, column="t_fwd_s", value=t_fwd_s, expected=expected, fix=fix)
+    return positive_seconds(t_fwd_s, expected, fix)
 
 
 @compiled
@@ -87,12 +84,12 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
         one that begins now; its price is not read, because the decision knows the pool.
     """
     rate, min_nodes, max_nodes, scale_up_s, scale_down_s = jobs
-    n_jobs, width = rate.shape
+    n_jobs, n_columns = rate.shape
     n_futures, length = seconds.shape
-    worth = np.zeros((n_jobs, width))
-    ahead = np.empty(width)
-    during = np.empty(width)
-    more = np.empty(width)
+    worth = np.zeros((n_jobs, n_columns))
+    ahead = np.empty(n_columns)
+    during = np.empty(n_columns)
+    more = np.empty(n_columns)
     for j in range(n_jobs):
         twin = _twin(jobs, j)
         if twin < j:
@@ -105,19 +102,16 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
                 for n in range(most_nodes + 1):
                     is_legal = n == 0 or n >= min_nodes[j]
                     during[n] = ahead[n] + seconds[s, i] * (rate[j, n] - price[s, i] * n) if is_legal else -np.inf
-                best = -np.inf
+                best_value = -np.inf
                 for n in range(most_nodes, -1, -1):
-                    more[n] = best
-                    best = max(best, during[n])
-                best = -np.inf  # of fewer nodes
+                    more[n] = best_value
+                    best_value = max(best_value, during[n])
+                best_value = -np.inf  # of fewer nodes
                 for n in range(most_nodes + 1):
-                    rate_here = rate[j, n]
-                    up_cost, down_cost = (
-                        scale_up_cost(rate_here, scale_up_s[j]),
-                        scale_down_cost(rate_here, scale_down_s[j]),
-                    )
-                    ahead[n] = max(during[n], more[n] - up_cost, best - down_cost)
-                    best = max(best, during[n])
+                    up_cost = scale_up_cost(rate[j, n], scale_up_s[j])
+                    down_cost = scale_down_cost(rate[j, n], scale_down_s[j])
+                    ahead[n] = max(during[n], more[n] - up_cost, best_value - down_cost)
+                    best_value = max(best_value, during[n])
             for n in range(most_nodes + 1):
                 worth[j, n] += seconds[s, 0] * rate[j, n] + ahead[n] - ahead[0]
         for n in range(most_nodes + 1):
@@ -182,8 +176,8 @@ class _AheadPolicy(Policy):
             self._priced = (state.objective.copy(), state.min_nodes.copy(), state.max_nodes.copy())
             count = np.arange(state.objective.shape[1])
             is_allowed = (count == 0) | ((count >= state.min_nodes[:, None]) & (count <= state.max_nodes[:, None]))
-            value = np.where(is_allowed, state.objective, -np.inf)
-            optima = optima_of_hulls(value, np.ones(state.n_jobs, np.int64), int(state.max_nodes.sum()))
+            job_values = np.where(is_allowed, state.objective, -np.inf)
+            optima = optima_of_hulls(job_values, np.ones(state.n_jobs, np.int64), int(state.max_nodes.sum()))
             self._prices = node_prices(optima)
         return self._prices
 

@@ -6,9 +6,9 @@ import difflib
 import inspect
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from bfreplay import checks
 from bfreplay.errors import InputError
@@ -17,8 +17,6 @@ from bfreplay.scalability.law import LARGEST_RATE
 GRAMMAR = "NAME, NAME(key=value, ...), package.module:function(...), or a sum: 0.7*NAME + 0.3*NAME(key=value)"
 
 Value = float | int | bool | str
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 _NAME = r"[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.]*)?"
 _TOKEN = re.compile(
@@ -48,9 +46,9 @@ class TermSpec:
         return text if self.weight is None else f"{_value_text(self.weight)}*{text}"
 
 
-def write_spec(parts: tuple[TermSpec, ...]) -> str:
-    """The spec of ``parts``, which ``parse`` reads back."""
-    return " + ".join(map(str, parts))
+def write_spec(terms: tuple[TermSpec, ...]) -> str:
+    """The spec of ``terms``, which ``parse`` reads back."""
+    return " + ".join(map(str, terms))
 
 
 def parse(text: str) -> tuple[TermSpec, ...]:
@@ -86,13 +84,13 @@ def parse_one(text: str, kind: str, grammar: str, *, column: str | None = None, 
     if not isinstance(text, str):
         raise InputError(f"a {kind} is named by a text", column=column, value=text, expected=grammar)
     try:
-        parts = parse(text)
+        terms = parse(text)
     except InputError as error:  # the grammar is that of an objective, and so are its messages
         problem = error.problem.replace("the objective", f"the {kind}", 1)
         raise InputError(problem, column=error.column, value=text, expected=grammar, fix=fix) from error
-    if len(parts) != 1 or parts[0].weight is not None:
+    if len(terms) != 1 or terms[0].weight is not None:
         raise InputError(f"there is one {kind}, without a weight", column=column, value=text, expected=grammar, fix=fix)
-    return parts[0]
+    return terms[0]
 
 
 def _value_text(value: Value) -> str:
@@ -182,11 +180,11 @@ class _Reader:
         return int(self._token) if self._token.isdecimal() else number
 
     def _next(self) -> None:
-        match = _TOKEN.match(self._text, self._end)
-        assert match is not None  # whatever stands there is a sign, or the end
-        self._kind, self._end = str(match.lastgroup), match.end()
-        self._token = match.group(self._kind)
-        self._start = match.start(self._kind)
+        token_match = _TOKEN.match(self._text, self._end)
+        assert token_match is not None  # whatever stands there is a sign, or the end
+        self._kind, self._end = str(token_match.lastgroup), token_match.end()
+        self._token = token_match.group(self._kind)
+        self._start = token_match.start(self._kind)
 
     def _refuse(self, problem: str, fix: str | None = None) -> NoReturn:
         raise InputError(
@@ -219,61 +217,36 @@ def parameters_of(function: Callable[..., Any], n_by_position: int) -> dict[str,
     return settable
 
 
-def keywords_from(*options: type[Any], only: Sequence[str] = (), **defaults: Value | None) -> Callable[[_F], _F]:
-    """Declare the keywords of a policy's ``from_options``: fields of its ``options`` with their defaults.
-
-    Parameters
-    ----------
-    options
-        Dataclasses.
-    only
-        Names of the fields; all of them by default.
-    defaults
-        Other defaults than those of the fields.
-    """
-    of_fields = {field.name: field.default for kind in reversed(options) for field in fields(kind)}
-    values = {name: defaults.get(name, of_fields[name]) for name in only or of_fields}
-    parameters = [inspect.Parameter("cls", inspect.Parameter.POSITIONAL_ONLY)]
-    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in (T_FWD_S, "solver")]
-    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=values[name]) for name in values]
-
-    def with_signature(function: _F) -> _F:
-        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what inspect looks for
-        return function
-
-    return with_signature
-
-
-def settings_of(part: TermSpec, parameters: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:
-    """Every parameter with its value: what ``part`` sets, and the defaults of the others; without ``t_fwd_s``.
+def settings_of(term: TermSpec, parameters: dict[str, inspect.Parameter], kind: str = "objective") -> dict[str, Any]:
+    """Every parameter with its value: what ``term`` sets, and the defaults of the others; without ``t_fwd_s``.
 
     ``kind`` is what messages call the thing.
 
     Raises
     ------
     InputError
-        ``part`` sets what there is not, or something else where the default is a number, true or false, or leaves out
+        ``term`` sets what there is not, or something else where the default is a number, true or false, or leaves out
         what has no default.
     """
     parameters = {name: parameter for name, parameter in parameters.items() if name != T_FWD_S}
-    arguments = dict(part.parameters)
+    arguments = dict(term.parameters)
     for argument, value in arguments.items():
         if argument not in parameters:
-            near = difflib.get_close_matches(argument, parameters, n=1, cutoff=0.5)
+            near_names = difflib.get_close_matches(argument, parameters, n=1, cutoff=0.5)
             the_policys = "the policy's forward-looking time is used: --t-fwd" if argument == T_FWD_S else None
             raise InputError(
-                f"the {kind} {part.name!r} has no parameter {argument!r}",
+                f"the {kind} {term.name!r} has no parameter {argument!r}",
                 column=argument,
-                value=str(part),
-                expected=f"one of {', '.join(parameters)}" if parameters else f"{part.name}, without brackets",
-                fix=f"did you mean {near[0]!r}?" if near else the_policys,
+                value=str(term),
+                expected=f"one of {', '.join(parameters)}" if parameters else f"{term.name}, without brackets",
+                fix=f"did you mean {near_names[0]!r}?" if near_names else the_policys,
             )
         default = parameters[argument].default
         if isinstance(default, bool):
             checks.truth(argument, value)
         if _is_number(default) and not _is_number(value):
             raise InputError(
-                f"{argument!r} of the {kind} {part.name!r} is no number",
+                f"{argument!r} of the {kind} {term.name!r} is no number",
                 column=argument,
                 value=value,
                 expected=f"a number, such as the default {default!r}",
@@ -282,10 +255,10 @@ def settings_of(part: TermSpec, parameters: dict[str, inspect.Parameter], kind: 
     for name, parameter in parameters.items():
         if name not in arguments and parameter.default is inspect.Parameter.empty:
             raise InputError(
-                f"the {kind} {part.name!r} needs {name!r}",
+                f"the {kind} {term.name!r} needs {name!r}",
                 column=name,
-                value=str(part),
-                expected=f"{part.name}({name}=VALUE)",
+                value=str(term),
+                expected=f"{term.name}({name}=VALUE)",
             )
         settings[name] = arguments.get(name, parameter.default)
     return settings

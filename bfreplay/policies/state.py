@@ -133,10 +133,10 @@ class PolicyState:
         )
 
     @classmethod
-    def of(cls, parts: dict[str, Any]) -> PolicyState:
+    def of(cls, columns: dict[str, Any]) -> PolicyState:
         """Return the state with these fields, all there are; a replay makes many, and the constructor takes longer."""
         state = cls.__new__(cls)
-        object.__setattr__(state, "__dict__", parts)
+        object.__setattr__(state, "__dict__", columns)
         return state
 
     @property
@@ -144,10 +144,10 @@ class PolicyState:
         """J."""
         return int(self.job.shape[0])
 
-    def only(self, rows: NDArray[np.int64]) -> PolicyState:
-        """The same state with some of its jobs, in the order of ``rows (m,)``."""
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays: Any = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
+    def only(self, job_rows: NDArray[np.int64]) -> PolicyState:
+        """The same state with some of its jobs, in the order of ``job_rows (m,)``."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays: Any = {name: column[job_rows] for name, column in columns.items() if isinstance(column, np.ndarray)}
         return replace(self, **arrays)
 
     @property

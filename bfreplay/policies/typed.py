@@ -46,7 +46,9 @@ def place_jobs(nodes: NodesSeen, types: NDArray[np.int64], counts: NDArray[np.in
         stays = own_nodes.size > 0 and nodes.node_type[own_nodes[0]] == node_type
         kept_nodes.append(own_nodes[:count] if stays else own_nodes[:0])
         is_free[kept_nodes[-1]] = False
-    free_nodes = [np.flatnonzero(is_free & (nodes.node_type == kind)) for kind in range(len(nodes.type_names))]
+    free_nodes = [
+        np.flatnonzero(is_free & (nodes.node_type == type_index)) for type_index in range(len(nodes.type_names))
+    ]
     n_used = [0] * len(free_nodes)
     placement = []
     for of_job, node_type, count in zip(kept_nodes, types.tolist(), counts.tolist(), strict=True):
@@ -146,12 +148,12 @@ def _rates(state: PolicyState, by_type: NDArray[np.float64], objective: Objectiv
     if len(tables) == 1:
         return objective.terms[0].weight * tables[0]
     is_read = np.arange(by_type.shape[2]) <= state.max_nodes[:, None, None]
-    total = np.zeros_like(by_type)
+    total_rates = np.zeros_like(by_type)
     for term, table in zip(objective.terms, tables, strict=True):
         largest = float(np.abs(table).max(where=is_read, initial=0.0))
         if largest > 0.0:
-            total += (term.weight / largest) * table
-    return total
+            total_rates += (term.weight / largest) * table
+    return total_rates
 
 
 def _throughput(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -180,8 +182,8 @@ def _own(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64
 def _speed_up(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64]:
     n_types = by_type.shape[1]
     first_rates = [first_node_rate(replace(state, throughput=by_type[:, type_index])) for type_index in range(n_types)]
-    unit = np.max(first_rates, axis=0)
-    shares = [in_units_of(by_type[:, type_index], unit) for type_index in range(n_types)]
+    first_rate = np.max(first_rates, axis=0)
+    shares = [in_units_of(by_type[:, type_index], first_rate) for type_index in range(n_types)]
     return _throughput(state, np.stack(shares, axis=1))
 
 

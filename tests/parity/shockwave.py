@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from bfreplay.systems.gavel.shares.finish_time_fairness import FinishTimeFairness
-from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.policies import baseline_shares, shockwave_policy
 from bfreplay.systems.shockwave.profile import profile_of
 from bfreplay.systems.shockwave.shockwave_policy import PlannedOptions, ShockwaveOptions
@@ -273,8 +272,7 @@ def compare_plans(name: str, table: Table, shared: Path) -> None:
 def compare_own_plans(table: Table, shared: Path) -> None:
     """Compare Shockwave in closed loop, with plans made here."""
     published = golden(shared, "published_results")["tacc_32gpus/shockwave/simulation"]
-    planner = PlannerOptions(quirks=PlannerQuirks.published())
-    policy = shockwave_policy("shockwave")(PlannedOptions(published=True, planner=planner))
+    policy = shockwave_policy("shockwave")(PlannedOptions(published=True))
     summary = replay_set(shared, PUBLISHED_SET, policy).summary["policy"]
     own = summary["published"]
     is_proven = summary["stopped_by_time_limit"] == summary["without_answer"] == 0 and summary["largest_gap"] <= 1e-3

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.rounds.state import RoundState
-from bfreplay.systems.shockwave.planner.options import PlannerOptions, PlannerQuirks
 from bfreplay.systems.shockwave.planner.planned_rounds import ShockwavePlanner
 from bfreplay.systems.shockwave.planner.problem import Level, PlanProblem, RoundValues
 from bfreplay.systems.shockwave.planner.solve import Plan
@@ -120,16 +119,16 @@ def _below(ours: float, theirs: float) -> float:
     return max(0.0, theirs - ours) / max(abs(theirs), 1e-9)
 
 
-def options_of(config: dict[str, Any]) -> PlannerOptions:
+def options_of(config: dict[str, Any]) -> PlannedOptions:
     """Return the planner's options of a recorded configuration."""
-    return PlannerOptions(
+    return PlannedOptions(
+        published=True,
         future_rounds=config["future_rounds"],
         k=config["k"],
         priority_power=config["lambda"],
         rhomax=config["rhomax"],
         log_knots=tuple(config["log_approximation_bases"]),
         relative_gap=config["solver_rel_gap"],
-        quirks=PlannerQuirks.published(),
     )
 
 
@@ -164,15 +163,15 @@ class RecordedRounds(PlannerPolicy):
     Parameters
     ----------
     options
-        Options of the planner.
+        Options of the policy and its planner.
     schedule
         Jobs of each round.
     """
 
     name = "shockwave.recorded_rounds"
 
-    def __init__(self, options: PlannerOptions, schedule: list[list[int]]) -> None:
-        super().__init__(PlannedOptions(published=True, planner=options))
+    def __init__(self, options: PlannedOptions, schedule: list[list[int]]) -> None:
+        super().__init__(options)
         self._planner = _RecordingPlanner(options)
         self._schedule = schedule
         self.made: dict[int, tuple[list[int], PlanProblem, Plan, list[float]]] = {}

@@ -273,7 +273,7 @@ class HalfOf(EqualSharePolicy):
 
 
 def test_an_unknown_policy_is_told_the_families_not_all_their_members():
-    with pytest.raises(InputError, match=r"unknown policy 'bftriner'\n.*look-ahead, gavel\.NAME, shockwave\.NAME"):
+    with pytest.raises(InputError, match=r"unknown policy 'bftriner'\n.*foresight, gavel\.NAME, shockwave\.NAME"):
         policy_of("bftriner", t_fwd_s=60.0, solver=ExactSolver())
     with pytest.raises(InputError, match=r"one of gavel\.max_min_fairness, gavel\.(.*\n)*.*did you mean 'gavel"):
         policy_of("gavel.max_min", t_fwd_s=60.0, solver=ExactSolver())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, Floats, Plan, Steps, finish_of, minimum_share
+from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, Levels, Plan, Steps, finish_of, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, free_without
 from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
@@ -32,29 +31,13 @@ def fewest_nodes(slot_s: float) -> PlanJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
-    """Node counts that a job may use, each faster than all lower ones, in increasing order, and its rates there."""
-
-    counts: Floats
-    rates: Floats
-
-    @classmethod
-    def of(cls, curve: NDArray[np.float64], min_nodes: int) -> Levels:
-        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``min_nodes`` nodes or more.
-
-        A count on which it is no faster than on fewer nodes, as where only powers of two can be used, is none.
-        """
-        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[min_nodes:])))
-        counts = min_nodes + np.flatnonzero(fastest[1:] > fastest[:-1])
-        return cls(counts.astype(np.float64), curve[counts].astype(np.float64))
-
-
-@dataclass(frozen=True, slots=True)
 class _JointPlan:
-    """Plans of jobs by their rows, and the nodes that none of them takes."""
+    """Plans of jobs by their rows, the nodes that none of them takes, the time now, and the number of nodes."""
 
     plans: Mapping[int, Plan]
     free: Steps
+    now_s: float
+    n_nodes: float
 
     def delays(self, jobs: Sequence[PlannedJob], earlier: _JointPlan, slot_s: float) -> list[int]:
         """Return the rows of jobs that end after their deadlines, and later than by the plans ``earlier``.
@@ -126,14 +109,15 @@ class DeadlinePlans:
         new_rows = [job_row for job_row, job in enumerate(state.job.tolist()) if job not in self._known]
         self._known.update(state.job[new_rows].tolist())
         old_rows = [job_row for job_row in range(state.n_jobs) if job_row not in new_rows]
-        plans = self._in_order(jobs, old_rows if admits else range(state.n_jobs), now_s, n_nodes)
-        plans_followed = self._remaining_plans(state, jobs, old_rows, now_s, n_nodes) if admits else None
+        no_plans = _JointPlan({}, Steps(np.array([now_s]), np.array([n_nodes])), now_s, n_nodes)
+        plans = self._in_order(jobs, old_rows if admits else range(state.n_jobs), no_plans)
+        plans_followed = self._remaining_plans(state, jobs, old_rows, no_plans) if admits else None
         if plans_followed is not None and plans.delays(jobs, plans_followed, self._slot_s):
             plans = plans_followed
         refusals: dict[int, str] = {}
         for job_row in new_rows if admits else ():
-            replanned = self._in_order(jobs, [*plans.plans, job_row], now_s, n_nodes)
-            appended = self._beside(jobs[job_row], job_row, plans, now_s, n_nodes)
+            replanned = self._in_order(jobs, [*plans.plans, job_row], no_plans)
+            appended = self._beside(jobs[job_row], job_row, plans)
             may_decline = state.deadline_us[job_row] != NO_DEADLINE_US
             acceptable = [
                 candidate
@@ -144,7 +128,7 @@ class DeadlinePlans:
             if acceptable:
                 plans = acceptable[0]
             else:
-                refusals[job_row] = self._why_not(jobs, job_row, plans, replanned, now_s, n_nodes)
+                refusals[job_row] = self._why_not(jobs, job_row, plans, replanned)
         for job_row, job in enumerate(jobs):
             job.follow(plans.plans.get(job_row, _nothing(now_s)))
         return jobs, refusals, plans.free
@@ -160,59 +144,50 @@ class DeadlinePlans:
             cost_s = float(max(state.scale_up_cost_s[job_row], state.scale_down_cost_s[job_row]))
             due_s = float(state.deadline_us[job_row] - state.window_start_us) / _US_PER_S
             deadline_s = max(due_s - self._reserve * cost_s, now_s)
-        debt = 0.0 if state.owed is None else float(state.owed[job_row])
-        remaining = float(state.work[job_row] - state.progress[job_row]) + debt
+        debt_samples = 0.0 if state.owed is None else float(state.owed[job_row])
+        remaining = float(state.work[job_row] - state.progress[job_row]) + debt_samples
         work = min(max(remaining, _LEAST_WORK), _MOST_WORK)
-        return PlannedJob(deadline_s, work, levels.counts, levels.rates, _nothing(now_s))
+        return PlannedJob(deadline_s, work, *levels, _nothing(now_s))
 
-    def _in_order(self, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, n_nodes: float) -> _JointPlan:
-        """Plan jobs anew, in the order of their deadlines."""
-        plans = _JointPlan({}, Steps(np.array([now_s]), np.array([n_nodes])))
-        for job_row in sorted(rows, key=lambda job_row: jobs[job_row].deadline_s):
-            plans = self._beside(jobs[job_row], job_row, plans, now_s, n_nodes)
+    def _in_order(self, jobs: Sequence[PlannedJob], job_rows: Sequence[int], plans: _JointPlan) -> _JointPlan:
+        """Plan jobs beside ``plans``, in the order of their deadlines."""
+        for job_row in sorted(job_rows, key=lambda job_row: jobs[job_row].deadline_s):
+            plans = self._beside(jobs[job_row], job_row, plans)
         return plans
 
-    def _beside(self, job: PlannedJob, job_row: int, others: _JointPlan, now_s: float, n_nodes: float) -> _JointPlan:
+    def _beside(self, job: PlannedJob, job_row: int, others: _JointPlan) -> _JointPlan:
         """Plan a job with the nodes that others leave free."""
-        plan, free_steps = _nothing(now_s), others.free
-        if job.counts.size and job.counts[0] <= n_nodes:
-            plan = self._plan(job, free_steps, n_nodes)
+        plan, free_steps = _nothing(others.now_s), others.free
+        if job.counts.size and job.counts[0] <= others.n_nodes:
+            plan = self._plan(job, free_steps, others.n_nodes)
             free_steps = plan.free
-        return _JointPlan({**others.plans, job_row: plan}, free_steps)
+        return replace(others, plans={**others.plans, job_row: plan}, free=free_steps)
 
     def _remaining_plans(
-        self, state: PolicyState, jobs: Sequence[PlannedJob], rows: Sequence[int], now_s: float, n_nodes: float
+        self, state: PolicyState, jobs: Sequence[PlannedJob], job_rows: Sequence[int], no_plans: _JointPlan
     ) -> _JointPlan | None:
         """Return the rest of the plans that were followed, for the work that is left; ``None`` if they do not fit."""
-        plans, free_steps = {}, Steps(np.array([now_s]), np.array([n_nodes]))
-        for job_row in rows:
+        plans, free_steps, now_s = {}, no_plans.free, no_plans.now_s
+        for job_row in job_rows:
             plan = self._followed.get(int(state.job[job_row]))
             if plan is None or not now_s < plan.end_s < math.inf:
                 plans[job_row] = _nothing(now_s)
                 continue
             nodes = plan.nodes.since(now_s)
-            free_steps = free_without(free_steps, Steps(nodes.time, -nodes.value), plan.end_s, n_nodes)
+            free_steps = free_without(free_steps, Steps(nodes.time, -nodes.value), plan.end_s, no_plans.n_nodes)
             if free_steps.value.min() < 0:
                 return None
             finish_s = finish_of(nodes, plan.end_s, jobs[job_row].work, jobs[job_row].counts, jobs[job_row].rates)
             plans[job_row] = Plan(nodes, plan.end_s, finish_s, free_steps)
-        return _JointPlan(plans, free_steps)
+        return replace(no_plans, plans=plans, free=free_steps)
 
-    def _why_not(
-        self,
-        jobs: Sequence[PlannedJob],
-        job_row: int,
-        earlier: _JointPlan,
-        anew: _JointPlan,
-        now_s: float,
-        n_nodes: float,
-    ) -> str:
+    def _why_not(self, jobs: Sequence[PlannedJob], job_row: int, earlier: _JointPlan, anew: _JointPlan) -> str:
         """Return why the job in ``job_row`` is declined."""
         job = jobs[job_row]
         late_by_s = anew.plans[job_row].finish_s - job.deadline_s
         n_made_late = len(anew.delays(jobs, earlier, self._slot_s))
-        usable = job.rates[job.counts <= n_nodes]
-        if not usable.size or now_s + job.work / usable.max() > job.deadline_s:
+        usable = job.rates[job.counts <= anew.n_nodes]
+        if not usable.size or anew.now_s + job.work / usable.max() > job.deadline_s:
             return "its deadline cannot be met with all idle nodes"
         if late_by_s > 0:
             return f"it would be done {late_by_s:,.0f} s too late beside the jobs that are there"

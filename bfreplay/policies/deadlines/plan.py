@@ -138,11 +138,21 @@ class _Window(NamedTuple):
     slot_s: float
 
 
-class _Levels(NamedTuple):
-    """Node counts that a job may use, in increasing order, and its rates there."""
+class Levels(NamedTuple):
+    """Node counts that a job may use, each faster than all lower ones, in increasing order, and its rates there."""
 
     counts: Floats  # (L,)
     rates: Floats  # (L,)
+
+    @classmethod
+    def of(cls, curve: Floats, min_nodes: int) -> Levels:
+        """Return the levels of a job with ``curve (K + 1,)`` that runs on ``min_nodes`` nodes or more.
+
+        A count on which it is no faster than on fewer nodes, as where only powers of two can be used, is none.
+        """
+        fastest = np.maximum.accumulate(np.concatenate(([0.0], curve[min_nodes:])))
+        counts = min_nodes + np.flatnonzero(fastest[1:] > fastest[:-1])
+        return cls(counts.astype(np.float64), curve[counts].astype(np.float64))
 
 
 class _PartialPlan(NamedTuple):
@@ -161,6 +171,17 @@ class _Draft(NamedTuple):
 
     time: Floats
     value: Floats
+
+
+@compiled
+def _drafts(free: Steps) -> tuple[_Draft, _Draft]:
+    """Return copies of the free nodes and of no nodes, with room for the changes of one plan."""
+    n_steps, room = free.time.size, free.time.size + 4
+    rest, plan = _Draft(np.empty(room), np.empty(room)), _Draft(np.zeros(room), np.zeros(room))
+    rest.time[:n_steps] = free.time
+    rest.value[:n_steps] = free.value
+    plan.time[0] = free.time[0]
+    return rest, plan
 
 
 @compiled
@@ -210,13 +231,7 @@ def minimum_share(
     """
     now_s = free.time[0]
     n_rest = free.time.size
-    rest, plan = (
-        _Draft(np.empty(n_rest + 4), np.empty(n_rest + 4)),
-        _Draft(np.zeros(n_rest + 4), np.zeros(n_rest + 4)),
-    )
-    rest.time[:n_rest] = free.time
-    rest.value[:n_rest] = free.value
-    plan.time[0], n_own = now_s, 1
+    (rest, plan), n_own = _drafts(free), 1
     due_s = now_s + _slots_up(deadline_s - now_s, slot_s)
     if due_s >= now_s:
         n_rest = _put(rest.time, rest.value, n_rest, due_s, _value_at(free.time, free.value, due_s, n_nodes), False)
@@ -241,7 +256,7 @@ def minimum_share(
     for step_index in range(n_rest):
         if rest.time[step_index] < due_s:
             n_own = _put(plan.time, plan.value, n_own, rest.time[step_index], 0.0, False)
-    window, levels = _Window(begin, due_s, deadline_s, slot_s), _Levels(counts, rates)
+    window, levels = _Window(begin, due_s, deadline_s, slot_s), Levels(counts, rates)
     top_level = _level_within(counts, n_nodes)
     for level in range(top_level + 1):
         since = _latest_start(rest, n_rest, window, levels, work, level)
@@ -252,7 +267,7 @@ def minimum_share(
 
 
 @compiled
-def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: _Levels, work: float, level: int) -> float:
+def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: Levels, work: float, level: int) -> float:
     """Return the latest step from which a count is enough to be done in time; before ``begin`` if none is."""
     until = window.due
     work_done = 0.0
@@ -272,7 +287,7 @@ def _latest_start(rest: _Draft, n_rest: int, window: _Window, levels: _Levels, w
 
 
 @compiled
-def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, level: int, since: float) -> Plan:
+def _in_time(partial: _PartialPlan, window: _Window, levels: Levels, work: float, level: int, since: float) -> Plan:
     """Return the plan with a count that is enough ``since`` a step, and the next lower one before."""
     free, rest, n_rest, plan, n_own_steps, n_nodes = partial
     last = -1
@@ -318,7 +333,7 @@ def _in_time(partial: _PartialPlan, window: _Window, levels: _Levels, work: floa
 
 
 @compiled
-def _late(partial: _PartialPlan, window: _Window, levels: _Levels, work: float, last_level: int) -> Plan:
+def _late(partial: _PartialPlan, window: _Window, levels: Levels, work: float, last_level: int) -> Plan:
     """Return the plan if no count is enough: all nodes that fit, past the deadline; at last ``last_level``."""
     free, rest, n_rest, plan, n_own_steps, n_nodes = partial
     now_s, due_s = free.time[0], window.due

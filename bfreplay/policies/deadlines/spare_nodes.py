@@ -181,22 +181,22 @@ def _share_spare(
             if _count_added(jobs, j) < np.inf:
                 scores[j] = _score(jobs, j, free, slot_s, n_nodes, growth_first)
         order = order[np.argsort(-scores[order], kind="mergesort")]
-        best = -1
+        best_job = -1
         for k in range(n_jobs):
             if _count_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
-                best = order[k]
+                best_job = order[k]
                 break
-        if best < 0:
+        if best_job < 0:
             break
-        plan = _plan_with_more(jobs, best, free, slot_s, n_nodes)
-        jobs.level[best] += 1
+        plan = _plan_with_more(jobs, best_job, free, slot_s, n_nodes)
+        jobs.level[best_job] += 1
         n_steps = plan.nodes.time.size
         if n_steps > jobs.time.shape[1]:
             jobs = _with_room(jobs, 2 * n_steps)
-        jobs.time[best][:n_steps] = plan.nodes.time
-        jobs.value[best][:n_steps] = plan.nodes.value
-        jobs.n_steps[best], jobs.end_s[best], jobs.finish_s[best] = n_steps, plan.end_s, plan.finish_s
-        gainers[n_gains], ends[n_gains, 0], ends[n_gains, 1] = best, plan.end_s, plan.finish_s
+        jobs.time[best_job][:n_steps] = plan.nodes.time
+        jobs.value[best_job][:n_steps] = plan.nodes.value
+        jobs.n_steps[best_job], jobs.end_s[best_job], jobs.finish_s[best_job] = n_steps, plan.end_s, plan.finish_s
+        gainers[n_gains], ends[n_gains, 0], ends[n_gains, 1] = best_job, plan.end_s, plan.finish_s
         n_gains += 1
         free = plan.free
     else:
@@ -211,9 +211,9 @@ def _share_spare(
 def _arrays_of(jobs: Sequence[PlannedJob], free: Steps) -> _Jobs:
     width = 2 * max(job.plan.nodes.time.size for job in jobs)
     time, value = np.zeros((len(jobs), width)), np.zeros((len(jobs), width))
-    for row, job in enumerate(jobs):
+    for job_row, job in enumerate(jobs):
         n_steps = job.plan.nodes.time.size
-        time[row, :n_steps], value[row, :n_steps] = job.plan.nodes
+        time[job_row, :n_steps], value[job_row, :n_steps] = job.plan.nodes
     return _Jobs(
         np.concatenate([np.zeros(1, np.int64), np.cumsum([job.counts.size for job in jobs])]),
         np.concatenate([job.counts for job in jobs]),
@@ -266,12 +266,12 @@ def share_spare(
         return [], free
     arrays = _arrays_of(jobs, free)
     arrays, order, gainers, ends, free = _share_spare(arrays, free, slot_s, n_nodes, largest_growth_first)
-    for row in dict.fromkeys(gainers.tolist()):
-        n_steps = arrays.n_steps[row]
-        nodes = Steps(arrays.time[row, :n_steps].copy(), arrays.value[row, :n_steps].copy())
-        jobs[row].plan = Plan(nodes, float(arrays.end_s[row]), float(arrays.finish_s[row]), free)
-        jobs[row].level = int(arrays.level[row])
+    for job_row in dict.fromkeys(gainers.tolist()):
+        n_steps = arrays.n_steps[job_row]
+        nodes = Steps(arrays.time[job_row, :n_steps].copy(), arrays.value[job_row, :n_steps].copy())
+        jobs[job_row].plan = Plan(nodes, float(arrays.end_s[job_row]), float(arrays.finish_s[job_row]), free)
+        jobs[job_row].level = int(arrays.level[job_row])
     if gained is not None:
-        for row, (end_s, finish_s) in zip(gainers.tolist(), ends.tolist(), strict=True):
-            gained(jobs[row], end_s, finish_s)
-    return [jobs[row] for row in order.tolist()], free
+        for job_row, (end_s, finish_s) in zip(gainers.tolist(), ends.tolist(), strict=True):
+            gained(jobs[job_row], end_s, finish_s)
+    return [jobs[job_row] for job_row in order.tolist()], free

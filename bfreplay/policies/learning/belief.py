@@ -109,15 +109,15 @@ class Belief:
         relative = (self.shape or assumed.shape).relative
         nodes = np.arange(width, dtype=np.float64)
         counts = sorted(self._points)
-        at = np.array(counts, dtype=np.float64)
+        measured_counts = np.array(counts, dtype=np.float64)
         measured_rate, measured_worth = np.array([self.point(count) for count in counts]).reshape(-1, 2).T
         ran = measured_rate > 0
         if ran.any():
-            rate = relative(nodes) * np.interp(nodes, at, measured_rate / relative(at))
-            worth = rate * np.interp(nodes, at[ran], measured_worth[ran] / measured_rate[ran])
+            rate = relative(nodes) * np.interp(nodes, measured_counts, measured_rate / relative(measured_counts))
+            worth = rate * np.interp(nodes, measured_counts[ran], measured_worth[ran] / measured_rate[ran])
         else:
             rate, worth = assumed.rate * relative(nodes), assumed.worth * relative(nodes)
-        n_inside = int(np.searchsorted(at, width))
+        n_inside = int(np.searchsorted(measured_counts, width))
         rate[counts[:n_inside]] = measured_rate[:n_inside]
         worth[counts[:n_inside]] = measured_worth[:n_inside]
         return rate, worth
@@ -178,8 +178,8 @@ class BelievedTables:
             owner = self._owner(measurement.job, measurement.model)
             belief = self._beliefs.setdefault(owner, Belief())
             belief.learn(measurement.count, factor * measurement.rate, factor * measurement.worth)
-            for kind, value in enumerate(belief.point(measurement.count)):
-                self._best_per_node[kind] = max(self._best_per_node[kind], value / measurement.count)
+            for measure, measured in enumerate(belief.point(measurement.count)):
+                self._best_per_node[measure] = max(self._best_per_node[measure], measured / measurement.count)
             if belief.is_telling and belief.shape is not None:
                 self._sum_of_shapes += np.subtract(belief.shape, self._shapes.get(owner, LINEAR))
                 self._shapes[owner] = belief.shape
@@ -188,10 +188,13 @@ class BelievedTables:
 
     def tables(self, state: PolicyState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Believed throughput and objective (J, K + 1), in the layout of the state; read-only."""
-        key = (state.throughput.shape, *(array.tobytes() for array in (state.job, state.max_nodes, state.weight)))
-        if key != self._key:
+        tables_key = (
+            state.throughput.shape,
+            *(array.tobytes() for array in (state.job, state.max_nodes, state.weight)),
+        )
+        if tables_key != self._key:
             self._tables = self._build(state)
-            self._key = key
+            self._key = tables_key
         return self._tables
 
     def _owner(self, job: int, model: int) -> tuple[bool, int]:
@@ -204,12 +207,12 @@ class BelievedTables:
         mean_shape = Shape(*(self._sum_of_shapes / len(self._shapes)).tolist()) if self._shapes else LINEAR
         rate_1, worth_1 = (_HOPE * best or _ASSUMED_RATE_PER_NODE for best in self._best_per_node)
         assumed = Assumed(rate_1, worth_1, mean_shape)
-        for row, (job_number, model_number, max_nodes) in enumerate(
+        for job_row, (job_number, model_number, max_nodes) in enumerate(
             zip(state.job.tolist(), state.model.tolist(), state.max_nodes.tolist(), strict=True)
         ):
             belief = self._beliefs.get(self._owner(job_number, model_number), self._nothing)
             rate, worth = belief.tables(max_nodes + 1, assumed)
-            throughput[row, : max_nodes + 1] = rate
-            objective[row, : max_nodes + 1] = state.weight[row] * worth
+            throughput[job_row, : max_nodes + 1] = rate
+            objective[job_row, : max_nodes + 1] = state.weight[job_row] * worth
         throughput.flags.writeable = objective.flags.writeable = False
         return throughput, objective

@@ -97,15 +97,9 @@ class Holds:
         is_old = state.time_us - hold.since_us >= self._measure_us
         new_measurements = np.flatnonzero(is_proven & is_old & hold.runs & ~hold.is_measured)
         hold.is_measured[new_measurements] = True
+        columns = (hold.job, hold.model, hold.count, hold.rate, hold.worth)
         return [
-            Measurement(
-                int(hold.job[index]),
-                int(hold.model[index]),
-                int(hold.count[index]),
-                float(hold.rate[index]),
-                float(hold.worth[index]),
-            )
-            for index in new_measurements.tolist()
+            Measurement(*row) for row in zip(*(column[new_measurements].tolist() for column in columns), strict=True)
         ]
 
     def note_decision(self, state: PolicyState, counts: NDArray[np.int64]) -> None:
@@ -117,15 +111,15 @@ class Holds:
         pause_s = rescale_costs(runs, current, counts, state.scale_up_cost_s, state.scale_down_cost_s)
         is_measured = np.zeros(state.n_jobs, dtype=bool)
         if before is not None:
-            row = _rows_of(state.job, before.job)
-            is_hit = (row >= 0) & before.runs[row] & (current < before.count[row])
+            job_rows = _rows_of(state.job, before.job)
+            is_hit = (job_rows >= 0) & before.runs[job_rows] & (current < before.count[job_rows])
             pause_s += np.where(is_hit, preemption_cost(one_a_second, state.scale_down_cost_s), 0.0)
         since_us = state.time_us + np.ceil(1e6 * pause_s).astype(np.int64)
         if before is not None:
             is_same = (row_of_hold >= 0) & (counts == current)
             since_us[is_same] = before.since_us[row_of_hold[is_same]]
             is_measured[is_same] = before.is_measured[row_of_hold[is_same]]
-        rows = np.arange(state.n_jobs)
+        all_rows = np.arange(state.n_jobs)
         self._held = _Hold(
             job=state.job.copy(),
             model=state.model.copy(),
@@ -133,8 +127,8 @@ class Holds:
             runs=counts >= state.min_nodes,
             since_us=since_us,
             is_measured=is_measured,
-            rate=state.throughput[rows, counts],
-            worth=state.objective[rows, counts] / state.weight,
+            rate=state.throughput[all_rows, counts],
+            worth=state.objective[all_rows, counts] / state.weight,
         )
 
 
@@ -142,5 +136,5 @@ def _rows_of(job: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.int
     """Return the position of each element of ``job`` in ``among``, -1 if it is missing."""
     if np.array_equal(job, among):
         return np.arange(job.size)
-    row = {number: position for position, number in enumerate(among.tolist())}
-    return np.array([row.get(number, -1) for number in job.tolist()], dtype=np.int64)
+    position_of = {number: position for position, number in enumerate(among.tolist())}
+    return np.array([position_of.get(number, -1) for number in job.tolist()], dtype=np.int64)

@@ -30,8 +30,8 @@ def first_node_rate(state: PolicyState) -> NDArray[np.float64]:
 def best_rate(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """``(J,)`` samples/s at the best count from ``min_nodes`` to ``max_nodes``, idle or not; 0 without any rate."""
     runs = (counts >= state.min_nodes[:, None]) & (counts <= state.max_nodes[:, None])
-    best: NDArray[np.float64] = np.where(runs & (state.throughput > NO_RATE), state.throughput, 0.0).max(axis=1)
-    return best
+    best_rates: NDArray[np.float64] = np.where(runs & (state.throughput > NO_RATE), state.throughput, 0.0).max(axis=1)
+    return best_rates
 
 
 def in_units_of(rates: NDArray[np.float64], unit: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -68,8 +68,8 @@ def log_service(share: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     above = np.maximum(share, 0.0)
     below = np.minimum(share, 0.0)
-    value: NDArray[np.float64] = np.log(above + FLOOR) + below / FLOOR
-    return value
+    job_values: NDArray[np.float64] = np.log(above + FLOOR) + below / FLOOR
+    return job_values
 
 
 OWN = "own"
@@ -91,8 +91,8 @@ def throughput(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.floa
     Use it when a sample is a sample, whoever trains on it: jobs of one model. Among different models those that are
     fast by nature take the nodes.
     """
-    value: NDArray[np.float64] = state.weight[:, None] * state.throughput
-    return value
+    job_values: NDArray[np.float64] = state.weight[:, None] * state.throughput
+    return job_values
 
 
 def speed_up(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -123,8 +123,8 @@ def proportional_fairness(state: PolicyState, counts: NDArray[np.int64], *, t_fw
     cent, than the others lose. Use it to share fairly without giving up much throughput.
     """
     share = service(state, t_fwd_s * state.throughput, best_rate(state, counts), t_fwd_s)
-    value = log_service(share)
-    return state.weight[:, None] * (value - value[:, :1]) / t_fwd_s
+    job_values = log_service(share)
+    return state.weight[:, None] * (job_values - job_values[:, :1]) / t_fwd_s
 
 
 def deadline(
@@ -140,16 +140,16 @@ def deadline(
     """
     checks.number("margin", margin, least=1.0)
     checks.number("background", background, least=0.0)
-    best = best_rate(state, counts)
+    best_rates = best_rate(state, counts)
     remaining_samples = state.work - state.progress
     # as floats: a time before 1970 and no deadline are further apart than int64 reaches
     remaining_seconds = (state.deadline_us.astype(np.float64) - state.time_us) * 1e-6
     has_one = (state.deadline_us != NO_DEADLINE_US) & (remaining_seconds > 0.0) & (remaining_samples > 0.0)
     least_rate = np.where(has_one, remaining_samples, np.inf) / np.where(has_one, remaining_seconds, 1.0)
-    is_attainable = least_rate <= best
-    target_rate = np.minimum(margin * np.where(is_attainable, least_rate, 0.0), best)
+    is_attainable = least_rate <= best_rates
+    target_rate = np.minimum(margin * np.where(is_attainable, least_rate, 0.0), best_rates)
     urgency = np.minimum(in_units_of(state.throughput, target_rate), 1.0)
-    return state.weight[:, None] * (urgency + background * in_units_of(state.throughput, best))
+    return state.weight[:, None] * (urgency + background * in_units_of(state.throughput, best_rates))
 
 
 def cost(state: PolicyState, counts: NDArray[np.int64], *, price: float = 0.5) -> Rates:

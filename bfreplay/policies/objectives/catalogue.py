@@ -50,47 +50,47 @@ def objective_of(spec: str, *, allow_code: bool = True) -> Objective:
         Invalid syntax, or an objective that is unknown or may not be imported; or a sum has a term that is no sum over
         jobs.
     """
-    parts = parse(spec)
-    if parts == (TermSpec(OWN),):
+    terms = parse(spec)
+    if terms == (TermSpec(OWN),):
         return OwnObjective()
-    implementations = [OBJECTIVES.load(part.name, allow_code=allow_code) for part in parts]
-    if len(parts) == 1 and isinstance(implementations[0], type):
-        return _whole(parts[0], implementations[0])
+    implementations = [OBJECTIVES.load(term.name, allow_code=allow_code) for term in terms]
+    if len(terms) == 1 and isinstance(implementations[0], type):
+        return _whole(terms[0], implementations[0])
     return SeparableObjective(
-        tuple(_term(part, implementation) for part, implementation in zip(parts, implementations, strict=True))
+        tuple(_term(term, implementation) for term, implementation in zip(terms, implementations, strict=True))
     )
 
 
-def _term(part: TermSpec, function: Any) -> Term:
+def _term(term: TermSpec, function: Any) -> Term:
     if isinstance(function, type):
-        raise _not_in_a_sum(part)
-    parameters = _known_parameters(part, function, 2)
-    return Term(part, function, settings_of(part, parameters), T_FWD_S in parameters)
+        raise _not_in_a_sum(term)
+    parameters = _known_parameters(term, function, 2)
+    return Term(term, function, settings_of(term, parameters), T_FWD_S in parameters)
 
 
-def _whole(part: TermSpec, joint: type[Any]) -> WholeObjective:
-    if part.weight is not None:
-        raise _not_in_a_sum(part)
-    settings = settings_of(part, _known_parameters(part, joint, 0))
-    objective = make_from_code(lambda: joint(**settings), f"the objective {part.name!r}", value=str(part))
-    return WholeObjective(part, objective, settings)
+def _whole(term: TermSpec, joint: type[Any]) -> WholeObjective:
+    if term.weight is not None:
+        raise _not_in_a_sum(term)
+    settings = settings_of(term, _known_parameters(term, joint, 0))
+    objective = make_from_code(lambda: joint(**settings), f"the objective {term.name!r}", value=str(term))
+    return WholeObjective(term, objective, settings)
 
 
-def _known_parameters(part: TermSpec, implementation: Any, n_given: int) -> dict[str, inspect.Parameter]:
+def _known_parameters(term: TermSpec, implementation: Any, n_given: int) -> dict[str, inspect.Parameter]:
     try:
         return parameters_of(implementation, n_given)
     except ValueError as error:  # some functions written in C do not say
         raise InputError(
-            f"the parameters of the objective {part.name!r} cannot be told: {one_line(error)}",
-            value=part.name,
+            f"the parameters of the objective {term.name!r} cannot be told: {one_line(error)}",
+            value=term.name,
             expected="a Python function of (state, counts)",
         ) from error
 
 
-def _not_in_a_sum(part: TermSpec) -> InputError:
+def _not_in_a_sum(term: TermSpec) -> InputError:
     return InputError(
-        f"the objective {part.name!r} has no weight and is no term of a sum: it looks at all jobs together, and does "
+        f"the objective {term.name!r} has no weight and is no term of a sum: it looks at all jobs together, and does "
         "not say what one of them is worth by itself",
-        value=str(part),
-        expected=f"{part.name!r} alone, or a sum of other objectives",
+        value=str(term),
+        expected=f"{term.name!r} alone, or a sum of other objectives",
     )

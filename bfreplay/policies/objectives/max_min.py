@@ -52,14 +52,16 @@ class MaxMin:
         best_within = np.maximum.accumulate(np.where(is_allowed, weighted_share, -np.inf), axis=1)
         can_gain = best_within[:, -1] > weighted_share[:, 0]
         in_reach = np.where((count <= most_nodes) & can_gain[:, None], best_within, np.inf)
-        level = best_level(in_reach, best_within[can_gain, -1], state.n_idle)
+        common_level = best_level(in_reach, best_within[can_gain, -1], state.n_idle)
         if self.slack and can_gain.any():
-            level -= self.slack * (level - float(weighted_share[can_gain, 0].min()))
-        value = state.weight[:, None] * log_service(share)
-        value -= value[:, :1]
-        is_enough = (weighted_share >= level) | ~can_gain[:, None]
-        least_counts = np.where(can_gain, np.count_nonzero(in_reach < level, axis=1), 0)
-        gain = np.where(is_enough, value, value - _penalty(np.where(is_allowed, value, -np.inf), least_counts))
+            common_level -= self.slack * (common_level - float(weighted_share[can_gain, 0].min()))
+        job_values = state.weight[:, None] * log_service(share)
+        job_values -= job_values[:, :1]
+        is_enough = (weighted_share >= common_level) | ~can_gain[:, None]
+        least_counts = np.where(can_gain, np.count_nonzero(in_reach < common_level, axis=1), 0)
+        gain = np.where(
+            is_enough, job_values, job_values - _penalty(np.where(is_allowed, job_values, -np.inf), least_counts)
+        )
         return problem_from(state, gain, np.zeros(state.n_jobs))
 
 
@@ -88,17 +90,17 @@ def best_level(in_reach: NDArray[np.float64], highest: NDArray[np.float64], capa
     """
     if highest.size == 0:
         return -np.inf
-    top = float(highest.min())
+    highest_level = float(highest.min())
     if in_reach.size <= capacity:
-        return top
-    return min(top, float(np.partition(in_reach, capacity, axis=None)[capacity]))
+        return highest_level
+    return min(highest_level, float(np.partition(in_reach, capacity, axis=None)[capacity]))
 
 
-def _penalty(value: NDArray[np.float64], least: NDArray[np.int64]) -> float:
-    """More than any allocation is worth above the one of ``least (J,)`` counts, which reaches the level.
+def _penalty(job_values: NDArray[np.float64], least_counts: NDArray[np.int64]) -> float:
+    """More than any allocation is worth above the one of ``least_counts (J,)`` counts, which reaches the level.
 
-    ``value (J, K + 1)`` is ``-inf`` where a count is not allowed.
+    ``job_values (J, K + 1)`` is ``-inf`` where a count is not allowed.
     """
-    reaching = float(value[np.arange(least.size), least].sum())
-    margin = float(np.abs(value, where=value > -np.inf, out=np.zeros_like(value)).max())
-    return float(value.max(axis=1).sum()) - reaching + margin
+    reaching = float(job_values[np.arange(least_counts.size), least_counts].sum())
+    margin = float(np.abs(job_values, where=job_values > -np.inf, out=np.zeros_like(job_values)).max())
+    return float(job_values.max(axis=1).sum()) - reaching + margin

@@ -59,8 +59,8 @@ class Term:
         with _blame(self.part, state, expectation):
             result = self.function(state, counts, **settings)
         if not isinstance(result, Rates):
-            value = self._check_table(result, state, counts)
-            return Rates(value, value)
+            rate_table = self._check_table(result, state, counts)
+            return Rates(rate_table, rate_table)
         return Rates(self._check_table(result.value, state, counts), self._check_table(result.given_up, state, counts))
 
     def _check_table(self, result: object, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -75,8 +75,8 @@ class Term:
                 f"{counts[-1]} nodes",
                 fix="is a return missing?" if result is None else None,
             )
-        table: NDArray[np.float64] = result.astype(np.float64, copy=False)
-        is_invalid = ~(np.abs(table) <= LARGEST_RATE) & (counts <= state.max_nodes[:, None])
+        value_table: NDArray[np.float64] = result.astype(np.float64, copy=False)
+        is_invalid = ~(np.abs(value_table) <= LARGEST_RATE) & (counts <= state.max_nodes[:, None])
         if is_invalid.any():
             row_of_job, node_count = np.argwhere(is_invalid)[0].tolist()
             raise InputError(
@@ -84,15 +84,15 @@ class Term:
                 f"calculate with, at {iso_utc(state.time_us)}",
                 row=f"job number {int(state.job[row_of_job])}, from 0",
                 column=f"{node_count} nodes",
-                value=float(table[row_of_job, node_count]),
+                value=float(value_table[row_of_job, node_count]),
                 expected=f"finite numbers up to {LARGEST_RATE:g} for 0 to {int(state.max_nodes[row_of_job])} nodes, "
                 "its max_nodes",
             )
-        return table
+        return value_table
 
 
 @contextmanager
-def _blame(part: TermSpec, state: PolicyState, expectation: str) -> Iterator[None]:
+def _blame(term_spec: TermSpec, state: PolicyState, expectation: str) -> Iterator[None]:
     """Let what a stranger's code raises inside name the objective and the time."""
     try:
         yield
@@ -100,8 +100,8 @@ def _blame(part: TermSpec, state: PolicyState, expectation: str) -> Iterator[Non
         raise  # said on purpose, for a person to read
     except Exception as error:  # it may raise anything
         raise InputError(
-            f"the objective {part.name!r} failed at {iso_utc(state.time_us)}: {one_line(error)}",
-            value=str(part),
+            f"the objective {term_spec.name!r} failed at {iso_utc(state.time_us)}: {one_line(error)}",
+            value=str(term_spec),
             expected=expectation,
         ) from error
 
@@ -134,16 +134,16 @@ class SeparableObjective:
             only_rates = self.terms[0].rates(state, counts, t_fwd_s)
             weight = self.terms[0].weight
             return only_rates if weight == 1.0 else Rates(weight * only_rates.value, weight * only_rates.given_up)
-        value, given_up = np.zeros((2, state.n_jobs, counts.size))
+        total_value, given_up = np.zeros((2, state.n_jobs, counts.size))
         is_read = counts <= state.max_nodes[:, None]
         for term in self.terms:
             rates = term.rates(state, counts, t_fwd_s)
             largest = float(np.abs(rates.value).max(where=is_read, initial=0.0))
             if largest > 0.0:
                 factor = term.weight / largest
-                value += factor * rates.value
+                total_value += factor * rates.value
                 given_up += factor * rates.given_up
-        return Rates(value, given_up)
+        return Rates(total_value, given_up)
 
     def describe(self) -> dict[str, object]:
         """Spec, and every term with its weight and all its parameters."""
@@ -159,10 +159,10 @@ class SeparableObjective:
 class WholeObjective:
     """A joint objective with its spec, and the check of what it poses."""
 
-    def __init__(self, part: TermSpec, joint: JointObjective, settings: dict[str, Any]) -> None:
-        self.spec = str(part)
-        self._part = part
-        self._name = part.name
+    def __init__(self, term_spec: TermSpec, joint: JointObjective, settings: dict[str, Any]) -> None:
+        self.spec = str(term_spec)
+        self._part = term_spec
+        self._name = term_spec.name
         self._joint = joint
         self._settings = settings
 

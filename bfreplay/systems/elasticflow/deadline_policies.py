@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT as FIXED_CLUSTER
 from bfreplay.errors import InputError
-from bfreplay.milp.solver import Solver
 from bfreplay.policies.deadlines.admission import DeadlinePlans, PlanJob, fewest_nodes
 from bfreplay.policies.deadlines.plan import Steps
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
-from bfreplay.policies.policy import ANY_TRIGGER, Decision, Policy, PolicyCapabilities, Round, Trigger
-from bfreplay.policies.spec import keywords_from
-from bfreplay.policies.state import LONG_AGO_US, PolicyState
+from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyCapabilities, Round, Trigger
+from bfreplay.policies.policy_options import PolicyOptions, PolicyWithOptions
+from bfreplay.policies.state import PolicyState
 from bfreplay.systems.elasticflow.options import ElasticFlowOptions, PlanningOptions
 from bfreplay.systems.elasticflow.played_back import PlayedBack, Program, servers_of
 from bfreplay.systems.elasticflow.published.deadline_schedulers import soonest_end
@@ -27,7 +26,7 @@ from bfreplay.workload import ElasticJob
 _US_PER_S = 1e6
 
 
-class ElasticFlowPolicy(Policy):
+class ElasticFlowPolicy(PolicyWithOptions):
     """Base of all policies of ElasticFlow.
 
     Parameters
@@ -41,18 +40,14 @@ class ElasticFlowPolicy(Policy):
     program: ClassVar[Program]
     """Published scheduler that ``published`` repeats."""
 
+    options_type: ClassVar[type[PolicyOptions]] = ElasticFlowOptions
+    options: ElasticFlowOptions
+
     def __init__(self, options: ElasticFlowOptions | None = None) -> None:
-        self.options = options or ElasticFlowOptions()
+        super().__init__(options)
         self._played_back: PlayedBack | None = None
-        self._last_us = LONG_AGO_US
         if self.options.published:
             self.wakes_on = Trigger.ROUND
-
-    @classmethod
-    @keywords_from(ElasticFlowOptions)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> ElasticFlowPolicy:
-        """Return the policy with these ``ElasticFlowOptions``; the forward-looking time and solver have no effect."""
-        return cls(ElasticFlowOptions(**options))
 
     def check_jobs(self, jobs: Sequence[ElasticJob], most_nodes: int) -> None:
         """Run the published scheduler, with ``published``; InputError for jobs that it cannot run."""
@@ -73,9 +68,7 @@ class ElasticFlowPolicy(Policy):
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the nodes of each job until the next event."""
-        if state.time_us < self._last_us:
-            self.forget()
-        self._last_us = state.time_us
+        self.note_time(state)
         if not self.options.published:
             return self.decide_now(state)
         if self._played_back is None:
@@ -92,13 +85,6 @@ class ElasticFlowPolicy(Policy):
     def decide_now(self, state: PolicyState) -> Decision:
         """Return the decision of the policy itself."""
 
-    def forget(self) -> None:
-        """Forget the jobs of a replay."""
-
-    def describe(self) -> dict[str, object]:
-        """Return every option."""
-        return {"name": self.name, **self.options.to_json()}
-
     def summary(self) -> dict[str, object] | None:
         """Return the counts of the published program; ``None`` without it."""
         if self._played_back is None:
@@ -107,9 +93,8 @@ class ElasticFlowPolicy(Policy):
 
     def close(self) -> None:
         """Forget the replay."""
-        self._last_us = LONG_AGO_US
         self._played_back = None
-        self.forget()
+        super().close()
 
 
 class PlanningPolicy(ElasticFlowPolicy):
@@ -117,17 +102,12 @@ class PlanningPolicy(ElasticFlowPolicy):
 
     admits: ClassVar[bool]
 
+    options_type = PlanningOptions
     options: PlanningOptions
 
     def __init__(self, options: PlanningOptions | None = None) -> None:
-        super().__init__(options or PlanningOptions())
+        super().__init__(options)
         self._plans = DeadlinePlans(self.plan_job(), self.options.reserve, self.options.slot_s)
-
-    @classmethod
-    @keywords_from(PlanningOptions)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> PlanningPolicy:
-        """Return the policy with these ``PlanningOptions``; the forward-looking time and the solver have no effect."""
-        return cls(PlanningOptions(**options))
 
     def forget(self) -> None:
         """Forget the jobs of a replay."""

@@ -10,10 +10,10 @@ from bfreplay import checks
 from bfreplay.systems.elasticflow.throughputs import WORKLOAD, Throughputs, throughputs_of
 from bfreplay.systems.elasticflow.trace import trace_job
 from bfreplay.systems.gavel.generated_workload import generated_set, workload_parameters
+from bfreplay.systems.trace_lines import job_names
 from bfreplay.workload import JobSet
 
 _FORM = "elasticflow(n=100, gap_s=1500, min_deadline=0.5, max_deadline=1.5, best_effort=0, most_gpus=16, seed=0)"
-_OTHERS = ("gap_s", "min_deadline", "max_deadline", "best_effort", "most_gpus", "deadline_seed")
 _SCALES = ((0.83, 1), (0.86, 2), (0.89, 4), (0.99, 8), (1.0, 16))
 """GPUs that a job asks for: those of the first bound not below a number from 0 to 1."""
 
@@ -73,46 +73,45 @@ def generated_jobs(
     if not choices:
         throughputs.of(*WORKLOAD[0])  # raises the error
     arrival_s, jobs = 0.0, []
-    digits = max(4, len(str(n_jobs - 1)))
-    for index in range(n_jobs):
-        model, size = model_draws.choice(choices)
+    for job_index, job_name in enumerate(job_names(n_jobs)):
+        model, batch_size = model_draws.choice(choices)
         duration_s = _duration_s(duration_draws)
         fraction = scale_draws.uniform(0, 1)
         gpus_requested = min(next(gpus for bound, gpus in _SCALES if fraction <= bound), most_gpus)
-        rates = throughputs.of(model, size)
+        rates = throughputs.of(model, batch_size)
         gpus = max(count for count in rates if count <= gpus_requested)
-        if index:
+        if job_index:
             arrival_s += -math.log(1.0 - arrival_draws.random()) * gap_s
         deadline_s = arrival_s + int(deadline_draws.uniform(min_deadline, max_deadline) * duration_s)
         is_best_effort = deadline_draws.uniform(0, 1) < best_effort
         jobs.append(
             trace_job(
-                f"job{index:0{digits}}",
+                job_name,
                 int(arrival_s),
                 max(1, int(duration_s * rates[gpus])),
                 model,
                 None if is_best_effort else int(deadline_s),
-                size,
+                batch_size,
                 gpus,
                 int(duration_s),
                 throughputs,
             )
         )
-    text = (
+    workload = (
         f"elasticflow(n={n_jobs}, gap_s={gap_s:g}, min_deadline={min_deadline:g}, max_deadline={max_deadline:g}, "
         f"best_effort={best_effort:g}, most_gpus={most_gpus}, seed={seed}, deadline_seed={deadline_seed})"
     )
-    return generated_set(jobs, text, throughputs.sources)
+    return generated_set(jobs, workload, throughputs.sources)
 
 
-def _duration_s(rng: random.Random) -> float:
+def _duration_s(draws: random.Random) -> float:
     """Draw a duration, log-uniform: for 80 % of the jobs 10 minutes to 5 hours, otherwise 5 hours to a week."""
-    lower_exponent, upper_exponent = (2.5, 4.0) if rng.random() >= _SHORT else (1.0, 2.5)
-    return 60.0 * float(10 ** rng.uniform(lower_exponent, upper_exponent))
+    lower_exponent, upper_exponent = (2.5, 4.0) if draws.random() >= _SHORT else (1.0, 2.5)
+    return 60.0 * float(10 ** draws.uniform(lower_exponent, upper_exponent))
 
 
-def draw_jobs(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names; as ``gavel.generated_workload.draw_jobs``, from a folder of tables."""
-    parameters = workload_parameters(text, "elasticflow", _FORM, others=_OTHERS)
-    throughputs = throughputs_of(curves, "a generated workload of ElasticFlow", value=text)
+def draw_jobs(workload: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``workload`` names; as ``gavel.generated_workload.draw_jobs``, from a folder of tables."""
+    parameters = workload_parameters(workload, "elasticflow", _FORM, generated_jobs)
+    throughputs = throughputs_of(curves, "a generated workload of ElasticFlow", value=workload)
     return generated_jobs(throughputs, parameters.pop("n"), **parameters)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import dataclass
 
 from bfreplay import checks
-from bfreplay.documents import Json
 from bfreplay.errors import InputError
+from bfreplay.options import Number, OneOf, Whole, option
 from bfreplay.policies.deadlines.admission import SLOT_S
-
-Order = Literal["paper", "artifact"]
-ORDERS = ("paper", "artifact")
+from bfreplay.policies.policy_options import PolicyOptions
 
 
-@dataclass(frozen=True, slots=True)
-class ElasticFlowOptions:
+@dataclass(frozen=True)
+class ElasticFlowOptions(PolicyOptions):
     """Options of all policies of ElasticFlow.
 
     Parameters
@@ -34,14 +31,12 @@ class ElasticFlowOptions:
         A value that makes no sense.
     """
 
-    slot_s: float = SLOT_S
-    published: bool = False
-    gpus_each: int = 8
+    slot_s: float = option(SLOT_S, checks.round_length)
+    published: bool = option(False, checks.truth)
+    gpus_each: int = option(8, Whole(1))
 
     def __post_init__(self) -> None:
-        checks.round_length("slot_s", self.slot_s)
-        checks.truth("published", self.published)
-        checks.whole("gpus_each", self.gpus_each, 1)
+        super().__post_init__()
         if self.published:
             checks.number("slot_s", self.slot_s, least=1)
             if not float(self.slot_s).is_integer():
@@ -53,12 +48,8 @@ class ElasticFlowOptions:
                     fix="round it",
                 )
 
-    def to_json(self) -> dict[str, Json]:
-        """Return every option."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanningOptions(ElasticFlowOptions):
     """Options of policies that plan against deadlines.
 
@@ -76,16 +67,11 @@ class PlanningOptions(ElasticFlowOptions):
         A value that makes no sense.
     """
 
-    reserve: float = 0.0
-    order: Order = "paper"
-
-    def __post_init__(self) -> None:
-        ElasticFlowOptions.__post_init__(self)
-        checks.number("reserve", self.reserve, least=0)
-        checks.one_of("order", self.order, ORDERS)
+    reserve: float = option(0.0, Number(least=0))
+    order: str = option("paper", OneOf(("paper", "artifact")))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChronusOptions(ElasticFlowOptions):
     """Options of Chronus; the published program checks its jobs once a slot.
 
@@ -103,9 +89,5 @@ class ChronusOptions(ElasticFlowOptions):
         A value that makes no sense.
     """
 
-    lease_s: float = 240.0
-    backend: str = "highs"
-
-    def __post_init__(self) -> None:
-        ElasticFlowOptions.__post_init__(self)
-        checks.round_length("lease_s", self.lease_s)
+    lease_s: float = option(240.0, checks.round_length)
+    backend: str = option("highs", checks.text)

@@ -42,7 +42,7 @@ def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
         Jobs that are not of a trace of ElasticFlow.
     """
     trace_rows = []
-    for index, job in enumerate(jobs):
+    for moment_index, job in enumerate(jobs):
         model, batch_size = model_and_batch_size(job)
         table = job.throughput.table(job.max_nodes).tolist()
         rates = {gpus: rate for gpus, rate in enumerate(table) if rate > 0}
@@ -51,7 +51,7 @@ def trace_jobs(jobs: Sequence[ElasticJob]) -> list[TraceJob]:
         duration_s = job.seconds_alone(gpus) if job.expected_s is None else job.expected_s
         trace_rows.append(
             TraceJob(
-                index,
+                moment_index,
                 job.submit_us // _US_PER_S,
                 deadline_s,
                 gpus,
@@ -95,39 +95,41 @@ class PlayedBack:
     def decide(self, state: PolicyState) -> Decision:
         """Return the decision of the published run at this time."""
         now_us = state.time_us - state.window_start_us
-        index = bisect_right(self._times_us, now_us) - 1
-        is_new = index > self._begun
-        self._begun = index
-        running = self._moments[index].running if index >= 0 else {}
-        until_us = self._times_us[index + 1] if index + 1 < len(self._times_us) else None
+        moment_index = bisect_right(self._times_us, now_us) - 1
+        is_new = moment_index > self._begun
+        self._begun = moment_index
+        running = self._moments[moment_index].running if moment_index >= 0 else {}
+        until_us = self._times_us[moment_index + 1] if moment_index + 1 < len(self._times_us) else None
         n_jobs = state.n_jobs
         nodes_of_row = [_NO_GPUS] * n_jobs
         restart_s, credit_samples = np.zeros(n_jobs), np.zeros(n_jobs)
         most_samples, not_before_us = np.full(n_jobs, np.inf), np.full(n_jobs, LONG_AGO_US)
         reason_of_declined: dict[int, str] = {}
-        for row, job in enumerate(state.job.tolist()):
+        for job_row, job in enumerate(state.job.tolist()):
             if job in self._refused:
-                reason_of_declined[row] = "its deadline, or that of another job, would be missed"
+                reason_of_declined[job_row] = "its deadline, or that of another job, would be missed"
                 continue
             end_us = self._end_us.get(job, NEVER_ENDS_US)
             is_last = until_us is None or end_us <= until_us
             if is_last:
-                not_before_us[row] = state.window_start_us + end_us
+                not_before_us[job_row] = state.window_start_us + end_us
             if job in running:
-                nodes_of_row[row] = np.array(running[job].gpus, np.int64)
+                nodes_of_row[job_row] = np.array(running[job].gpus, np.int64)
                 if is_new:  # none is left over for an interval without GPUs
                     most_s = math.inf if until_us is None else (until_us - now_us) / _US_PER_S * _NEARLY
-                    restart_s[row] = min(running[job].overhead_s, most_s)
+                    restart_s[job_row] = min(running[job].overhead_s, most_s)
                 if is_last:
-                    restart_s[row], credit_samples[row] = _last_interval(
-                        state, row, running[job], restart_s[row], end_us - now_us
+                    restart_s[job_row], credit_samples[job_row] = _last_interval(
+                        state, job_row, running[job], restart_s[job_row], end_us - now_us
                     )
                 else:
-                    remaining = float(state.work[row] - state.progress[row])
-                    is_owing = state.owed is not None and state.owed[row] > 0.0  # paid with work
-                    most_samples[row] = max(remaining - _UNDONE * float(state.work[row]), 0.5 * remaining * is_owing)
+                    remaining = float(state.work[job_row] - state.progress[job_row])
+                    is_owing = state.owed is not None and state.owed[job_row] > 0.0  # paid with work
+                    most_samples[job_row] = max(
+                        remaining - _UNDONE * float(state.work[job_row]), 0.5 * remaining * is_owing
+                    )
             elif is_last and end_us < NEVER_ENDS_US:
-                credit_samples[row] = _all_that_is_left(state, row)  # Gandiva counts work of jobs without GPUs
+                credit_samples[job_row] = _all_that_is_left(state, job_row)  # Gandiva counts work of jobs without GPUs
         counts = np.array([gpus.size for gpus in nodes_of_row], np.int64)
         until = None if until_us is None else state.window_start_us + until_us
         return Decision(
@@ -142,20 +144,20 @@ class PlayedBack:
 
 
 def _last_interval(
-    state: PolicyState, row: int, running: Running, overhead_s: float, remaining_us: int
+    state: PolicyState, job_row: int, running: Running, overhead_s: float, remaining_us: int
 ) -> tuple[float, float]:
     """Return the seconds that a job stands still before its end, and the samples to credit so that it ends then."""
-    samples_per_s = float(state.throughput[row, len(running.gpus)])
-    debt_samples = 0.0 if state.owed is None else float(state.owed[row])
+    samples_per_s = float(state.throughput[job_row, len(running.gpus)])
+    debt_samples = 0.0 if state.owed is None else float(state.owed[job_row])
     remaining_s = remaining_us / _US_PER_S
     overhead_s = min(overhead_s, max(remaining_s - debt_samples / samples_per_s, 0.0) * 0.5)
     samples_done = max(samples_per_s * (remaining_s - overhead_s) - debt_samples, 0.0) * _NEARLY
-    return overhead_s, max(float(state.work[row] - state.progress[row]) - samples_done, 0.0)
+    return overhead_s, max(float(state.work[job_row] - state.progress[job_row]) - samples_done, 0.0)
 
 
-def _all_that_is_left(state: PolicyState, row: int) -> float:
+def _all_that_is_left(state: PolicyState, job_row: int) -> float:
     """Return the samples that make the progress of a job its whole work, including rounding."""
-    progress, work = float(state.progress[row]), float(state.work[row])
+    progress, work = float(state.progress[job_row]), float(state.work[job_row])
     credit = work - progress
     while progress + credit < work:
         credit = math.nextafter(credit, math.inf)

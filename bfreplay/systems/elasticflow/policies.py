@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from bfreplay.registry import built_in
 
 if TYPE_CHECKING:
     from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
 
-_ROOM = "bfreplay.systems.elasticflow"
+_HERE = "bfreplay.systems.elasticflow"
 _CLASSES = {
     "elasticflow": ("deadline_policies:ElasticFlow", "deadline_schedulers:elasticflow"),
     "elastic": ("deadline_policies:ElasticSharing", "deadline_schedulers:elastic_sharing"),
@@ -26,26 +27,21 @@ POLICIES = tuple(_CLASSES)
 """ElasticFlow; without admission; EDF without and with admission; and baselines on the requested nodes."""
 
 
-def _import(module: str, location: str) -> Any:
-    name, _, attribute = location.partition(":")
-    return getattr(import_module(f"{module}.{name}"), attribute)
-
-
 @cache
-def elasticflow_policy(name: str) -> type[ElasticFlowPolicy]:
+def elasticflow_policy(policy_name: str) -> type[ElasticFlowPolicy]:
     """Return the class of the policy ``elasticflow.<name>``."""
-    location, program = _CLASSES[name]
+    location, program = _CLASSES[policy_name]
     attributes = {
-        "name": f"elasticflow.{name}",
-        "program": staticmethod(_import(f"{_ROOM}.published", program)),
+        "name": f"elasticflow.{policy_name}",
+        "program": staticmethod(built_in(f"{_HERE}.published.{program}")),
         "__module__": __name__,
     }
-    policy_class: type[ElasticFlowPolicy] = type(name, (_import(_ROOM, location),), attributes)
+    policy_class: type[ElasticFlowPolicy] = type(policy_name, (built_in(f"{_HERE}.{location}"),), attributes)
     return policy_class
 
 
-def __getattr__(name: str) -> type[ElasticFlowPolicy]:
+def __getattr__(policy_name: str) -> type[ElasticFlowPolicy]:
     """Return a class as an attribute of this module: the registry of policies imports ``policies:edf``."""
-    if name in POLICIES:
-        return elasticflow_policy(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if policy_name in POLICIES:
+        return elasticflow_policy(policy_name)
+    raise AttributeError(f"module {__name__!r} has no attribute {policy_name!r}")

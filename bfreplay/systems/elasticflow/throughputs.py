@@ -192,17 +192,17 @@ def made_up_throughputs() -> Throughputs:
     return Throughputs(rates, None, (SourceFile("made-up throughputs of ElasticFlow", digest),))
 
 
-def _whole(text: str, file: Path, row: int | str | None, column: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= 10**9):
+def _whole(cell: str, file: Path, row: int | str | None, column: str) -> int:
+    if not (cell.isascii() and cell.isdigit() and 1 <= int(cell[:12]) <= 10**9):
         raise InputError(
-            "this is not a whole number of at least 1", file=file, row=row, column=column, value=text, expected=_FORM
+            "this is not a whole number of at least 1", file=file, row=row, column=column, value=cell, expected=_FORM
         )
-    return int(text)
+    return int(cell)
 
 
-def _rate(text: str, file: Path, row: int | str, column: str) -> float:
+def _rate(cell: str, file: Path, row: int | str, column: str) -> float:
     try:
-        rate = checks.decimal(text)
+        rate = checks.decimal(cell)
     except ValueError:
         rate = math.inf
     if not (math.isfinite(rate) and rate >= 0):
@@ -211,7 +211,7 @@ def _rate(text: str, file: Path, row: int | str, column: str) -> float:
             file=file,
             row=row,
             column=column,
-            value=text,
+            value=cell,
             expected="iterations/s; empty, nan or 0 where the job cannot use this number of GPUs",
         )
     return rate

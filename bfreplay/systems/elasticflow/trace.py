@@ -14,6 +14,7 @@ from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.systems.elasticflow.published.event_loop import overhead_s
 from bfreplay.systems.elasticflow.throughputs import Throughputs, job_model, throughputs_of
+from bfreplay.systems.trace_lines import sourced_set, split_job_type
 from bfreplay.workload import ElasticJob, JobSet
 
 COLUMNS = ("job_id", "submit_time", "iteration", "model_name", "ddl", "batch_size", "num_gpu", "duration")
@@ -69,8 +70,7 @@ def read_trace(path: str | PathLike[str], throughputs: Throughputs) -> JobSet:
         raise InputError("the trace has no jobs", file=file, expected=_FORM, fix="check what wrote it")
     start_s = min(row.whole("submit_time", 0) for row in rows) // WHOLE_HOUR_S * WHOLE_HOUR_S
     jobs = [row.job(throughputs, start_s) for row in rows]
-    sources = [SourceFile.of(file), *throughputs.sources]
-    return JobSet(jobs, submit_is_relative=True, sources=[(source.name, source.sha256) for source in sources])
+    return sourced_set(jobs, [SourceFile.of(file), *throughputs.sources])
 
 
 def trace_with(file: Path, curves: Path | None) -> JobSet:
@@ -165,13 +165,13 @@ class _Row:
 
     def whole(self, column: str, least: int) -> int:
         """Return a whole number of at least ``least``."""
-        text = self._text(column)
+        cell = self._text(column)
         try:
-            number = checks.decimal(text)
+            number = checks.decimal(cell)
         except ValueError:
             number = math.nan
         if not (number.is_integer() and least <= number <= _LARGEST):
-            raise self._error(f"the {column} is not a whole number", column, text, f"a whole number >= {least}")
+            raise self._error(f"the {column} is not a whole number", column, cell, f"a whole number >= {least}")
         return int(number)
 
     def _error(self, problem: str, column: str, value: object, expected: str) -> InputError:
@@ -211,9 +211,8 @@ def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
     InputError
         Another form, or no number of nodes asked for.
     """
-    model, _, remainder = (job.model or "").partition(" (batch size ")
-    size = remainder.removesuffix(")")
-    if not (model and size.isascii() and size.isdigit() and job.requested_nodes and math.isfinite(job.work_samples)):
+    model, size = split_job_type(job.model or "")
+    if not (model and size and job.requested_nodes and math.isfinite(job.work_samples)):
         raise InputError(
             f"job {job.name!r} is not of a trace of ElasticFlow",
             column="model",
@@ -221,7 +220,7 @@ def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
             expected="a model such as 'bert (batch size 64)', a number of nodes asked for, and an end",
             fix="read the jobs from such a trace, or generate them: elasticflow(n=100)",
         )
-    return model, int(size)
+    return model, size
 
 
 def _cells(job: ElasticJob, is_relative: bool) -> list[str]:

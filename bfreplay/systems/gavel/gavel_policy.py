@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.milp.solver import Solver
-from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Trigger
-from bfreplay.policies.spec import keywords_from
+from bfreplay.policies.policy import Decision, PolicyCapabilities, Trigger
+from bfreplay.policies.policy_options import PolicyOptions, PolicyWithOptions
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.gavel.job_checks import (
     refuse_endless,
@@ -21,7 +20,7 @@ from bfreplay.systems.gavel.job_checks import (
     require_single_nodes,
     require_single_nodes_for_estimates,
 )
-from bfreplay.systems.gavel.options import GavelOptions, gangs, rates, step_samples
+from bfreplay.systems.gavel.options import GavelOptions, gangs
 from bfreplay.systems.gavel.pair_estimates import BelievedPairs
 from bfreplay.systems.gavel.rounds.next_round import credit, next_round, refill, reset, reset_is_due
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, RoundState, first_state
@@ -32,13 +31,12 @@ from bfreplay.systems.gavel.rounds_in_replay import (
     PlacedRound,
     busy_node_s,
     nodes_of_state,
-    seconds_after,
 )
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem
 from bfreplay.workload import ElasticJob
 
 
-class GavelPolicy(Policy):
+class GavelPolicy(PolicyWithOptions):
     """Runs jobs in rounds, each in proportion to its share of time on each node type (Gavel, OSDI'20).
 
     One of Gavel's policies recomputes shares when jobs arrived or left and, on idle nodes, when the number of nodes of
@@ -59,10 +57,11 @@ class GavelPolicy(Policy):
         warm_up="gavel.fifo_perf",
         learns_with="profiled",
     )
-    not_saved = ("options",)
+    options_type: ClassVar[type[PolicyOptions]] = GavelOptions
+    options: GavelOptions
 
     def __init__(self, options: GavelOptions | None = None) -> None:
-        self.options = options or GavelOptions()
+        super().__init__(options)
         # ends of rounds; with refill, also nodes that join or are reclaimed in mid-round
         self.wakes_on = Trigger.ROUND | Trigger.POOL if self.options.refill else Trigger.ROUND
         self.shares: SharePolicy = self.make_shares(self.options)
@@ -74,8 +73,7 @@ class GavelPolicy(Policy):
                 expected="a packed policy, such as gavel.max_min_fairness_packed",
                 fix="choose one, or remove profiled",
             )
-        self._last_us = LONG_AGO_US
-        self._forget()
+        self.forget()
 
     @property
     def round_s(self) -> float:  # type: ignore[override]
@@ -93,14 +91,8 @@ class GavelPolicy(Policy):
     def make_shares(options: GavelOptions) -> SharePolicy:
         """Return the policy that computes the shares."""
 
-    @classmethod
-    @keywords_from(GavelOptions, types="", prices=None)
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> GavelPolicy:
-        """Return the policy with these ``GavelOptions``; the forward-looking time and the solver have no effect."""
-        types = tuple(name for name in options.pop("types", "").split(";") if name)
-        return cls(GavelOptions(types=types, prices=options.pop("prices", None) or {}, **options))
-
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Forget the jobs and rounds of a replay."""
         self.shares.forget()
         self._state: RoundState | None = None
         self._jobs = KnownJobs()
@@ -138,9 +130,7 @@ class GavelPolicy(Policy):
 
     def _begin(self, state: PolicyState) -> RoundState:
         """Set up everything that is constant from the first decision of a replay on."""
-        if state.time_us < self._last_us:
-            self._forget()
-        self._last_us = state.time_us
+        self.note_time(state)
         if self._state is None:
             nodes = nodes_of_state(state)
             types_in_log = nodes.type_names
@@ -171,40 +161,50 @@ class GavelPolicy(Policy):
         self._busy_node_s += busy_node_s(rounds)
         is_given_up = self._jobs.rows_of(state, credit(rounds))
         self._after_round(state, rounds)
-        now_s = seconds_after(state.time_us, state.window_start_us)
+        now_s = (state.time_us - state.window_start_us) / US_PER_S
         if state.time_us == self._until_us:
             now_s = rounds.round_end_s  # not rounded to microseconds: the order of equal priorities depends on it
-        rows = np.flatnonzero(~is_given_up)
+        job_rows = np.flatnonzero(~is_given_up)
         rounds.forget_places(self._jobs.lost_nodes(state, rounds))
-        self._follow(state, rounds, rows)
-        steps_left = self._steps_left(state)[rows]
-        self._recompute_if_due(state, rounds, now_s, rows, steps_left)
+        self._follow(state, rounds, job_rows)
+        steps_left = self._steps_left(state)[job_rows]
+        self._recompute_if_due(state, rounds, now_s, job_rows, steps_left)
         nodes = self._node_type, nodes_of_state(state).is_idle
-        next_jobs = self._pick_jobs(state, rounds, now_s, rows)
+        next_jobs = self._pick_jobs(state, rounds, now_s, job_rows)
         assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
         if not assignment.n_tasks and self._rules.quirks.reset_at_zero_means_never and not state.jobs_to_come:
             rounds.last_reset_s = None
-            self._recompute_if_due(state, rounds, now_s, rows, steps_left)
+            self._recompute_if_due(state, rounds, now_s, job_rows, steps_left)
             assignment = next_round(rounds, self._rules, now_s, *nodes, steps_left, next_jobs, self._adjust_tasks)
-        if self._believed is not None and self._believed.learn(rounds):
-            rounds.changed = True
         self._n_rounds += bool(assignment.n_tasks)
-        self.assignment = assignment
-        placement = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placement = self._place(state, rounds, assignment, job_rows)
         placement.begin(self._rules, slice(0, None), int(self.options.round_s * US_PER_S), self.options.restart_s)
         self._until_us = placement.until_us
         self._limits = placement.limits()
         return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
 
+    def _place(
+        self, state: PolicyState, rounds: RoundState, assignment: Assignment, job_rows: NDArray[np.int64]
+    ) -> PlacedRound:
+        """Return the decision to build from an assignment; what it shows of the rates of pairs is learnt."""
+        if self._believed is not None and self._believed.learn(rounds):
+            rounds.changed = True
+        self.assignment = assignment
+        return PlacedRound(state, rounds, assignment, job_rows, self._step_samples(state))
+
     # -- hooks for policies of other systems ----------------------------------------------------
 
     def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
-        """Return the samples of a step of each job, (J,)."""
-        return step_samples(state)
+        """Return the samples of a step of each job, (J,): of a step at its first batch size, 1 without batch sizes."""
+        return np.ones(state.n_jobs, np.int64) if state.first_batch_size is None else state.first_batch_size
 
-    def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the steps/s of each job on ``width (J,)`` nodes of each type, (J, T)."""
-        return rates(state, width)
+    def _rates(self, state: PolicyState, gang_sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the steps/s of each job on ``gang_sizes (J,)`` nodes of each type, (J, T)."""
+        by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
+        rates: NDArray[np.float64] = (
+            by_type[np.arange(state.n_jobs), :, gang_sizes] / self._step_samples(state)[:, None]
+        )
+        return rates
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
         """Return the remaining steps of each job, (J,)."""
@@ -215,7 +215,7 @@ class GavelPolicy(Policy):
         """Do nothing by default after a round has ended and its micro-tasks are credited."""
 
     def _pick_jobs(
-        self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
+        self, state: PolicyState, rounds: RoundState, now_s: float, job_rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         """Return the numbers of the jobs of the next round; ``None``, the default: those of highest priority."""
         return None
@@ -226,23 +226,20 @@ class GavelPolicy(Policy):
 
     def _refill(self, state: PolicyState, rounds: RoundState) -> Decision:
         """Continue a round after nodes joined or left: tasks that lost nodes end, waiting ones may start."""
-        now_s = seconds_after(state.time_us, state.window_start_us)
+        now_s = (state.time_us - state.window_start_us) / US_PER_S
         until_s = now_s + (self._until_us - state.time_us) / US_PER_S
         continues = self._jobs.continuing_tasks(state, rounds)
         end_s = np.minimum(rounds.last.finish_s, now_s)
         self._busy_node_s += busy_node_s(rounds, end_s, ~continues)
         is_given_up = self._jobs.rows_of(state, credit(rounds, end_s, ~continues))
-        rows = np.flatnonzero(~is_given_up)
-        self._follow(state, rounds, rows)
-        steps_left = self._steps_left(state)[rows]
+        job_rows = np.flatnonzero(~is_given_up)
+        self._follow(state, rounds, job_rows)
+        steps_left = self._steps_left(state)[job_rows]
         assignment = refill(
             rounds, self._rules, now_s, until_s, self._node_type, nodes_of_state(state).is_idle, steps_left, continues
         )
-        if self._believed is not None and self._believed.learn(rounds):
-            rounds.changed = True
-        self.assignment = assignment
         n_going_on = int(np.count_nonzero(continues))
-        placement = PlacedRound(state, rounds, assignment, rows, self._step_samples(state))
+        placement = self._place(state, rounds, assignment, job_rows)
         placement.go_on(slice(0, n_going_on), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
         remaining_us = max(self._until_us - state.time_us, 0)
         placement.begin(self._rules, slice(n_going_on, None), remaining_us, self.options.restart_s)
@@ -250,25 +247,25 @@ class GavelPolicy(Policy):
         self._until_us = max(self._until_us, placement.until_us) if assignment.n_tasks else LONG_AGO_US
         return placement.decision(is_given_up if is_given_up.any() else None, self._until_us)
 
-    def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
+    def _follow(self, state: PolicyState, rounds: RoundState, job_rows: NDArray[np.int64]) -> None:
         """Update the mechanism with the jobs (rows of the state) and nodes that joined or left."""
-        leaving_jobs, new_jobs = self._jobs.follow(state.job[rows])
+        leaving_jobs, new_jobs = self._jobs.follow(state.job[job_rows])
         if leaving_jobs.size:
             rounds.remove_jobs(leaving_jobs)
             if self._believed is not None:
                 self._believed.forget(leaving_jobs)
-        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-        first_new = rows.size - new_jobs.size
-        by_type = self._rates(state, width)[:, self._listed]
-        if state.batch_size is not None and rounds.set_rates(by_type[rows[:first_new]]) and self.notes_batch_sizes:
+        gang_sizes = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        first_new = job_rows.size - new_jobs.size
+        by_type = self._rates(state, gang_sizes)[:, self._listed]
+        if state.batch_size is not None and rounds.set_rates(by_type[job_rows[:first_new]]) and self.notes_batch_sizes:
             rounds.changed = True
         if new_jobs.size:
-            pair, pair_rate = self._pair_rates.of_new(state, width, rows, first_new)
-            new_rows = rows[first_new:]
+            pair, pair_rate = self._pair_rates.of_new(state, gang_sizes, job_rows, first_new)
+            new_rows = job_rows[first_new:]
             if self._believed is not None:
                 self._believed.profile(state, new_rows, new_jobs)
             rounds.add_jobs(
-                self._rules, new_jobs, width[new_rows], by_type[new_rows], self._jobs.number[pair], pair_rate
+                self._rules, new_jobs, gang_sizes[new_rows], by_type[new_rows], self._jobs.number[pair], pair_rate
             )
         n_nodes = np.bincount(self._node_type[nodes_of_state(state).is_idle], minlength=rounds.n_types)
         if not np.array_equal(n_nodes, self._n_nodes):
@@ -280,27 +277,27 @@ class GavelPolicy(Policy):
         state: PolicyState,
         rounds: RoundState,
         now_s: float,
-        rows: NDArray[np.int64],
+        job_rows: NDArray[np.int64],
         steps_left: NDArray[np.float64],
     ) -> None:
-        if not (rows.size and reset_is_due(rounds, self._rules, now_s)):
+        if not (job_rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
         if self.shares.looks_at_work:
             refuse_endless(self.name, steps_left)
-        problem = self._problem(state, rounds, rows, steps_left)
+        problem = self._problem(state, rounds, job_rows, steps_left)
         shares = self.shares.shares(problem)
         reset(rounds, self._rules, now_s, problem, shares)
         self._n_recomputations += 1
         self._n_deadlines_dropped += shares.deadlines_dropped
 
     def _problem(
-        self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64], steps_left: NDArray[np.float64]
+        self, state: PolicyState, rounds: RoundState, job_rows: NDArray[np.int64], steps_left: NDArray[np.float64]
     ) -> ShareProblem:
         entries = rounds.entries
         is_pair = entries.member[:, 1] != NOBODY
         alone, pairs = np.flatnonzero(~is_pair), np.flatnonzero(is_pair)
         pairs = pairs[np.lexsort((entries.member_row[pairs, 1], entries.member_row[pairs, 0]))]
-        deadline_us = state.deadline_us[rows]
+        deadline_us = state.deadline_us[job_rows]
         to_deadline_s = np.where(deadline_us == NO_DEADLINE_US, np.inf, (deadline_us - state.time_us) / 1e6)
         problem = ShareProblem(
             job=rounds.jobs.number,
@@ -308,9 +305,9 @@ class GavelPolicy(Policy):
             n_nodes=self._n_nodes,
             gang=rounds.jobs.gang,
             rate=entries.rate[alone, :, 0],
-            weight=state.weight[rows],
+            weight=state.weight[job_rows],
             steps_left=steps_left,
-            age_s=(state.time_us - state.submit_us[rows]) / 1e6,
+            age_s=(state.time_us - state.submit_us[job_rows]) / 1e6,
             to_deadline_s=to_deadline_s,
             price_per_hour=self._price,
             pair=entries.member_row[pairs],
@@ -336,12 +333,3 @@ class GavelPolicy(Policy):
             "lease_opportunities": 0 if state is None else state.opportunities,
             "busy_node_s": self._busy_node_s + (0.0 if state is None else busy_node_s(state)),
         }
-
-    def describe(self) -> dict[str, object]:
-        """Return every option."""
-        return {"name": self.name, **self.options.to_json()}
-
-    def close(self) -> None:
-        """Forget the replay."""
-        self._last_us = LONG_AGO_US
-        self._forget()

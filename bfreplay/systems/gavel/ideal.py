@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +20,6 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 _TOGETHER = 1e-12
 """Jobs whose remaining times differ by less than this fraction end at the same instant."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Jobs:
-    """J jobs of a set in columns, on n node types; ``kind`` (J,) is the row of ``together`` of each.
-
-    ``fits (J, n)``: the type has nodes for a whole gang. ``together (k, k, n, 2)``: rates of pairs.
-    """
-
-    submit_s: NDArray[np.float64]
-    gang: NDArray[np.int64]
-    work: NDArray[np.float64]
-    rate: NDArray[np.float64]
-    fits: NDArray[np.bool_]
-    weight: NDArray[np.float64]
-    deadline_s: NDArray[np.float64]
-    kind: NDArray[np.int64]
-    together: NDArray[np.float64]
 
 
 class IdealReplay:
@@ -76,12 +58,34 @@ class IdealReplay:
         max_parallel: int | None = None,
         start_us: int = 0,
     ) -> None:
-        self._types = tuple(sorted(n_nodes))
-        self._n_nodes = np.array([n_nodes[name] for name in self._types], np.int64)
-        self._jobs = _columns(jobs, self._types, self._n_nodes, options, shares, start_us)
-        self._price = options.price_per_hour(self._types)
         self._shares = shares
         self._most = len(jobs) if max_parallel is None else max_parallel
+        types = tuple(sorted(n_nodes))
+        n_of_type = np.array([n_nodes[type_name] for type_name in types], np.int64)
+        min_nodes, max_nodes = (
+            np.array([getattr(job, type_name) for job in jobs]) for type_name in ("min_nodes", "max_nodes")
+        )
+        gang = gangs(min_nodes, max_nodes, options.gang, int(n_of_type.max()))
+        with_gang = list(zip(jobs, gang.tolist(), strict=True))
+        deadline_us = [np.inf if job.deadline_us is None else job.deadline_us for job in jobs]
+        self._submit_s = np.array([(job.submit_us - start_us) / 1e6 for job in jobs])
+        self._deadline_s = (np.array(deadline_us) - start_us) / 1e6
+        self._problem = ShareProblem(
+            job=np.arange(len(jobs)),
+            type_names=types,
+            n_nodes=n_of_type,
+            gang=gang,
+            rate=np.array([[_rate(job, gang_size, type_name) for type_name in types] for job, gang_size in with_gang]),
+            weight=np.array([job.weight for job in jobs], np.float64),
+            steps_left=np.array([job.work_samples for job in jobs], np.float64),
+            age_s=-self._submit_s,
+            to_deadline_s=self._deadline_s,
+            price_per_hour=options.price_per_hour(types),
+        )
+        self._fits = gang[:, None] <= n_of_type  # (J, n): the type has nodes for a whole gang
+        kinds: dict[tuple[str, int], int] = {}
+        self._kind = np.array([_kind(kinds, job, gang_size) for job, gang_size in with_gang], np.int64)
+        self._together = _together(jobs, kinds, types) if shares.uses_pairs else np.zeros(0)
 
     def jct_s(self, jobs_of_interest: Collection[int] | None = None) -> dict[int, float]:
         """Return the completion times (JCT) of the jobs that finish, by number.
@@ -91,123 +95,84 @@ class IdealReplay:
         jobs_of_interest
             Numbers of the jobs of interest: the replay ends when these are done. ``None``: all.
         """
-        jobs = self._jobs
+        submit_s = self._submit_s
         self._shares.forget()
-        queue = sorted(range(jobs.gang.size), key=lambda job: (jobs.submit_s[job], job))[::-1]
+        queue = sorted(range(submit_s.size), key=lambda job: (submit_s[job], job))[::-1]
         unfinished = set(queue if jobs_of_interest is None else jobs_of_interest)
-        steps_left = jobs.work.copy()
+        steps_left = self._problem.steps_left.copy()
         active_jobs: list[int] = []
         jct_of_job: dict[int, float] = {}
         now_s = 0.0
         while unfinished and (queue or active_jobs):
-            while queue and jobs.submit_s[queue[-1]] <= now_s and len(active_jobs) < self._most:
+            while queue and submit_s[queue[-1]] <= now_s and len(active_jobs) < self._most:
                 active_jobs.append(queue.pop())
-            next_s = jobs.submit_s[queue[-1]] if queue and len(active_jobs) < self._most else np.inf
+            next_s = submit_s[queue[-1]] if queue and len(active_jobs) < self._most else np.inf
             if not active_jobs:
                 now_s = next_s
                 continue
-            rows = np.array(active_jobs)
-            speed = self._speed(rows, steps_left[rows], now_s)
-            takes_s = np.divide(steps_left[rows], speed, out=np.full(rows.size, np.inf), where=speed > 0)
+            job_rows = np.array(active_jobs)
+            speed = self._speed(job_rows, steps_left[job_rows], now_s)
+            takes_s = np.divide(steps_left[job_rows], speed, out=np.full(job_rows.size, np.inf), where=speed > 0)
             first_s = float(takes_s.min())
             if next_s == first_s == np.inf:
                 break  # no job makes progress any more
             if now_s + first_s > next_s:
-                steps_left[rows] = np.maximum(steps_left[rows] - speed * (next_s - now_s), 0.0)
+                steps_left[job_rows] = np.maximum(steps_left[job_rows] - speed * (next_s - now_s), 0.0)
                 now_s = next_s
                 continue
             now_s += first_s
-            steps_left[rows] = np.maximum(steps_left[rows] - speed * first_s, 0.0)
-            for job in rows[takes_s <= first_s * (1 + _TOGETHER)].tolist():
-                jct_of_job[job] = now_s - float(jobs.submit_s[job])
+            steps_left[job_rows] = np.maximum(steps_left[job_rows] - speed * first_s, 0.0)
+            for job in job_rows[takes_s <= first_s * (1 + _TOGETHER)].tolist():
+                jct_of_job[job] = now_s - float(submit_s[job])
                 active_jobs.remove(job)
                 unfinished.discard(job)
         return jct_of_job
 
-    def _speed(self, rows: NDArray[np.int64], steps_left: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
+    def _speed(self, job_rows: NDArray[np.int64], steps_left: NDArray[np.float64], now_s: float) -> NDArray[np.float64]:
         """Return the steps/s of the active jobs, (m,)."""
-        jobs = self._jobs
-        pairs, pair_rate = self._pairs(rows)
-        problem = ShareProblem(
-            job=rows,
-            type_names=self._types,
-            n_nodes=self._n_nodes,
-            gang=jobs.gang[rows],
-            rate=jobs.rate[rows],
-            weight=jobs.weight[rows],
+        pairs, pair_rate = self._pairs(job_rows)
+        problem = replace(
+            self._problem.of_jobs(job_rows),
             steps_left=steps_left,
-            age_s=now_s - jobs.submit_s[rows],
-            to_deadline_s=jobs.deadline_s[rows] - now_s,
-            price_per_hour=self._price,
+            age_s=now_s - self._submit_s[job_rows],
+            to_deadline_s=self._deadline_s[job_rows] - now_s,
             pair=pairs,
             pair_rate=pair_rate,
         )
-        fits_on_type = jobs.fits[rows]
-        with_real_nodes = replace(
-            problem,
-            rate=problem.rate * fits_on_type,
-            pair_rate=problem.pair_rate * fits_on_type[problem.pair[:, 0], :, None],
-        )
+        fits = self._fits[job_rows]
+        with_real_nodes = replace(problem, rate=problem.rate * fits, pair_rate=pair_rate * fits[pairs[:, 0], :, None])
         return self._shares.shares(problem).throughput(with_real_nodes)
 
-    def _pairs(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return positions in ``rows`` of two jobs that may share nodes, (p, 2), and their rates then, (p, n, 2)."""
-        jobs = self._jobs
-        if not self._shares.uses_pairs or not jobs.together.size:
-            return NO_PAIRS, np.zeros((0, len(self._types), 2))
-        gang, model_and_gang = jobs.gang[rows], jobs.kind[rows]
-        first, second = np.triu_indices(rows.size, 1)
-        may_share = (gang[first] == gang[second]) & (model_and_gang[first] >= 0) & (model_and_gang[second] >= 0)
-        pairs = np.column_stack([first, second])[may_share]
-        return pairs, jobs.together[model_and_gang[pairs[:, 0]], model_and_gang[pairs[:, 1]]]
+    def _pairs(self, job_rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return positions in ``job_rows`` of jobs that may share nodes, (p, 2), and their rates then, (p, n, 2)."""
+        if not self._shares.uses_pairs or not self._together.size:
+            return NO_PAIRS, np.zeros((0, self._problem.n_types, 2))
+        gang, job_kind = self._problem.gang[job_rows], self._kind[job_rows]
+        first_row, second_row = np.triu_indices(job_rows.size, 1)
+        may_share = (gang[first_row] == gang[second_row]) & (job_kind[first_row] >= 0) & (job_kind[second_row] >= 0)
+        pairs = np.column_stack([first_row, second_row])[may_share]
+        return pairs, self._together[job_kind[pairs[:, 0]], job_kind[pairs[:, 1]]]
 
 
-def _columns(
-    jobs: JobSet,
-    types: tuple[str, ...],
-    n_nodes: NDArray[np.int64],
-    options: GavelOptions,
-    shares: SharePolicy,
-    start_us: int,
-) -> _Jobs:
-    min_nodes, max_nodes = (np.array([getattr(job, name) for job in jobs]) for name in ("min_nodes", "max_nodes"))
-    gang = gangs(min_nodes, max_nodes, options.gang, int(n_nodes.max()))
-    kinds: dict[tuple[str, int], int] = {}
-    kind_of_job = np.array([_kind(kinds, job, width) for job, width in zip(jobs, gang.tolist(), strict=True)], np.int64)
-    deadline_us = [np.inf if job.deadline_us is None else job.deadline_us for job in jobs]
-    return _Jobs(
-        submit_s=np.array([(job.submit_us - start_us) / 1e6 for job in jobs]),
-        work=np.array([job.work_samples for job in jobs], np.float64),
-        gang=gang,
-        rate=np.array(
-            [[_rate(job, width, name) for name in types] for job, width in zip(jobs, gang.tolist(), strict=True)]
-        ),
-        fits=gang[:, None] <= n_nodes,
-        weight=np.array([job.weight for job in jobs], np.float64),
-        deadline_s=(np.array(deadline_us) - start_us) / 1e6,
-        kind=kind_of_job,
-        together=_together(jobs, kinds, types) if shares.uses_pairs else np.zeros(0),
-    )
+def _kind(kinds: dict[tuple[str, int], int], job: ElasticJob, gang_size: int) -> int:
+    return kinds.setdefault((job.model, gang_size), len(kinds)) if job.model else -1
 
 
-def _kind(kinds: dict[tuple[str, int], int], job: ElasticJob, width: int) -> int:
-    return kinds.setdefault((job.model, width), len(kinds)) if job.model else -1
-
-
-def _rate(job: ElasticJob, width: int, node_type: str) -> float:
+def _rate(job: ElasticJob, gang_size: int, node_type: str) -> float:
     curve = job.throughput_on(node_type)
-    return 0.0 if curve is None else float(curve.table(width)[width])
+    return 0.0 if curve is None else float(curve.table(gang_size)[gang_size])
 
 
 def _together(jobs: JobSet, kinds: Mapping[tuple[str, int], int], types: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return the rates of pairs by the kinds of both jobs, (k, k, n, 2)."""
     pair_rates = np.zeros((len(kinds), len(kinds), len(types), 2))
     if jobs.colocation is None:
         return np.zeros(0)
-    for (model, width), first_kind in kinds.items():
+    for (model, gang_size), first_kind in kinds.items():
         for (other_model, other_width), second_kind in kinds.items():
-            if width == other_width:
+            if gang_size == other_width:
                 pair_rates[first_kind, second_kind] = [
-                    jobs.colocation.rates(model, other_model, width, name) for name in types
+                    jobs.colocation.rates(model, other_model, gang_size, type_name) for type_name in types
                 ]
     return pair_rates
 
@@ -245,27 +210,17 @@ def ideal_jct_s(
 def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) -> None:
     """Raise ``InputError`` without shares of time to apply, a fixed cluster and a set of jobs."""
     if not isinstance(policy, GavelPolicy) or not policy.follows_gavel_alone:
-        raise InputError(
-            f"the policy {policy.name!r} has no shares of time to apply without rounds",
-            column="ideal",
-            value=policy.name,
-            expected="one of Gavel's policies, such as gavel.max_min_fairness_perf",
-            fix="omit --ideal (Python: ideal)",
-        )
+        problem = f"the policy {policy.name!r} has no shares of time to apply without rounds"
+        raise _refusal(problem, policy.name, "one of Gavel's policies, such as gavel.max_min_fairness_perf")
     changing = next((job for job in jobs if job.adaptation is not None), None) if isinstance(jobs, JobSet) else None
     if changing is not None:
-        raise InputError(
-            f"the job {changing.name!r} changes its batch size: shares without rounds do not support that",
-            column="ideal",
-            value=changing.model or changing.name,
-            expected="jobs with a fixed batch size",
-            fix="omit --ideal (Python: ideal)",
-        )
-    if events.metadata.source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
-        raise InputError(
-            "shares without rounds need a fixed cluster and a set of jobs",
-            column="ideal",
-            value=events.metadata.source_format,
-            expected="a cluster (--cluster) and a set of jobs",
-            fix="omit --ideal (Python: ideal)",
-        )
+        problem = f"the job {changing.name!r} changes its batch size: shares without rounds do not support that"
+        raise _refusal(problem, changing.model or changing.name, "jobs with a fixed batch size")
+    source_format = events.metadata.source_format
+    if source_format != SOURCE_FORMAT or not isinstance(jobs, JobSet):
+        problem = "shares without rounds need a fixed cluster and a set of jobs"
+        raise _refusal(problem, source_format, "a cluster (--cluster) and a set of jobs")
+
+
+def _refusal(problem: str, value: str, expected: str) -> InputError:
+    return InputError(problem, column="ideal", value=value, expected=expected, fix="omit --ideal (Python: ideal)")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bfreplay import checks
 from bfreplay.scalability import Curve
 from bfreplay.systems.gavel.throughputs import ThroughputTable
+from bfreplay.systems.trace_lines import AskedJob
 from bfreplay.workload import ElasticJob
 
 
@@ -79,32 +80,32 @@ class TypedCurves:
 
     def of(self, job_type: str, gang: int) -> Runs:
         """Return bounds and curves of a job of this type that asks for ``gang`` nodes; InputError if not measured."""
-        key = job_type, gang
-        if key not in self._known:
-            self._known[key] = self._make_runs(job_type, gang)
-        return self._known[key]
+        type_and_gang = job_type, gang
+        if type_and_gang not in self._known:
+            self._known[type_and_gang] = self._make_runs(job_type, gang)
+        return self._known[type_and_gang]
 
-    def job(
-        self, name: str, submit_us: int, job_type: str, gang: int, steps: float, *, weight: float, slo: float | None
-    ) -> ElasticJob:
-        """Return a job that asks for ``gang`` nodes; rescaling costs nothing.
+    def job(self, name: str, request: AskedJob) -> ElasticJob:
+        """Return a job; rescaling costs nothing.
 
         Its deadline is ``slo`` times its duration on the reference type, from its submit time.
         """
-        type_curves = self.of(job_type, gang)
-        deadline_us = None if slo is None else submit_us + checks.time_us("SLO", slo * (steps / type_curves.rate) * 1e6)
+        type_curves, deadline_us = self.of(request.job_type, request.gang), None
+        if request.slo is not None:
+            duration_s = request.steps / type_curves.rate
+            deadline_us = request.arrival_us + checks.time_us("SLO", request.slo * duration_s * 1e6)
         return ElasticJob(
             name=name,
-            submit_us=submit_us,
+            submit_us=request.arrival_us,
             min_nodes=type_curves.min_nodes,
             max_nodes=type_curves.max_nodes,
             scale_up_cost_s=0.0,
             scale_down_cost_s=0.0,
-            work_samples=steps,
+            work_samples=request.steps,
             throughput=type_curves.throughput,
-            weight=weight,
+            weight=request.weight,
             deadline_us=deadline_us,
-            model=job_type,
+            model=request.job_type,
             throughput_by_type=type_curves.by_type,
         )
 

@@ -17,6 +17,7 @@ from bfreplay.datasets.named_inputs import is_bundled
 from bfreplay.errors import InputError
 from bfreplay.systems.gavel.job_types import JOB_TYPES, JobType
 from bfreplay.systems.gavel.throughputs import Measured, ThroughputTable, read_throughputs, throughputs_text
+from bfreplay.systems.trace_lines import split_job_type
 
 NAME = "made-up throughputs"
 """Name of this table in run records."""
@@ -165,8 +166,8 @@ def _jobs() -> Iterator[tuple[JobType, int]]:
 
 
 def _run(job: JobType, gang: int, node: NodeModel) -> _Run:
-    model, _, remainder = job.name.partition(" (batch size ")
-    family, batch = FAMILIES[model], int(remainder.removesuffix(")") or 1)
+    model, batch_size = split_job_type(job.name)
+    family, batch = FAMILIES[model], batch_size or 1
     device_s = family.device_s_per_sample * (batch + family.least_samples) / node.speed
     host_s = family.host_s + family.host_s_per_sample * batch
     exchange_s = (gang - 1) * (2 / gang * family.gradients_gb / node.link_gb_per_s + _LATENCY_S)

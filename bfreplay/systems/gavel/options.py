@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
-from bfreplay.policies.state import PolicyState
+from bfreplay.options import Number, OneOf, Whole, option
+from bfreplay.policies.policy_options import PolicyOptions
 from bfreplay.systems.gavel.quirks import PUBLISHED_RESET_S, Quirks, published_order
 from bfreplay.systems.gavel.rounds.state import RoundRules
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy
@@ -20,21 +22,14 @@ from bfreplay.systems.gavel.shares.share_problem import SharePolicy
 WORDS = ("min", "max")
 
 
-def checked_gang(gang: str | int) -> str | int:
-    """Return ``gang`` after a check: a word of ``WORDS``, or a number of nodes.
-
-    Raises
-    ------
-    InputError
-        It is neither.
-    """
-    if isinstance(gang, str):
-        if gang not in WORDS:
-            raise InputError(
-                "invalid number of nodes", column="gang", value=gang, expected="min, max, or a number of nodes >= 1"
-            )
-        return gang
-    return checks.whole("gang", gang, 1)
+def checked_gang(name: str, gang: str | int) -> str | int:
+    """Return ``gang``, which is a word of ``WORDS`` or a number of nodes; ``InputError`` for anything else."""
+    if not isinstance(gang, str):
+        return checks.whole(name, gang, 1)
+    if gang not in WORDS:
+        expected = "min, max, or a number of nodes >= 1"
+        raise InputError("invalid number of nodes", column=name, value=gang, expected=expected)
+    return gang
 
 
 def gangs(
@@ -50,20 +45,23 @@ def gangs(
     return most_usable if gang == "max" else np.minimum(np.maximum(int(gang), min_nodes), most_usable)
 
 
-def step_samples(state: PolicyState) -> NDArray[np.int64]:
-    """Return the samples of one step of each job, (J,): of a step at its first batch size, 1 without batch sizes."""
-    return np.ones(state.n_jobs, np.int64) if state.first_batch_size is None else state.first_batch_size
+def _any_seed(name: str, seed: int) -> int:
+    return checks.whole(name, seed, 0, math.inf)
 
 
-def rates(state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the steps/s of each job on ``width (J,)`` nodes of each type of the state, (J, T)."""
-    by_type = state.throughput[:, None, :] if state.throughput_by_type is None else state.throughput_by_type
-    steps_per_s: NDArray[np.float64] = by_type[np.arange(state.n_jobs), :, width] / step_samples(state)[:, None]
-    return steps_per_s
+def _type_names(_name: str, types: str | Sequence[str]) -> tuple[str, ...]:
+    names = types.split(";") if isinstance(types, str) else types
+    return tuple(filter(None, names))
 
 
-@dataclass(frozen=True, slots=True)
-class GavelOptions:
+def _node_prices(_name: str, prices: Mapping[str, float]) -> Mapping[str, float]:
+    for node_type, price in prices.items():
+        checks.number(f"price of {node_type}", price, above=0)
+    return prices
+
+
+@dataclass(frozen=True)
+class GavelOptions(PolicyOptions):
     """Options of a ``GavelPolicy``.
 
     Parameters
@@ -89,7 +87,8 @@ class GavelOptions:
     refill
         Nodes that join, and jobs whose nodes were reclaimed, do not wait for the next round.
     types
-        Node types in the order in which rounds fill them; by default as they were listed.
+        Node types in the order in which rounds fill them, as a sequence or ``"v100;k80"``; by default as they were
+        listed.
     prices
         Prices of a node-hour by type, for policies that count costs; by default ``defaults.NODE_PRICES``.
     profiled
@@ -107,27 +106,22 @@ class GavelOptions:
     published_reset_s: ClassVar[float] = PUBLISHED_RESET_S
     published_quirks: ClassVar[Quirks] = Quirks.published()
 
-    round_s: float = 360.0
-    least_reset_s: float = 0.0
-    restart_s: float = 0.0
-    gang: str | int = "max"
-    inner: Literal["fairness", "fifo"] = "fairness"
-    seed: int = 0
-    global_queue: bool = False
-    published: bool = False
-    refill: bool = True
-    types: tuple[str, ...] = ()
-    prices: Mapping[str, float] = field(default_factory=dict)
-    profiled: float | None = None
-    references: int | None = None
+    round_s: float = option(360.0, checks.round_length)
+    least_reset_s: float = option(0.0, Number(least=0))
+    restart_s: float = option(0.0, Number(least=0))
+    gang: str | int = option("max", checked_gang)
+    inner: str = option("fairness", OneOf(("fairness", "fifo")))
+    seed: int = option(0, _any_seed)
+    global_queue: bool = option(False, checks.truth)
+    published: bool = option(False, checks.truth)
+    refill: bool = option(True, checks.truth)
+    types: str | Sequence[str] = option("", _type_names)
+    prices: Mapping[str, float] | None = option(None, _node_prices)
+    profiled: float | None = option(None, Number(least=0, most=1))
+    references: int | None = option(None, Whole(1))
 
     def __post_init__(self) -> None:
-        checks.round_length("round_s", self.round_s)
-        checks.number("least_reset_s", self.least_reset_s, least=0)
-        checks.number("restart_s", self.restart_s, least=0)
-        checks.whole("seed", self.seed, 0, math.inf)
-        checked_gang(self.gang)
-        checks.one_of("inner", self.inner, ("fairness", "fifo"))
+        super().__post_init__()
         if self.restart_s >= self.round_s:
             raise InputError(
                 "a restart takes as long as a round",
@@ -146,23 +140,17 @@ class GavelOptions:
             )
         if self.published:
             object.__setattr__(self, "least_reset_s", self.published_reset_s)
-        for name, price in self.prices.items():
-            checks.number(f"price of {name}", price, above=0)
-        if self.profiled is not None:
-            checks.number("profiled", self.profiled, least=0, most=1)
-        if self.references is not None:
-            checks.whole("references", self.references, 1)
-            if self.profiled is None:
-                raise InputError(
-                    "references has no effect without profiled: the rates of pairs are known",
-                    column="references",
-                    value=self.references,
-                    expected="references with profiled",
-                    fix="add profiled=0.6, or leave it out",
-                )
+        if self.references is not None and self.profiled is None:
+            raise InputError(
+                "references has no effect without profiled: the rates of pairs are known",
+                column="references",
+                value=self.references,
+                expected="references with profiled",
+                fix="add profiled=0.6, or leave it out",
+            )
 
     @property
-    def quirks(self) -> Quirks:
+    def quirks_of_rounds(self) -> Quirks:
         """Defects of the published program that are repeated."""
         return self.published_quirks if self.published else Quirks()
 
@@ -200,13 +188,14 @@ class GavelOptions:
             global_queue=self.global_queue,
             restart_s=self.restart_s,
             seed=self.seed,
-            quirks=self.quirks,
+            quirks=self.quirks_of_rounds,
         )
 
     def price_per_hour(self, type_names: tuple[str, ...]) -> NDArray[np.float64]:
         """Return the price of a node-hour of each type, (n,), NaN if unknown."""
-        return np.array([self.prices.get(name, defaults.NODE_PRICES.get(name, math.nan)) for name in type_names])
+        prices = {**defaults.NODE_PRICES, **(self.prices or {})}
+        return np.array([prices.get(name, math.nan) for name in type_names])
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Json]:
         """Return every option, for the run record."""
-        return {**asdict(self), "types": list(self.types), "prices": dict(self.prices)}
+        return {**super().to_json(), "types": list(self.types), "prices": dict(self.prices or {})}

@@ -130,29 +130,24 @@ class PairEstimator:
         self._draw = Random(seed)
         self._start = np.random.RandomState(seed)
         self.references = tuple(sorted(self._draw.sample(range(n_types), n_rows)))
-        columns = [
-            node_type * n_types + reference
-            for node_type in range(len(relative.node_types))
-            for reference in self.references
-        ]
-        self._known = relative.rate[np.ix_(self.references, columns)]
-        positions = np.repeat(np.arange(len(relative.node_types)) * n_rows, n_rows) + np.tile(
-            np.arange(n_rows), len(relative.node_types)
-        )
-        self._read = positions if reads_wrong_columns else np.array(columns)
+        columns = np.add.outer(n_types * np.arange(len(relative.node_types)), self.references).ravel()
+        self._known = relative.rate[np.ix_(np.array(self.references), columns)]
+        self._read = np.arange(columns.size) if reads_wrong_columns else columns
 
     def match(self, job_type: int) -> int:
         """Profile a job of this type; return the type that it is matched to, both as positions in ``job_types``."""
         in_sample = np.array([self._draw.uniform(0, 1) <= self._profiled for _ in self._read])
         sample = np.where(in_sample, self.relative.rate[job_type, self._read], 0.0)
-        rows = np.vstack([self._known, sample])
+        job_rows = np.vstack([self._known, sample])
         is_given = np.vstack([np.ones_like(self._known), in_sample])
-        row = np.where(in_sample, sample, np.clip(complete_matrix(rows, is_given, self._start)[-1], 0.0, 1.0))
-        length = np.linalg.norm(row)
+        job_row = np.where(in_sample, sample, np.clip(complete_matrix(job_rows, is_given, self._start)[-1], 0.0, 1.0))
+        length = np.linalg.norm(job_row)
         if not length:
             return self._draw.choice(self.references)
         lengths = np.linalg.norm(self._known, axis=1)
-        cosine = np.divide(self._known @ row, lengths * length, out=np.full(lengths.size, -np.inf), where=lengths > 0)
+        cosine = np.divide(
+            self._known @ job_row, lengths * length, out=np.full(lengths.size, -np.inf), where=lengths > 0
+        )
         return self.references[int(np.argsort(-cosine, kind="stable")[0])]
 
 
@@ -230,19 +225,19 @@ class BelievedPairs:
             options.profiled,
             options.references,
             options.seed,
-            reads_wrong_columns=options.quirks.profiles_wrong_columns,
+            reads_wrong_columns=options.quirks_of_rounds.profiles_wrong_columns,
         )
         self._position = {name: index for index, name in enumerate(self._relative.job_types)}
         self._taken_for: dict[int, int] = {}
         self._has_run: dict[tuple[int, int], NDArray[np.bool_]] = {}
 
-    def profile(self, state: PolicyState, rows: NDArray[np.int64], job: NDArray[np.int64]) -> None:
+    def profile(self, state: PolicyState, job_rows: NDArray[np.int64], job: NDArray[np.int64]) -> None:
         """Match new jobs (rows of the state, and their numbers in the rounds) to one reference job type each.
 
         A job whose model was not measured alone is not profiled.
         """
-        for row, number in zip(rows.tolist(), job.tolist(), strict=True):
-            model = int(state.model[row])
+        for job_row, number in zip(job_rows.tolist(), job.tolist(), strict=True):
+            model = int(state.model[job_row])
             name = state.model_names[model] if model >= 0 else None
             if name in self._position:
                 self._taken_for[number] = self._estimator.match(self._position[name])
@@ -269,8 +264,8 @@ class BelievedPairs:
         use_true_rate = np.repeat(is_unknown[:, None], problem.n_types, axis=1)
         if self._has_run:
             member = np.searchsorted(problem.job, np.array(list(self._has_run)))
-            row = PairRows(problem).of(member[:, 0], member[:, 1])
-            use_true_rate[row] |= np.array(list(self._has_run.values()))
+            job_row = PairRows(problem).of(member[:, 0], member[:, 1])
+            use_true_rate[job_row] |= np.array(list(self._has_run.values()))
         assumptions: NDArray[np.float64] = np.where(use_true_rate[:, :, None], problem.pair_rate, estimates)
         return assumptions
 

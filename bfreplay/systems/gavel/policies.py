@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from bfreplay.registry import built_in
 
 if TYPE_CHECKING:
     from bfreplay.policies import Policy
@@ -67,20 +68,20 @@ _FROM_OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 @cache
-def gavel_policy(name: str) -> type[GavelPolicy]:
+def gavel_policy(policy_name: str) -> type[GavelPolicy]:
     """Return the class of the policy ``gavel.<name>``."""
     from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 
-    location, settings = POLICIES[name]
-    module, class_name = location.split(":")
+    location, settings = POLICIES[policy_name]
 
     def make_shares(options: GavelOptions) -> SharePolicy:
-        policy_class: type[SharePolicy] = getattr(import_module(f"bfreplay.systems.gavel.shares.{module}"), class_name)
         option_of_setting = _FROM_OPTIONS.get(location, {})
-        return policy_class(**settings, **{key: getattr(options, option) for key, option in option_of_setting.items()})
+        of_options = {key: getattr(options, option) for key, option in option_of_setting.items()}
+        shares: SharePolicy = built_in(f"bfreplay.systems.gavel.shares.{location}")(**settings, **of_options)
+        return shares
 
-    attributes = {"name": f"gavel.{name}", "make_shares": staticmethod(make_shares), "__module__": __name__}
-    policy_class: type[GavelPolicy] = type(name, (GavelPolicy,), attributes)
+    attributes = {"name": f"gavel.{policy_name}", "make_shares": staticmethod(make_shares), "__module__": __name__}
+    policy_class: type[GavelPolicy] = type(policy_name, (GavelPolicy,), attributes)
     return policy_class
 
 
@@ -99,8 +100,8 @@ def isolated_policy(policy: Policy) -> GavelPolicy:
     return gavel_policy("isolated")(options)
 
 
-def __getattr__(name: str) -> type[GavelPolicy]:
+def __getattr__(policy_name: str) -> type[GavelPolicy]:
     """Return a class as an attribute of this module: the registry of policies imports ``policies:fifo_perf``."""
-    if name in POLICIES:
-        return gavel_policy(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if policy_name in POLICIES:
+        return gavel_policy(policy_name)
+    raise AttributeError(f"module {__name__!r} has no attribute {policy_name!r}")

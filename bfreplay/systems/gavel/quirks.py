@@ -15,8 +15,8 @@ PUBLISHED_TYPES = ("v100", "p100", "k80")
 
 def published_order(type_names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the types of the published program in its order, then others as listed."""
-    published_types = tuple(name for name in PUBLISHED_TYPES if name in type_names)
-    return published_types + tuple(name for name in type_names if name not in published_types)
+    published_types = tuple(type_name for type_name in PUBLISHED_TYPES if type_name in type_names)
+    return published_types + tuple(type_name for type_name in type_names if type_name not in published_types)
 
 
 @restorable

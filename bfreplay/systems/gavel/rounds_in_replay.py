@@ -19,12 +19,17 @@ class KnownJobs:
         self.number: NDArray[np.int64] = np.zeros(0, np.int64)
         self._next = 0
 
+    @property
+    def number_of(self) -> dict[int, int]:
+        """Numbers by job of the replay."""
+        return dict(zip(self.job, self.number.tolist(), strict=True))
+
     def remaining_jobs(self, job: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers of the known jobs in ``job (J,)`` of a ``PolicyState`` that did not leave meanwhile."""
         return self.number[self._stays(job)]
 
     def _stays(self, job: NDArray[np.int64]) -> NDArray[np.bool_]:
-        row_of = {job_number: row for row, job_number in enumerate(job.tolist())}
+        row_of = {job_number: job_row for job_row, job_number in enumerate(job.tolist())}
         stays = np.zeros(len(self.job), np.bool_)
         n_stay = 0
         for position, job_number in enumerate(self.job):
@@ -59,8 +64,8 @@ class KnownJobs:
         if not number.size:
             return np.zeros(state.n_jobs, np.bool_)
         jobs = np.array(self.job, np.int64)[np.isin(self.number, number)]
-        rows: NDArray[np.bool_] = np.isin(state.job, jobs)
-        return rows
+        job_rows: NDArray[np.bool_] = np.isin(state.job, jobs)
+        return job_rows
 
     def lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
         """Return the jobs of the mechanism that are still active and hold fewer nodes than they got, (m,)."""
@@ -74,14 +79,16 @@ class KnownJobs:
 
     def continuing_tasks(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
         """Return whether all members and all nodes of each micro-task are still present, (k,)."""
-        last = rounds.last
+        previous = rounds.last
         is_idle = nodes_of_state(state).is_idle
-        is_present = np.isin(last.member, self.remaining_jobs(state.job)) | (last.member == NOBODY)
-        has_nodes = np.array([bool(is_idle[last.nodes_of(task)].all()) for task in range(last.n_tasks)], np.bool_)
+        is_present = np.isin(previous.member, self.remaining_jobs(state.job)) | (previous.member == NOBODY)
+        has_nodes = np.array(
+            [bool(is_idle[previous.nodes_of(task)].all()) for task in range(previous.n_tasks)], np.bool_
+        )
         # nodes may have left and rejoined while no node was idle and so no decision was taken
         losers = self.number[self.lost_nodes(state, rounds)]
         continues: NDArray[np.bool_] = (
-            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(last.member, losers).any(axis=1)
+            is_present.all(axis=1) & has_nodes & ~rounds.is_credited & ~np.isin(previous.member, losers).any(axis=1)
         )
         return continues
 
@@ -96,7 +103,7 @@ class PairRates:
         self._known: dict[tuple[int, int, int], NDArray[np.float64]] = {}
 
     def of_new(
-        self, state: PolicyState, gang: NDArray[np.int64], rows: NDArray[np.int64], first_new: int
+        self, state: PolicyState, gang: NDArray[np.int64], job_rows: NDArray[np.int64], first_new: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return all pairs of jobs with equal widths and known models, at least one of them new.
 
@@ -104,47 +111,40 @@ class PairRates:
         ----------
         gang : (J,) int64
             Nodes of each job of the state.
-        rows : (m,) int64
+        job_rows : (m,) int64
             Rows of the state to consider.
         first_new
-            Position in ``rows`` of the first new job.
+            Position in ``job_rows`` of the first new job.
 
         Returns
         -------
         pairs : (p, 2) int64
-            Positions ``earlier < b`` in ``rows``.
+            Positions ``earlier < b`` in ``job_rows``.
         pair_rates : (p, T, 2) float64
             Samples/s of ``earlier`` and of ``later`` on shared nodes of each type; zeros where they cannot share them.
         """
-        pairs: list[tuple[int, int]] = []
-        pair_rates: list[NDArray[np.float64]] = []
-        if self._is_wanted and state.colocation is not None:
-            gangs, models = gang[rows].tolist(), state.model[rows].tolist()
-            for later in range(first_new, len(gangs)):
-                for earlier in range(later):
-                    if gangs[earlier] == gangs[later] and models[earlier] >= 0 and models[later] >= 0:
-                        pairs.append((earlier, later))
-                        pair_rates.append(self._of(state, models[earlier], models[later], gangs[earlier]))
-        if not pairs:
+        if not self._is_wanted or state.colocation is None:
             return np.zeros((0, 2), np.int64), np.zeros((0, len(self._type_names), 2))
-        return np.array(pairs, np.int64), np.stack(pair_rates)
+        gangs, models = gang[job_rows], state.model[job_rows]
+        new = np.arange(first_new, gangs.size)[:, None]
+        is_pair = (np.arange(gangs.size) < new) & (gangs == gangs[new]) & (models >= 0) & (models[new] >= 0)
+        position, earlier = np.nonzero(is_pair)
+        pairs = np.column_stack([earlier, first_new + position])
+        models_and_gangs = zip(*models[pairs.T].tolist(), gangs[earlier].tolist(), strict=True)
+        pair_rates = [self._of(state, model, other, width) for model, other, width in models_and_gangs]
+        return pairs, np.array(pair_rates).reshape(-1, len(self._type_names), 2)
 
-    def _of(self, state: PolicyState, model: int, other: int, width: int) -> NDArray[np.float64]:
-        key = (model, other, width)
-        if key not in self._known and state.colocation is not None:
+    def _of(self, state: PolicyState, model: int, other: int, gang_size: int) -> NDArray[np.float64]:
+        pair_key = (model, other, gang_size)
+        if pair_key not in self._known and state.colocation is not None:
             model_name, other_name = state.model_names[model], state.model_names[other]
-            self._known[key] = np.array(
-                [state.colocation.rates(model_name, other_name, width, name) for name in self._type_names]
+            self._known[pair_key] = np.array(
+                [state.colocation.rates(model_name, other_name, gang_size, type_name) for type_name in self._type_names]
             )
-        return self._known[key]
+        return self._known[pair_key]
 
 
 US_PER_S = 1e6
-
-
-def seconds_after(time_us: int, start_us: int) -> float:
-    """Return the seconds of the mechanism's clock, which starts with the window."""
-    return (time_us - start_us) / US_PER_S
 
 
 def whole_us(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -172,11 +172,11 @@ def busy_node_s(
     rounds: RoundState, end_s: NDArray[np.float64] | None = None, chosen_tasks: NDArray[np.bool_] | None = None
 ) -> float:
     """Return the node-seconds of the micro-tasks that ``credit`` would count now, with the same arguments."""
-    last = rounds.last
-    counts = ~rounds.is_credited & ~last.fails
+    previous = rounds.last
+    counts = ~rounds.is_credited & ~previous.fails
     if chosen_tasks is not None:
         counts &= chosen_tasks
-    return float((last.ran_s(end_s) * np.diff(last.node_offset))[counts].sum())
+    return float((previous.ran_s(end_s) * np.diff(previous.node_offset))[counts].sum())
 
 
 class PlacedRound:
@@ -190,7 +190,7 @@ class PlacedRound:
         The mechanism after it has made ``assignment``.
     assignment
         Micro-tasks and their nodes.
-    rows : (m,) int64
+    job_rows : (m,) int64
         Row in ``state`` of each job of ``rounds``.
     step_samples : (J,) int64
         Samples of a step of each job.
@@ -206,7 +206,7 @@ class PlacedRound:
         state: PolicyState,
         rounds: RoundState,
         assignment: Assignment,
-        rows: NDArray[np.int64],
+        job_rows: NDArray[np.int64],
         step_samples: NDArray[np.int64],
     ) -> None:
         n_jobs = state.n_jobs
@@ -219,7 +219,7 @@ class PlacedRound:
         entry_of[entries.task[running]] = running
         member = entries.member_row[entry_of]
         self._is_present = member >= 0
-        self._row = np.where(self._is_present, rows[member], -1) if rows.size else member
+        self._row = np.where(self._is_present, job_rows[member], -1) if job_rows.size else member
         samples_per_step = np.where(self._is_present, step_samples[self._row], 1)
         self._rate = entries.rate[entry_of, assignment.node_type] * samples_per_step
         self._task_samples = assignment.steps * samples_per_step
@@ -233,22 +233,22 @@ class PlacedRound:
     def begin(self, rules: RoundRules, tasks: slice, remaining_us: int, restart_s: float) -> None:
         """Add micro-tasks that start now, with ``remaining_us`` left of the round; a restart takes ``restart_s``."""
         state, assignment = self._state, self._assignment
-        is_present, row = self._place(tasks)
+        is_present, job_row = self._place(tasks)
         rate = self._rate[tasks][is_present]
         fails = assignment.fails[tasks]
         samples = (self._task_samples[tasks] * ~fails[:, None])[is_present]
         restarts_s = (restart_s * assignment.restarts[tasks])[is_present]
-        self._samples[row] = samples
-        self._restart_s[row] = restarts_s
+        self._samples[job_row] = samples
+        self._restart_s[job_row] = restarts_s
         # as the replay will compute it, to the microsecond
-        progress = state.progress[row]
+        progress = state.progress[job_row]
         run_us = np.zeros(is_present.shape, np.int64)
         samples_to_do = (progress + samples) - progress + rate * restarts_s
         run_us[is_present] = whole_us(samples_to_do / rate)
-        if state.owed is not None and state.owed[row].any():
+        if state.owed is not None and state.owed[job_row].any():
             # owed samples take their time first; no round becomes longer for that
             most_us = np.maximum(run_us[is_present], remaining_us)
-            run_us[is_present] = np.minimum(whole_us((samples_to_do + state.owed[row]) / rate), most_us)
+            run_us[is_present] = np.minimum(whole_us((samples_to_do + state.owed[job_row]) / rate), most_us)
         ends_us = run_us.max(axis=1)
         if rules.quirks.pairs_end_together:
             is_pair = is_present.all(axis=1)
@@ -261,8 +261,8 @@ class PlacedRound:
 
     def go_on(self, tasks: slice, limit: NDArray[np.float64]) -> None:
         """Add micro-tasks that began earlier in the round; ``limit (J,)``: largest progress of each job."""
-        _, row = self._place(tasks)
-        self._samples[row] = np.maximum(limit[row] - self._state.progress[row], 0.0)
+        _, job_row = self._place(tasks)
+        self._samples[job_row] = np.maximum(limit[job_row] - self._state.progress[job_row], 0.0)
 
     def _place(self, tasks: slice) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Give the members of micro-tasks their nodes; return which members are present, (k, 2), and their rows."""
@@ -270,16 +270,16 @@ class PlacedRound:
         offset, row_of = assignment.node_offset.tolist(), self._row.tolist()
         for task in range(*tasks.indices(assignment.n_tasks)):
             nodes = assignment.node[offset[task] : offset[task + 1]]
-            for row in row_of[task]:
-                if row >= 0:
-                    self._assigned[row] = nodes
+            for job_row in row_of[task]:
+                if job_row >= 0:
+                    self._assigned[job_row] = nodes
         is_present = self._is_present[tasks]
-        rows = self._row[tasks]
+        job_rows = self._row[tasks]
         sizes = np.repeat(np.diff(assignment.node_offset)[tasks], 2).reshape(-1, 2)
-        self._counts[rows[is_present]] = sizes[is_present]
-        pairs = rows[is_present.all(axis=1)]
+        self._counts[job_rows[is_present]] = sizes[is_present]
+        pairs = job_rows[is_present.all(axis=1)]
         self._partner[pairs] = pairs[:, ::-1]
-        return is_present, rows[is_present]
+        return is_present, job_rows[is_present]
 
     def _limits(self) -> NDArray[np.float64]:
         """Return the samples that each job may process, (J,), at its new rate where it changes on the way."""

@@ -68,7 +68,7 @@ class ThroughputTable:
 
         Without tables called ``…_unconsolidated``: gangs spread over servers, which Gavel's simulator never reads.
         """
-        return tuple(sorted(name for name in self.alone if not name.endswith(_APART)))
+        return tuple(sorted(type_name for type_name in self.alone if not type_name.endswith(_APART)))
 
     @property
     def job_types(self) -> tuple[str, ...]:
@@ -78,7 +78,9 @@ class ThroughputTable:
 
     def gangs(self, job_type: str) -> tuple[int, ...]:
         """Return the numbers of nodes at which a job type was measured, increasing; empty for an unknown one."""
-        every = {gang for node_type in self.node_types for name, gang in self.alone[node_type] if name == job_type}
+        every = {
+            gang for node_type in self.node_types for type_name, gang in self.alone[node_type] if type_name == job_type
+        }
         return tuple(sorted(every))
 
     def rate(self, job_type: str, gang: int, node_type: str) -> float:
@@ -87,7 +89,7 @@ class ThroughputTable:
 
     def runs_on(self, job_type: str, gang: int) -> tuple[str, ...]:
         """Return the node types on which a job of this type can run, in alphabetical order."""
-        return tuple(name for name in self.node_types if self.rate(job_type, gang, name) > 0)
+        return tuple(type_name for type_name in self.node_types if self.rate(job_type, gang, type_name) > 0)
 
     def reference(self, job_type: str, gang: int) -> str:
         """Return the node type that durations and deadlines refer to: v100, or the first one that the job runs on.
@@ -112,13 +114,9 @@ class ThroughputTable:
 
     def rigid_curve(self, job_type: str, gang: int, node_type: str) -> TabulatedCurve:
         """Return the curve of a job that runs on ``gang`` nodes of a type or on none; zero where it cannot run."""
-        rate = self.rate(job_type, gang, node_type)
-        name = f"{job_type} on {gang} {node_type}"
-        return (
-            TabulatedCurve((0, gang), (0.0, rate), name)
-            if gang == 1
-            else TabulatedCurve((0, gang - 1, gang), (0.0, 0.0, rate), name)
-        )
+        nodes = tuple(dict.fromkeys((0, gang - 1, gang)))
+        rates = [0.0] * (len(nodes) - 1) + [self.rate(job_type, gang, node_type)]
+        return TabulatedCurve(nodes, rates, f"{job_type} on {gang} {node_type}")
 
     def elastic_curve(self, job_type: str, node_type: str) -> TabulatedCurve:
         """Return the curve through every measured number of nodes, up to the largest on any type.
@@ -192,12 +190,12 @@ def read_throughputs(path: str | PathLike[str]) -> ThroughputTable:
         if not node_type.strip():
             raise _Place(file).error("a node type has no name", node_type, "a name such as 'v100'")
         single_rates[node_type], pair_rates[node_type] = {}, {}
-        for key, entry in entries.items():
-            place = of_type._replace(column=key)
-            job_and_gang = place.parse_key(key)
+        for job_key, entry in entries.items():
+            place = of_type._replace(column=job_key)
+            job_and_gang = place.parse_key(job_key)
             if job_and_gang in single_rates[node_type]:
                 expected = "each job type and number of nodes once"
-                raise place.error("a job type is listed twice", key, expected, "remove one of the two")
+                raise place.error("a job type is listed twice", job_key, expected, "remove one of the two")
             partners = place.table(entry)
             if _ALONE not in partners:
                 its_own = '"null" with its steps/s when it has the nodes for itself'
@@ -231,13 +229,13 @@ class _Place(NamedTuple):
         problem = "this entry is not a table" if self.column else "this node type has no table of job types"
         raise self.error(problem, value, _FORM)
 
-    def parse_key(self, key: str) -> Measured:
+    def parse_key(self, job_key: str) -> Measured:
         """Return job type and number of nodes of a key."""
-        match = _KEY.fullmatch(key)
+        match = _KEY.fullmatch(job_key)
         if match is None:
             raise self.error(
                 "a job type is not written in the form of the file",
-                key,
+                job_key,
                 "('NAME', NODES), such as ('ResNet-18 (batch size 16)', 2)",
                 "write the name in quotes and the number of nodes, in brackets",
             )
@@ -275,17 +273,14 @@ def _pairs(
 
 
 def _document(file: Path) -> dict[str, Json]:
+    fix = "give Gavel's throughput file here, such as simulation_throughputs.json"
     try:
         with file.open("rb") as byte_stream:
             stream = gzip.GzipFile(fileobj=byte_stream) if byte_stream.peek(2).startswith(b"\x1f\x8b") else byte_stream
             content = stream.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise InputError(
-                "the throughput file is too large",
-                file=file,
-                expected=f"at most {_MOST_BYTES:,} bytes, unpacked",
-                fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-            )
+            expected = f"at most {_MOST_BYTES:,} bytes, unpacked"
+            raise InputError("the throughput file is too large", file=file, expected=expected, fix=fix)
         document = parse_json(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise not_utf8(file) from error
@@ -297,23 +292,14 @@ def _document(file: Path) -> dict[str, Json]:
             fix="fetch or make the file again",
         ) from error
     except ValueError as error:
-        row = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else None
-        message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InputError(
-            f"the throughput file is not JSON: {message}",
-            file=file,
-            row=row,
-            expected=_FORM,
-            fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-        ) from error
+        message, row = str(error), None
+        if isinstance(error, json.JSONDecodeError):
+            message, row = error.msg, f"line {error.lineno}"
+        problem = f"the throughput file is not JSON: {message}"
+        raise InputError(problem, file=file, row=row, expected=_FORM, fix=fix) from error
     if not isinstance(document, dict):
-        raise InputError(
-            "the throughput file is not a JSON object",
-            file=file,
-            value=type(document).__name__,
-            expected=_FORM,
-            fix="give Gavel's throughput file here, such as simulation_throughputs.json",
-        )
+        problem, value = "the throughput file is not a JSON object", type(document).__name__
+        raise InputError(problem, file=file, value=value, expected=_FORM, fix=fix)
     return document
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
@@ -15,7 +14,7 @@ from bfreplay.outputs import written_whole
 from bfreplay.systems.gavel.job_types import TypedCurves
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
-from bfreplay.systems.trace_lines import NO_SLO, TraceLine, n_columns, trace_lines
+from bfreplay.systems.trace_lines import NO_SLO, job_names, n_columns, sourced_set, trace_lines
 from bfreplay.workload import ElasticJob, JobSet
 
 COLUMNS = (
@@ -25,14 +24,13 @@ COLUMNS = (
 OLD_COLUMNS = ("job type", "command", "steps flag", "needs data directory", "total steps", "arrival", "scale factor")
 """Columns of the traces in ``traces/msr``, which the published parser no longer reads."""
 
-_TRACE_SUFFIX = ".trace"
 _NOT_KEPT = "-"
 
 
 def is_trace(path: str | PathLike[str]) -> bool:
     """Return whether a file is a trace: its name ends in ``.trace``, or its first line has the columns of one."""
     file = Path(path)
-    if file.suffix.lower() == _TRACE_SUFFIX:
+    if file.suffix.lower() == ".trace":
         return True
     return n_columns(file) in (len(COLUMNS), len(OLD_COLUMNS))
 
@@ -72,40 +70,24 @@ def read_trace(
     """
     file = Path(path)
     curves = TypedCurves(table, elastic=elastic)
-    rows = [_row(line) for line in trace_lines(file, (COLUMNS, OLD_COLUMNS))]
-    digits = max(4, len(str(len(rows) - 1)))
+    requests = [line.request() for line in trace_lines(file, (COLUMNS, OLD_COLUMNS))]
     jobs = []
-    for index, row in enumerate(rows):
-        if skip_unmeasured and not table.runs_on(row.job_type, row.gang):
+    for number, (job_name, request) in enumerate(zip(job_names(len(requests)), requests, strict=True), start=1):
+        if skip_unmeasured and not table.runs_on(request.job_type, request.gang):
             continue
         try:
-            job = curves.job(
-                f"job{index:0{digits}}",
-                row.arrival_us,
-                row.job_type,
-                row.gang,
-                row.steps,
-                weight=row.weight,
-                slo=row.slo,
-            )
+            jobs.append(curves.job(job_name, request))
         except InputError as error:
-            raise _of_line(error, file, index + 1, table) from error
-        jobs.append(job)
+            raise _of_line(error, file, number, table) from error
     if not jobs:
         raise InputError(
             "no job of the trace was measured",
             file=file,
-            value=f"{len(rows)} lines",
+            value=f"{len(requests)} lines",
             expected="job types and scale factors of the throughput file",
             fix="give the throughputs of these jobs",
         )
-    sources = [SourceFile.of(file), *([table.source] if table.source else [])]
-    return JobSet(
-        jobs,
-        submit_is_relative=True,
-        sources=[(source.name, source.sha256) for source in sources],
-        colocation=table.colocation(),
-    )
+    return sourced_set(jobs, [SourceFile.of(file), table.source], table.colocation())
 
 
 def trace_with(file: Path, curves: Path | None) -> JobSet:
@@ -117,29 +99,6 @@ def trace_with(file: Path, curves: Path | None) -> JobSet:
         No throughput file, or as ``read_trace`` and ``read_throughputs``.
     """
     return read_trace(file, throughputs_of(curves, "a trace of Gavel", file=file))
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    job_type: str
-    steps: int
-    gang: int
-    weight: float
-    slo: float | None
-    arrival_us: int
-
-
-def _row(line: TraceLine) -> _Row:
-    is_old = "SLO" not in line.columns
-    line.check_flag("needs data directory")
-    return _Row(
-        line.job_type(),
-        line.whole("total steps"),
-        line.whole("scale factor"),
-        1.0 if is_old else line.weight(),
-        None if is_old else line.slo(),
-        line.arrival_us(),
-    )
 
 
 def _of_line(error: InputError, file: Path, number: int, table: ThroughputTable) -> InputError:
@@ -237,7 +196,7 @@ def _cells(job: ElasticJob) -> list[str]:
         "0",
         str(int(job.work_samples)),
         str(job.min_nodes),
-        _number_text(job.weight),
+        str(int(job.weight)) if float(job.weight).is_integer() else repr(float(job.weight)),
         f"{_slo(job):.6f}",
         f"{Decimal(job.submit_us).scaleb(-6).normalize():f}",
     ]
@@ -248,8 +207,8 @@ def _slo(job: ElasticJob) -> float:
     if job.deadline_us is None:
         return NO_SLO
     rate = float(job.throughput.table(job.max_nodes)[job.max_nodes])
-    slo = (job.deadline_us - job.submit_us) / 1e6 / (job.work_samples / rate) if rate else 0.0
-    if not slo >= 1e-6:
+    slo_factor = (job.deadline_us - job.submit_us) / 1e6 / (job.work_samples / rate) if rate else 0.0
+    if not slo_factor >= 1e-6:
         raise _unwritable(
             job,
             "its deadline is not a positive multiple of its duration",
@@ -258,11 +217,7 @@ def _slo(job: ElasticJob) -> float:
             "a deadline after the submit time, and a throughput",
             "move the deadline",
         )
-    return slo
-
-
-def _number_text(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
+    return slo_factor
 
 
 def _unwritable(job: ElasticJob, problem: str, column: str, value: object, expected: str, fix: str) -> InputError:

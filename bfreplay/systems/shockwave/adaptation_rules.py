@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.systems.trace_lines import split_job_type
 
 
 class Mode(StrEnum):
@@ -118,16 +119,15 @@ def model_and_batch_size(job_type: str) -> tuple[str, int]:
     InputError
         Invalid form, or an unknown model.
     """
-    model, _, remainder = job_type.partition(" (batch size ")
-    size = remainder.removesuffix(")")
-    if model not in MODELS or not (size.isascii() and size.isdigit() and int(size) >= 1):
+    model, size = split_job_type(job_type)
+    if model not in MODELS or size < 1:
         raise InputError(
             "this job type has no known data set and batch size",
             column="job type",
             value=job_type,
             expected=f"MODEL (batch size N), MODEL one of {', '.join(MODELS)}",
         )
-    return model, int(size)
+    return model, size
 
 
 def is_critical(model: str, first_size: int, epoch: int, rules: Rules) -> bool:

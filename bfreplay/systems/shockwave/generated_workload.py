@@ -12,7 +12,8 @@ from bfreplay.systems.gavel.generated_workload import generated_set, spec_text, 
 from bfreplay.systems.gavel.made_up_throughputs import throughputs_of
 from bfreplay.systems.gavel.throughputs import ThroughputTable
 from bfreplay.systems.shockwave.adaptation_rules import MODELS, Mode
-from bfreplay.systems.shockwave.trace import AskedJob, JobMaker
+from bfreplay.systems.shockwave.trace import JobMaker
+from bfreplay.systems.trace_lines import AskedJob, job_names, split_job_type
 from bfreplay.workload import JobSet
 
 _FORM = "shockwave(n=120, gap_s=40, min_hours=0.2, max_hours=5, dynamic=1, seed=0, multi_gpu=true, elastic=false)"
@@ -67,7 +68,7 @@ def generated_jobs(
     checks.number("min_hours", min_hours, above=0)
     checks.number("max_hours", max_hours, least=min_hours)
     checks.number("dynamic", dynamic, least=0, most=1)
-    rng = np.random.Generator(np.random.PCG64(seed))
+    draws = np.random.Generator(np.random.PCG64(seed))
     gangs = _GANGS if multi_gpu else _GANGS[:1]
     choices = {gang: _job_types(table, gang) for gang in gangs}
     if not choices[1]:
@@ -78,21 +79,22 @@ def generated_jobs(
             expected=f"job types such as 'LM (batch size 10)', of {', '.join(MODELS)}",
         )
     parts = np.array(_GANG_PARTS[: len(gangs)])
-    makes, digits, arrival_s, jobs = JobMaker(table, elastic=elastic), max(4, len(str(n_jobs - 1))), 0.0, []
-    for index in range(n_jobs):
-        arrival_s += float(rng.exponential(gap_s)) if index else 0.0
-        gang = int(rng.choice(gangs, p=parts / parts.sum()))
+    makes, arrival_s, jobs = JobMaker(table, elastic=elastic), 0.0, []
+    for job_index, job_name in enumerate(job_names(n_jobs)):
+        arrival_s += float(draws.exponential(gap_s)) if job_index else 0.0
+        gang = int(draws.choice(gangs, p=parts / parts.sum()))
         gang = gang if choices[gang] else 1
-        job_type = choices[gang][int(rng.integers(len(choices[gang])))]
-        seconds = 3600.0 * float(rng.uniform(min_hours, max_hours))
-        draw = float(rng.uniform())
+        job_type = choices[gang][int(draws.integers(len(choices[gang])))]
+        seconds = 3600.0 * float(draws.uniform(min_hours, max_hours))
+        draw = float(draws.uniform())
         mode = Mode.STATIC if draw >= dynamic else Mode.ACCORDION if draw < dynamic / 2 else Mode.GNS
         if mode is Mode.ACCORDION and seconds < _LEAST_DYNAMIC_S:
             mode = Mode.STATIC
         steps = max(1, round(seconds * table.rate(job_type, gang, table.reference(job_type, gang))))
         submit_us = checks.time_us("submit_us", arrival_s * 1e6)
-        jobs.append(makes.job(f"job{index:0{digits}}", AskedJob(job_type, gang, mode, steps, submit_us)))
-    text = spec_text(
+        jobs.append(makes.job(job_name, AskedJob(job_type, gang, steps, submit_us, mode=mode)))
+    workload = spec_text(
+        "shockwave",
         n=n_jobs,
         gap_s=gap_s,
         min_hours=min_hours,
@@ -101,8 +103,8 @@ def generated_jobs(
         seed=seed,
         multi_gpu=multi_gpu,
         elastic=elastic,
-    ).replace("gavel(", "shockwave(", 1)
-    return generated_set(jobs, text, [table.source])
+    )
+    return generated_set(jobs, workload, [table.source])
 
 
 def _job_types(table: ThroughputTable, gang: int) -> list[str]:
@@ -110,15 +112,12 @@ def _job_types(table: ThroughputTable, gang: int) -> list[str]:
     return [
         job_type
         for job_type in table.job_types
-        if job_type.partition(" (batch size ")[0] in MODELS and table.runs_on(job_type, gang)
+        if split_job_type(job_type)[0] in MODELS and table.runs_on(job_type, gang)
     ]
 
 
-_FLAGS, _OTHERS = ("multi_gpu", "elastic"), ("gap_s", "min_hours", "max_hours", "dynamic")
-
-
-def draw_jobs(text: str, curves: Path | None) -> JobSet:
-    """Draw the workload that ``text`` names; arguments and errors as ``gavel.generated_workload.draw_jobs``."""
-    parameters = workload_parameters(text, "shockwave", _FORM, flags=_FLAGS, others=_OTHERS)
-    table = throughputs_of(curves, "a generated workload of Shockwave", value=text)
+def draw_jobs(workload: str, curves: Path | None) -> JobSet:
+    """Draw the workload that ``workload`` names; arguments and errors as ``gavel.generated_workload.draw_jobs``."""
+    parameters = workload_parameters(workload, "shockwave", _FORM, generated_jobs)
+    table = throughputs_of(curves, "a generated workload of Shockwave", value=workload)
     return generated_jobs(table, parameters.pop("n"), **parameters)

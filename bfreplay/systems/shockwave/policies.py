@@ -31,29 +31,28 @@ POLICIES = ("shockwave", *BASELINES)
 """All seven policies: ``shockwave.shockwave`` is the planner."""
 
 
-def baseline_shares(name: str) -> SharePolicy:
+def baseline_shares(policy_name: str) -> SharePolicy:
     """Return what computes the shares of a baseline."""
-    location, *arguments = BASELINES[name]
+    location, *arguments = BASELINES[policy_name]
     shares: SharePolicy = built_in(location)(*arguments)
     return shares
 
 
 @cache
-def shockwave_policy(name: str) -> type[ShockwavePolicy]:
+def shockwave_policy(policy_name: str) -> type[ShockwavePolicy]:
     """Return the class of the policy ``shockwave.<name>``."""
-    from bfreplay.systems.shockwave.shockwave_policy import BaselinePolicy, PlannerPolicy
+    from bfreplay.systems.shockwave.shockwave_policy import PlannerPolicy, ShockwavePolicy
 
-    attributes: dict[str, object] = {"name": f"shockwave.{name}", "__module__": __name__}
-    if name in BASELINES:
-        attributes["make_shares"] = staticmethod(lambda options: baseline_shares(name))
-    policy_class: type[ShockwavePolicy] = type(
-        name, (BaselinePolicy if name in BASELINES else PlannerPolicy,), attributes
-    )
+    attributes: dict[str, object] = {"name": f"shockwave.{policy_name}", "__module__": __name__}
+    if policy_name in BASELINES:
+        attributes["make_shares"] = staticmethod(lambda options: baseline_shares(policy_name))
+    base = ShockwavePolicy if policy_name in BASELINES else PlannerPolicy
+    policy_class: type[ShockwavePolicy] = type(policy_name, (base,), attributes)
     return policy_class
 
 
-def __getattr__(name: str) -> type[ShockwavePolicy]:
+def __getattr__(policy_name: str) -> type[ShockwavePolicy]:
     """Return a class as an attribute of this module: the registry of policies imports ``policies:themis``."""
-    if name in POLICIES:
-        return shockwave_policy(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if policy_name in POLICIES:
+        return shockwave_policy(policy_name)
+    raise AttributeError(f"module {__name__!r} has no attribute {policy_name!r}")

@@ -180,11 +180,6 @@ class PublishedJob:
         return self.n_failed >= FAILURES_ALLOWED
 
     @property
-    def epochs_begun(self) -> int:
-        """Number of epochs begun, including the current one."""
-        return math.ceil(self.done / self._steps_per_epoch)
-
-    @property
     def epochs_done(self) -> int:
         """Number of whole epochs done."""
         return self.done // self._steps_per_epoch
@@ -209,19 +204,20 @@ class PublishedJob:
     def change_batch_size(self) -> None:
         """Change to the batch size that was asked for: an epoch that has begun counts as done."""
         model, first_size = self._model
-        before = self._steps_per_epoch
+        old_steps = self._steps_per_epoch
         size = asked_batch_size(model, first_size, self.size, self._mode)
-        after = steps_per_epoch(model, size)
-        n_epochs = math.ceil(self.total / before)
+        new_steps = steps_per_epoch(model, size)
+        n_epochs = math.ceil(self.total / old_steps)
         total = math.ceil(self.total * self.size / size)
-        self.total = total if math.ceil(total / after) == n_epochs else after * n_epochs
-        self.done = math.ceil(self.done / before) * after
+        self.total = total if math.ceil(total / new_steps) == n_epochs else new_steps * n_epochs
+        self.done = math.ceil(self.done / old_steps) * new_steps
         self.size, self.asks = size, False
 
     def ask(self) -> None:
         """Ask for another batch size if the rule requires it now."""
         model, first_size = self._model
-        if wants_to_change(model, first_size, self.size, self.gang, self._mode, self.epochs_begun):
+        n_epochs_begun = math.ceil(self.done / self._steps_per_epoch)  # including the current one
+        if wants_to_change(model, first_size, self.size, self.gang, self._mode, n_epochs_begun):
             self.asks = True
 
 

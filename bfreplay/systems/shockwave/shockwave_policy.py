@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
-from bfreplay.milp.solver import Solver
+from bfreplay.options import Number, option
 from bfreplay.policies.policy import Decision, PolicyCapabilities
-from bfreplay.policies.spec import keywords_from
+from bfreplay.policies.policy_options import PolicyOptions
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
@@ -32,7 +33,7 @@ ROUND_S = 120.0
 """Length of Shockwave's rounds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShockwaveOptions(GavelOptions):
     """Options of a ``ShockwavePolicy``: those of Gavel's rounds, with other defaults.
 
@@ -54,31 +55,42 @@ class ShockwaveOptions(GavelOptions):
     published_reset_s: ClassVar[float] = 1000.0
     published_quirks: ClassVar[Quirks] = Quirks(reset_at_zero_means_never=True, shareless_jobs_take_nodes=True)
 
-    round_s: float = ROUND_S
-    restart_s: float = RESTORE_S
-    deadline_factor: float = DEADLINE_FACTOR
+    round_s: float = option(ROUND_S, checks.round_length)
+    restart_s: float = option(RESTORE_S, Number(least=0))
+    deadline_factor: float = option(DEADLINE_FACTOR, Number(above=0))
+
+    # no parameters of these policies
+    inner: str = field(default="fairness", init=False)
+    seed: int = field(default=0, init=False)
+    global_queue: bool = field(default=False, init=False)
+    types: Sequence[str] = field(default=(), init=False)
+    prices: Mapping[str, float] | None = field(default=None, init=False)
+    profiled: float | None = field(default=None, init=False)
+    references: int | None = field(default=None, init=False)
 
     def rules(self, types_in_log: tuple[str, ...], type_names: tuple[str, ...], shares: SharePolicy) -> RoundRules:
         """Return the rules of the rounds, without restarts in the published simulator (see ``PublishedJobs``)."""
-        rules = GavelOptions.rules(self, types_in_log, type_names, shares)
+        rules = super().rules(types_in_log, type_names, shares)
         return replace(rules, restart_s=0.0) if self.published else rules
 
+
+@dataclass(frozen=True)
+class PlannedOptions(ShockwaveOptions, PlannerOptions):
+    """Options of the policy ``shockwave.shockwave``: those of the other policies, and its planner's."""
+
+    # no parameter of the policy, as it has no shares
+    least_reset_s: float = field(default=0.0, init=False)
+
     def __post_init__(self) -> None:
-        GavelOptions.__post_init__(self)
-        checks.number("deadline_factor", self.deadline_factor, above=0)
+        super().__post_init__()
+        if self.published:
+            object.__setattr__(self, "quirks", PlannerQuirks.published())
 
-
-@dataclass(frozen=True, slots=True)
-class PlannedOptions(ShockwaveOptions):
-    """Options of the policy ``shockwave.shockwave``: those of the other policies, and its planner's.
-
-    Parameters
-    ----------
-    planner
-        Options of prediction, objective and back end; its rounds are as long as those of the policy.
-    """
-
-    planner: PlannerOptions = field(default_factory=PlannerOptions)
+    def to_json(self) -> dict[str, Json]:
+        """Return every option, those of the planner as one."""
+        options = super().to_json()
+        planner = {field.name: options[field.name] for field in fields(PlannerOptions)}
+        return {**{field.name: options[field.name] for field in fields(ShockwaveOptions)}, "planner": planner}
 
 
 class ShockwavePolicy(GavelPolicy):
@@ -89,6 +101,7 @@ class ShockwavePolicy(GavelPolicy):
     batch size at the end of a round and gets it when its next lease ends.
     """
 
+    options_type: ClassVar[type[PolicyOptions]] = ShockwaveOptions
     options: ShockwaveOptions
     follows_gavel_alone = False
     not_saved = ("_listed_jobs",)
@@ -97,16 +110,13 @@ class ShockwavePolicy(GavelPolicy):
     )
 
     def __init__(self, options: ShockwaveOptions | None = None) -> None:
-        super().__init__(options or ShockwaveOptions())
+        super().__init__(options)
         self.sets_batch_sizes = self.options.published
         self.notes_batch_sizes = not self.options.published
 
-    @property
-    def _is_published(self) -> bool:
-        return self.options.published
-
-    def _forget(self) -> None:
-        super()._forget()
+    def forget(self) -> None:
+        """Forget the jobs and rounds of a replay."""
+        super().forget()
         self._listed_jobs: Sequence[ElasticJob] = getattr(self, "_listed_jobs", ())
         self._n_first = 0
         self._published = PublishedJobs(self.options.round_s, self.options.deadline_factor)
@@ -115,73 +125,67 @@ class ShockwavePolicy(GavelPolicy):
         """Refuse jobs that Gavel's policies refuse and, with ``published``, jobs that are not of a trace."""
         super().check_jobs(jobs, most_nodes)
         self._listed_jobs = jobs
-        if self._is_published:
+        if self.options.published:
             for job in jobs:
                 _check_published(job)
 
     def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
         """Return the seconds of a job alone; with ``published`` those of the published profile."""
-        if self._is_published:
+        if self.options.published:
             return profile_of(job, n_nodes, published=True).exclusive_s
         return super().seconds_alone(job, n_nodes)
 
-    def _job(self, index: int) -> ElasticJob:
-        """Return the job with number ``index`` in the replay."""
-        if index < len(self._listed_jobs):
-            return self._listed_jobs[index]
-        raise InputError(
-            "the published simulator needs all jobs at the start",
-            column="published",
-            value=index,
-            expected="jobs of a trace of Shockwave",
-            fix="leave published=true out",
-        )
+    def _job(self, job_index: int) -> ElasticJob:
+        """Return the job with number ``job_index`` in the replay."""
+        if job_index < len(self._listed_jobs):
+            return self._listed_jobs[job_index]
+        raise _refusal("the published simulator needs all jobs at the start", job_index, "jobs of a trace of Shockwave")
 
     # -- the published simulator -----------------------------------------------------------------------------
 
     def _of_state(self, state: PolicyState) -> list[PublishedJob]:
         """Return the published jobs by row of the state; a job that is new to the rounds has done nothing."""
-        number_of = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
-        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        number_of = self._jobs.number_of
+        gang_sizes = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
         published_jobs = []
-        for job, gang in zip(state.job.tolist(), width.tolist(), strict=True):
+        for job, gang in zip(state.job.tolist(), gang_sizes.tolist(), strict=True):
             job_so_far = self._published.of.get(number_of.get(job, -1))
             published_jobs.append(job_so_far or PublishedJob.of(self._job(job), gang))
         return published_jobs
 
     def _step_samples(self, state: PolicyState) -> NDArray[np.int64]:
-        if not self._is_published:
+        if not self.options.published:
             return super()._step_samples(state)
         return np.array([job.size for job in self._of_state(state)], np.int64)
 
-    def _rates(self, state: PolicyState, width: NDArray[np.int64]) -> NDArray[np.float64]:
-        if not self._is_published:
-            return super()._rates(state, width)
+    def _rates(self, state: PolicyState, gang_sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+        if not self.options.published:
+            return super()._rates(state, gang_sizes)
         return np.array([[job.rate] for job in self._of_state(state)])
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
-        if not self._is_published:
+        if not self.options.published:
             return super()._steps_left(state)
         return np.array([float(job.steps_left) for job in self._of_state(state)])
 
-    def _follow(self, state: PolicyState, rounds: RoundState, rows: NDArray[np.int64]) -> None:
+    def _follow(self, state: PolicyState, rounds: RoundState, job_rows: NDArray[np.int64]) -> None:
         previous = set(self._jobs.number.tolist())
-        width = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
-        super()._follow(state, rounds, rows)
+        gang_sizes = gangs(state.min_nodes, state.max_nodes, self.options.gang, self._most_nodes)
+        super()._follow(state, rounds, job_rows)
         numbers = self._jobs.number.tolist()
-        if self._is_published:
+        if self.options.published:
             self._published.remove(previous.difference(numbers))
-            for number, row in zip(numbers, rows.tolist(), strict=True):
+            for number, job_row in zip(numbers, job_rows.tolist(), strict=True):
                 if number not in previous:
-                    job = self._job(int(state.job[row]))
-                    self._published.add(number, PublishedJob.of(job, int(width[row])))
+                    job = self._job(int(state.job[job_row]))
+                    self._published.add(number, PublishedJob.of(job, int(gang_sizes[job_row])))
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
-        if self._is_published:
+        if self.options.published:
             self._published.end_round(rounds.last)
 
     def _adjust_tasks(self, assignment: Assignment) -> Assignment:
-        return self._published.begin_round(assignment) if self._is_published else assignment
+        return self._published.begin_round(assignment) if self.options.published else assignment
 
     def published_metrics(self) -> PublishedMetrics:
         """Return the metrics of finished jobs as in the published program; with ``published`` only."""
@@ -189,13 +193,13 @@ class ShockwavePolicy(GavelPolicy):
 
     def summary(self) -> dict[str, object]:
         """Return the counts of the rounds; with ``published`` also the metrics of the published program."""
-        published = {"published": self.published_metrics().to_json()} if self._is_published and self._state else {}
+        published = {"published": self.published_metrics().to_json()} if self.options.published and self._state else {}
         return {**super().summary(), **published}
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the jobs and nodes of the round until the next one begins."""
         decision = super().decide(state)
-        return self._follow_simulator(decision, state) if self._is_published else decision
+        return self._follow_simulator(decision, state) if self.options.published else decision
 
     def _begin(self, state: PolicyState) -> RoundState:
         rounds = super()._begin(state)
@@ -206,13 +210,11 @@ class ShockwavePolicy(GavelPolicy):
         """Set batch sizes and progress of the replay's jobs to those of the simulator."""
         assert decision.round is not None
         if state.n_idle != self._n_first:
-            raise InputError(
+            problem, fix = (
                 "the published simulator has a constant set of nodes",
-                column="published",
-                value=state.n_idle,
-                expected=f"{self._n_first} nodes at every round",
-                fix="remove published=true, or use --cluster",
+                "remove published=true, or use --cluster",
             )
+            raise _refusal(problem, state.n_idle, f"{self._n_first} nodes at every round", fix)
         published_jobs = self._of_state(state)
         remaining = np.array([float(max(job.steps_left, 1) * job.size) for job in published_jobs])
         running = decision.counts > 0
@@ -232,41 +234,14 @@ class ShockwavePolicy(GavelPolicy):
 
 def _check_published(job: ElasticJob) -> None:
     if job.adaptation is None or job.adaptation.rule not in MODES or job.min_nodes != job.max_nodes:
-        raise InputError(
-            f"the published simulator cannot run the job {job.name!r}",
-            column="published",
-            value=job.model or job.name,
-            expected="jobs of a trace of Shockwave, each on its own number of nodes",
-            fix="leave published=true out",
-        )
+        problem = f"the published simulator cannot run the job {job.name!r}"
+        expected = "jobs of a trace of Shockwave, each on its own number of nodes"
+        raise _refusal(problem, job.model or job.name, expected)
     model_and_batch_size(job.model or "")
 
 
-class BaselinePolicy(ShockwavePolicy):
-    """Base of the six baselines of Shockwave, which give shares of time."""
-
-    @classmethod
-    @keywords_from(
-        ShockwaveOptions,
-        only=("round_s", "least_reset_s", "restart_s", "gang", "published", "deadline_factor", "refill"),
-    )
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> BaselinePolicy:
-        """Return the policy with these ``ShockwaveOptions``; the forward-looking time and the solver have no effect."""
-        return cls(ShockwaveOptions(**options))
-
-
-_OF_ROUNDS = ("round_s", "restart_s", "gang", "published", "deadline_factor", "refill")
-_OF_PLANNER = (
-    "future_rounds",
-    "k",
-    "priority_power",
-    "rhomax",
-    "backend",
-    "time_limit_s",
-    "relative_gap",
-    "published_weights",
-    "replan_every",
-)
+def _refusal(problem: str, value: object, expected: str, fix: str = "leave published=true out") -> InputError:
+    return InputError(problem, column="published", value=value, expected=expected, fix=fix)
 
 
 class _NoShares(SharePolicy):
@@ -285,11 +260,12 @@ class PlannerPolicy(ShockwavePolicy):
     When nodes join or leave in mid-round, nodes that the plan does not use go to jobs in order of arrival.
     """
 
+    options_type = PlannedOptions
     options: PlannedOptions
 
     def __init__(self, options: PlannedOptions | None = None) -> None:
         options = options or PlannedOptions()
-        self._planner = ShockwavePlanner(options.planner)
+        self._planner = ShockwavePlanner(options)
         super().__init__(options)
 
     @staticmethod
@@ -297,20 +273,9 @@ class PlannerPolicy(ShockwavePolicy):
         """Return the policy without shares."""
         return _NoShares()
 
-    @classmethod
-    @keywords_from(PlannedOptions, PlannerOptions, only=(*_OF_ROUNDS, *_OF_PLANNER))
-    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> PlannerPolicy:
-        """Return the policy with these options; the forward-looking time and the solver of the run have no effect.
-
-        See ``ShockwaveOptions`` and ``PlannerOptions``.
-        """
-        planner_options = {name: options.pop(name) for name in _OF_PLANNER if name in options}
-        quirks = PlannerQuirks.published() if options.get("published") else PlannerQuirks()
-        round_s = options.setdefault("round_s", ROUND_S)
-        return cls(PlannedOptions(**options, planner=PlannerOptions(round_s=round_s, quirks=quirks, **planner_options)))
-
-    def _forget(self) -> None:
-        super()._forget()
+    def forget(self) -> None:
+        """Forget the jobs and rounds of a replay."""
+        super().forget()
         self._planner.forget()
         self._planned: set[int] = set()
         self._round = -1
@@ -322,7 +287,7 @@ class PlannerPolicy(ShockwavePolicy):
         state: PolicyState,
         rounds: RoundState,
         now_s: float,
-        rows: NDArray[np.int64],
+        job_rows: NDArray[np.int64],
         steps_left: NDArray[np.float64],
     ) -> None:
         """Do nothing: there are no shares."""
@@ -330,16 +295,14 @@ class PlannerPolicy(ShockwavePolicy):
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
         super()._after_round(state, rounds)
-        running_s = last.ran_s() - (0.0 if self._is_published else self.options.restart_s) * last.restarts[:, 0]
-        row_of = {job: row for row, job in enumerate(state.job.tolist())}
-        number_of = dict(zip(self._jobs.job, self._jobs.number.tolist(), strict=True))
-        progress_of = {}
+        running_s = last.ran_s() - (0.0 if self.options.published else self.options.restart_s) * last.restarts[:, 0]
+        number_of, progress_of = self._jobs.number_of, {}
         tasks = zip(last.member[:, 0].tolist(), last.steps[:, 0].tolist(), running_s.tolist(), strict=True)
-        row_at = {number: row_of[job] for job, number in number_of.items() if job in row_of}
+        row_at = {number_of[job]: job_row for job_row, job in enumerate(state.job.tolist()) if job in number_of}
         for number, steps, seconds in tasks:
             if number not in row_at or number not in self._planned:  # left, or started in mid-round before any plan
                 continue
-            if self._is_published:
+            if self.options.published:
                 job = self._published.of[number]
                 progress_of[number] = job.epochs_done, sizes[number], steps / seconds if seconds > 0 else 0.0
             else:
@@ -353,7 +316,7 @@ class PlannerPolicy(ShockwavePolicy):
             self._planner.after_round(self._round, progress_of, rounds.round_end_s)
 
     def _pick_jobs(
-        self, state: PolicyState, rounds: RoundState, now_s: float, rows: NDArray[np.int64]
+        self, state: PolicyState, rounds: RoundState, now_s: float, job_rows: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         alone = rounds.entries.member[:, 1] == NOBODY
         present = rounds.jobs.number[rounds.entries.can_run[alone].any(axis=1)].tolist()
@@ -372,11 +335,11 @@ class PlannerPolicy(ShockwavePolicy):
 
     def _profile(self, state: PolicyState, number: int, gang: int) -> Profile:
         """Return the profile of a job; for one made by a job source, at its present batch size."""
-        index = self._jobs.job[int(np.searchsorted(self._jobs.number, number))]
-        if index < len(self._listed_jobs) or self._is_published:
-            return profile_of(self._job(index), gang, published=self._is_published)
-        row = int(np.flatnonzero(state.job == index)[0])
-        return even_profile(float(state.work[row]), float(state.throughput[row, gang]))
+        job_index = self._jobs.job[int(np.searchsorted(self._jobs.number, number))]
+        if job_index < len(self._listed_jobs) or self.options.published:
+            return profile_of(self._job(job_index), gang, published=self.options.published)
+        job_row = int(np.flatnonzero(state.job == job_index)[0])
+        return even_profile(float(state.work[job_row]), float(state.throughput[job_row, gang]))
 
     def summary(self) -> dict[str, object]:
         """Return the counts of rounds and plans."""

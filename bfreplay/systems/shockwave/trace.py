@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from bfreplay.systems.shockwave.adaptation_rules import (
     model_and_batch_size,
     steps_per_epoch,
 )
-from bfreplay.systems.trace_lines import n_columns, trace_lines
+from bfreplay.systems.trace_lines import AskedJob, job_names, n_columns, sourced_set, split_job_type, trace_lines
 from bfreplay.workload import Adaptation, ElasticJob, JobSet
 
 COLUMNS = (
@@ -73,23 +73,11 @@ def read_trace(path: str | PathLike[str], table: ThroughputTable, *, elastic: bo
     file = Path(path)
     job_maker = JobMaker(table, elastic=elastic)
     lines = list(trace_lines(file, (COLUMNS,)))
-    digits = max(4, len(str(len(lines) - 1)))
     jobs = []
-    for line in lines:
-        line.check_flag("needs data directory")
+    for job_name, line in zip(job_names(len(lines)), lines, strict=True):
         with locate_errors(file, f"line {line.number}"):
-            request = AskedJob(
-                line.job_type(),
-                line.whole("scale factor"),
-                Mode(line.word("mode", MODES)),
-                line.whole("total steps"),
-                line.arrival_us(),
-                line.weight(),
-                line.slo(),
-            )
-            jobs.append(job_maker.job(f"job{line.number - 1:0{digits}}", request))
-    sources = [SourceFile.of(file), *([table.source] if table.source else [])]
-    return JobSet(jobs, submit_is_relative=True, sources=[(source.name, source.sha256) for source in sources])
+            jobs.append(job_maker.job(job_name, line.request(MODES)))
+    return sourced_set(jobs, [SourceFile.of(file), table.source])
 
 
 def trace_with(file: Path, curves: Path | None) -> JobSet:
@@ -101,19 +89,6 @@ def trace_with(file: Path, curves: Path | None) -> JobSet:
         No throughput file, or as ``read_trace`` and ``read_throughputs``.
     """
     return read_trace(file, throughputs_of(curves, "a trace of Shockwave", file=file))
-
-
-@dataclass(frozen=True, slots=True)
-class AskedJob:
-    """Job of a trace or a generator: type, nodes, mode, steps, arrival, weight and deadline factor."""
-
-    job_type: str
-    gang: int
-    mode: Mode
-    steps: int
-    arrival_us: int
-    weight: float = 1.0
-    slo: float | None = None
 
 
 class JobMaker:
@@ -144,8 +119,8 @@ class JobMaker:
         curves = self._by_batch_size(model, request.gang)
         if first_size not in curves:
             self._table.reference(request.job_type, request.gang)  # raises the error
-        n_epochs = math.ceil(request.steps / steps_per_epoch(model, first_size))
-        sizes = batch_sizes(model, first_size, request.gang, request.mode, n_epochs, CONSISTENT)
+        mode, n_epochs = Mode(request.mode), math.ceil(request.steps / steps_per_epoch(model, first_size))
+        sizes = batch_sizes(model, first_size, request.gang, mode, n_epochs, CONSISTENT)
         samples = MODELS[model].samples_per_epoch
         work_samples = float(request.steps * first_size)
         changes = [(0.0, first_size)]
@@ -164,7 +139,7 @@ class JobMaker:
             throughput=curves[first_size],
             weight=request.weight,
             model=request.job_type,
-            adaptation=Adaptation(request.mode.value, samples, curves, tuple(changes)),
+            adaptation=Adaptation(mode.value, samples, curves, tuple(changes)),
         )
         if request.slo is None:
             return job
@@ -173,13 +148,12 @@ class JobMaker:
 
     def _by_batch_size(self, model: str, gang: int) -> dict[int, TabulatedCurve]:
         """Return the curves in samples/s by batch size, as measured on ``gang`` nodes of the reference type."""
-        key = model, gang
-        if key not in self._curves:
-            self._curves[key] = {}
+        model_and_gang = model, gang
+        if model_and_gang not in self._curves:
+            self._curves[model_and_gang] = {}
             for job_type in self._table.job_types:
-                family, _, remainder = job_type.partition(" (batch size ")
-                size = remainder.removesuffix(")")
-                if family != model or not size.isdigit() or not self._table.runs_on(job_type, gang):
+                family, size = split_job_type(job_type)
+                if family != model or size < 1 or not self._table.runs_on(job_type, gang):
                     continue
                 node_type = self._table.reference(job_type, gang)
                 curve = (
@@ -187,6 +161,6 @@ class JobMaker:
                     if self._elastic
                     else self._table.rigid_curve(job_type, gang, node_type)
                 )
-                rates = [rate * int(size) for rate in curve.values]
-                self._curves[key][int(size)] = TabulatedCurve(curve.nodes, rates, curve.name)
-        return self._curves[key]
+                rates = [rate * size for rate in curve.values]
+                self._curves[model_and_gang][size] = TabulatedCurve(curve.nodes, rates, curve.name)
+        return self._curves[model_and_gang]

@@ -10,7 +10,8 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import BFTrainerPolicy, Decision, Policy
 from bfreplay.policies.catalogue import policy_of
-from bfreplay.policies.deadlines.admission import DeadlinePlans, Levels, fewest_nodes
+from bfreplay.policies.deadlines.admission import DeadlinePlans, fewest_nodes
+from bfreplay.policies.deadlines.plan import Levels
 from bfreplay.policies.policy import Round
 from bfreplay.replay import ReplaySettings
 from bfreplay.workload import JobSet

@@ -21,7 +21,8 @@ from bfreplay.systems.shockwave.adaptation_rules import Mode
 from bfreplay.systems.shockwave.generated_workload import generated_jobs
 from bfreplay.systems.shockwave.policies import shockwave_policy
 from bfreplay.systems.shockwave.shockwave_policy import ShockwaveOptions
-from bfreplay.systems.shockwave.trace import AskedJob, JobMaker
+from bfreplay.systems.shockwave.trace import JobMaker
+from bfreplay.systems.trace_lines import AskedJob
 from bfreplay.workload import Adaptation, ElasticJob, JobSet
 from tests.replay.tiny import log
 
@@ -149,7 +150,7 @@ def test_a_solve_that_its_time_limit_ends_reaches_the_summary():
 def test_the_planner_knows_the_profile_that_goes_with_the_rules(published):
     """40 epochs under GNS: the published profile gives the last one its first batch size."""
     maker = JobMaker(sample_throughputs())
-    one = maker.job("one", AskedJob("ResNet-18 (batch size 64)", 1, Mode.GNS, 31_280, 0))
+    one = maker.job("one", AskedJob("ResNet-18 (batch size 64)", 1, 31_280, 0, mode=Mode.GNS))
     policy = made(f"shockwave.shockwave(published={str(published).lower()})")
     profiles, add = [], policy._planner.add
     policy._planner.add = lambda number, profile, *more: (profiles.append(profile), add(number, profile, *more))

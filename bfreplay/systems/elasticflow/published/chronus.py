@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, first_fit
 from bfreplay.systems.elasticflow.published.leases import LeaseRequest, Plan, fits, pack, postpone
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
@@ -45,9 +45,9 @@ RESTART_S = 0.5
 """Work that a start adds to a job on one GPU; each doubling of the GPUs adds as much again."""
 
 
-def restart_s(gpus: int) -> float:
-    """Return the seconds of work that each start on ``gpus`` GPUs adds to a job."""
-    return RESTART_S * (1 + math.log2(gpus))
+def restart_s(n_gpus: int) -> float:
+    """Return the seconds of work that each start on ``n_gpus`` GPUs adds to a job."""
+    return RESTART_S * (1 + math.log2(n_gpus))
 
 
 @dataclass(slots=True)
@@ -115,8 +115,8 @@ class LeaseJob(Job):
     @property
     def lease_gpus(self) -> int:
         """GPUs of its planned leases: the number asked for, up to 8 rounded up to a power of two."""
-        gpus = self.trace.gpus
-        return gpus if gpus > 8 else 1 << (gpus - 1).bit_length()
+        n_gpus = self.trace.gpus
+        return n_gpus if n_gpus > 8 else 1 << (n_gpus - 1).bit_length()
 
     def request(self, first_lease: int, lease_s: int) -> LeaseRequest:
         """Return its request with leases numbered from ``first_lease`` on."""
@@ -240,8 +240,8 @@ class _Chronus(PublishedLoop[LeaseJob]):
     def _start(self, fitting: list[LeaseJob], now_s: int) -> None:
         """Let waiting jobs run, large ones placed first."""
         for job in sorted(fitting, key=lambda job: -job.trace.gpus):
-            gpus = job.trace.gpus
-            job.gpus, self._free = tuple(self._free[:gpus]), self._free[gpus:]
+            n_gpus = job.trace.gpus
+            job.gpus, self._free = tuple(self._free[:n_gpus]), self._free[n_gpus:]
         for job in fitting:
             if math.isnan(job.start_s):
                 job.start_s = float(now_s)
@@ -325,11 +325,8 @@ class _Chronus(PublishedLoop[LeaseJob]):
         if not self._free:
             return []
         self._waiting.sort(key=lambda job: (job.overran, job.standing, job.urgency, -job.trace.submit_s), reverse=True)
-        n_free, fitting = len(self._free), []
-        for job in self._waiting:
-            if job.standing is not Standing.ACCEPTED and job.trace.gpus <= n_free:
-                fitting.append(job)
-                n_free -= job.trace.gpus
+        not_accepted = (job for job in self._waiting if job.standing is not Standing.ACCEPTED)
+        fitting = first_fit(not_accepted, len(self._free))
         self._start(fitting, now_s)
         for job in fitting:
             job.checked_s = now_s

@@ -13,7 +13,7 @@ from bfreplay.policies.deadlines.plan import (
     Floats,
     Plan,
     Steps,
-    _Draft,
+    _drafts,
     _finish_plan,
     _level_within,
     _put,
@@ -55,9 +55,9 @@ class DeadlineJob(Job):
         """Deadline in the trace."""
         return self.trace.deadline_s
 
-    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+    def plan(self, free_gpus: Steps, slot_s: float, total: float) -> Steps:
         """Replan it on the free GPUs, of ``total``, and return those that are free then; the default needs none."""
-        return free
+        return free_gpus
 
 
 DeadlineJobT = TypeVar("DeadlineJobT", bound=DeadlineJob)
@@ -120,10 +120,6 @@ class DeadlineLoop(PublishedLoop[DeadlineJobT]):
         self.pending.remove(job)
         self.running.append(job)
 
-    def refuse(self, job: DeadlineJobT) -> None:
-        """Decline a job on arrival."""
-        self.result.refused.append(job.trace.index)
-
     def end_running(self, job: DeadlineJobT, end_to_judge_s: float) -> None:
         """End a job; it is late if ``end_to_judge_s`` is after its deadline."""
         self.running.remove(job)
@@ -135,10 +131,10 @@ class DeadlineLoop(PublishedLoop[DeadlineJobT]):
         for job in self.runnable:
             job.gpus = 0
 
-    def place(self, job: DeadlineJobT, gpus: int) -> None:
+    def place(self, job: DeadlineJobT, n_gpus: int) -> None:
         """Give a job GPUs."""
-        self.placement.place(job.trace.index, gpus)
-        job.gpus = gpus
+        self.placement.place(job.trace.index, n_gpus)
+        job.gpus = n_gpus
 
     def log_allocation(self, now_s: float, *, charges: bool) -> None:
         """Log the allocation from now on, and charge every running job if the scheduler ``charges``."""
@@ -158,7 +154,7 @@ class DeadlineLoop(PublishedLoop[DeadlineJobT]):
 
 def job_to_plan(deadline_s: float, iterations: float, rates: Mapping[int, float], most_gpus: int) -> PlannedJob:
     """Return a job without a plan; ``rates`` on more than ``most_gpus`` GPUs do not count."""
-    usable = np.array([(gpus, rate) for gpus, rate in rates.items() if gpus <= most_gpus], np.float64)
+    usable = np.array([(n_gpus, rate) for n_gpus, rate in rates.items() if n_gpus <= most_gpus], np.float64)
     nothing = Steps(np.zeros(1), np.zeros(1))
     counts, speeds = np.ascontiguousarray(usable.reshape(-1, 2).T)
     return PlannedJob(float(deadline_s), float(iterations), counts, speeds, Plan(nothing, 0.0, 0.0, nothing))
@@ -171,12 +167,12 @@ class _ElasticJob(DeadlineJob):
         super().__init__(trace)
         self.planned = job_to_plan(trace.deadline_s, self.remaining, trace.rates, trace.most_gpus)
 
-    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+    def plan(self, free_gpus: Steps, slot_s: float, total: float) -> Steps:
         """Replan it, and return the free GPUs then."""
         planned = self.planned
         planned.work = self.remaining
         planned.plan = minimum_share(
-            free, planned.deadline_s, slot_s, planned.work, planned.counts, planned.rates, total
+            free_gpus, planned.deadline_s, slot_s, planned.work, planned.counts, planned.rates, total
         )
         self.end_s, self.finish_s = planned.plan.end_s, planned.plan.finish_s
         self.planned_s = self.finish_s
@@ -200,7 +196,7 @@ class _Elastic(DeadlineLoop[_ElasticJob]):
             if is_feasible or job.trace.is_best_effort:
                 self.wait(job)
             else:
-                self.refuse(job)
+                self.result.refused.append(job.trace.index)
         self.runnable.sort(key=lambda job: job.deadline_s)
         self.plan_all(self.runnable, now_s)
         for job in self.runnable:
@@ -253,9 +249,9 @@ class _Elastic(DeadlineLoop[_ElasticJob]):
             if first_s < self.timetable.next_s:
                 self.timetable.at(first_s)
         else:
-            whole = [job for job in self.running if job.planned.count >= self.servers.gpus_each]
-            parts = [job for job in self.running if job.planned.count < self.servers.gpus_each]
-            jobs_with_gpus = [*whole, *sorted(parts, key=lambda job: job.planned.count, reverse=True)]
+            on_whole_servers = [job for job in self.running if job.planned.count >= self.servers.gpus_each]
+            on_parts = [job for job in self.running if job.planned.count < self.servers.gpus_each]
+            jobs_with_gpus = [*on_whole_servers, *sorted(on_parts, key=lambda job: job.planned.count, reverse=True)]
             for job, time_s in changes:
                 if job in self.running:
                     self.timetable.at(time_s)
@@ -283,24 +279,20 @@ def elastic_sharing(jobs: Sequence[TraceJob], servers: Servers, slot_s: int) -> 
 
 @compiled
 def soonest_end(
-    free: Steps, slot_s: float, iterations: float, counts: Floats, rates: Floats, total: float, overbooks: bool
+    free_gpus: Steps, slot_s: float, iterations: float, counts: Floats, rates: Floats, total: float, overbooks: bool
 ) -> Plan:
     """Plan one job with as many nodes as possible at any time.
 
     Arguments and result are those of ``minimum_share``. With ``overbooks``, as published, where the job ends within a
     slot the nodes that were free before it are free from the end of the slot on, regardless of other plans then.
     """
-    now_s = free.time[0]
+    now_s = free_gpus.time[0]
     top_level = _level_within(counts, total)
-    n_free = free.time.size
-    remaining = _Draft(np.empty(n_free + 4), np.empty(n_free + 4))
-    plan = _Draft(np.zeros(n_free + 4), np.zeros(n_free + 4))
-    remaining.time[:n_free] = free.time
-    remaining.value[:n_free] = free.value
-    plan.time[0], n_plan = now_s, 1
-    for step in range(free.time.size - 1):
-        begin_s, until_s = free.time[step], free.time[step + 1]
-        gpus_free = free.value[step]
+    n_free = free_gpus.time.size
+    (remaining, plan), n_plan = _drafts(free_gpus), 1
+    for step in range(free_gpus.time.size - 1):
+        begin_s, until_s = free_gpus.time[step], free_gpus.time[step + 1]
+        gpus_free = free_gpus.value[step]
         level = min(top_level, _level_within(counts, gpus_free))
         count = counts[level] if level >= 0 else 0.0
         n_plan = _put(plan.time, plan.value, n_plan, begin_s, count, True)
@@ -314,7 +306,7 @@ def soonest_end(
                 n_free = _put(remaining.time, remaining.value, n_free, end_s, gpus_free, overbooks)
             return _finish_plan(plan, n_plan, remaining, n_free, end_s, finish_s)
         iterations -= (until_s - begin_s) * rates[level]
-    last_s = free.time[-1]
+    last_s = free_gpus.time[-1]
     n_plan = _put(plan.time, plan.value, n_plan, last_s, counts[top_level], True)
     finish_s = float(math.ceil(last_s + iterations / rates[top_level]))
     end_s = now_s + _slots_up(finish_s - now_s, slot_s)
@@ -334,9 +326,9 @@ class _EdfJob(DeadlineJob):
         self.planned_gpus = 0
         self.next_gpus = 0  # of the plan that it follows
 
-    def plan(self, free: Steps, slot_s: float, total: float) -> Steps:
+    def plan(self, free_gpus: Steps, slot_s: float, total: float) -> Steps:
         """Replan it, and return the free GPUs then."""
-        plan = soonest_end(free, slot_s, self.remaining, self.counts, self.rates, total, True)
+        plan = soonest_end(free_gpus, slot_s, self.remaining, self.counts, self.rates, total, True)
         self.planned_s, self.planned_gpus = plan.finish_s, int(plan.nodes.value[0])
         return plan.free
 
@@ -374,7 +366,7 @@ class _Edf(DeadlineLoop[_EdfJob]):
                 self._follow([*self.running, *self.pending], now_s)
                 is_new = True
             else:
-                self.refuse(job)
+                self.result.refused.append(job.trace.index)
         if not is_new:
             self.runnable.sort(key=lambda job: job.deadline_s)
             self.plan_all(self.runnable, now_s)

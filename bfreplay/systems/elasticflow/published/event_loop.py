@@ -160,10 +160,10 @@ class PublishedLoop(ABC, Generic[JobT]):
         """Return the time of the next event; inf at the end. The default: that of the timetable, at a slot's end."""
         return self.timetable.merge_slot(now_s)
 
-    def end(self, job: JobT, gpus: int, is_met: bool | None) -> None:
+    def end(self, job: JobT, n_gpus: int, is_met: bool | None) -> None:
         """Remove a job, and log its end."""
         self.runnable.remove(job)
-        self.result.ends.append(JobEnd(job.trace.index, job.start_s, job.end_s, gpus, is_met))
+        self.result.ends.append(JobEnd(job.trace.index, job.start_s, job.end_s, n_gpus, is_met))
 
     def place_requested(self, jobs: Iterable[JobT]) -> None:
         """Place these jobs anew, in this order, each on the GPUs that it asks for."""
@@ -183,6 +183,16 @@ class PublishedLoop(ABC, Generic[JobT]):
         return restarts
 
 
+def first_fit(jobs: Iterable[JobT], n_free: int) -> list[JobT]:
+    """Return the jobs that run if each, in this order, takes the GPUs that it asks for where they are left."""
+    fitting = []
+    for job in jobs:
+        if job.trace.gpus <= n_free:
+            fitting.append(job)
+            n_free -= job.trace.gpus
+    return fitting
+
+
 def is_restart(n_events: int, slot_s: int) -> bool:
     """Return whether all jobs are restarted at an event after ``n_events`` others.
 
@@ -191,12 +201,12 @@ def is_restart(n_events: int, slot_s: int) -> bool:
     return n_events > 0 and n_events % slot_s == 0
 
 
-def overhead_s(gpus: int, n_gpus_of_cluster: int, restart: bool, is_cached: bool = False) -> float:
-    """Return the seconds for which a job that gets ``gpus`` GPUs stands still.
+def overhead_s(n_gpus: int, n_gpus_of_cluster: int, restart: bool, is_cached: bool = False) -> float:
+    """Return the seconds for which a job that gets ``n_gpus`` GPUs stands still.
 
     Parameters
     ----------
-    gpus
+    n_gpus
         GPUs of the job, at least one.
     n_gpus_of_cluster
         GPUs of the whole cluster.
@@ -211,4 +221,4 @@ def overhead_s(gpus: int, n_gpus_of_cluster: int, restart: bool, is_cached: bool
         return seconds
     if restart:
         seconds += 47 if is_large else 27
-    return seconds + (math.log(gpus, 2) + 1) * 2
+    return seconds + (math.log(n_gpus, 2) + 1) * 2

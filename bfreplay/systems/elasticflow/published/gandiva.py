@@ -46,7 +46,7 @@ class _ServerSets:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
         self._free = list(range(servers.n_servers))
-        self.of_size: dict[int, list[_ServerSet]] = {size: [] for size in SIZES}
+        self.of_size: dict[int, list[_ServerSet]] = {job_size: [] for job_size in SIZES}
 
     def place(self, job: _Job) -> bool:
         """Put a job into a set of its size.
@@ -54,14 +54,14 @@ class _ServerSets:
         That is the first set if a seat stays empty even then (the comparison is strict, so the last seat is never
         used), else a new set, else a full set. Return ``False`` without a set and with too few servers.
         """
-        size = job.trace.gpus
-        sets = self.of_size[size]
+        job_size = job.trace.gpus
+        sets = self.of_size[job_size]
         if sets:
             first_set = sets.pop(0)
             sets.append(first_set)  # a job without a seat stays behind the others
             if first_set.load + 1 < first_set.capacity:
                 return self._put(job, first_set, sets)
-        new_sets = self._open(size)
+        new_sets = self._open(job_size)
         if new_sets is not None:
             sets.append(new_sets)
             return self._put(job, new_sets, sets)
@@ -72,23 +72,26 @@ class _ServerSets:
 
     def rebalance(self) -> None:
         """Give each size the GPUs that it asks for, at most its share of the cluster, in whole sets."""
-        demand = {size: size * sum(len(per_server.jobs) for per_server in sets) for size, sets in self.of_size.items()}
+        demand = {
+            job_size: job_size * sum(len(per_server.jobs) for per_server in sets)
+            for job_size, sets in self.of_size.items()
+        }
         per_server = self._servers.gpus_each
         supply = {
-            size: per_server * sum(len(server_set.servers) for server_set in sets)
-            for size, sets in self.of_size.items()
+            job_size: per_server * sum(len(server_set.servers) for server_set in sets)
+            for job_size, sets in self.of_size.items()
         }
-        total = sum(demand.values())
-        for size, sets in self.of_size.items():
-            if demand[size] == 0:
+        total_demand = sum(demand.values())
+        for job_size, sets in self.of_size.items():
+            if demand[job_size] == 0:
                 continue
-            share = int(demand[size] / total * self._servers.n_gpus)
-            difference = min(share, demand[size]) - supply[size]
-            count = -(-abs(difference) // size)
+            share = int(demand[job_size] / total_demand * self._servers.n_gpus)
+            difference = min(share, demand[job_size]) - supply[job_size]
+            n_sets = -(-abs(difference) // job_size)
             if difference > 0:
-                self._expand(size, sets, count)
+                self._expand(job_size, sets, n_sets)
             elif difference < 0:
-                self._shrink(sets, count)
+                self._shrink(sets, n_sets)
 
     def dissolve_empty(self) -> bool:
         """Free the servers of sets without a job; return whether there are any."""
@@ -100,17 +103,12 @@ class _ServerSets:
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each job whose turn it is; jobs of a set are side by side."""
-        per_server = self._servers.gpus_each
         gpus_of_job: dict[int, tuple[int, ...]] = {}
-        for size, sets in self.of_size.items():
+        for job_size, sets in self.of_size.items():
             for server_set in sets:
-                numbers = [
-                    server * per_server + offset
-                    for server in sorted(server_set.servers)
-                    for offset in range(per_server)
-                ]
+                numbers = self._servers.gpus_of(server_set.servers)
                 for seat, job in enumerate(server_set.running()):
-                    gpus_of_job[job.trace.index] = tuple(numbers[seat * size : (seat + 1) * size])
+                    gpus_of_job[job.trace.index] = tuple(numbers[seat * job_size : (seat + 1) * job_size])
         return gpus_of_job
 
     def _put(self, job: _Job, receiving_set: _ServerSet, sets: list[_ServerSet]) -> bool:
@@ -119,22 +117,22 @@ class _ServerSets:
         sets.sort(key=lambda server_set: server_set.load)
         return True
 
-    def _open(self, size: int) -> _ServerSet | None:
+    def _open(self, job_size: int) -> _ServerSet | None:
         """Return a new set of the first free servers; ``None`` if there are too few."""
         per_server = self._servers.gpus_each
-        count = -(-size // per_server)
-        if count > len(self._free):
+        n_servers = -(-job_size // per_server)
+        if n_servers > len(self._free):
             return None
-        servers, self._free = self._free[:count], self._free[count:]
-        return _ServerSet(servers, count * per_server // size)
+        servers, self._free = self._free[:n_servers], self._free[n_servers:]
+        return _ServerSet(servers, n_servers * per_server // job_size)
 
-    def _expand(self, size: int, sets: list[_ServerSet], count: int) -> None:
-        """Open up to ``count`` sets, and redistribute all jobs of this size if the program does.
+    def _expand(self, job_size: int, sets: list[_ServerSet], n_sets: int) -> None:
+        """Open up to ``n_sets`` sets, and redistribute all jobs of this size if the program does.
 
         It does if the last set could not be opened, or has several servers: otherwise its inner loop leaves the
         variable of the outer one at 0. The new sets then stay empty and are dissolved at once.
         """
-        new_sets = [self._open(size) for _ in range(count)]
+        new_sets = [self._open(job_size) for _ in range(n_sets)]
         last_set = new_sets[-1]
         sets.extend(server_set for server_set in new_sets if server_set is not None)
         if last_set is not None and len(last_set.servers) == 1:
@@ -145,10 +143,10 @@ class _ServerSets:
             server_set.load = 0
         self._deal(jobs, sets)
 
-    def _shrink(self, sets: list[_ServerSet], count: int) -> None:
-        """Dissolve the ``count`` least loaded sets, but not the last one, and redistribute their jobs."""
+    def _shrink(self, sets: list[_ServerSet], n_sets: int) -> None:
+        """Dissolve the ``n_sets`` least loaded sets, but not the last one, and redistribute their jobs."""
         jobs: list[_Job] = []
-        for _ in range(min(count, len(sets) - 1)):
+        for _ in range(min(n_sets, len(sets) - 1)):
             freed_set = sets.pop(0)
             jobs.extend(freed_set.jobs)
             self._free.extend(freed_set.servers)

@@ -48,7 +48,7 @@ class BuddyPlacement:
     def clear(self) -> None:
         """Remove all jobs and dissolve all blocks; free servers are in order again."""
         self._free = list(range(self._servers.n_servers))
-        self._classes: dict[int, list[_Block]] = {size: [] for size in SIZES}
+        self._classes: dict[int, list[_Block]] = {job_size: [] for job_size in SIZES}
         self._block_of: dict[int, _Block] = {}
 
     def place(self, job: int, n_gpus: int) -> None:
@@ -67,28 +67,27 @@ class BuddyPlacement:
         block.gpus_of[job] = n_gpus
         self._block_of[job] = block
         n_free = block.n_gpus_free()
-        size = _class_of(n_free) if n_free else n_gpus
-        self._classes[size].append(block)
-        for changed_class in (size, n_gpus):
+        job_size = _class_of(n_free) if n_free else n_gpus
+        self._classes[job_size].append(block)
+        for changed_class in (job_size, n_gpus):
             self._classes[changed_class].sort(key=_Block.n_gpus_in_use)
 
     def gpus(self) -> dict[int, tuple[int, ...]]:
         """Return the GPU numbers of each placed job: those of a block are side by side, in order of placement."""
-        per_server = self._servers.gpus_each
         gpus_of_job: dict[int, tuple[int, ...]] = {}
         for block in dict.fromkeys(self._block_of.values()):
-            numbers = [server * per_server + offset for server in sorted(block.servers) for offset in range(per_server)]
-            first = 0
+            numbers = self._servers.gpus_of(block.servers)
+            first_gpu = 0
             for job, n_gpus in block.gpus_of.items():
-                gpus_of_job[job] = tuple(numbers[first : first + n_gpus])
-                first += n_gpus
+                gpus_of_job[job] = tuple(numbers[first_gpu : first_gpu + n_gpus])
+                first_gpu += n_gpus
         return {job: gpus_of_job[job] for job in self._block_of}
 
     def _with_room(self, n_gpus: int) -> _Block | None:
         """Return a block with room for ``n_gpus`` more, removed from its class; ``None`` if there is none."""
-        larger = [size for size in reversed(SIZES) if size > n_gpus]
-        for size in [n_gpus, *larger]:
-            blocks = self._classes[size]
+        larger = [job_size for job_size in reversed(SIZES) if job_size > n_gpus]
+        for job_size in [n_gpus, *larger]:
+            blocks = self._classes[job_size]
             if not blocks:
                 continue
             block = blocks.pop(0)
@@ -97,22 +96,22 @@ class BuddyPlacement:
             blocks.append(block)  # the published program moves a block without room behind the others
         return None
 
-    def _open(self, job: int, gpus: int) -> _Block:
-        """Take the first free servers that ``gpus`` GPUs need."""
+    def _open(self, job: int, n_gpus: int) -> _Block:
+        """Take the first free servers that ``n_gpus`` GPUs need."""
         per_server = self._servers.gpus_each
-        count = -(-gpus // per_server)
-        if count > len(self._free):
+        n_servers = -(-n_gpus // per_server)
+        if n_servers > len(self._free):
             raise BfreplayError(
-                f"job {job} needs {count} free servers for {gpus} GPUs, and {len(self._free)} are: "
+                f"job {job} needs {n_servers} free servers for {n_gpus} GPUs, and {len(self._free)} are: "
                 "place larger jobs first"
             )
-        servers, self._free = self._free[:count], self._free[count:]
-        return _Block(servers, count * per_server)
+        servers, self._free = self._free[:n_servers], self._free[n_servers:]
+        return _Block(servers, n_servers * per_server)
 
 
 def _class_of(n_free: int) -> int:
     """Return the largest size that divides ``n_free``."""
-    return next(size for size in reversed(SIZES) if n_free % size == 0 and size <= n_free)
+    return next(job_size for job_size in reversed(SIZES) if n_free % job_size == 0 and job_size <= n_free)
 
 
 def check_sizes(jobs: Sequence[TraceJob], servers: Servers) -> None:
@@ -122,7 +121,7 @@ def check_sizes(jobs: Sequence[TraceJob], servers: Servers) -> None:
             raise BfreplayError(f"job {job.index} wants {job.gpus} GPUs, and the cluster has {servers.n_gpus}")
 
 
-def check_size(job: int, gpus: int, servers: Servers) -> None:
+def check_size(job: int, n_gpus: int, servers: Servers) -> None:
     """Refuse a number of GPUs at which the published program stops with an error.
 
     Raises
@@ -130,10 +129,10 @@ def check_size(job: int, gpus: int, servers: Servers) -> None:
     BfreplayError
         With the job and the number.
     """
-    if gpus not in SIZES or (gpus > servers.gpus_each and gpus % servers.gpus_each):
+    if n_gpus not in SIZES or (n_gpus > servers.gpus_each and n_gpus % servers.gpus_each):
         raise BfreplayError(
-            f"job {job} cannot have {gpus} GPUs: must be one of {SIZES}, and beyond one server of {servers.gpus_each} "
-            "a multiple of it"
+            f"job {job} cannot have {n_gpus} GPUs: must be one of {SIZES}, and beyond one server of {servers.gpus_each}"
+            " a multiple of it"
         )
 
 

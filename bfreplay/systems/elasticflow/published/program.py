@@ -8,7 +8,7 @@ of its schedulers, for comparison with recorded runs; ``played_back`` runs the r
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 NO_DEADLINE_S = sys.maxsize
@@ -67,6 +67,10 @@ class Servers:
     def n_gpus(self) -> int:
         """Number of GPUs of all servers."""
         return self.n_servers * self.gpus_each
+
+    def gpus_of(self, servers: Iterable[int]) -> list[int]:
+        """Return the GPUs of these servers, in ascending order."""
+        return [server * self.gpus_each + offset for server in sorted(servers) for offset in range(self.gpus_each)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from scipy.sparse import csc_matrix
 
 from bfreplay.errors import BfreplayError
 from bfreplay.milp.backends.backend import unmet
-from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, first_fit
 from bfreplay.systems.elasticflow.published.placement import check_sizes
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
@@ -158,13 +158,8 @@ class _Themis(PublishedLoop[_Job]):
 
     def _choose(self) -> list[_Job]:
         """Sort jobs by fraction, the largest first, which also breaks later ties; choose the jobs that fit."""
-        self.runnable = [self.runnable[row] for row in np.argsort(-self._fractions(), kind="stable")]
-        fitting: list[_Job] = []
-        n_free = self.servers.n_gpus
-        for job in self.runnable:
-            if job.trace.gpus <= n_free:
-                fitting.append(job)
-                n_free -= job.trace.gpus
+        self.runnable = [self.runnable[job_row] for job_row in np.argsort(-self._fractions(), kind="stable")]
+        fitting = first_fit(self.runnable, self.servers.n_gpus)
         return sorted(fitting, key=lambda job: -job.trace.gpus)
 
 

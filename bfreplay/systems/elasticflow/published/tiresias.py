@@ -96,14 +96,14 @@ class _Tiresias(PublishedLoop[_Job]):
         n_free = self.servers.n_gpus
         for queue in self._queues:
             for job in queue:
-                gpus = job.trace.gpus
-                if gpus > n_free:
+                n_gpus = job.trace.gpus
+                if n_gpus > n_free:
                     job.is_running = False
                     continue
-                n_free -= gpus
+                n_free -= n_gpus
                 if not job.is_running:
                     job.is_running = True
-                    job.overhead_s = overhead_s(gpus, self.servers.n_gpus, restart)
+                    job.overhead_s = overhead_s(n_gpus, self.servers.n_gpus, restart)
                     if math.isnan(job.start_s):
                         job.start_s = now_s
             queue.sort(key=lambda job: not job.is_running)

@@ -54,7 +54,10 @@ def next_round(
         Function that changes steps and times of the micro-tasks before they begin.
     """
     jobs = state.jobs
-    state.types = _types_in_order(state, rules)
+    types = list(rules.type_order)
+    if rules.shuffles_types:
+        state.rng.shuffle(types)
+    state.types = np.array(types, np.int64)
     if next_jobs is None:
         entry, on_type, priority = _choose(
             state, rules, node_type[is_available], np.zeros(jobs.number.shape[0], np.bool_)
@@ -63,20 +66,20 @@ def next_round(
         alone = np.flatnonzero(state.entries.member[:, 1] == NOBODY)
         entry = alone[np.searchsorted(state.entries.member[alone, 0], next_jobs)]
         on_type, priority = np.zeros_like(entry), np.zeros_like(state.entries.share)
-    last = state.last
+    previous = state.last
     ran_as, gang = state.entries.task, state.entries.gang[entry]
     nodes = place_entries(
-        gang, on_type, ran_as[entry], last.node_type, last.nodes, node_type, is_available.copy(), state.n_types
+        gang, on_type, ran_as[entry], previous.node_type, previous.nodes, node_type, is_available.copy(), state.n_types
     )
     task = _task_of_jobs(state, entry)
-    tasks = _Tasks(entry, on_type, nodes, same_nodes(jobs.task, last.nodes, task, nodes))
+    tasks = _Tasks(entry, on_type, nodes, same_nodes(jobs.task, previous.nodes, task, nodes))
     assignment = _begin(state, rules, tasks, steps_left, now_s, rules.round_s)
     if adjust is not None:
         assignment = adjust(assignment)
     position = np.arange(entry.shape[0])
-    is_extension = same_nodes(ran_as[entry], last.nodes, position, nodes)
+    is_extension = same_nodes(ran_as[entry], previous.nodes, position, nodes)
     state.priority = priority
-    has_member = np.zeros(last.n_tasks, np.bool_)
+    has_member = np.zeros(previous.n_tasks, np.bool_)
     has_member[jobs.task[jobs.task >= 0]] = True
     state.opportunities += int(np.count_nonzero(has_member))
     state.extensions += int(np.count_nonzero(is_extension))
@@ -125,11 +128,11 @@ def refill(
     ValueError
         A micro-task is neither kept nor credited, or is kept without its nodes.
     """
-    last, jobs, entries = state.last, state.jobs, state.entries
+    previous, jobs, entries = state.last, state.jobs, state.entries
     if not (continues | state.is_credited).all():
         raise ValueError("micro-tasks that ended must be credited before their nodes are reallocated")
-    node_continues = np.repeat(continues, np.diff(last.node_offset))
-    in_use = last.node[node_continues]
+    node_continues = np.repeat(continues, np.diff(previous.node_offset))
+    in_use = previous.node[node_continues]
     if not is_available[in_use].all():
         raise ValueError("a micro-task that lost a node cannot continue")
     is_free = is_available.copy()
@@ -140,14 +143,15 @@ def refill(
     entry, on_type, _ = _choose(state, rules, node_type[is_free], jobs.task >= 0)
     nowhere = np.full(entry.shape[0], -1)
     nodes = place_entries(
-        entries.gang[entry], on_type, nowhere, last.node_type, last.nodes, node_type, is_free, state.n_types
+        entries.gang[entry], on_type, nowhere, previous.node_type, previous.nodes, node_type, is_free, state.n_types
     )
     tasks = _Tasks(entry, on_type, nodes, np.zeros(jobs.number.shape[0], np.bool_))
     new_assignment = _begin(state, rules, tasks, steps_left, now_s, max(until_s - now_s, 0.0))
     n_going_on = int(np.count_nonzero(continues))
-    sizes = np.concatenate([np.diff(last.node_offset)[continues], np.diff(nodes.offset)])
+    sizes = np.concatenate([np.diff(previous.node_offset)[continues], np.diff(nodes.offset)])
     by_task = {
-        name: np.concatenate([getattr(last, name)[continues], getattr(new_assignment, name)]) for name in _BY_TASK
+        column: np.concatenate([getattr(previous, column)[continues], getattr(new_assignment, column)])
+        for column in _BY_TASK
     }
     state.last = Assignment(
         **by_task, node_offset=np.concatenate([[0], np.cumsum(sizes)]), node=np.concatenate([in_use, nodes.node])
@@ -157,14 +161,6 @@ def refill(
     task_of_job = _task_of_jobs(state, entry)
     jobs.task = np.where(task_of_job >= 0, n_going_on + task_of_job, jobs.task)
     return state.last
-
-
-def _types_in_order(state: RoundState, rules: RoundRules) -> NDArray[np.int64]:
-    """Return the types in the order in which this round fills them."""
-    types = list(rules.type_order)
-    if rules.shuffles_types:
-        state.rng.shuffle(types)
-    return np.array(types, np.int64)
 
 
 def _choose(
@@ -189,10 +185,10 @@ def _task_of_jobs(state: RoundState, entry: NDArray[np.int64]) -> NDArray[np.int
     """Return the position in ``entry`` of each job's entry, -1 for none, (m,)."""
     # one place more, for the missing partner of jobs that run alone
     task = np.full(state.jobs.number.shape[0] + 1, -1)
-    row = state.entries.member_row[entry]
+    entry_row = state.entries.member_row[entry]
     position = np.arange(entry.shape[0])
-    task[row[:, 1]] = position
-    task[row[:, 0]] = position
+    task[entry_row[:, 1]] = position
+    task[entry_row[:, 0]] = position
     return task[:-1]
 
 
@@ -257,19 +253,19 @@ def credit(
     (d,) int64
         Numbers of the jobs that failed too often and are given up.
     """
-    last, jobs = state.last, state.jobs
-    task_end_s = last.finish_s if end_s is None else end_s
+    previous, jobs = state.last, state.jobs
+    task_end_s = previous.finish_s if end_s is None else end_s
     ends_now = ~state.is_credited if which is None else which & ~state.is_credited
     state.is_credited = state.is_credited | ends_now
-    counts = ends_now & ~last.fails
-    ran_s = last.ran_s(end_s)
+    counts = ends_now & ~previous.fails
+    ran_s = previous.ran_s(end_s)
     running = np.flatnonzero(np.append(counts, False)[state.entries.task])  # the last one: entries without a task
     task = state.entries.task[running]
-    state.entries.time_s[running, last.node_type[task]] += ran_s[task]
-    np.add.at(state.total_s, last.node_type[counts], ran_s[counts])
+    state.entries.time_s[running, previous.node_type[task]] += ran_s[task]
+    np.add.at(state.total_s, previous.node_type[counts], ran_s[counts])
     if ends_now.any():
         state.round_end_s = max(state.round_end_s, float(task_end_s[ends_now].max()))
-    is_failure = ends_now & last.fails
+    is_failure = ends_now & previous.fails
     if not is_failure.any():
         return np.zeros(0, np.int64)
     job_fails = (jobs.task >= 0) & is_failure[jobs.task]
@@ -313,20 +309,20 @@ def reset(state: RoundState, rules: RoundRules, now_s: float, problem: ShareProb
     entries.has_share = np.zeros_like(entries.has_share)
     singles = np.nonzero(entries.member[:, 1] == NOBODY)[0]
     _take(entries, singles, entries.member[singles, 0], problem.job, shares.share)
-    if problem.n_pairs:
+    if shares.pair_share.size:
         pairs = np.nonzero(entries.member[:, 1] != NOBODY)[0]
         member, pair_members = entries.member[pairs], problem.job[problem.pair]
         # one number per pair, in the order of its members
         width = max(int(member.max(initial=0)), int(pair_members.max())) + 1
-        key, problem_key = (pair[:, 0] * width + pair[:, 1] for pair in (member, pair_members))
-        _take(entries, pairs, key, problem_key, shares.pair_share)
+        pair_key, problem_key = (pair[:, 0] * width + pair[:, 1] for pair in (member, pair_members))
+        _take(entries, pairs, pair_key, problem_key, shares.pair_share)
     state.last_reset_s = now_s
     state.changed = False
 
 
 def _take(
     entries: Entries,
-    row: NDArray[np.int64],
+    entry_row: NDArray[np.int64],
     entry_key: NDArray[np.int64],
     problem_key: NDArray[np.int64],
     share: NDArray[np.float64],
@@ -336,5 +332,5 @@ def _take(
         return
     position = np.minimum(np.searchsorted(problem_key, entry_key), problem_key.shape[0] - 1)
     in_problem = problem_key[position] == entry_key
-    entries.share[row[in_problem]] = share[position[in_problem]]
-    entries.has_share[row[in_problem]] = True
+    entries.share[entry_row[in_problem]] = share[position[in_problem]]
+    entries.has_share[entry_row[in_problem]] = True

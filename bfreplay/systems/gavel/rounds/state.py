@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.errors import InputError
 from bfreplay.saved_state import restorable
 from bfreplay.systems.gavel.quirks import Quirks
 from bfreplay.systems.gavel.rounds.allocation import NodeLists
@@ -17,7 +16,7 @@ from bfreplay.systems.gavel.rounds.allocation import NodeLists
 @restorable
 @dataclass(frozen=True, slots=True)
 class RoundRules:
-    """Parameters of the round mechanism (Gavel, OSDI'20, section 5).
+    """Parameters of the round mechanism (Gavel, OSDI'20, section 5), checked by ``GavelOptions``.
 
     Parameters
     ----------
@@ -42,11 +41,6 @@ class RoundRules:
         Seed of the random order of types.
     quirks
         Defects of the published program to repeat.
-
-    Raises
-    ------
-    InputError
-        A time is out of range.
     """
 
     type_order: tuple[int, ...]
@@ -58,15 +52,6 @@ class RoundRules:
     restart_s: float = 0.0
     seed: int = 0
     quirks: Quirks = field(default_factory=Quirks)
-
-    def __post_init__(self) -> None:
-        for option_name, value, in_range, expected in (
-            ("round_s", self.round_s, 0.0 < self.round_s < float("inf"), "seconds above 0"),
-            ("least_reset_s", self.least_reset_s, self.least_reset_s >= 0.0, "0 s or more"),
-            ("restart_s", self.restart_s, 0.0 <= self.restart_s < self.round_s, "0 s or more, less than round_s"),
-        ):
-            if not in_range:
-                raise InputError(f"{option_name} of Gavel's rounds is out of range", value=value, expected=expected)
 
 
 NOBODY = -1
@@ -276,7 +261,7 @@ class RoundState:
     def add_jobs(
         self,
         rules: RoundRules,
-        job: NDArray[np.int64],
+        job_numbers: NDArray[np.int64],
         gang: NDArray[np.int64],
         rate: NDArray[np.float64],
         pair: NDArray[np.int64] | None = None,
@@ -286,12 +271,12 @@ class RoundState:
 
         Parameters
         ----------
-        job, gang : (a,) int64
+        job_numbers, gang : (a,) int64
             Numbers, increasing and above all earlier ones; nodes used at once.
         rate : (a, n) float64
             Steps/s on ``gang`` nodes of each type, 0 where a job cannot run.
         pair : (b, 2) int64
-            Pairs of job numbers that may share nodes, the lower one first, the higher one among ``job``.
+            Pairs of job numbers that may share nodes, the lower one first, the higher one among ``job_numbers``.
         pair_rate : (b, n, 2) float64
             Steps/s of both members when they share nodes of a type.
 
@@ -301,28 +286,28 @@ class RoundState:
             Numbers are not in order of arrival, or a pair has no new member.
         """
         jobs = self.jobs
-        number = np.concatenate([jobs.number, job])
+        number = np.concatenate([jobs.number, job_numbers])
         if (number[1:] <= number[:-1]).any():
             raise ValueError(
-                f"jobs must be numbered in order of arrival: {job.tolist()} after {jobs.number.tolist()[-1:]}"
+                f"jobs must be numbered in order of arrival: {job_numbers.tolist()} after {jobs.number.tolist()[-1:]}"
             )
-        n_new, n_types = job.shape[0], self.n_types
-        member = np.stack([job, np.full(n_new, NOBODY)], axis=1)
+        n_new, n_types = job_numbers.shape[0], self.n_types
+        member = np.stack([job_numbers, np.full(n_new, NOBODY)], axis=1)
         # a job alone has no second rate
         member_rate = np.stack([rate, np.zeros((n_new, n_types))], axis=2)
         if pair is not None and pair_rate is not None and pair.shape[0]:
-            if not np.isin(pair[:, 1], job).all() or (pair[:, 0] >= pair[:, 1]).any():
+            if not np.isin(pair[:, 1], job_numbers).all() or (pair[:, 0] >= pair[:, 1]).any():
                 raise ValueError("a pair needs an earlier job and a new one")
             member = np.concatenate([member, pair])
             member_rate = np.concatenate([member_rate, pair_rate])
             arrival = np.lexsort((member[:, 0], member[:, 1] != NOBODY, member.max(axis=1)))
             member, member_rate = member[arrival], member_rate[arrival]
-        new_jobs = Jobs(number=job, gang=gang, task=np.full(n_new, -1), n_failed=np.zeros(n_new, np.int64))
+        new_jobs = Jobs(number=job_numbers, gang=gang, task=np.full(n_new, -1), n_failed=np.zeros(n_new, np.int64))
         _extend(jobs, new_jobs)
         _extend(self.entries, _new_entries(rules, jobs, member, member_rate))
         self.changed = True
 
-    def remove_jobs(self, job: NDArray[np.int64]) -> None:
+    def remove_jobs(self, job_numbers: NDArray[np.int64]) -> None:
         """Remove jobs that ended, and all pairs that they are in. Credit their micro-tasks first.
 
         Raises
@@ -331,9 +316,9 @@ class RoundState:
             An unknown job.
         """
         jobs, entries = self.jobs, self.entries
-        positions = np.searchsorted(jobs.number, job)
-        if (positions == jobs.number.shape[0]).any() or (jobs.number[positions] != job).any():
-            raise ValueError(f"no such jobs: {np.setdiff1d(job, jobs.number).tolist()}")
+        positions = np.searchsorted(jobs.number, job_numbers)
+        if (positions == jobs.number.shape[0]).any() or (jobs.number[positions] != job_numbers).any():
+            raise ValueError(f"no such jobs: {np.setdiff1d(job_numbers, jobs.number).tolist()}")
         # one place more, for the missing partner of jobs that run alone
         stays = np.ones(jobs.number.shape[0] + 1, np.bool_)
         stays[positions] = False

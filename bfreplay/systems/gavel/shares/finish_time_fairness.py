@@ -42,11 +42,6 @@ class Finish:
         lateness: NDArray[np.float64] = (self.age_s + to_end_s) / self.isolated_s
         return lateness
 
-    def fastest(self) -> NDArray[np.float64]:
-        """Return the pace of each job at speed 1, (m,)."""
-        pace: NDArray[np.float64] = 1 / self.rho(np.ones(self.age_s.shape))
-        return pace
-
     def needed_speed(self, pace: float) -> NDArray[np.float64]:
         """Return the speed for ``pace``, 1 for jobs that are never as fast, (m,). Convex in the pace below that."""
         in_time = self.isolated_s - pace * self.age_s
@@ -80,7 +75,7 @@ def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> ND
         Shares.
     """
     program = LevelProgram(feasible, speed)
-    fastest = finish.fastest()
+    fastest = 1 / finish.rho(np.ones(finish.age_s.shape))
     pace, level, frozen = 0.0, np.zeros(fastest.shape), np.zeros(fastest.shape, dtype=np.bool_)
     n_together, n_possible = 1, fastest.size
     while not frozen.all():
@@ -135,22 +130,22 @@ def _highest_pace(
     frozen : (m,) bool
         Jobs that stay at their levels.
     """
-    pace, bound = between
+    pace, upper_bound = between
     presses = np.zeros_like(frozen)
     for _ in range(MOST_TANGENTS):
-        tangent = np.where(frozen, 0.0, finish.slope(pace) * (bound - pace))
+        tangent = np.where(frozen, 0.0, finish.slope(pace) * (upper_bound - pace))
         fraction, presses_now = program.rise(level, level + tangent)
         if fraction < 1:
-            bound, presses = pace + fraction * (bound - pace), presses_now
-        target = np.where(frozen, level, np.maximum(level, finish.needed_speed(bound)))
+            upper_bound, presses = pace + fraction * (upper_bound - pace), presses_now
+        target = np.where(frozen, level, np.maximum(level, finish.needed_speed(upper_bound)))
         fraction, _ = program.rise(level, target)
         if fraction == 1:
-            return bound, target, presses
-        pace = pace + fraction * (bound - pace)
+            return upper_bound, target, presses
+        pace = pace + fraction * (upper_bound - pace)
         # below the chord, which is feasible, by more than rounding
         speed_for_pace = np.minimum(finish.needed_speed(pace), level + fraction * (target - level))
         level = np.where(frozen, level, np.maximum(level, speed_for_pace))
-        if bound - pace <= SAME * bound:
+        if upper_bound - pace <= SAME * upper_bound:
             return pace, level, presses
     # speeds of almost finished jobs are below the tolerance of the solver: jobs that press have all they can get
     return pace, level, presses if presses.any() else ~frozen
@@ -188,25 +183,18 @@ class FinishTimeFairness(VariantPolicy):
     Parameters
     ----------
     variant
-        ``agnostic``, ``perf`` or ``packed``.
-    counts_weights
-        Divide ``th_i`` by the weight of the job, but not ``iso_i``. By default only where packed, as in Gavel.
-    reference_type
-        Type whose rates the agnostic variant takes for all types, see ``reference_rate``.
+        ``agnostic`` (all types have the rates of one, see ``reference_rate``), ``perf`` or ``packed``, where ``th_i``,
+        but not ``iso_i``, is divided by the weight of the job, as in Gavel.
     """
 
     looks_at_work = True
 
-    def __init__(
-        self, variant: Variant = "perf", *, counts_weights: bool | None = None, reference_type: str | None = None
-    ) -> None:
+    def __init__(self, variant: Variant = "perf") -> None:
         super().__init__(variant)
-        self._counts_weights = self.uses_pairs if counts_weights is None else counts_weights
-        self._reference_type = reference_type
         self._before: dict[int, _Before] = {}
 
     def _believed_rate(self, problem: ShareProblem) -> NDArray[np.float64]:
-        return reference_rate(problem, self._reference_type)
+        return reference_rate(problem)
 
     def forget(self) -> None:
         """Reset the work in isolation to 0."""
@@ -214,14 +202,14 @@ class FinishTimeFairness(VariantPolicy):
 
     def isolated_s(self) -> dict[int, float]:
         """Return ``D_i`` at the last recomputation, by number of job."""
-        return {job: before.isolated_s for job, before in self._before.items()}
+        return {job_number: before.isolated_s for job_number, before in self._before.items()}
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
         alone_rate = isolated_throughput(problem)
         so_far_s = self._remember(problem, alone_rate)
         counts = (problem.steps_left > 0) & (alone_rate > 0)
         to_end_s = np.divide(problem.steps_left, alone_rate, out=np.zeros_like(alone_rate), where=counts)
-        weight = problem.weight if self._counts_weights else np.ones(problem.n_jobs)
+        weight = problem.weight if self.uses_pairs else np.ones(problem.n_jobs)
         best_rate = np.where(counts, best_throughput(problem, with_pairs=self.uses_pairs), 1.0)
         feasible = feasible_set(problem, with_pairs=self.uses_pairs)
         finish = Finish(
@@ -238,10 +226,10 @@ class FinishTimeFairness(VariantPolicy):
     def _remember(self, problem: ShareProblem, alone_rate: NDArray[np.float64]) -> NDArray[np.float64]:
         """Store the values for the next recomputation, and return ``D_i`` (m,)."""
         records = {}
-        for job, steps, rate in zip(
+        for job_number, steps, rate in zip(
             problem.job.tolist(), problem.steps_left.tolist(), alone_rate.tolist(), strict=True
         ):
-            previous = self._before.get(job)
-            records[job] = _Before(previous.isolated_until(steps) if previous else 0.0, steps, rate)
+            previous = self._before.get(job_number)
+            records[job_number] = _Before(previous.isolated_until(steps) if previous else 0.0, steps, rate)
         self._before = records
-        return np.array([records[job].isolated_s for job in problem.job.tolist()])
+        return np.array([records[job_number].isolated_s for job_number in problem.job.tolist()])

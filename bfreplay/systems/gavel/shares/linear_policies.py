@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LinearAnswer, LinearProgram, Optimum, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import (
-    NO_PAIRS,
     SharePolicy,
     ShareProblem,
     TimeShares,
@@ -22,12 +21,18 @@ from bfreplay.systems.gavel.shares.share_problem import (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AlikeJobs:
-    """g kinds of jobs.
+def alike_jobs(
+    problem: ShareProblem, unit_rate: NDArray[np.float64]
+) -> tuple[ShareProblem, NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Group jobs of the same gang, rates and ``unit_rate`` (m,) into g kinds.
 
-    Parameters
-    ----------
+    If some shares maximise the least ``th_i / unit_i``, so do those in which each job gets the mean of its kind: they
+    take as many nodes, and no job gets less than the least of its kind had. So a program over kinds has the same
+    optimum, is far smaller with many jobs, and treats equal jobs equally. Kinds are ordered by their values, not by
+    arrival, so job numbers have no effect.
+
+    Returns
+    -------
     problem
         Problem with one job of each kind, and no pairs.
     unit : (g,) float64
@@ -37,33 +42,11 @@ class AlikeJobs:
     kind : (m,) int64
         Kind of each job.
     """
-
-    problem: ShareProblem
-    unit: NDArray[np.float64]
-    n_of_kind: NDArray[np.int64]
-    kind: NDArray[np.int64]
-
-
-def alike_jobs(problem: ShareProblem, unit_rate: NDArray[np.float64]) -> AlikeJobs:
-    """Group jobs of the same gang, rates and ``unit_rate`` (m,) into kinds.
-
-    If some shares maximise the least ``th_i / unit_i``, so do those in which each job gets the mean of its kind: they
-    take as many nodes, and no job gets less than the least of its kind had. So a program over kinds has the same
-    optimum, is far smaller with many jobs, and treats equal jobs equally. Kinds are ordered by their values, not by
-    arrival, so job numbers have no effect.
-    """
     distinction = np.column_stack([problem.gang, unit_rate, problem.rate])
-    _, first, kind, n_of_kind = np.unique(
+    _, first_rows, kind, n_of_kind = np.unique(
         distinction, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
-    one_of_each = replace(
-        problem,
-        **{name: getattr(problem, name)[first] for name in ("job", "gang", "rate", "weight", "steps_left", "age_s")},
-        to_deadline_s=problem.to_deadline_s[first],
-        pair=NO_PAIRS,
-        pair_rate=np.zeros((0, problem.n_types, 2)),
-    )
-    return AlikeJobs(one_of_each, unit_rate[first], n_of_kind, kind.ravel())
+    return problem.of_jobs(first_rows), unit_rate[first_rows], n_of_kind, kind.ravel()
 
 
 NOTICEABLE = 1e-6
@@ -95,11 +78,11 @@ def highest_common_level(
         feasible = feasible_set(problem, with_pairs=True)
         solution, level = _highest_level(feasible, unit_rate, optimum)
         return feasible.time_shares(solution, level)
-    alike = alike_jobs(problem, unit_rate)
-    feasible = feasible_set(alike.problem, with_pairs=False, n_of_kind=alike.n_of_kind)
-    solution, level = _highest_level(feasible, alike.unit, optimum)
+    one_of_each, unit_of_kind, n_of_kind, kind = alike_jobs(problem, unit_rate)
+    feasible = feasible_set(one_of_each, with_pairs=False, n_of_kind=n_of_kind)
+    solution, level = _highest_level(feasible, unit_of_kind, optimum)
     of_kind = feasible.time_shares(solution).share
-    return TimeShares(of_kind[alike.kind], np.zeros((problem.n_pairs, problem.n_types)), level)
+    return TimeShares(of_kind[kind], objective=level)
 
 
 def _highest_level(
@@ -176,7 +159,8 @@ class Makespan(VariantPolicy):
     Its inverse, the largest z with ``th_i(X) >= z N_i`` for all i, is a linear program, solved once and exactly. (Gavel
     bisects for the makespan, to 5 %.)
 
-    The agnostic variant splits a job's time over types like the cluster.
+    The agnostic variant takes the rates of one type for all (``reference_rate``), and splits a job's time over types
+    like the cluster.
 
     A job that can run nowhere never ends: it does not count, and gets nothing. If all jobs are such the objective is 0.
 
@@ -184,23 +168,18 @@ class Makespan(VariantPolicy):
     ----------
     variant
         ``agnostic``, ``perf`` or ``packed``.
-    reference_type
-        Type whose rates the agnostic variant takes for all types, see ``reference_rate``.
     optimum
         Choice among equally good shares, see ``Optimum``.
     """
 
     looks_at_work = True
 
-    def __init__(
-        self, variant: Variant = "perf", reference_type: str | None = None, optimum: Optimum = "central"
-    ) -> None:
+    def __init__(self, variant: Variant = "perf", optimum: Optimum = "central") -> None:
         super().__init__(variant)
         self._optimum: Optimum = optimum
-        self._reference_type = reference_type
 
     def _believed_rate(self, problem: ShareProblem) -> NDArray[np.float64]:
-        return reference_rate(problem, self._reference_type)
+        return reference_rate(problem)
 
     def _shares(self, problem: ShareProblem) -> TimeShares:
         shares = highest_common_level(problem, problem.steps_left, with_pairs=self.uses_pairs, optimum=self._optimum)
@@ -256,15 +235,15 @@ class MaxSumThroughput(SharePolicy):
 
 
 def _check_prices(problem: ShareProblem) -> None:
-    for name, price in zip(problem.type_names, problem.price_per_hour.tolist(), strict=True):
+    for type_name, price in zip(problem.type_names, problem.price_per_hour.tolist(), strict=True):
         if not price > 0:
             raise InputError(
                 "Throughput by cost needs prices of nodes",
-                row=name,
+                row=type_name,
                 column="price_per_hour",
                 value=price,
                 expected="a number above 0",
-                fix=f"give the price of its hour: --prices {name}=1.0",
+                fix=f"give the price of its hour: --prices {type_name}=1.0",
             )
 
 

@@ -174,8 +174,6 @@ class FeasibleSet:
     ----------
     n_jobs, n_types, n_pairs
         m, n, and p: 0 where pairs do not count.
-    n_known_pairs
-        Pairs of the problem, whether they count or not.
     capacity : (n, (m + p) n)
         Nodes in use, by type.
     n_nodes : (n,) float64
@@ -191,7 +189,6 @@ class FeasibleSet:
     n_jobs: int
     n_types: int
     n_pairs: int
-    n_known_pairs: int
     capacity: csr_array
     n_nodes: NDArray[np.float64]
     time: csr_array
@@ -211,8 +208,7 @@ class FeasibleSet:
     def time_shares(self, solution: NDArray[np.float64], objective: float = float("nan")) -> TimeShares:
         """Return the shares in the first columns ``solution`` of an answer, clipped to [0, 1]."""
         entry_share = np.clip(solution[: self.n_columns], 0.0, 1.0).reshape(-1, self.n_types)
-        pair_share = entry_share[self.n_jobs :] if self.n_pairs else np.zeros((self.n_known_pairs, self.n_types))
-        return TimeShares(entry_share[: self.n_jobs], pair_share, objective)
+        return TimeShares(entry_share[: self.n_jobs], entry_share[self.n_jobs :], objective)
 
 
 def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[np.int64] | None = None) -> FeasibleSet:
@@ -235,7 +231,7 @@ def feasible_set(problem: ShareProblem, *, with_pairs: bool, n_of_kind: NDArray[
     if n_pairs:
         upper[n_jobs:] *= gains_by_sharing(problem)
     n_nodes = problem.n_nodes.astype(np.float64)
-    return FeasibleSet(n_jobs, n_types, n_pairs, problem.n_pairs, capacity, n_nodes, time, throughput, upper.ravel())
+    return FeasibleSet(n_jobs, n_types, n_pairs, capacity, n_nodes, time, throughput, upper.ravel())
 
 
 def gains_by_sharing(problem: ShareProblem) -> NDArray[np.bool_]:
@@ -255,8 +251,6 @@ def _by_job(problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray
     """Return rows of the jobs: ``single`` (m, n) in columns of jobs alone, ``in_pair`` (p, n, 2) in those of pairs."""
     n_jobs, n_types, n_pairs = problem.n_jobs, problem.n_types, in_pair.shape[0]
     columns = np.arange((n_jobs + n_pairs) * n_types)
-    if n_pairs == 0:
-        return csr_array((single.ravel(), columns, n_types * np.arange(n_jobs + 1)), shape=(n_jobs, n_jobs * n_types))
     of_pairs = columns[n_jobs * n_types :]
     entry_value = np.concatenate([single.ravel(), in_pair[:, :, 0].ravel(), in_pair[:, :, 1].ravel()])
     entry_row = np.repeat(np.concatenate([np.arange(n_jobs), problem.pair[:, 0], problem.pair[:, 1]]), n_types)
@@ -324,8 +318,8 @@ class LevelProgram:
         # HiGHS takes coefficients below 1e-9 for 0
         largest_climb = float(climb.max()) or 1.0
         climb = climb / largest_climb
-        for job in np.flatnonzero(climb != self._climb):
-            self._program.change_coefficient(self._first + int(job), self._n_columns, -float(climb[job]))
+        for job_row in np.flatnonzero(climb != self._climb):
+            self._program.change_coefficient(self._first + int(job_row), self._n_columns, -float(climb[job_row]))
         self._climb = climb
         self._upper[-1] = largest_climb
         self._program.change_bounds(0.0, self._upper)

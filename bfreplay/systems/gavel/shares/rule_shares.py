@@ -122,10 +122,10 @@ class Gandiva(SharePolicy):
         singles = self._draw(
             [index for number, index in position.items() if number not in in_pairs], problem, pair_rows
         )
-        row = self._rows(problem, pair_rows)
-        n_parts = len(singles) + len(row)
+        pair_row = self._rows(problem, pair_rows)
+        n_parts = len(singles) + len(pair_row)
         share[singles] = _equal_parts(problem, n_parts, problem.gang[singles])
-        pair_share[row] = _equal_parts(problem, n_parts, problem.gang[problem.pair[row, 0]])
+        pair_share[pair_row] = _equal_parts(problem, n_parts, problem.gang[problem.pair[pair_row, 0]])
         return TimeShares(share, pair_share)
 
     def _draw(self, singles: list[int], problem: ShareProblem, pair_rows: PairRows) -> list[int]:
@@ -148,13 +148,13 @@ class Gandiva(SharePolicy):
 
     def _is_good(self, problem: ShareProblem, pair_rows: PairRows) -> NDArray[np.bool_]:
         """Return whether each pair is worth keeping."""
-        row = self._rows(problem, pair_rows)
+        pair_row = self._rows(problem, pair_rows)
         exists = problem.n_nodes > 0
         if not exists.any():
-            return row >= 0
-        is_good = np.zeros(len(row), dtype=np.bool_)
-        relative = relative_rates(problem, row[row >= 0])[:, exists]
-        is_good[row >= 0] = (relative > 0).all(axis=(1, 2)) & (relative.sum(axis=(1, 2)) >= WORTH_SHARING)
+            return pair_row >= 0
+        is_good = np.zeros(len(pair_row), dtype=np.bool_)
+        relative = relative_rates(problem, pair_row[pair_row >= 0])[:, exists]
+        is_good[pair_row >= 0] = (relative > 0).all(axis=(1, 2)) & (relative.sum(axis=(1, 2)) >= WORTH_SHARING)
         return is_good
 
 

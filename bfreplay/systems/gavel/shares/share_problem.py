@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from bfreplay import checks
-from bfreplay.errors import InputError
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
@@ -75,6 +72,12 @@ class ShareProblem:
         """Number p of pairs."""
         return int(self.pair.shape[0])
 
+    def of_jobs(self, rows: NDArray[np.int64]) -> ShareProblem:
+        """Return the problem of the jobs in these rows, without pairs."""
+        by_job = ("job", "gang", "rate", "weight", "steps_left", "age_s", "to_deadline_s")
+        columns: Any = {name: getattr(self, name)[rows] for name in by_job}
+        return replace(self, **columns, pair=NO_PAIRS, pair_rate=np.zeros((0, self.n_types, 2)))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimeShares:
@@ -85,7 +88,7 @@ class TimeShares:
     share : (m, n) float64
         Share of each job alone on each node type, within [0, 1].
     pair_share : (p, n) float64
-        Share of each pair of the problem.
+        Share of each pair of the problem; empty if none has any.
     objective
         Objective of the policy at this answer; NaN for one that follows a rule.
     deadlines_dropped
@@ -101,7 +104,7 @@ class TimeShares:
         """Return the steps/s of each job under these shares, alone and in pairs together (``th_i``), (m,)."""
         total: NDArray[np.float64] = (problem.rate * self.share).sum(axis=1)
         for member in (0, 1):
-            if problem.n_pairs:
+            if self.pair_share.size:
                 pair_throughput = (problem.pair_rate[:, :, member] * self.pair_share).sum(axis=1)
                 np.add.at(total, problem.pair[:, member], pair_throughput)
         return total
@@ -148,11 +151,11 @@ class PairRows:
 
     def of(self, first: NDArray[np.int64] | int, second: NDArray[np.int64] | int) -> NDArray[np.int64]:
         """Return the row of each pair of positions, in either order; -1 where the problem has no such pair."""
-        key = np.minimum(first, second) * self._n_jobs + np.maximum(first, second)
+        pair_key = np.minimum(first, second) * self._n_jobs + np.maximum(first, second)
         if not len(self._key):
-            return np.full(np.shape(key), -1, dtype=np.int64)
-        row = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
-        pair_row: NDArray[np.int64] = np.where(self._key[row] == key, row, -1).astype(np.int64)
+            return np.full(np.shape(pair_key), -1, dtype=np.int64)
+        row = np.minimum(np.searchsorted(self._key, pair_key), len(self._key) - 1)
+        pair_row: NDArray[np.int64] = np.where(self._key[row] == pair_key, row, -1).astype(np.int64)
         return pair_row
 
 
@@ -170,38 +173,18 @@ USUAL_REFERENCE = "v100"
 """Node type whose rates Gavel takes for all types."""
 
 
-def reference_rate(problem: ShareProblem, reference_type: str | None = None) -> NDArray[np.float64]:
+def reference_rate(problem: ShareProblem) -> NDArray[np.float64]:
     """Return the rate of each job on one type, which an agnostic policy takes for all types, (m,).
 
-    A job that cannot run on that type counts with its best rate.
-
-    Parameters
-    ----------
-    problem
-        Problem with the rates.
-    reference_type
-        The type. By default v100, as in Gavel; without one, the type on which jobs come nearest to their best rates on
-        average (the first in alphabetical order if equal).
-
-    Raises
-    ------
-    InputError
-        The cluster has no such type.
+    The type is v100, as in Gavel; on a cluster without any, the type on which jobs come nearest to their best rates on
+    average (the first in alphabetical order if equal). A job that cannot run on that type counts with its best rate.
     """
     best = problem.rate.max(axis=1)
-    if reference_type is not None and reference_type not in problem.type_names:
-        raise InputError(
-            "the reference type is not in the cluster",
-            value=reference_type,
-            expected=f"one of {', '.join(problem.type_names)}",
-        )
-    if reference_type is None and USUAL_REFERENCE in problem.type_names:
-        reference_type = USUAL_REFERENCE
-    if reference_type is None:
+    if USUAL_REFERENCE in problem.type_names:
+        column = problem.type_names.index(USUAL_REFERENCE)
+    else:
         relative = np.divide(problem.rate, best[:, None], out=np.zeros_like(problem.rate), where=best[:, None] > 0)
         column = int(relative.sum(axis=0).argmax())
-    else:
-        column = problem.type_names.index(reference_type)
     assumption: NDArray[np.float64] = np.where(problem.rate[:, column] > 0, problem.rate[:, column], best)
     return assumption
 
@@ -226,7 +209,7 @@ def pool_types(problem: ShareProblem, rate: NDArray[np.float64]) -> ShareProblem
 def spread(shares: TimeShares, problem: ShareProblem) -> TimeShares:
     """Split the time on the pool over the types of ``problem`` like their nodes: it favours none of them."""
     split = problem.n_nodes / max(int(problem.n_nodes.sum()), 1)
-    return TimeShares(shares.share * split, np.zeros((problem.n_pairs, problem.n_types)), shares.objective)
+    return TimeShares(shares.share * split, objective=shares.objective)
 
 
 class VariantPolicy(SharePolicy):
@@ -236,15 +219,9 @@ class VariantPolicy(SharePolicy):
     ----------
     variant
         ``agnostic``, ``perf`` or ``packed``.
-
-    Raises
-    ------
-    InputError
-        There is no such variant.
     """
 
     def __init__(self, variant: Variant) -> None:
-        checks.one_of("variant", variant, get_args(Variant))
         self.uses_pairs = variant == "packed"
         self.shuffles_types = variant == "agnostic"
 

@@ -50,10 +50,10 @@ def keep_slots(slot_of: Mapping[int, int], problem: ShareProblem) -> tuple[dict[
 def shares_of_slots(slot_of: Mapping[int, int], problem: ShareProblem) -> NDArray[np.float64]:
     """Return shares with all of a job's time on the type of its slot, (m, n)."""
     share = np.zeros((problem.n_jobs, problem.n_types))
-    for row, number in enumerate(problem.job.tolist()):
+    for job_row, number in enumerate(problem.job.tolist()):
         node_type = slot_of.get(number)
         if node_type is not None:
-            share[row, node_type] = 1.0
+            share[job_row, node_type] = 1.0
     return share
 
 
@@ -72,16 +72,16 @@ def first_come(problem: ShareProblem) -> tuple[dict[int, int], list[int]]:
     """
     n_free = problem.n_nodes.copy()
     type_at: dict[int, int] = {}
-    for row in range(problem.n_jobs):
+    for job_row in range(problem.n_jobs):
         if not n_free.any():
-            return type_at, list(range(row, problem.n_jobs))
-        has_room = n_free >= problem.gang[row]
+            return type_at, list(range(job_row, problem.n_jobs))
+        has_room = n_free >= problem.gang[job_row]
         if not has_room.any():
-            return type_at, list(range(row + 1, problem.n_jobs))
-        node_type = int(np.argmax(np.where(has_room, problem.rate[row], -1.0)))
-        if problem.rate[row, node_type] > 0:
-            type_at[row] = node_type
-            n_free[node_type] -= problem.gang[row]
+            return type_at, list(range(job_row + 1, problem.n_jobs))
+        node_type = int(np.argmax(np.where(has_room, problem.rate[job_row], -1.0)))
+        if problem.rate[job_row, node_type] > 0:
+            type_at[job_row] = node_type
+            n_free[node_type] -= problem.gang[job_row]
     return type_at, []
 
 
@@ -95,7 +95,7 @@ class FifoPerf(SharePolicy):
         type_at, _ = first_come(problem)
         share = np.zeros((problem.n_jobs, problem.n_types))
         share[list(type_at), list(type_at.values())] = 1.0
-        return TimeShares(share, np.zeros((problem.n_pairs, problem.n_types)))
+        return TimeShares(share)
 
 
 class Fifo(SharePolicy):
@@ -135,45 +135,45 @@ class Fifo(SharePolicy):
         """Shares of 1."""
         fill_slots = _over_allocate if self.over_allocates else _fill
         self._held = fill_slots(problem, self._held, self._random)
-        return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
+        return TimeShares(shares_of_slots(self._held, problem))
 
 
 def _fill(problem: ShareProblem, slot_of: dict[int, int], draws: random.Random) -> dict[int, int]:
     present = set(problem.job.tolist())
     vacant = [slot_of[number] for number in sorted(slot_of) if number not in present]
     slots, n_free = keep_slots(slot_of, problem)
-    queue = [row for row, number in enumerate(problem.job.tolist()) if number not in slots]
+    queue = [job_row for job_row, number in enumerate(problem.job.tolist()) if number not in slots]
 
-    def take(row: int, node_type: int) -> None:
-        slots[int(problem.job[row])] = node_type
-        n_free[node_type] -= problem.gang[row]
+    def take(job_row: int, node_type: int) -> None:
+        slots[int(problem.job[job_row])] = node_type
+        n_free[node_type] -= problem.gang[job_row]
 
     for node_type in vacant:
         if queue and _fits(problem, n_free, queue[0])[node_type]:
             take(queue.pop(0), node_type)
-    for row in queue:
-        if not (n_free >= problem.gang[row]).any():
+    for job_row in queue:
+        if not (n_free >= problem.gang[job_row]).any():
             break
-        types = np.flatnonzero(_fits(problem, n_free, row))
+        types = np.flatnonzero(_fits(problem, n_free, job_row))
         if len(types):
-            take(row, int(types[draws.randrange(len(types))]))
+            take(job_row, int(types[draws.randrange(len(types))]))
     return slots
 
 
-def _fits(problem: ShareProblem, n_free: NDArray[np.int64], row: int) -> NDArray[np.bool_]:
-    fits_on: NDArray[np.bool_] = (n_free >= problem.gang[row]) & (problem.rate[row] > 0)
+def _fits(problem: ShareProblem, n_free: NDArray[np.int64], job_row: int) -> NDArray[np.bool_]:
+    fits_on: NDArray[np.bool_] = (n_free >= problem.gang[job_row]) & (problem.rate[job_row] > 0)
     return fits_on
 
 
 def _over_allocate(problem: ShareProblem, slot_of: dict[int, int], draws: random.Random) -> dict[int, int]:
-    position = {number: row for row, number in enumerate(problem.job.tolist())}
+    position = {number: job_row for job_row, number in enumerate(problem.job.tolist())}
     n_free = problem.n_nodes.copy()
-    queue = [row for number, row in position.items() if number not in slot_of]
+    queue = [job_row for number, job_row in position.items() if number not in slot_of]
     slots = dict(slot_of)
 
-    def take(row: int, node_type: int) -> None:
-        slots[int(problem.job[row])] = node_type
-        n_free[node_type] -= problem.gang[row]
+    def take(job_row: int, node_type: int) -> None:
+        slots[int(problem.job[job_row])] = node_type
+        n_free[node_type] -= problem.gang[job_row]
 
     # only slots of earlier arrivals count when one is passed on, as in the original
     for number in sorted(slot_of):
@@ -185,14 +185,14 @@ def _over_allocate(problem: ShareProblem, slot_of: dict[int, int], draws: random
         if queue and _fits(problem, n_free, queue[0])[node_type]:
             take(queue.pop(0), node_type)
     open_types = np.flatnonzero(n_free > 0).tolist()
-    for row in queue:
-        with_room = [index for index, node_type in enumerate(open_types) if n_free[node_type] >= problem.gang[row]]
+    for job_row in queue:
+        with_room = [index for index, node_type in enumerate(open_types) if n_free[node_type] >= problem.gang[job_row]]
         if not with_room:
             break
         random_index = with_room[draws.randrange(len(with_room))]
         last_type = open_types[-1]
-        if problem.rate[row, last_type] > 0:
-            take(row, last_type)
+        if problem.rate[job_row, last_type] > 0:
+            take(job_row, last_type)
             if n_free[last_type] == 0:
                 del open_types[random_index]
     return slots
@@ -227,17 +227,17 @@ class FifoPacked(SharePolicy):
         share[alone, type_of] = 1.0
         pair_rows = PairRows(problem)
         for waiting_job in waiting:
-            row = pair_rows.of(alone, waiting_job)
-            has_row = row >= 0
+            job_row = pair_rows.of(alone, waiting_job)
+            has_row = job_row >= 0
             total = np.zeros(len(alone))
-            total[has_row] = relative_rates(problem, row[has_row])[np.arange(has_row.sum()), type_of[has_row]].sum(
+            total[has_row] = relative_rates(problem, job_row[has_row])[np.arange(has_row.sum()), type_of[has_row]].sum(
                 axis=1
             )
             best_index = int(np.argmax(total)) if len(total) else -1
             if best_index < 0 or not total[best_index] > self.threshold:
                 break
             share[alone[best_index]] = 0.0
-            pair_share[row[best_index], type_of[best_index]] = 1.0
+            pair_share[job_row[best_index], type_of[best_index]] = 1.0
             alone, type_of = np.delete(alone, best_index), np.delete(type_of, best_index)
         return TimeShares(share, pair_share)
 
@@ -297,12 +297,12 @@ class AlloX(SharePolicy):
         self._held, n_free = keep_slots(self._held, problem)
         waiting = self._candidates(problem, n_free)
         if len(waiting):
-            first, type_of = first_on_each_node(
+            first_jobs, type_of = first_on_each_node(
                 _processing_time(problem, waiting, n_free), problem.age_s[waiting], n_free, self.counts_zero_rates
             )
-            for row, node_type in zip(waiting[first].tolist(), type_of.tolist(), strict=True):
-                self._held[int(problem.job[row])] = node_type
-        return TimeShares(shares_of_slots(self._held, problem), np.zeros((problem.n_pairs, problem.n_types)))
+            for job_row, node_type in zip(waiting[first_jobs].tolist(), type_of.tolist(), strict=True):
+                self._held[int(problem.job[job_row])] = node_type
+        return TimeShares(shares_of_slots(self._held, problem))
 
     def _candidates(self, problem: ShareProblem, n_free: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions of jobs that could run on a free node, oldest first."""
@@ -347,14 +347,14 @@ def first_on_each_node(
     last_position = -(-n_jobs // np.maximum(n_free, 1))[node_type]
     if every_position:
         last_position = np.full_like(last_position, n_jobs)
-    position = np.concatenate([np.full((last_position >= k).sum(), k) for k in range(1, last_position.max() + 1)])
-    node = np.concatenate([np.flatnonzero(last_position >= k) for k in range(1, last_position.max() + 1)])
+    from_end, node = np.nonzero(np.arange(last_position.max())[:, None] < last_position)
+    position = from_end + 1
     cost = position * processing_time[:, node_type[node]] + constant[:, None]
     job, column = linear_sum_assignment(cost)
     # largest position of each node: sorted by node, then by position from the first on
     order = np.lexsort((-position[column], node[column]))
-    used_nodes, first = np.unique(node[column][order], return_index=True)
-    return job[order][first].astype(np.int64), node_type[used_nodes].astype(np.int64)
+    used_nodes, first_jobs = np.unique(node[column][order], return_index=True)
+    return job[order][first_jobs].astype(np.int64), node_type[used_nodes].astype(np.int64)
 
 
 def _processing_time(problem: ShareProblem, waiting: NDArray[np.int64], free: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ def largest_product(
     count: NDArray[np.float64],
     gang: NDArray[np.float64],
     n_nodes: NDArray[np.float64],
-    gap: float,
+    largest_gap: float,
 ) -> tuple[NDArray[np.float64], float]:
     """Maximise ``sum_i k_i log(sum_j a_ij x_ij)`` over x >= 0, ``sum_j x_ij <= 1``, ``sum_i k_i s_i x_ij <= c_j``.
 
@@ -45,7 +45,7 @@ def largest_product(
         ``s_i`` of one job.
     n_nodes : (n,)
         ``c_j`` > 0.
-    gap
+    largest_gap
         Largest distance of the sum of logarithms from the optimum.
 
     Returns
@@ -80,7 +80,7 @@ def largest_product(
     upper_gap = np.inf
     for _ in range(MOST_STEPS):
         upper_gap = distance()
-        if upper_gap <= gap:
+        if upper_gap <= largest_gap:
             break
         products = (share * share_price).sum() + spare_time @ time_price + spare_nodes @ node_price
         barrier = FALL * products / (n_jobs * n_types + n_jobs + n_types)
@@ -150,7 +150,7 @@ class StrategyProof(SharePolicy):
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Return discounted shares."""
         share, discount, mean = discounted_shares(problem)
-        return TimeShares(share * discount[:, None], np.zeros((problem.n_pairs, problem.n_types)), mean)
+        return TimeShares(share * discount[:, None], objective=mean)
 
 
 def discounted_shares(problem: ShareProblem) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
@@ -207,7 +207,7 @@ def _largest(
     relative: NDArray[np.float64], count: NDArray[np.float64], gang: NDArray[np.float64], n_nodes: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the shares of the largest product, and the logarithm of each kind's throughput."""
-    share, gap = largest_product(relative, count, gang, n_nodes, GAP)
-    if not gap <= WORST_GAP:
-        raise BfreplayError(f"the maximum product of throughputs is known only to a factor of 1 + {gap:.2g}")
+    share, largest_gap = largest_product(relative, count, gang, n_nodes, GAP)
+    if not largest_gap <= WORST_GAP:
+        raise BfreplayError(f"the maximum product of throughputs is known only to a factor of 1 + {largest_gap:.2g}")
     return share, np.log((relative * share).sum(axis=1))

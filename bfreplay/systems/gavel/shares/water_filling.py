@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
-from bfreplay import checks
-from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.linear_program import FeasibleSet, LevelProgram, feasible_set
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy, ShareProblem, TimeShares, Variant, VariantPolicy
 
 Growth = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 """Function from the frozen jobs (m,) to the weights (m,) with which the levels of the others grow (``W_i``)."""
-
-INNER = ("fairness", "fifo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +28,10 @@ class Entity:
         Weight of the entity among the others, > 0.
     inner
         Policy among its jobs: ``fairness`` by their weights, ``fifo`` one after the other by arrival.
-
-    Raises
-    ------
-    InputError
-        The weight is not a positive number, or the inner policy is unknown.
     """
 
     weight: float
     inner: Literal["fairness", "fifo"] = "fairness"
-
-    def __post_init__(self) -> None:
-        checks.number("weight", self.weight, above=0)
-        checks.one_of("inner", self.inner, INNER)
 
 
 class Hierarchy:
@@ -59,7 +46,7 @@ class Hierarchy:
     """
 
     def __init__(self, entities: Mapping[str, Entity], entity_of: Callable[[int], str]) -> None:
-        self._position = {name: index for index, name in enumerate(entities)}
+        self._position = {entity_name: index for index, entity_name in enumerate(entities)}
         self._weight = np.array([entity.weight for entity in entities.values()], dtype=np.float64)
         self._is_fifo = np.array([entity.inner == "fifo" for entity in entities.values()], dtype=np.bool_)
         self._entity_of = entity_of
@@ -69,13 +56,8 @@ class Hierarchy:
 
         Under fairness each gets ``E_e w_i / sum(w)``, under FIFO the first gets all of ``E_e``. An entity with only
         frozen jobs gets no more.
-
-        Raises
-        ------
-        InputError
-            A job belongs to an unknown entity.
         """
-        entity = np.array([self._position_of(int(job)) for job in problem.job], dtype=np.int64)
+        entity = np.array([self._position[self._entity_of(job)] for job in problem.job.tolist()], dtype=np.int64)
         n_entities, weight = len(self._position), problem.weight
 
         def growth(frozen: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -89,14 +71,6 @@ class Hierarchy:
             return self._weight[entity] * weight_part
 
         return growth
-
-    def _position_of(self, job: int) -> int:
-        name = self._entity_of(job)
-        if name not in self._position:
-            raise InputError(
-                f"job {job} belongs to an unknown entity", value=name, expected=f"one of {', '.join(self._position)}"
-            )
-        return self._position[name]
 
 
 def by_weight(problem: ShareProblem) -> Growth:
@@ -241,7 +215,7 @@ class PriorityClasses(SharePolicy):
     """
 
     def __init__(self, inner: Literal["fairness", "fifo"] = "fairness") -> None:
-        self._inner = Entity(1.0, inner).inner
+        self._inner: Literal["fairness", "fifo"] = inner
 
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Return water filling under the hierarchy of the weights of ``problem``."""

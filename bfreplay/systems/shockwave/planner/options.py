@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bfreplay import checks
 from bfreplay.errors import InputError
+from bfreplay.options import Number, Whole, option
+from bfreplay.policies.policy_options import PolicyOptions
 from bfreplay.saved_state import restorable
 
 
@@ -42,8 +44,22 @@ class PlannerQuirks:
         return cls(whole_second_epochs=True, calibrates_over_waiting=True, calibrates_each_use=True, clock_times=True)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannerOptions:
+def _ascending_knots(name: str, knots: tuple[float, ...]) -> tuple[float, ...]:
+    for knot in knots:
+        checks.number(name, knot, least=0, most=1)
+    if list(knots[:1]) != [0.0] or knots[-1] != 1.0 or list(knots) != sorted(set(knots)):
+        raise InputError(
+            "log_knots do not ascend from 0 to 1",
+            column=name,
+            value=knots,
+            expected="ascending numbers, the first 0 and the last 1",
+            fix="write 0, 0.2, 0.4, 0.6, 0.8, 1",
+        )
+    return knots
+
+
+@dataclass(frozen=True)
+class PlannerOptions(PolicyOptions):
     """Options of a ``ShockwavePlanner``.
 
     Parameters
@@ -80,38 +96,15 @@ class PlannerOptions:
         A value out of range.
     """
 
-    round_s: float = 120.0
-    future_rounds: int = 20
-    k: float = 1e-3
-    priority_power: float = 12.0
-    rhomax: float = 1.0
-    log_knots: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-    backend: str = "highs"
-    time_limit_s: float = 15.0
-    relative_gap: float = 1e-3
-    published_weights: bool = False
-    replan_every: int = 8
-    quirks: PlannerQuirks = field(default_factory=PlannerQuirks)
-
-    def __post_init__(self) -> None:
-        checks.round_length("round_s", self.round_s)
-        checks.whole("future_rounds", self.future_rounds, 1, 1000)
-        checks.number("k", self.k, least=0)
-        checks.number("priority_power", self.priority_power, least=0, most=100)
-        checks.number("rhomax", self.rhomax, above=0)
-        checks.text("backend", self.backend)
-        checks.number("time_limit_s", self.time_limit_s, above=0)
-        checks.number("relative_gap", self.relative_gap, least=0, most=1)
-        checks.truth("published_weights", self.published_weights)
-        checks.whole("replan_every", self.replan_every, 1)
-        for knot in self.log_knots:
-            checks.number("log_knots", knot, least=0, most=1)
-        knots = list(self.log_knots)
-        if knots[:1] != [0.0] or knots[-1] != 1.0 or knots != sorted(set(knots)):
-            raise InputError(
-                "log_knots do not ascend from 0 to 1",
-                column="log_knots",
-                value=self.log_knots,
-                expected="ascending numbers, the first 0 and the last 1",
-                fix="write 0, 0.2, 0.4, 0.6, 0.8, 1",
-            )
+    round_s: float = option(120.0, checks.round_length)
+    future_rounds: int = option(20, Whole(1, 1000))
+    k: float = option(1e-3, Number(least=0))
+    priority_power: float = option(12.0, Number(least=0, most=100))
+    rhomax: float = option(1.0, Number(above=0))
+    log_knots: tuple[float, ...] = option((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), _ascending_knots)
+    backend: str = option("highs", checks.text)
+    time_limit_s: float = option(15.0, Number(above=0))
+    relative_gap: float = option(1e-3, Number(least=0, most=1))
+    published_weights: bool = option(False, checks.truth)
+    replan_every: int = option(8, Whole(1))
+    quirks: PlannerQuirks = PlannerQuirks()

@@ -154,12 +154,12 @@ class JobPrediction:
 
     def _profiled_samples(self, seconds: float) -> float:
         """Return the samples of the profile in the first ``seconds``; after its end the last epoch continues."""
-        whole = int(np.searchsorted(self._until_s, seconds, side="right")) - 1
-        epoch = min(whole, self.n_epochs - 1)
+        whole_epochs = int(np.searchsorted(self._until_s, seconds, side="right")) - 1
+        epoch = min(whole_epochs, self.n_epochs - 1)
         epoch_s = self._until_s[epoch + 1] - self._until_s[epoch]
         if self._quirks.calibrates_each_use:
             epoch_s *= self.factor
-        return float((whole + (seconds - self._until_s[whole]) / epoch_s) * self._samples_per_epoch)
+        return float((whole_epochs + (seconds - self._until_s[whole_epochs]) / epoch_s) * self._samples_per_epoch)
 
 
 COUNTED = ("plans", "infeasible", "without_answer", "stopped_by_time_limit", "per_round", "greedy", "lexicographic")
@@ -205,20 +205,20 @@ class ShockwavePlanner:
         self._largest_gap = 0.0
         self.solve_s = 0.0
 
-    def prediction(self, job: int) -> JobPrediction:
+    def prediction(self, job_number: int) -> JobPrediction:
         """Return the prediction for a job that has been added."""
-        return self._jobs[job]
+        return self._jobs[job_number]
 
-    def add(self, job: int, profile: Profile, gang: int, now_s: float) -> None:
+    def add(self, job_number: int, profile: Profile, gang: int, now_s: float) -> None:
         """Admit a job that runs on ``gang`` GPUs."""
-        self._jobs[job] = JobPrediction(
+        self._jobs[job_number] = JobPrediction(
             profile, gang, admission_s=now_s, round_s=self._options.round_s, quirks=self._options.quirks
         )
         self._is_stale = True
 
-    def remove(self, job: int) -> None:
+    def remove(self, job_number: int) -> None:
         """Forget a job that ended."""
-        del self._jobs[job]
+        del self._jobs[job_number]
         self._is_stale = True
 
     def after_round(self, round_index: int, progress: Mapping[int, tuple[int, int, float]], now_s: float) -> None:
@@ -236,8 +236,8 @@ class ShockwavePlanner:
         """
         if now_s <= 0.0:
             return
-        for job, (n_epochs, batch_size, steps_per_s) in progress.items():
-            if (prediction := self._jobs.get(job)) is not None:
+        for job_number, (n_epochs, batch_size, steps_per_s) in progress.items():
+            if (prediction := self._jobs.get(job_number)) is not None:
                 prediction.epochs_done = min(n_epochs, prediction.n_epochs)
                 prediction.record_round(round_index, batch_size, steps_per_s)
 
@@ -259,11 +259,11 @@ class ShockwavePlanner:
             self._replan(round_index, now_s, n_gpus)
             position = 0
         assert self.plan is not None
-        return [self.planned_jobs[job] for job in self.plan.schedule[position]]
+        return [self.planned_jobs[job_number] for job_number in self.plan.schedule[position]]
 
     def summary(self) -> dict[str, float]:
         """Return the counts of plans and solves: the same for the same rounds, unless a time limit ended a solve."""
-        return {**{name: self._counted[name] for name in COUNTED}, "largest_gap": self._largest_gap}
+        return {**{counter: self._counted[counter] for counter in COUNTED}, "largest_gap": self._largest_gap}
 
     def close(self) -> None:
         """End the back end's worker process, if any; a later plan starts it again."""

@@ -158,8 +158,8 @@ class RoundValues:
 
     def at(self, level: Level, counts: NDArray[np.int64]) -> float:
         """Return the objective of ``level`` when each job gets ``counts (N,)`` rounds."""
-        job = np.arange(counts.shape[0])
-        return float(level.weight @ self.utility[job, counts]) / self._scale - level.k * self.longest_s(counts)
+        job_index = np.arange(counts.shape[0])
+        return float(level.weight @ self.utility[job_index, counts]) / self._scale - level.k * self.longest_s(counts)
 
     def longest_s(self, counts: NDArray[np.int64]) -> float:
         """Return the longest remaining time when each job gets ``counts (N,)`` rounds."""
@@ -167,8 +167,8 @@ class RoundValues:
 
     def rounds_until(self, longest_s: float) -> NDArray[np.int64]:
         """Return the fewest rounds after which no job has more than ``longest_s`` left (possible), (N,)."""
-        least: NDArray[np.int64] = (self.remaining_s <= longest_s + TOLERANCE_S).argmax(axis=1)
-        return least
+        least_counts: NDArray[np.int64] = (self.remaining_s <= longest_s + TOLERANCE_S).argmax(axis=1)
+        return least_counts
 
     def drown_in(self, level: Level) -> bool:
         """Return whether the longest remaining time hides utilities from a solver with gaps and tolerances.
@@ -205,8 +205,8 @@ def least_rounds(values: RoundValues) -> NDArray[np.int64] | None:
     window_s = problem.n_rounds * problem.round_s
     latest_s = problem.fair_share * (problem.rhomax * problem.target_s - problem.elapsed_s - window_s)
     is_in_time = values.remaining_s <= (latest_s + TOLERANCE_S)[:, None]
-    least: NDArray[np.int64] = is_in_time.argmax(axis=1)
-    return least if is_in_time.any(axis=1).all() else None
+    least_counts: NDArray[np.int64] = is_in_time.argmax(axis=1)
+    return least_counts if is_in_time.any(axis=1).all() else None
 
 
 TOLERANCE_S = 1e-6
@@ -248,13 +248,13 @@ class Floor:
 def counts_model(
     values: RoundValues,
     level: Level,
-    least: NDArray[np.int64],
+    least_counts: NDArray[np.int64],
     floor: Floor | None,
     *,
     per_round: bool,
     start: NDArray[np.bool_] | None = None,
 ) -> CountsModel:
-    """Return the model that maximises ``level`` over numbers of rounds ``least <= n <= F``.
+    """Return the model that maximises ``level`` over numbers of rounds ``least_counts <= n <= F``.
 
     The utility is concave in n, so rounds of the same gain form one column, and the columns of a job fill up in order
     of their gains. Remaining time is convex: one row ``longest >= R - T n`` a job is exact. The column is the
@@ -262,7 +262,7 @@ def counts_model(
 
     Parameters
     ----------
-    values, level, least
+    values, level, least_counts
         Problem and objective.
     floor
         A more important level to keep.
@@ -272,25 +272,27 @@ def counts_model(
     start : (N, F) bool
         A feasible plan to start from, with ``per_round``.
     """
-    counts = _Counts(values, level, least)
+    counts = _Counts(values, level, least_counts)
     counts.limit_gpus(per_round=per_round)
     if level.k > 0:
         counts.add_savings()
     if floor is not None:
         counts.keep(floor)
     start_point = None if start is None else counts.point(start)
-    return CountsModel(counts.rows.model_of(counts.columns, start=start_point), counts.owner, least)
+    return CountsModel(counts.rows.model_of(counts.columns, start=start_point), counts.owner, least_counts)
 
 
 class _Counts:
     """Model of ``counts_model`` in the making; its first columns are rounds of equal gain, by job, then round."""
 
-    def __init__(self, values: RoundValues, level: Level, least: NDArray[np.int64]) -> None:
-        self._values, self._level, self._least = values, level, least
+    def __init__(self, values: RoundValues, level: Level, least_counts: NDArray[np.int64]) -> None:
+        self._values, self._level, self._least = values, level, least_counts
         self._problem = problem = values.problem
         self._job = np.arange(problem.n_jobs)
-        self._most = np.where(problem.gang <= problem.n_gpus, np.maximum(values.most_useful(), least), least)
-        self.owner, self._length, self._gain = _segments(values, least, self._most)
+        self._most = np.where(
+            problem.gang <= problem.n_gpus, np.maximum(values.most_useful(), least_counts), least_counts
+        )
+        self.owner, self._length, self._gain = _segments(values, least_counts, self._most)
         self._scale = problem.n_jobs * problem.n_rounds
         self.columns, self.rows = Columns(), Rows()
         worth, number = level.weight[self.owner] * self._gain / self._scale, np.arange(self.owner.shape[0])
@@ -298,18 +300,20 @@ class _Counts:
 
     def limit_gpus(self, *, per_round: bool) -> None:
         """Add the rows of GPUs: of each round, with a binary for each job and round; or of all together."""
-        problem, rows = self._problem, self.rows
+        problem, model_rows = self._problem, self.rows
         if not per_round:
             free_gpu_rounds = problem.n_rounds * problem.n_gpus - int(problem.gang @ self._least)
-            rows.put(rows.add("gpus", 1, -np.inf, float(free_gpu_rounds)), self._rounds, problem.gang[self.owner])
+            model_rows.put(
+                model_rows.add("gpus", 1, -np.inf, float(free_gpu_rounds)), self._rounds, problem.gang[self.owner]
+            )
             return
         indices = np.indices((problem.n_jobs, problem.n_rounds))
         run_columns = self.columns.add("runs", indices[0].ravel(), indices[1].ravel()).reshape(indices[0].shape)
-        first_row = rows.add("gpus", problem.n_rounds, -np.inf, float(problem.n_gpus))
-        rows.put(first_row + np.arange(problem.n_rounds), run_columns, problem.gang[:, None])
-        first_row = rows.add("counted", problem.n_jobs, self._least, self._least)
-        rows.put(first_row + self._job[:, None], run_columns, 1.0)
-        rows.put(first_row + self.owner, self._rounds, -1.0)
+        first_row = model_rows.add("gpus", problem.n_rounds, -np.inf, float(problem.n_gpus))
+        model_rows.put(first_row + np.arange(problem.n_rounds), run_columns, problem.gang[:, None])
+        first_row = model_rows.add("counted", problem.n_jobs, self._least, self._least)
+        model_rows.put(first_row + self._job[:, None], run_columns, 1.0)
+        model_rows.put(first_row + self.owner, self._rounds, -1.0)
 
     def add_savings(self) -> None:
         """Add the column of rounds saved of the longest remaining time, and a row for each job that may limit it."""
@@ -376,22 +380,22 @@ def order_model(
     runs_at_all = np.flatnonzero(counts)
     n_jobs, n_rounds = runs_at_all.shape[0], problem.n_rounds
     indices = np.indices((n_jobs, n_rounds))
-    columns, rows = Columns(), Rows()
+    columns, model_rows = Columns(), Rows()
     cost = mean_round_cost(weight, counts)[runs_at_all]
     round_range = np.arange(n_rounds)
     run_columns = columns.add(
         "runs", runs_at_all[indices[0].ravel()], indices[1].ravel(), objective=-np.outer(cost, round_range).ravel()
     ).reshape(n_jobs, n_rounds)
-    first_row = rows.add("counted", n_jobs, counts[runs_at_all], counts[runs_at_all], runs_at_all)
-    rows.put(first_row + np.arange(n_jobs)[:, None], run_columns, 1.0)
-    first_row = rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
-    rows.put(first_row + round_range, run_columns, problem.gang[runs_at_all, None])
+    first_row = model_rows.add("counted", n_jobs, counts[runs_at_all], counts[runs_at_all], runs_at_all)
+    model_rows.put(first_row + np.arange(n_jobs)[:, None], run_columns, 1.0)
+    first_row = model_rows.add("gpus", n_rounds, -np.inf, float(problem.n_gpus))
+    model_rows.put(first_row + round_range, run_columns, problem.gang[runs_at_all, None])
     if floor is not None:
         kept_cost = mean_round_cost(floor[0], counts)[runs_at_all]
         scale = float(kept_cost.max(initial=0.0)) or 1.0
-        first_row = rows.add("kept", 1, -np.inf, floor[1] / scale + SLACK)
-        rows.put(first_row, run_columns, np.outer(kept_cost / scale, round_range))
-    return rows.model_of(columns, start=None if start is None else start[runs_at_all].astype(np.float64).ravel())
+        first_row = model_rows.add("kept", 1, -np.inf, floor[1] / scale + SLACK)
+        model_rows.put(first_row, run_columns, np.outer(kept_cost / scale, round_range))
+    return model_rows.model_of(columns, start=None if start is None else start[runs_at_all].astype(np.float64).ravel())
 
 
 def mean_round_cost(weight: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -404,12 +408,12 @@ SLACK = 1e-7
 
 
 def _segments(
-    values: RoundValues, least: NDArray[np.int64], largest: NDArray[np.int64]
+    values: RoundValues, least_counts: NDArray[np.int64], largest: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Return job, length and gain per round of runs of rounds with equal gain, by job, then round."""
     gain_of_round = np.diff(values.utility, axis=1)
     number = np.arange(gain_of_round.shape[1])
-    inside = (number >= least[:, None]) & (number < largest[:, None])
+    inside = (number >= least_counts[:, None]) & (number < largest[:, None])
     begins = np.ones_like(inside)
     begins[:, 1:] = (np.abs(np.diff(gain_of_round, axis=1)) > NEGLIGIBLE) | ~inside[:, :-1]
     owner, round_number = np.nonzero(inside)

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from bfreplay.systems.shockwave.planner.problem import (
     order_model,
 )
 
+_Assignment = TypeVar("_Assignment")
 RemainingTimes: TypeAlias = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 
 
@@ -42,11 +43,11 @@ def pack_rounds(problem: PlanProblem, counts: NDArray[np.int64], first: NDArray[
     """
     plan = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
     free_gpus = np.full(problem.n_rounds, problem.n_gpus)
-    for job in np.lexsort((-counts, -problem.gang, ~first)).tolist():
-        freest = np.argsort(-free_gpus, kind="stable")[: counts[job]]
-        rounds = freest[free_gpus[freest] >= problem.gang[job]]
-        plan[job, rounds] = True
-        free_gpus[rounds] -= problem.gang[job]
+    for job_index in np.lexsort((-counts, -problem.gang, ~first)).tolist():
+        freest = np.argsort(-free_gpus, kind="stable")[: counts[job_index]]
+        rounds = freest[free_gpus[freest] >= problem.gang[job_index]]
+        plan[job_index, rounds] = True
+        free_gpus[rounds] -= problem.gang[job_index]
     return plan
 
 
@@ -56,12 +57,12 @@ def refill(values: RoundValues, level: Level, plan: NDArray[np.bool_]) -> NDArra
     Starting from an empty plan, this is the greedy answer.
     """
     problem, plan = values.problem, plan.copy()
-    counts, job = plan.sum(axis=1), np.arange(problem.n_jobs)
+    counts, job_index = plan.sum(axis=1), np.arange(problem.n_jobs)
     n_free = problem.n_gpus - problem.gang @ plan
     density = level.weight[:, None] * np.diff(values.utility, axis=1, append=values.utility[:, -1:])
     density = np.where(density > NEGLIGIBLE, density, 0.0) / problem.gang[:, None]
     while True:
-        gain = density[job, counts]
+        gain = density[job_index, counts]
         fits = ~plan & (problem.gang[:, None] <= n_free)
         gain = np.where(fits.any(axis=1), gain, 0.0)
         best = int(gain.argmax()) if gain.size else 0
@@ -104,10 +105,10 @@ def backfill(
         jobs = set(np.flatnonzero(running).tolist())
         n_idle = n_gpus - int(gang[running].sum())
         longest_first: Sequence[int] = np.argsort(-remaining_s(running), kind="stable").tolist() if n_idle > 0 else ()
-        for job in longest_first:
-            if job not in jobs and gang[job] <= n_idle:
-                jobs.add(job)
-                n_idle -= int(gang[job])
+        for job_index in longest_first:
+            if job_index not in jobs and gang[job_index] <= n_idle:
+                jobs.add(job_index)
+                n_idle -= int(gang[job_index])
         rounds.append(tuple(sorted(jobs)))
     return tuple(rounds)
 
@@ -247,53 +248,48 @@ class PlanSolver:
         """
         values = RoundValues.of(problem)
         levels: tuple[Level, ...] = (Level(np.ones(problem.n_jobs), problem.k),)
-        least = least_rounds(values)
-        if least is None:
+        least_counts = least_rounds(values)
+        if least_counts is None:
             assignment, calls = None, [CallReport("fairness", SolverStatus.INFEASIBLE)]
         else:
-            assignment, report = self._best(_Aim(values, levels, least), "fairness")
+            assignment, report = _timed(self._best, _Aim(values, levels, least_counts), "fairness")
             calls = [report]
         if assignment is None:
             levels = problem.levels(published=self._options.published_weights)
-            assignment, report = self._best(_Aim(values, levels, np.zeros_like(problem.gang)), "priority")
+            assignment, report = _timed(self._best, _Aim(values, levels, np.zeros_like(problem.gang)), "priority")
             calls.append(report)
         if assignment is None:
             nothing = np.zeros((problem.n_jobs, problem.n_rounds), dtype=np.bool_)
             assignment = refill(values, levels[-1], nothing)
-        assignment, report = self._order_rounds(problem, levels, assignment)
-        schedule = backfill(assignment, problem.gang, remaining_s or (lambda _: problem.remaining_s), problem.n_gpus)
-        return Plan(assignment, schedule, (*calls, report), len(levels))
+        runs, report = _timed(self._order_rounds, problem, levels, assignment)
+        schedule = backfill(runs, problem.gang, remaining_s or (lambda _: problem.remaining_s), problem.n_gpus)
+        return Plan(runs, schedule, (*calls, report), len(levels))
 
     def _best(self, aim: _Aim, name: CallName) -> tuple[NDArray[np.bool_] | None, CallReport]:
         """Optimise the levels: over counts, then over rounds where the counts cannot be packed within the gap."""
-        start_s = time.perf_counter()
         main_level = len(aim.levels) - 1
         if aim.values.drown_in(aim.levels[main_level]):
             aim = replace(aim, levels=(*aim.levels, Level(aim.levels[main_level].weight, 0.0)))
-        solution = self._solve_levels(aim, None)
+        solution, greedy = self._solve_levels(aim, None), name == "priority"
         if solution.counts is None:
-            seconds = time.perf_counter() - start_s
-            greedy = name == "priority"
-            return None, CallReport(name, solution.status, greedy=greedy, seconds=seconds, message=solution.message)
+            return None, CallReport(name, solution.status, greedy=greedy, message=solution.message)
         assignment = self._pack_counts(aim, solution)
         status, bounds = solution.status, solution.bounds
         lacks_rounds = bool((assignment.sum(axis=1) < aim.least).any())
-        gap = max(aim.gaps(assignment.sum(axis=1), bounds))
-        per_round = lacks_rounds or gap > max(self._options.relative_gap, ROUNDING)
+        largest_gap = max(aim.gaps(assignment.sum(axis=1), bounds))
+        per_round = lacks_rounds or largest_gap > max(self._options.relative_gap, ROUNDING)
         if per_round:
             exact = self._solve_levels(aim, assignment)
             if exact.runs is not None:
                 assignment, status, bounds = exact.runs, exact.status, tuple(map(min, bounds, exact.bounds))
             elif lacks_rounds:
-                seconds = time.perf_counter() - start_s
-                report = CallReport(name, exact.status, per_round=True, seconds=seconds, message=exact.message)
-                return None, replace(report, greedy=name == "priority")
+                return None, CallReport(name, exact.status, per_round=True, greedy=greedy, message=exact.message)
             else:
                 status = SolverStatus.FEASIBLE
         counts = assignment.sum(axis=1)
-        gap = max(aim.gaps(counts, bounds))
-        objective, seconds = aim.values.at(aim.levels[main_level], counts), time.perf_counter() - start_s
-        return assignment, CallReport(name, status, objective, bounds[main_level], gap, per_round, seconds=seconds)
+        largest_gap = max(aim.gaps(counts, bounds))
+        objective = aim.values.at(aim.levels[main_level], counts)
+        return assignment, CallReport(name, status, objective, bounds[main_level], largest_gap, per_round)
 
     def _pack_counts(self, aim: _Aim, solution: _Solved) -> NDArray[np.bool_]:
         """Pack counts by the rules of packing, and give spare rounds to jobs that gain."""
@@ -313,12 +309,12 @@ class PlanSolver:
     def _solve_levels(self, aim: _Aim, start: NDArray[np.bool_] | None) -> _Solved:
         """Solve level after level, each keeping the values before it; over rounds where ``start`` is given."""
         per_round = start is not None
-        values, levels, least = aim.values, aim.levels, aim.least
+        values, levels, least_counts = aim.values, aim.levels, aim.least
         solution = _Solved(SolverStatus.OPTIMAL)
         floor: Floor | None = None
         for level in levels:
-            begin_at = start if start is not None and (start.sum(axis=1) >= least).all() else None
-            counts_problem = counts_model(values, level, least, floor, per_round=per_round, start=begin_at)
+            begin_at = start if start is not None and (start.sum(axis=1) >= least_counts).all() else None
+            counts_problem = counts_model(values, level, least_counts, floor, per_round=per_round, start=begin_at)
             answer = self._answer(counts_problem.model)
             result = _counts(values.problem, counts_problem, answer, per_round=per_round)
             if result is None and solution.counts is None:
@@ -333,7 +329,7 @@ class PlanSolver:
             status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else solution.status
             solution = _Solved(status, counts, start, (*solution.bounds, bound))
             if level.k > 0:  # later levels keep the longest remaining time
-                least = np.maximum(least, values.rounds_until(values.longest_s(counts)))
+                least_counts = np.maximum(least_counts, values.rounds_until(values.longest_s(counts)))
             else:
                 floor = Floor(level, values.at(level, counts))
         return solution
@@ -342,7 +338,6 @@ class PlanSolver:
         self, problem: PlanProblem, levels: Sequence[Level], assignment: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], CallReport]:
         """Move jobs to early rounds, those of the first level first; return ``assignment`` if that is not solved."""
-        start_s = time.perf_counter()
         counts, floor, bound, status = assignment.sum(axis=1), None, 0.0, SolverStatus.OPTIMAL
         has_rounds = np.flatnonzero(counts)
         if not has_rounds.size:
@@ -350,21 +345,27 @@ class PlanSolver:
         for level in levels:
             answer = self._answer(order_model(problem, level.weight, counts, floor, assignment))
             if answer.x is None:
-                return assignment, CallReport("order", answer.solver_status, seconds=time.perf_counter() - start_s)
+                return assignment, CallReport("order", answer.solver_status)
             new_order = np.zeros_like(assignment)
             new_order[has_rounds] = np.rint(answer.x).reshape(-1, problem.n_rounds).astype(np.bool_)
             if (new_order.sum(axis=1) != counts).any() or (problem.gang @ new_order > problem.n_gpus).any():
-                return assignment, CallReport("order", SolverStatus.ERROR, seconds=time.perf_counter() - start_s)
+                return assignment, CallReport("order", SolverStatus.ERROR)
             assignment, bound = new_order, -answer.bound
             floor = level.weight, _lateness(level.weight, assignment)
             status = SolverStatus.FEASIBLE if answer.solver_status is SolverStatus.FEASIBLE else status
         cost = _lateness(levels[-1].weight, assignment)
-        gap = max(0.0, cost - bound) / cost if cost > 0 else 0.0
-        seconds = time.perf_counter() - start_s
-        return assignment, CallReport("order", status, cost, bound, gap, seconds=seconds)
+        largest_gap = max(0.0, cost - bound) / cost if cost > 0 else 0.0
+        return assignment, CallReport("order", status, cost, bound, largest_gap)
 
     def _answer(self, model: LinearModel) -> BackendAnswer:
         return self._models.solve(model, self._limits)
+
+
+def _timed(optimise: Callable[..., tuple[_Assignment, CallReport]], *arguments: Any) -> tuple[_Assignment, CallReport]:
+    """Return the answer of an optimisation, and its report with the seconds that it took."""
+    start_s = time.perf_counter()
+    assignment, report = optimise(*arguments)
+    return assignment, replace(report, seconds=time.perf_counter() - start_s)
 
 
 ROUNDING = 1e-9

@@ -23,7 +23,7 @@ class WithQuirks(GavelOptions):
     some: Quirks = NO_QUIRKS
 
     @property
-    def quirks(self) -> Quirks:
+    def quirks_of_rounds(self) -> Quirks:
         return self.some
 
 

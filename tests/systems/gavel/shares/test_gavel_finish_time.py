@@ -186,7 +186,7 @@ def test_the_agnostic_variant_believes_the_reference_type():
     # the k80 would be no help to job 1, but who knows
     given = problem([[1.0, 4.0], [0.0, 4.0]], [1, 1], [100, 100], [0, 0], type_names=("k80", "v100"))
     given = replace(given, type_names=("k80", "v100"))
-    shares = FinishTimeFairness("agnostic", reference_type="v100").shares(given)
+    shares = FinishTimeFairness("agnostic").shares(given)
     assert shares.share == pytest.approx(np.full((2, 2), 0.5))
     assert shares.objective == pytest.approx(1.0)
 
@@ -198,11 +198,11 @@ def test_pairs_help_both():
     assert shares.objective == pytest.approx(0.5 / 0.8)
 
 
-def test_weights_count_where_they_are_asked_to():
+def test_weights_count_where_jobs_may_share_nodes():
     # th / w is equal: three quarters and one quarter
     given = problem([[1.0], [1.0]], [1], [100, 100], [0, 0], weight=[3.0, 1.0])
     assert FinishTimeFairness().shares(given).share[:, 0] == pytest.approx([0.5, 0.5])
-    weighed = FinishTimeFairness(counts_weights=True).shares(given)
+    weighed = FinishTimeFairness("packed").shares(given)
     assert weighed.share[:, 0] == pytest.approx([0.75, 0.25])
     assert weighed.objective == pytest.approx(2.0)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from bfreplay.errors import InputError
 from bfreplay.systems.gavel.shares.rule_shares import best_throughput, proportional_throughput
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem
 from bfreplay.systems.gavel.shares.water_filling import Entity, Hierarchy, WaterFilling
@@ -188,20 +187,6 @@ def test_the_same_problem_has_the_same_shares_each_time():
     first = policy.shares(given)
     policy.forget()
     assert policy.shares(given).share.tobytes() == first.share.tobytes()
-
-
-def test_a_job_of_an_unknown_entity_is_told_by_its_number():
-    policy = WaterFilling("perf", Hierarchy({"a": Entity(1.0)}, lambda job: "b"))
-    with pytest.raises(InputError, match="job 0 belongs to an unknown entity"):
-        policy.shares(problem([[1.0]], [1]))
-
-
-@pytest.mark.parametrize(
-    ("weight", "inner"), [(0.0, "fairness"), (np.nan, "fairness"), (np.inf, "fifo"), (1.0, "lifo")]
-)
-def test_an_entity_is_checked(weight, inner):
-    with pytest.raises(InputError):
-        Entity(weight, inner)
 
 
 def test_replay_is_told_what_the_variant_means():

@@ -1,0 +1,13 @@
+from .bftrainer import BFTrainerPolicy as BFTrainerPolicy
+from .equal_share import EqualSharePolicy as EqualSharePolicy
+from .forward_time import AutoForwardTime as AutoForwardTime
+from .forward_time import ForwardTime as ForwardTime
+from .policy import ANY_TRIGGER as ANY_TRIGGER
+from .policy import Decision as Decision
+from .policy import Placement as Placement
+from .policy import Policy as Policy
+from .policy import PolicyCapabilities as PolicyCapabilities
+from .policy import Round as Round
+from .policy import Trigger as Trigger
+from .state import NO_DEADLINE_US as NO_DEADLINE_US
+from .state import PolicyState as PolicyState
