@@ -24,7 +24,6 @@ import numpy as np
 
 from bfreplay.errors import SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, BackendAnswer, SolveOptions, backend_of, try_to_solve, why_not
-from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus, SolverStatus
 from bfreplay.outputs import scratch_prefix
@@ -197,7 +196,8 @@ class IsolatedBackend:
 class ModelSolver:
     """Solver of linear models other than decisions, such as those of published programs.
 
-    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process.
+    A back end that is sound in a process (``Capabilities.in_process``), as HiGHS is, runs in this one, unless a module
+    that it ``excludes`` is loaded here; others run in a worker process.
 
     Parameters
     ----------
@@ -221,9 +221,10 @@ class ModelSolver:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Solve; an answer without finite numbers for all columns counts as none."""
-        if not self.backend.capabilities.warm_start:
+        abilities = self.backend.capabilities
+        if not abilities.warm_start:
             model = replace(model, start=None)
-        if self._worker is None and (self.backend.name != "highs" or any(module in sys.modules for module in OR_TOOLS)):
+        if self._worker is None and not (abilities.in_process and sys.modules.keys().isdisjoint(abilities.excludes)):
             self._worker = IsolatedBackend(self._name)
         outcome = (self._worker or InProcessBackend(self.backend)).solve(model, options)
         if outcome.answer is None:

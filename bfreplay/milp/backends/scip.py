@@ -4,41 +4,37 @@ from __future__ import annotations
 
 import math
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Report, Stopwatch, resolve_unbounded, status_of, trivial_answer
-from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
+from bfreplay.milp.backends.arrays import TOLERANCE, Report, ScaledBackend, Stopwatch
+from bfreplay.milp.backends.backend import Capabilities, SolveOptions, unmet
 from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
-
-STATUSES = {
-    "optimal": SolverStatus.OPTIMAL,
-    "gaplimit": SolverStatus.OPTIMAL,  # the gap that was asked for
-    "infeasible": SolverStatus.INFEASIBLE,
-    "unbounded": SolverStatus.UNBOUNDED,
-    "timelimit": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
-    "memlimit": SolverStatus.NO_SOLUTION,
-    "nodelimit": SolverStatus.NO_SOLUTION,
-    "userinterrupt": SolverStatus.NO_SOLUTION,
-}
-"""SCIP's status names; every other one is ``UNKNOWN``."""
-
 
 FEASIBILITY = 1e-6
 """SCIP's own tolerance of rows and integrality. With a tighter one it takes longer in proportion to find a model of
 whole columns unbounded (1e-6: 0.1 s, 1e-7: 1.5 s), and no limit stops it there."""
 
 
-class Scip:
-    """SCIP in this process, on one thread whatever ``threads`` says. Takes special ordered sets and a start.
-
-    The objective is divided by its largest coefficient before SCIP sees it.
-    """
+class Scip(ScaledBackend):
+    """SCIP in this process, on one thread whatever ``threads`` says. Takes special ordered sets and a start."""
 
     name = "scip"
+    title = "SCIP"
     capabilities = Capabilities(sos=True, continuous=True, warm_start=True, licence="Apache-2.0")
+    statuses: ClassVar = {
+        "optimal": SolverStatus.OPTIMAL,
+        "gaplimit": SolverStatus.OPTIMAL,  # the gap that was asked for
+        "infeasible": SolverStatus.INFEASIBLE,
+        "unbounded": SolverStatus.UNBOUNDED,
+        "timelimit": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
+        "memlimit": SolverStatus.NO_SOLUTION,
+        "nodelimit": SolverStatus.NO_SOLUTION,
+        "userinterrupt": SolverStatus.NO_SOLUTION,
+        "inforunbd": None,
+    }
 
     def available(self) -> str:
         """Return which PySCIPOpt to install; empty for none."""
@@ -50,27 +46,19 @@ class Scip:
 
         return f"SCIP {pyscipopt.Model().version()} (PySCIPOpt {version('pyscipopt')})"
 
-    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
-        """Build the model in SCIP and maximise."""
-        stopwatch = Stopwatch()
-        if (trivial := trivial_answer(model)) is not None:
-            return trivial
-        scale = objective_scale(model)
+    def maximise(self, model: LinearModel, scale: float, options: SolveOptions, stopwatch: Stopwatch) -> Report:
+        """Build the model in SCIP and solve it."""
         scip, variables = _build(model, scale, options)
         stopwatch.start_solving()
         scip.optimize()
-        status_word = scip.getStatus()
-        if status_word == "inforunbd":
-            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"SCIP says {status_word}")
         best = scip.getBestSol()
-        report = Report(
-            status=status_of(status_word, STATUSES, scip.getNSols() > 0),
-            message=f"SCIP says {status_word}",
+        return Report(
+            scip.getStatus(),
             values=lambda: np.array([best[variable] for variable in variables], dtype=np.float64),
             objective=lambda: scip.getSolObjVal(best),
             bound=scip.getDualbound,
+            has_incumbent=scip.getNSols() > 0,
         )
-        return stopwatch.read(report, model, scale)
 
 
 def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:
