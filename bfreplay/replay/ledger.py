@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from bfreplay.errors import LedgerError
@@ -26,6 +28,17 @@ class NodeHours(RecordPart, frozen=True, kw_only=True):
     def used(self) -> float:
         """Node-hours on which a job worked: useful, rescaling and preempted."""
         return self.useful + self.rescaling + self.preempted
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """Totals that grow as a run goes on; see ``Ledger``."""
+
+    unallocated_node_us: int = 0
+    gross_samples: float = 0.0
+    samples: float = 0.0
+    trimmed_samples: float = 0.0
+    credited_samples: float = 0.0
 
 
 _NONE = NodeHours(idle=0, useful=0, rescaling=0, preempted=0, unallocated=0, stalled=0)
