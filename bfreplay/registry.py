@@ -232,27 +232,18 @@ def code_refusal(what: str, location: str, column: str | None) -> InputError:
 
 def _import_location(location: str, what: str, form: str, column: str | None = None) -> Any:
     module_name, _, path = location.partition(":")
+    details = {"column": column, "value": location, "expected": f"{form}, importable from here"}
     if not module_name or not path:
-        raise InputError(
-            f"{what} is not spelled {form}",
-            column=column,
-            value=location,
-            expected=f"{form}, importable from here",
-            fix="write the module, a colon, and the name in it",
-        )
+        fix = "write the module, a colon, and the name in it"
+        raise InputError(f"{what} is not spelled {form}", **details, fix=fix)
     try:
         thing: Any = importlib.import_module(module_name)
         for part in path.split("."):
             thing = getattr(thing, part)
     # user code may raise anything on import, and a script without a __main__ guard exits
     except (Exception, SystemExit) as error:
-        raise InputError(
-            f"{what} cannot be imported: {one_line(error)}",
-            column=column,
-            value=location,
-            expected=f"{form}, importable from here",
-            fix=_fix_of_import(module_name, error),
-        ) from error
+        fix = _fix_of_import(module_name, error)
+        raise InputError(f"{what} cannot be imported: {one_line(error)}", **details, fix=fix) from error
     return thing
 
 

@@ -84,7 +84,7 @@ def model_fault(model: LinearModel) -> str:
     and numbers where numbers belong.
     """
     sizes: dict[str, int] = {}
-    for name, kinds, like in _ARRAYS:
+    for name, kinds, like in MODEL_ARRAYS:
         array = getattr(model, name)
         if not isinstance(array, np.ndarray) or array.ndim != 1:
             return f"{name} is no one-dimensional array"
@@ -135,7 +135,7 @@ def _in_range(index: NDArray[np.int64], size: int) -> bool:
 
 
 _KIND_NAMES = {"fiu": "numbers", "iu": "whole numbers", "b": "bool"}
-_ARRAYS = (
+MODEL_ARRAYS = (
     ("objective", "fiu", "objective"),
     ("column_lower", "fiu", "objective"),
     ("column_upper", "fiu", "objective"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -110,11 +111,8 @@ def solve(problem: AllocationProblem, solver: Solver | str = EXACT, formulation:
     problem.validate()
     if not isinstance(solver, str):
         return solver.solve(problem)
-    instance = solver_of(solver, formulation)
-    try:
+    with closing(solver_of(solver, formulation)) as instance:
         return instance.solve(problem)
-    finally:
-        instance.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +194,10 @@ def _trial_fault(backend: str, formulation: str) -> str:
     )
     solver = MilpSolver(formulation, backend, time_limit_s=20.0, fallback="keep", referee=ExactSolver())
     try:
-        solution = solver.solve(problem)
+        with closing(solver):
+            rejection = solver.solve(problem).rejected
     except BfreplayError as error:
         return str(error).splitlines()[0]
-    finally:
-        solver.close()
-    rejection = solution.rejected
-    return (
-        ""
-        if rejection is None
-        else rejection.message or f"it does not solve a small decision: {rejection.solver_status.value}"
-    )
+    if rejection is None:
+        return ""
+    return rejection.message or f"it does not solve a small decision: {rejection.solver_status.value}"

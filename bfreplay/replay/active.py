@@ -14,7 +14,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.milp.charge_rule import preemption_pause_s
 from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.workload import Colocation, ElasticJob
+from bfreplay.workload import Adaptation, Colocation, ElasticJob
 
 NEVER_US = np.iinfo(np.int64).max
 """Time of what never happens."""
@@ -213,10 +213,10 @@ class ActiveJobs:
             self.records[job_row]["target"] = self.next_target(job, 0.0)
         else:
             self.records[job_row] = old_record
-        self.records[job_row]["open_since_us"] = now_us
-        if old_record is not None:
             self.records[job_row]["paused_us"] += now_us - old_record["paused_at_us"]
-        self._note_next_change(job_row, job)
+        self.records[job_row]["open_since_us"] = now_us
+        adaptation, progress = self._adaptation(job), float(self.records[job_row]["progress"])
+        self.records[job_row]["change_at"] = np.inf if adaptation is None else adaptation.next_change(progress)
         self._write_curves(job_row, job)
         self.row_of_job[number] = job_row
         self.n += 1
@@ -238,17 +238,17 @@ class ActiveJobs:
             if curve is not None:  # it makes nothing on a type that it cannot run on
                 table[: max_nodes + 1] = weight * curve.table(max_nodes)
 
-    def _note_next_change(self, job_row: int, job: ElasticJob) -> None:
-        self.records[job_row]["change_at"] = np.inf
-        if job.adaptation is not None and not self._keeps_batch_sizes:
-            self.records[job_row]["change_at"] = job.adaptation.next_change(float(self.records[job_row]["progress"]))
+    def _adaptation(self, job: ElasticJob) -> Adaptation | None:
+        """Return the changes of its batch size that the job makes on its own."""
+        return None if self._keeps_batch_sizes else job.adaptation
 
     def reach_batch_size(self, job_row: int, job: ElasticJob, samples: float) -> bool:
         """Let the job in ``job_row`` train with the batch size at this progress, and return whether that changes it."""
-        if job.adaptation is None or self._keeps_batch_sizes:
+        adaptation = self._adaptation(job)
+        if adaptation is None:
             return False
-        self.records[job_row]["change_at"] = job.adaptation.next_change(samples)
-        return self.set_batch_size(job_row, job, job.adaptation.batch_size_at(samples))
+        self.records[job_row]["change_at"] = adaptation.next_change(samples)
+        return self.set_batch_size(job_row, job, adaptation.batch_size_at(samples))
 
     def set_batch_size(self, job_row: int, job: ElasticJob, batch_size: int) -> bool:
         """Let the job in ``job_row`` train with this batch size from now on, and return whether that changes it."""
@@ -265,9 +265,8 @@ class ActiveJobs:
         """
         position = bisect_right(job.report_at_samples, after_samples)
         next_report = job.report_at_samples[position] if position < len(job.report_at_samples) else job.work_samples
-        if job.adaptation is None or self._keeps_batch_sizes:
-            return next_report
-        return min(next_report, job.adaptation.next_change(after_samples))
+        adaptation = self._adaptation(job)
+        return next_report if adaptation is None else min(next_report, adaptation.next_change(after_samples))
 
     def _reserve(self, rows: int, width: int, n_jobs: int) -> None:
         """Make room; doubling keeps the copying small, and a set of jobs with one maximum is copied once."""

@@ -202,7 +202,7 @@ class Engine:
         """Go on from a state that was restored: what the log had until then is skipped when it is read again."""
         self.timeline = Timeline(self.reached_us)
         if self.job_flow.note_departure is not None:
-            for number in self.feed.departures:
+            for number in sorted(self.feed.gone):
                 self.job_flow.note_departure(number)
 
     def _next_instant(self) -> int:

@@ -158,10 +158,10 @@ class JobFlow:
             record["rate"] = 0.0
             record["lost"] = 0
             record["paused_at_us"] = now_us
-            self._feed.pause(record.copy())
+            self._feed.paused[int(record["job"])] = record.copy()
         else:
             self._outcomes.leave(record, ending, now_us)
-            self._feed.note_departure(int(record["job"]))
+            self._feed.gone.add(int(record["job"]))
             if self.note_departure is not None:
                 self.note_departure(int(record["job"]))
         active.remove(job_row)

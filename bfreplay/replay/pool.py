@@ -348,7 +348,7 @@ class NodePool:
         if not self.active.has_types:
             return [self.n_usable]
         of_type = np.bincount(self.node_type[self.holder >= FREE], minlength=len(self.active.type_names))
-        return [int(count) for count in of_type]
+        return of_type.tolist()
 
     @property
     def leaves_alone(self) -> bool:
@@ -390,13 +390,10 @@ class NodePool:
 
     def release(self, job_row: int, now_us: int) -> None:
         """Free all nodes of a job; a job that shared them then has them for itself."""
-        self._free(job_row, now_us)
-        self.active.records[job_row]["count"] = 0
-
-    def _free(self, job_row: int, now_us: int) -> None:
         records = self.active.records
         record = records[job_row]
         nodes = self.active.held[job_row, : record["count"]]
+        record["count"] = 0
         if record["sharing"] != ALONE:
             partner = records[self.active.row_of_job[record["partner"]]]
             record["partner"] = partner["partner"] = -1
@@ -436,8 +433,7 @@ class PoolView:
     @property
     def is_idle(self) -> NDArray[np.bool_]:
         """(N,) whether jobs may use the node now, held ones included."""
-        idle: NDArray[np.bool_] = self._pool.holder >= FREE
-        return idle
+        return np.greater_equal(self._pool.holder, FREE)
 
     def held(self, j: int) -> NDArray[np.int32]:
         """Numbers of the nodes that the active job in row j holds."""

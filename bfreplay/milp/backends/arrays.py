@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from bfreplay.milp.backends.backend import (
     SolveOptions,
     objective_scale,
 )
-from bfreplay.milp.model import Columns, LinearModel, Rows
+from bfreplay.milp.model import MODEL_ARRAYS, Columns, LinearModel, Rows
 from bfreplay.milp.solution import SolverStatus
 
 TOLERANCE = 1e-9
@@ -260,22 +261,13 @@ def without_sets(model: LinearModel) -> LinearModel:
             start = None if first is None else np.append(start, segment == min(first, n_segments - 1))
     if not rows.names:
         return replace(model, sets=())
-    return replace(
-        model,
-        objective=np.concatenate((model.objective, *columns.objective)),
-        column_lower=np.append(model.column_lower, np.zeros(len(columns.names))),
-        column_upper=np.concatenate((model.column_upper, *columns.upper)),
-        is_integer=np.concatenate((model.is_integer, *columns.integer)),
-        column_names=(*model.column_names, *columns.names),
-        row_lower=np.concatenate((model.row_lower, *rows.lower)),
-        row_upper=np.concatenate((model.row_upper, *rows.upper)),
-        row_names=(*model.row_names, *rows.names),
-        entry_row=np.concatenate((model.entry_row, *(model.n_rows + row_numbers for row_numbers in rows.row))),
-        entry_column=np.concatenate((model.entry_column, *rows.column)),
-        entry_value=np.concatenate((model.entry_value, *rows.value)),
-        sets=(),
-        start=start,
-    )
+    added = rows.model_of(columns)
+    added = replace(added, entry_row=added.entry_row + model.n_rows)
+    joined: dict[str, Any] = {
+        name: np.concatenate((getattr(model, name), getattr(added, name))) for name, *_ in MODEL_ARRAYS
+    }
+    names = {name: (*getattr(model, name), *getattr(added, name)) for name in ("column_names", "row_names")}
+    return replace(model, **joined, **names, sets=(), start=start)
 
 
 def _upper_bounds(model: LinearModel, number: int, members: NDArray[np.int64]) -> NDArray[np.float64]:
