@@ -60,26 +60,28 @@ class ChunkSink(TableSink):
     def restore_state(self, state: Sequence[str]) -> None:
         """Hold the first chunks of the folder, which must be as they were; others are written again."""
         self._checksums = list(state)
-        for chunk_number in range(len(self._checksums)):
-            self._read(chunk_number)
+        for _ in self._chunks():
+            pass
 
     def close(self) -> None:
         """Make the table."""
         with table_writer(self._table, self._schema) as out:
-            for chunk_number in range(len(self._checksums)):
-                out.write_table(pa.ipc.open_stream(self._read(chunk_number)).read_all())
+            for chunk in self._chunks():
+                out.write_table(pa.ipc.open_stream(chunk).read_all())
 
-    def _read(self, chunk_number: int) -> bytes:
-        file = self._chunk(chunk_number)
-        content = file.read_bytes() if file.is_file() else b""
-        if hashlib.sha256(content).hexdigest() != self._checksums[chunk_number]:
-            raise InputError(
-                "rows of the unfinished run are missing, or were changed",
-                file=file,
-                expected="the file that the state has the checksum of",
-                fix="replay from the start",
-            )
-        return content
+    def _chunks(self) -> Iterator[bytes]:
+        """Yield the chunks; ``InputError`` for one that is not as it was."""
+        for chunk_number, checksum in enumerate(self._checksums):
+            file = self._chunk(chunk_number)
+            content = file.read_bytes() if file.is_file() else b""
+            if hashlib.sha256(content).hexdigest() != checksum:
+                raise InputError(
+                    "rows of the unfinished run are missing, or were changed",
+                    file=file,
+                    expected="the file that the state has the checksum of",
+                    fix="replay from the start",
+                )
+            yield content
 
     def _chunk(self, chunk_number: int) -> Path:
         return self._folder / f"{self._name}-{chunk_number:06d}.arrows"
@@ -130,9 +132,13 @@ class Checkpoints:
             read_about(self._out)  # before a lock is laid beside what is not there
         self._lock()
         try:
+            state = None
             if not resume:
                 self._make(overwrite)
-            state = self._resume() if resume else None
+            else:
+                check_same(read_about(self._out), self._about, self.folder)
+                if (self.folder / _STATE).exists():
+                    state = read_state(self.folder / _STATE)
             since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
             write_whole(self.folder / _HOLDER, f"process {os.getpid()} on {platform.node()}, since {since}\n")
         except BaseException:
@@ -154,11 +160,6 @@ class Checkpoints:
         with _writing(self.folder):
             self.folder.mkdir()
             write_whole(self.folder / _ABOUT, _seal({**self._about, "options": self._options}))
-
-    def _resume(self) -> State | None:
-        check_same(read_about(self._out), self._about, self.folder)
-        file = self.folder / _STATE
-        return read_state(file) if file.exists() else None
 
     def _lock(self) -> None:
         """Hold the run for this process, by a file beside the folder, which may be removed and made meanwhile."""

@@ -122,6 +122,7 @@ class Engine:
         self._now_us = events.window_start_us
         self._is_first = True
         self._has_grown = False  # the pool, at the last instant
+        self._n_idle_logged = -1  # in the last row of the pool's table
         self._samples_logged = 0.0  # up to the last row of the decision table
         self._last_rate = 0.0
 
@@ -266,8 +267,9 @@ class Engine:
         changes = PoolChanges(n_joined, n_left, *(self.job_flow.preempt() if n_reclaimed else (0, 0.0)))
         if self.is_published:  # the published program looks at progress only now
             trigger |= self.job_flow.complete(now_us)
-        if self.run_tables.pool is not None:
-            self.run_tables.pool.note(now_us, self.pool.n_idle)
+        if self.run_tables.pool is not None and self.pool.n_idle != self._n_idle_logged:
+            self._n_idle_logged = self.pool.n_idle
+            self.run_tables.pool.append((now_us, self.pool.n_idle))
         if n_left or n_joined:
             trigger |= _POOL
             self._has_grown = n_joined > 0

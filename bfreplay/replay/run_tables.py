@@ -12,7 +12,7 @@ import pyarrow as pa
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.replay.checkpoint import Checkpoints
 from bfreplay.replay.intervals import NODES, AllocationTable, NodeTable, allocations_schema
-from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL, PoolTable
+from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS, MemorySink, ParquetSink, RowTable, TableSink
 
 
@@ -30,7 +30,7 @@ class RunTables:
     jobs: RowTable
     timings: RowTable
     allocations: AllocationTable
-    pool: PoolTable | None = None
+    pool: RowTable | None = None
     idle_intervals: RowTable | None = None
     reports: RowTable | None = None
     nodes: NodeTable | None = None
@@ -59,7 +59,7 @@ class RunTables:
             return ParquetSink(file, schema) if checkpoints is None else checkpoints.sink(name, file, schema)
 
         run_tables = cls._with(sink, type_names, shared=shared)
-        run_tables.pool = PoolTable(sink("pool", POOL))
+        run_tables.pool = RowTable(POOL, sink("pool", POOL), is_full=True)
         run_tables.idle_intervals = RowTable(IDLE_INTERVALS, sink("idle_intervals", IDLE_INTERVALS))
         if with_nodes:
             run_tables.nodes = NodeTable(node_names, run_tables.job_names, sink("nodes", NODES))

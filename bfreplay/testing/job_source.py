@@ -8,6 +8,7 @@ import random
 import time
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -287,27 +288,17 @@ class JobSourceContract:
                 assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
 
 
+_SUBMITTED = attrgetter(
+    *("name", "submit_us", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "work_samples"),
+    *("weight", "deadline_us", "model", "report_at_samples"),
+)
+
+
 def _plain(driven: Drive) -> list[Any]:
     """Return orders and answers of a source as values to compare and show."""
     return [[(time_us, _orders(orders)) for time_us, orders in driven.orders], driven.answers]
 
 
 def _orders(orders: Orders) -> list[Any]:
-    submissions = [
-        (
-            job.name,
-            job.submit_us,
-            job.min_nodes,
-            job.max_nodes,
-            job.scale_up_cost_s,
-            job.scale_down_cost_s,
-            job.work_samples,
-            job.throughput.table(job.max_nodes).tolist(),
-            job.weight,
-            job.deadline_us,
-            job.model,
-            job.report_at_samples,
-        )
-        for job in orders.submit
-    ]
+    submissions = [(*_SUBMITTED(job), job.throughput.table(job.max_nodes).tolist()) for job in orders.submit]
     return [submissions, list(orders.resume), list(orders.stop.items()), orders.ask_again_us]
