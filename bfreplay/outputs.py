@@ -53,20 +53,13 @@ def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]
 @contextmanager
 def _rename_when_done(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]]:
     for file in files:
+        folder = str(file.parent)
         if not _is_folder(file.parent):
-            raise InputError(
-                "the folder of the output does not exist",
-                file=file,
-                value=str(file.parent),
-                fix="make the folder first",
-            )
+            problem = "the folder of the output does not exist"
+            raise InputError(problem, file=file, value=folder, fix="make the folder first")
         if not os.access(file.parent, os.W_OK | os.X_OK):
-            raise InputError(
-                "the folder of the output is not writable",
-                file=file,
-                value=str(file.parent),
-                fix="choose another folder, or change its mode: chmod u+wx FOLDER",
-            )
+            fix = "choose another folder, or change its mode: chmod u+wx FOLDER"
+            raise InputError("the folder of the output is not writable", file=file, value=folder, fix=fix)
         if file.exists() and not overwrite:
             raise OutputExistsError(f"{file} exists already; choose another name, or overwrite it")
     temporary = [file.with_name(temporary_name(file.name, "part")) for file in files]

@@ -91,14 +91,15 @@ def _located_error(
 ) -> InputError:
     """Return the error for the value that msgspec refuses: its path leads through the tables and their types."""
     fault, path = fault_and_path(error)
-    value, expected = content, inspect.type_info(kind)
+    value: Any = content
+    expected: Any = inspect.type_info(kind)
     key, tables = None, []
     refusal = _refusal(label or "the file", value, expected, label)
     for name, index in re.findall(r"(\w+)|\[(\d+)\]", path):
         if refusal is not None:
             break
         if index:
-            value, expected = value[int(index)], _item_type(expected)
+            value, expected = value[int(index)], expected.item_type
             if isinstance(expected, inspect.StructType):
                 label, key = f"[[{key}]] {int(index) + 1}", None
         else:
@@ -121,11 +122,6 @@ def _plain_words(fault: str) -> str:
         lambda match: " or ".join(_WORDS.get(name, name) for name in match[1].split(" | ") if name != "null"),
         fault.removeprefix("Expected ").partition(", got ")[0],
     )
-
-
-def _item_type(expected: Any) -> inspect.Type:
-    item: inspect.Type = expected.item_type
-    return item
 
 
 def _field_type(table: Any, name: str) -> inspect.Type:

@@ -122,17 +122,13 @@ class IsolatedBackend:
         self._grace_s = grace_s
         self._start_timeout_s = start_timeout_s
         self._worker: _Worker | None = None
-        self._starts = 0
+        self.starts = 0
+        """Workers started so far; every one after the first replaced a failed one."""
 
     @property
     def location(self) -> str:
         """``"package.module:Class"`` of the back end."""
         return BACKENDS.location(self._backend)
-
-    @property
-    def starts(self) -> int:
-        """Workers started so far; every one after the first replaced a failed one."""
-        return self._starts
 
     @property
     def worker_pid(self) -> int | None:
@@ -179,7 +175,7 @@ class IsolatedBackend:
                 worker = _Worker(self._python)
             except OSError as error:
                 raise _WorkerError(ProcessStatus.CRASHED, f"{self._python}: {error.strerror or error}") from error
-            self._starts += 1
+            self.starts += 1
             try:
                 search_path = _search_path(foreign=self._python != sys.executable)
                 worker.send((search_path, self._backend, self._memory_limit_bytes))
@@ -335,19 +331,13 @@ class _Worker:
             code = self.process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
             return _WorkerError(ProcessStatus.CRASHED, "the worker closed its connection but goes on; it was killed")
-        exit_text = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+        signal_name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        exit_text = f"was ended by {signal_name}" if code < 0 else f"exited with code {code}"
         self.stderr_file.seek(max(0, self.stderr_file.seek(0, os.SEEK_END) - 500))
         last_words = self.stderr_file.read().decode(errors="replace").strip()
         return _WorkerError(
             ProcessStatus.CRASHED, f"the worker {exit_text}" + (f"; it said last: {last_words}" if last_words else "")
         )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _end(

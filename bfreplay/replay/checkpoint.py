@@ -262,12 +262,8 @@ def read_about(out: Path) -> dict[str, Any]:
             fix="there is nothing to resume" if is_complete else "name the run as --out did",
         ) from error
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"the unfinished run cannot be read: {error}",
-            file=file,
-            expected="a file that bfreplay wrote",
-            fix="replay from the start",
-        ) from error
+        problem, expected = f"the unfinished run cannot be read: {error}", "a file that bfreplay wrote"
+        raise InputError(problem, file=file, expected=expected, fix="replay from the start") from error
     return about
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,8 +136,7 @@ def _round_fault(until: Round, counts: NDArray[np.int64], state: PolicyState) ->
     shape = (state.n_jobs,)
     if until.samples is not None and not _are_numbers(until.samples, np.inf, state):
         return "samples that are not one number >= 0 for each job"
-    times_us = until.not_before_us
-    if times_us is not None and (times_us.shape != shape or not np.issubdtype(times_us.dtype, np.integer)):
+    if until.not_before_us is not None and not _are_whole(until.not_before_us, state):
         return "not_before_us that are not one whole number for each job"
     failed = until.failed
     if failed is not None and (failed.shape != shape or failed.dtype != np.bool_ or np.asarray(counts)[failed].any()):
@@ -144,13 +144,17 @@ def _round_fault(until: Round, counts: NDArray[np.int64], state: PolicyState) ->
     if any(not 0 <= row < state.n_jobs or counts[row] or not reason for row, reason in until.declined.items()):
         return "declined jobs that hold nodes or are not there, or no reason"
     sizes, credit = until.batch_size, until.credit
-    if sizes is not None and (sizes.shape != shape or not np.issubdtype(sizes.dtype, np.integer) or (sizes < 0).any()):
+    if sizes is not None and not (_are_whole(sizes, state) and (sizes >= 0).all()):
         return "batch sizes that are not one whole number >= 0 for each job"
     if credit is not None and (credit.shape != shape or not np.isfinite(credit).all()):
         return "credit that is not one finite number for each job"
     if until.until_us is not None and until.until_us <= state.time_us:
         return f"a time to be asked again that is not later: {iso_utc(until.until_us)}"
     return ""
+
+
+def _are_whole(array: NDArray[Any], state: PolicyState) -> bool:
+    return array.shape == (state.n_jobs,) and np.issubdtype(array.dtype, np.integer)
 
 
 def _are_numbers(array: NDArray[np.float64], largest: float, state: PolicyState) -> bool:

@@ -161,13 +161,11 @@ class Engine:
 
         Portions are as those of ``NodeEvents.batches``. However a log is cut into portions, the run is the same.
         """
-        self._begin()
         self.timeline.add(events)
         self._replay_until(min(until_us - 1, self.end_us))
 
     def finish(self) -> Ledger:
         """Replay the rest, up to ``end_us``, and close the ledger; raises as ``run``."""
-        self._begin()
         self._replay_until(self.end_us)
         # the end of a cluster's window means nothing to jobs that wait; those that wait for nodes of a log wait until
         # the log's end, and endless work goes on until the end of either
@@ -179,13 +177,11 @@ class Engine:
             self.job_flow.complete(self.end_us)
         return self._finish()
 
-    def _begin(self) -> None:
+    def _replay_until(self, last_us: int) -> None:
+        """Replay the instants up to ``last_us``."""
         if not self._has_begun:
             self._has_begun = True
             self.feed.begin(self.events.window_start_us, self.end_us)
-
-    def _replay_until(self, last_us: int) -> None:
-        """Replay the instants up to ``last_us``."""
         while not self.is_over and (now_us := self._next_instant()) <= last_us:
             self._pass_time(now_us)
             self._instant(now_us)

@@ -172,14 +172,8 @@ class NodeTable:
         changing = np.flatnonzero(holder_now != self._holder)
         closing = changing[(self._holder[changing] >= 0) & (self._since[changing] < now_us)]
         if closing.size:
-            self._chunks.append(
-                (
-                    closing.astype(np.int32),
-                    self._holder[closing],
-                    self._since[closing],
-                    np.full(closing.size, now_us, np.int64),
-                )
-            )
+            until = np.full(closing.size, now_us, np.int64)
+            self._chunks.append((closing.astype(np.int32), self._holder[closing], self._since[closing], until))
             self._used += closing.size
         self._holder[changing] = holder_now[changing]
         self._since[changing] = now_us

@@ -59,8 +59,7 @@ class Timeline:
 
     def take(self) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
         """Return nodes and their states after the events at ``next_us``, and move on to the next instant."""
-        start, stop = self._starts[self._position], self._starts[self._position + 1]
-        rows = slice(start, stop)
+        rows = slice(self._starts[self._position], self._starts[self._position + 1])
         node, state = self._batch.node[rows], self._batch.state[rows]
         self._position += 1
         if self._position < len(self._times):

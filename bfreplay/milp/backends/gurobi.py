@@ -70,8 +70,9 @@ class Gurobi(ScaledBackend):
             if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
                 raise ModelRefusedError(_too_large(model)) from error
             raise
+        numbers = gurobipy.GRB.Status
         return Report(
-            _status_names()[gurobi.Status],
+            next(name for name in dir(numbers) if name.isupper() and getattr(numbers, name) == gurobi.Status),
             values=lambda: np.array(gurobi.getAttr("X"), dtype=np.float64),
             objective=lambda: gurobi.ObjVal,
             bound=lambda: gurobi.ObjBound if gurobi.IsMIP else gurobi.ObjVal,
@@ -132,14 +133,6 @@ def _start_environment() -> Any:
     import gurobipy
 
     return gurobipy.Env(params={"OutputFlag": 0, "LogToConsole": 0})
-
-
-def _status_names() -> dict[int, str]:
-    """Gurobi's status names by number."""
-    import gurobipy
-
-    status = gurobipy.GRB.Status
-    return {getattr(status, name): name for name in dir(status) if name.isupper()}
 
 
 def _too_large(model: LinearModel) -> str:

@@ -68,6 +68,8 @@ def read_decision(path: Path) -> AllocationProblem:
         gain = np.zeros((len(rows), max((len(gains) for gains in rows), default=1)))
         for job_index, gains in enumerate(rows):
             gain[job_index, : len(gains)] = gains
+        if not isinstance(document["capacity"], int):
+            raise ValueError(f"capacity is {document['capacity']!r}, not a whole number")
         problem = AllocationProblem(
             current=_whole_numbers("current", document["current"]),
             min_nodes=_whole_numbers("min_nodes", document["min_nodes"]),
@@ -75,7 +77,7 @@ def read_decision(path: Path) -> AllocationProblem:
             gain=gain,
             scale_up_loss=np.array(document["scale_up_loss"], dtype=np.float64),
             scale_down_loss=np.array(document["scale_down_loss"], dtype=np.float64),
-            capacity=_capacity(document["capacity"]),
+            capacity=document["capacity"],
             change_limit=document["change_limit"],
         )
         too_short = [
@@ -122,12 +124,6 @@ def _document(path: Path) -> dict[str, Any]:
             fix="write one with 'bfreplay export-decision'",
         )
     return document
-
-
-def _capacity(value: Any) -> int:
-    if not isinstance(value, int):
-        raise ValueError(f"capacity is {value!r}, not a whole number")
-    return value
 
 
 def _whole_numbers(name: str, values: Any) -> NDArray[np.int64]:
