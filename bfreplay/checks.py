@@ -57,8 +57,8 @@ def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        fix = "write it without quotes" if isinstance(value, str) and value.isdigit() else "give a whole number"
-        raise refusal(key, value, "is no whole number", expected, fix) from None
+        remedy = "write it without quotes" if isinstance(value, str) and value.isdigit() else "give a whole number"
+        raise refusal(key, value, "is no whole number", expected, remedy) from None
     if number < least:
         raise refusal(key, value, f"is below {least}", expected, f"give {least} or more")
     if number > most:
@@ -69,8 +69,8 @@ def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
 def time_us(key: str, value_us: float) -> int:
     """Return microseconds as a whole number; ``InputError`` beyond the year 9999, or for no number."""
     if not abs(value_us) <= MOST_TIME_US:
-        expected, fix = f"at most {MOST_TIME_US / 1e6:g} s", "check its unit, and the rates or gaps before it"
-        raise refusal(key, value_us / 1e6, "is beyond the year 9999", expected, fix)
+        expected, remedy = f"at most {MOST_TIME_US / 1e6:g} s", "check its unit, and the rates or gaps before it"
+        raise refusal(key, value_us / 1e6, "is beyond the year 9999", expected, remedy)
     return round(value_us)
 
 
@@ -123,8 +123,8 @@ def instance(key: str, value: object, kinds: type | tuple[type, ...], expected: 
 def text(key: str, value: object) -> str:
     """Return text of one line that is not empty; InputError for anything else."""
     if not isinstance(value, str):
-        fix = "put it in quotes" if isinstance(value, int | float) else "give a name, or the path of a file, as text"
-        raise refusal(key, value, "is no text", "text", fix)
+        remedy = "put it in quotes" if isinstance(value, int | float) else "give a name, or the path of a file, as text"
+        raise refusal(key, value, "is no text", "text", remedy)
     if not value.isprintable():
         raise refusal(key, value, "has a line break or another control character", "text of one line", "remove it")
     if not value.strip():
@@ -163,13 +163,13 @@ def unusable_name(
     title: str, value: object, column: str, file: Path | None = None, row: int | None = None
 ) -> InputError:
     """Return the error for a name that ``is_name`` refuses; ``title`` is the named thing: node, job."""
-    fault, fix = "it has a control character or another that no terminal shows", f"rename the {title}"
+    fault, remedy = "it has a control character or another that no terminal shows", f"rename the {title}"
     if not isinstance(value, str) or not value:
-        fault, fix = "it is no text, or empty", f"give the {title} a name"
+        fault, remedy = "it is no text, or empty", f"give the {title} a name"
     elif len(value) > LONGEST_NAME:
         fault = f"it has {len(value):,} characters"
     elif value.strip().isprintable():
-        fault, fix = "it has spaces around it", "remove the spaces"
+        fault, remedy = "it has spaces around it", "remove the spaces"
     return InputError(
         f"a {title} name is unusable: {fault}",
         file=file,
@@ -177,23 +177,23 @@ def unusable_name(
         column=column,
         value=value,
         expected=f"printable text of at most {LONGEST_NAME} characters without spaces around it",
-        fix=fix,
+        fix=remedy,
     )
 
 
 def one_of(key: str, value: object, choices: Sequence[str]) -> str:
     """Return one of the words in ``choices``; InputError with the nearest one for anything else."""
     if value not in choices:
-        fix = nearest(str(value), choices, "write one of these words, in quotes")
-        raise refusal(key, value, f"is unknown: {value!r}", "one of " + ", ".join(map(repr, choices)), fix)
+        remedy = nearest(str(value), choices, "write one of these words, in quotes")
+        raise refusal(key, value, f"is unknown: {value!r}", "one of " + ", ".join(map(repr, choices)), remedy)
     return str(value)
 
 
 def truth(key: str, value: object) -> bool:
     """Return true or false; InputError for anything else, also for 1, 0 and words."""
     if not isinstance(value, bool):
-        fix = "write true or false without quotes (in Python True or False)"
-        raise refusal(key, value, "is neither true nor false", "true or false", fix)
+        remedy = "write true or false without quotes (in Python True or False)"
+        raise refusal(key, value, "is neither true nor false", "true or false", remedy)
     return value
 
 
@@ -215,8 +215,8 @@ def belongs(key: str, value: object, setting: str, *, is_needed: bool) -> None:
     if is_needed and value is None:
         raise refusal(key, None, f"is missing: {setting} needs it", "a number", f"add {key} = ...")
     if not is_needed and value is not None:
-        fix = f"remove {key}, or write {setting}"
-        raise refusal(key, value, f"has no effect without {setting}", f"{key} with {setting} only", fix)
+        remedy = f"remove {key}, or write {setting}"
+        raise refusal(key, value, f"has no effect without {setting}", f"{key} with {setting} only", remedy)
 
 
 def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -224,15 +224,15 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | Non
     if len(name) > LONGEST_NAME:
         return None
     names, target = list(known), name.strip().lower()
-    same = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(target)]
-    near = same or difflib.get_close_matches(target, names, n=1, cutoff=cutoff)
-    return near[0] if near else None
+    same_names = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(target)]
+    nearest_names = same_names or difflib.get_close_matches(target, names, n=1, cutoff=cutoff)
+    return nearest_names[0] if nearest_names else None
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
     """Return ``"did you mean 'best'?"``, with the known name nearest to a misspelt one; without one ``otherwise``."""
-    near = near_name(name, known, cutoff)
-    return f"did you mean {near!r}?" if near else otherwise
+    nearest_name = near_name(name, known, cutoff)
+    return f"did you mean {nearest_name!r}?" if nearest_name else otherwise
 
 
 def _without_leading_zeros(name: str) -> str:

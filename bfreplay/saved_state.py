@@ -186,8 +186,8 @@ class _Saver:
         nodes = {label: self.node(part, f"{path}.{label}") for label, part in _attributes(value).items()}
         return {"is": "object", "class": name, "of": nodes}
 
-    def _items(self, values: Iterable[Any], path: str) -> list[Any]:
-        return [self.node(item, f"{path}[{position}]") for position, item in enumerate(values)]
+    def _items(self, values: Iterable[Any], attribute_path: str) -> list[Any]:
+        return [self.node(element, f"{attribute_path}[{position}]") for position, element in enumerate(values)]
 
     def _keep(self, array: NDArray[Any]) -> int:
         self.arrays.append(array)
@@ -277,8 +277,8 @@ def _attributes(thing: Any) -> dict[str, Any]:
     return {name: getattr(thing, name) for name in names if name not in excluded_names and hasattr(thing, name)}
 
 
-def _not_saved(kind: type) -> set[str]:
-    return {name for base in kind.__mro__ for name in vars(base).get("not_saved", ())}
+def _not_saved(class_type: type) -> set[str]:
+    return {attribute for base_class in class_type.__mro__ for attribute in vars(base_class).get("not_saved", ())}
 
 
 def _is_transparent(kind: type) -> bool:
@@ -288,13 +288,13 @@ def _is_transparent(kind: type) -> bool:
     return bool(bases) and all(base.__flags__ & _HEAP_TYPE for base in bases) and kind.__basicsize__ <= 16 + 8 * words
 
 
-def _slots(kind: type) -> Sequence[str]:
-    slots: str | Sequence[str] = vars(kind).get("__slots__", ())
+def _slots(class_type: type) -> Sequence[str]:
+    slots: str | Sequence[str] = vars(class_type).get("__slots__", ())
     return (slots,) if isinstance(slots, str) else slots
 
 
-def _name(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
+def _name(class_type: type) -> str:
+    return f"{class_type.__module__}:{class_type.__qualname__}"
 
 
 def _restorable_name(kind: type, path: str) -> str:
@@ -342,8 +342,8 @@ def _generator_of(state: Mapping[str, Any]) -> np.random.Generator:
     return np.random.Generator(generator)
 
 
-def _generator_in_state(kind: Callable[[], Any], set_state: Callable[[Any, Any], None], state: Any) -> Any:
-    generator = kind()
+def _generator_in_state(generator_type: Callable[[], Any], set_state: Callable[[Any, Any], None], state: Any) -> Any:
+    generator = generator_type()
     set_state(generator, state)
     return generator
 
@@ -366,13 +366,13 @@ def write_state(file: Path, state: State) -> None:
 
     It has a line, the length of the JSON text, the text, the arrays as numpy writes them, and the SHA-256 of all this.
     """
-    text = json.dumps([state.tree, len(state.arrays)], allow_nan=False).encode()
+    json_text = json.dumps([state.tree, len(state.arrays)], allow_nan=False).encode()
     stream = BytesIO()
-    stream.write(_MAGIC + len(text).to_bytes(8, "little") + text)
+    stream.write(_MAGIC + len(json_text).to_bytes(8, "little") + json_text)
     for array in state.arrays:
         np.lib.format.write_array(stream, array, allow_pickle=False)
-    with written_whole([file], overwrite=True) as (part,):
-        part.write_bytes(stream.getvalue() + hashlib.sha256(stream.getbuffer()).digest())
+    with written_whole([file], overwrite=True) as (temporary_file,):
+        temporary_file.write_bytes(stream.getvalue() + hashlib.sha256(stream.getbuffer()).digest())
 
 
 def read_state(file: Path) -> State:
@@ -385,11 +385,11 @@ def read_state(file: Path) -> State:
     """
     try:
         content = file.read_bytes()
-        data, checksum = content[:-_CHECKSUM_SIZE], content[-_CHECKSUM_SIZE:]
-        stream = BytesIO(data)
+        state_bytes, checksum = content[:-_CHECKSUM_SIZE], content[-_CHECKSUM_SIZE:]
+        stream = BytesIO(state_bytes)
         if stream.read(len(_MAGIC)) != _MAGIC:
             raise ValueError("it begins otherwise")
-        if hashlib.sha256(data).digest() != checksum:
+        if hashlib.sha256(state_bytes).digest() != checksum:
             raise ValueError("its checksum does not agree, so that it was cut or changed")
         tree, n_arrays = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
         arrays = [np.lib.format.read_array(stream, allow_pickle=False) for _ in range(n_arrays)]

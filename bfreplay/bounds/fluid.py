@@ -32,24 +32,24 @@ def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.flo
     """
     n_steps = sum(job_class.n_jobs * job_class.rate.size for job_class in classes) * (most_nodes + 1)
     if n_steps > _EXACT_STEPS:
-        rate = np.full((len(classes), max(job_class.rate.size for job_class in classes)), -np.inf)
-        for row, job_class in zip(rate, classes, strict=True):
-            row[: job_class.rate.size] = reachable(job_class)
-        return optima_of_hulls(rate, np.array([job_class.n_jobs for job_class in classes]), most_nodes)
-    best = np.zeros(most_nodes + 1)
+        class_rates = np.full((len(classes), max(job_class.rate.size for job_class in classes)), -np.inf)
+        for rates_of_class, job_class in zip(class_rates, classes, strict=True):
+            rates_of_class[: job_class.rate.size] = reachable(job_class)
+        return optima_of_hulls(class_rates, np.array([job_class.n_jobs for job_class in classes]), most_nodes)
+    best_rate = np.zeros(most_nodes + 1)
     for job_class in classes:
         for _ in range(job_class.n_jobs):
-            best = _with_one_more(best, job_class)
-    return best
+            best_rate = _with_one_more(best_rate, job_class)
+    return best_rate
 
 
 @compiled
-def _with_one_more(best: NDArray[np.float64], jobs: JobClass) -> NDArray[np.float64]:
+def _with_one_more(best_rate: NDArray[np.float64], job_class: JobClass) -> NDArray[np.float64]:
     """Return the best rates when one more job may run."""
-    after = best.copy()
-    for nodes in range(best.size):
-        for count in range(jobs.min_nodes, min(jobs.rate.size - 1, nodes) + 1):
-            value = best[nodes - count] + jobs.rate[count]
+    after = best_rate.copy()
+    for nodes in range(best_rate.size):
+        for count in range(job_class.min_nodes, min(job_class.rate.size - 1, nodes) + 1):
+            value = best_rate[nodes - count] + job_class.rate[count]
             if value > after[nodes]:
                 after[nodes] = value
     return after
@@ -113,10 +113,10 @@ def fluid_prices(
             largest_work = float(job_class.rate.max() * cells.seconds.max())
             # of less work the entries would be out of all proportion
             scale = max(float(work_by[-1]), _LITTLE * largest_work)
-            row = first_work + len(scales) * n_blocks
+            first_row = first_work + len(scales) * n_blocks
             remainder = n_columns + block  # at the end of each block
-            entries += [(row + block, remainder, 1.0), (row + block[1:], remainder[:-1], -1.0)]
-            entries.append((row + cells.block, running, output / scale))
+            entries += [(first_row + block, remainder, 1.0), (first_row + block[1:], remainder[:-1], -1.0)]
+            entries.append((first_row + cells.block, running, output / scale))
             new_work.append(np.diff(work_by, prepend=0.0) / scale)
             scales.append(scale)
             costs.append(np.zeros(n_blocks))
@@ -135,12 +135,12 @@ def fluid_prices(
     if duals is None:  # any prices bound: with nodes and places free, work that ends counts in full
         sample[has_end] = 1.0
         return Prices(np.zeros(n_cells), np.zeros(n_cells), sample)
-    node, slot = -np.minimum(duals[: 2 * n_cells], 0.0).reshape(2, n_cells) * rate_unit
+    node_price, slot_price = -np.minimum(duals[: 2 * n_cells], 0.0).reshape(2, n_cells) * rate_unit
     with np.errstate(over="ignore"):  # worth more than a sample is worth one
         worth = np.clip(-duals[first_work:].reshape(-1, n_blocks) * rate_unit / np.array(scales)[:, None], 0.0, 1.0)
     # work that is there earlier is worth no less
     sample[has_end] = np.maximum.accumulate(worth[:, ::-1], axis=1)[:, ::-1]
-    return Prices(node / cells.seconds, slot / cells.seconds, sample)
+    return Prices(node_price / cells.seconds, slot_price / cells.seconds, sample)
 
 
 _FINE = (24, 4)
@@ -270,16 +270,16 @@ def _dual_value(
     classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, cells: Cells, prices: Prices
 ) -> float:
     """Return the Lagrangian: the cost of all nodes, places and samples, plus what each job could gain beyond."""
-    node, slot, sample = prices
-    value = float((node[cells.cell] * horizon.idle * horizon.seconds).sum())
-    value += max_parallel * float((slot * cells.seconds).sum())
+    node_price, slot_price, sample = prices
+    value = float((node_price[cells.cell] * horizon.idle * horizon.seconds).sum())
+    value += max_parallel * float((slot_price * cells.seconds).sum())
     for job_class, price in zip(classes, sample, strict=True):
         jobs_by, _ = cells.arrivals(job_class)
         price_of_job = price[cells.block_of_job(job_class)]
         has_price = price_of_job > 0  # work without end has no price
         value += float((price_of_job[has_price] * job_class.work_samples[: price_of_job.size][has_price]).sum())
-        gain = _best_gain(job_class, node, slot, price[cells.block])
-        value += float((jobs_by[cells.block] * gain * cells.seconds).sum())
+        best_gain = _best_gain(job_class, node_price, slot_price, price[cells.block])
+        value += float((jobs_by[cells.block] * best_gain * cells.seconds).sum())
     return value
 
 

@@ -63,10 +63,10 @@ def _by_scipy(
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
-    rows: Any = coo_array(
+    sparse_rows: Any = coo_array(
         (matrix.value, (matrix.row, matrix.column)), (right.size, cost.size)
     ).tocsr()  # scipy's types know no sparse program
-    result = linprog(cost, rows[:n_at_most], right[:n_at_most], rows[n_at_most:], right[n_at_most:])
+    result = linprog(cost, sparse_rows[:n_at_most], right[:n_at_most], sparse_rows[n_at_most:], right[n_at_most:])
     if result.status != 0:
         return None
     duals: NDArray[np.float64] = np.concatenate([result.ineqlin.marginals, result.eqlin.marginals])

@@ -76,8 +76,8 @@ class InProcessBackend:
     def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
         """Solve here; exceptions of the back end become the message."""
         start_s = time.perf_counter()
-        kind, content = try_to_solve(self.backend, model, options)
-        return IsolatedAnswer.of(kind, content, time.perf_counter() - start_s)
+        answer_kind, content = try_to_solve(self.backend, model, options)
+        return IsolatedAnswer.of(answer_kind, content, time.perf_counter() - start_s)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -144,14 +144,14 @@ class IsolatedBackend:
         start_s = time.perf_counter()
         try:
             worker.send((model, options))
-            kind, content = worker.receive(options.time_limit_s + self._grace_s)
+            answer_kind, content = worker.receive(options.time_limit_s + self._grace_s)
         except _WorkerError as failure:
             self.close()
             return IsolatedAnswer(failure.status, None, str(failure), time.perf_counter() - start_s)
         except BaseException:  # Ctrl-C among them: the worker is busy and its answer would come to the next question
             self.close()
             raise
-        return IsolatedAnswer.of(kind, content, time.perf_counter() - start_s)
+        return IsolatedAnswer.of(answer_kind, content, time.perf_counter() - start_s)
 
     def close(self) -> None:
         """End the worker; harmless when called twice. A later ``solve`` starts a new one."""
@@ -328,11 +328,11 @@ class _Worker:
     def _crash(self) -> _WorkerError:
         """Describe the end of the dead process."""
         try:
-            code = self.process.wait(timeout=5.0)
+            exit_code = self.process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
             return _WorkerError(ProcessStatus.CRASHED, "the worker closed its connection but goes on; it was killed")
-        signal_name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        exit_text = f"was ended by {signal_name}" if code < 0 else f"exited with code {code}"
+        signal_name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
+        exit_text = f"was ended by {signal_name}" if exit_code < 0 else f"exited with code {exit_code}"
         self.stderr_file.seek(max(0, self.stderr_file.seek(0, os.SEEK_END) - 500))
         last_words = self.stderr_file.read().decode(errors="replace").strip()
         return _WorkerError(

@@ -177,10 +177,10 @@ def _type_fault(answer: BackendAnswer) -> str:
     """Return which part of a back end's answer has the wrong type; empty if none has."""
     if not isinstance(answer.solver_status, SolverStatus):
         return f"the back end's solver_status is {answer.solver_status!r}, not a SolverStatus"
-    for name in ("objective", "bound", "build_s", "solve_s"):
-        number = getattr(answer, name)
+    for field_name in ("objective", "bound", "build_s", "solve_s"):
+        number = getattr(answer, field_name)
         if not isinstance(number, float | int | np.floating | np.integer):
-            return f"the back end's {name} is {number!r}, not a number"
+            return f"the back end's {field_name} is {number!r}, not a number"
     if not isinstance(answer.message, str):
         return f"the back end's message is a {type(answer.message).__name__}, not text"
     if answer.x is not None and not (isinstance(answer.x, np.ndarray) and answer.x.dtype.kind in "fiub"):

@@ -61,15 +61,15 @@ def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: 
 
 def location_of(backend: Backend) -> str:
     """``"package.module:Class"`` of an instance; ``InputError`` where a worker could not import it."""
-    kind = type(backend)
-    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+    backend_class = type(backend)
+    if backend_class.__module__ == "__main__" or "<locals>" in backend_class.__qualname__:
         raise InputError(
             "a worker process cannot import this back end",
-            value=kind.__qualname__,
+            value=backend_class.__qualname__,
             expected="a class in an importable module",
             fix="move it to a module of its own, or pass isolated=False",
         )
-    return f"{kind.__module__}:{kind.__qualname__}"
+    return f"{backend_class.__module__}:{backend_class.__qualname__}"
 
 
 Fallback = Literal["exact", "keep", "none"]
@@ -250,15 +250,15 @@ class MilpSolver:
         """Return the verdict, and the referee's answer to ``question`` where it was asked."""
         if outcome.answer is None:
             return Judgement(Quality.NONE, message=outcome.message), None
-        gap = self._options.relative_gap
-        verdict = judge(question, self._formulation, model, outcome.answer, gap, built_from=problem)
+        relative_gap = self._options.relative_gap
+        verdict = judge(question, self._formulation, model, outcome.answer, relative_gap, built_from=problem)
         is_denial = verdict.quality is Quality.NONE and outcome.answer.solver_status in _DENIALS
         is_answer = verdict.quality in (Quality.PROVEN, Quality.FEASIBLE)
         if self._referee is None or not (is_denial or is_answer):
             return verdict, None
         reference = self._referee.solve(question)
         claims_optimum = outcome.answer.solver_status is SolverStatus.OPTIMAL
-        return apply_referee(question, verdict, reference, gap if claims_optimum else None), reference
+        return apply_referee(question, verdict, reference, relative_gap if claims_optimum else None), reference
 
     def _instead(
         self, problem: AllocationProblem, question: AllocationProblem, failure: Solution, exact: Solution | None
@@ -314,7 +314,7 @@ def _keep_current(problem: AllocationProblem, failure: Solution, reason: str) ->
 
 
 def _solution(
-    name: str, outcome: IsolatedAnswer, verdict: Judgement, build_time_s: float, model_size: ModelSize
+    solver_name: str, outcome: IsolatedAnswer, verdict: Judgement, build_time_s: float, model_size: ModelSize
 ) -> Solution:
     answer = outcome.answer
     claimed_s = 0.0 if answer is None else answer.build_s
@@ -330,7 +330,7 @@ def _solution(
         process_status=outcome.process_status,
         solver_status=status,
         quality=verdict.quality,
-        solver=name,
+        solver=solver_name,
         build_s=build_time_s + transfer_s,
         solve_s=max(0.0, outcome.elapsed_s - transfer_s),
         message=verdict.message,

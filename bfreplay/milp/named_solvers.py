@@ -148,11 +148,11 @@ def solver_entries() -> list[SolverEntry]:
     Each back end is tried on a small decision in a process of its own.
     """
     formulations, unusable = [], []
-    for name in FORMULATIONS.names():
+    for formulation_name in FORMULATIONS.names():
         try:
-            formulations.append((name, formulation_of(name)))
+            formulations.append((formulation_name, formulation_of(formulation_name)))
         except BfreplayError as error:  # another package's: not offered to any solver, but told of
-            unusable.append(SolverEntry(f"formulation {name}", problem=str(error).splitlines()[0]))
+            unusable.append(SolverEntry(f"formulation {formulation_name}", problem=str(error).splitlines()[0]))
     entries = [SolverEntry(EXACT, f"bfreplay {__version__}", "Apache-2.0", (COUNTS, "published"))]
     with ThreadPoolExecutor(max_workers=4) as executor:  # each waits for a worker process
         entries += executor.map(partial(_entry, formulations), BACKENDS.names())

@@ -66,9 +66,9 @@ class AllocationProblem:
     def __post_init__(self) -> None:
         if {*map(type, _given(self))} == {np.ndarray}:
             return
-        for name, kind in _ARRAYS.items():  # lists are taken as well
-            if not isinstance(value := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, np.asarray(value, None if kind is np.int64 else kind))
+        for array_name, exact_kind in _ARRAYS.items():  # lists are taken as well
+            if not isinstance(value := getattr(self, array_name), np.ndarray):
+                object.__setattr__(self, array_name, np.asarray(value, None if exact_kind is np.int64 else exact_kind))
 
     def __repr__(self) -> str:
         n_held = int(self.current.sum())
@@ -184,11 +184,11 @@ def charge(
     up_cost = np.empty(current.shape[0], np.float64)
     down_cost = np.empty(current.shape[0], np.float64)
     most_held = 0
-    for j in range(current.shape[0]):
-        rate = charged_rate(rate_now[j], current[j], min_nodes[j])
-        up_cost[j] = scale_up_cost(rate, up_s[j])
-        down_cost[j] = scale_down_cost(rate, down_s[j])
-        most_held = max(most_held, current[j])
+    for job_index in range(current.shape[0]):
+        rate_charged = charged_rate(rate_now[job_index], current[job_index], min_nodes[job_index])
+        up_cost[job_index] = scale_up_cost(rate_charged, up_s[job_index])
+        down_cost[job_index] = scale_down_cost(rate_charged, down_s[job_index])
+        most_held = max(most_held, current[job_index])
     return Charges(
         up_cost,
         down_cost,
@@ -228,13 +228,13 @@ def _value_table(
     """Fill the table in one pass: at a thousand jobs with a thousand counts each, several passes cost milliseconds."""
     value = np.empty(gain.shape, np.float64)
     n_jobs, width = gain.shape
-    for j in range(n_jobs):
-        n_held, up_loss, down_loss = current[j], scale_up_loss[j], scale_down_loss[j]
-        lowest = max(min_nodes[j], n_held - change_limit)
-        highest = min(max_nodes[j], capacity, n_held + change_limit)
-        for n in range(width):  # the same steps at every count: the compiler takes several counts at once
-            loss = up_loss if n > n_held else (down_loss if n < n_held else 0.0)
-            value[j, n] = gain[j, n] - loss if lowest <= n <= highest else -np.inf
+    for job_index in range(n_jobs):
+        n_held, up_loss, down_loss = current[job_index], scale_up_loss[job_index], scale_down_loss[job_index]
+        lowest = max(min_nodes[job_index], n_held - change_limit)
+        highest = min(max_nodes[job_index], capacity, n_held + change_limit)
+        for count in range(width):  # the same steps at every count: the compiler takes several counts at once
+            loss = up_loss if count > n_held else (down_loss if count < n_held else 0.0)
+            value[job_index, count] = gain[job_index, count] - loss if lowest <= count <= highest else -np.inf
         if n_held - change_limit <= 0:
-            value[j, 0] = gain[j, 0] - (down_loss if n_held > 0 else 0.0)
+            value[job_index, 0] = gain[job_index, 0] - (down_loss if n_held > 0 else 0.0)
     return value

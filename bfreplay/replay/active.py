@@ -158,12 +158,12 @@ class ActiveJobs:
         self._keeps_batch_sizes = keeps_batch_sizes
         self.n = 0
         self._n_nodes = n_nodes
-        rows = min(limit, _FIRST_ROWS)
-        self.records: NDArray[np.void] = np.zeros(rows, dtype=ACTIVE_JOB)
-        self.throughput = np.zeros((rows, 1))
-        self.objective = np.zeros((rows, 1))
-        self.by_type = np.zeros((rows if self.is_placed else 0, len(self.type_names), 1))
-        self.held = np.full((rows, 1), -1, dtype=np.int32)
+        n_rows = min(limit, _FIRST_ROWS)
+        self.records: NDArray[np.void] = np.zeros(n_rows, dtype=ACTIVE_JOB)
+        self.throughput = np.zeros((n_rows, 1))
+        self.objective = np.zeros((n_rows, 1))
+        self.by_type = np.zeros((n_rows if self.is_placed else 0, len(self.type_names), 1))
+        self.held = np.full((n_rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
         self._policy_arrays: tuple[tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (), {}
 
@@ -268,18 +268,18 @@ class ActiveJobs:
         adaptation = self._adaptation(job)
         return next_report if adaptation is None else min(next_report, adaptation.next_change(after_samples))
 
-    def _reserve(self, rows: int, width: int, n_jobs: int) -> None:
+    def _reserve(self, n_rows: int, width: int, n_jobs: int) -> None:
         """Make room; doubling keeps the copying small, and a set of jobs with one maximum is copied once."""
         have_rows, have_width = self.held.shape
-        if rows > have_rows or width > have_width:
-            rows = have_rows if rows <= have_rows else min(self.limit, 2 * have_rows)
+        if n_rows > have_rows or width > have_width:
+            n_rows = have_rows if n_rows <= have_rows else min(self.limit, 2 * have_rows)
             width = max(width, have_width)
-            self.records = _enlarge(self.records, (rows,), 0)
-            self.throughput = _enlarge(self.throughput, (rows, width), 0.0)
-            self.objective = _enlarge(self.objective, (rows, width), 0.0)
+            self.records = _enlarge(self.records, (n_rows,), 0)
+            self.throughput = _enlarge(self.throughput, (n_rows, width), 0.0)
+            self.objective = _enlarge(self.objective, (n_rows, width), 0.0)
             if self.is_placed:
-                self.by_type = _enlarge(self.by_type, (rows, len(self.type_names), width), 0.0)
-            self.held = _enlarge(self.held, (rows, width), -1)
+                self.by_type = _enlarge(self.by_type, (n_rows, len(self.type_names), width), 0.0)
+            self.held = _enlarge(self.held, (n_rows, width), -1)
         if n_jobs > self.row_of_job.size:
             self.row_of_job = _enlarge(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
 
@@ -309,8 +309,8 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
     record["halt"] = np.inf
     record["partner"] = -1
     record["finish_us"] = NEVER_US
-    for name in ("min_nodes", "scale_up_cost_s", "scale_down_cost_s", "weight", "submit_us"):
-        record[name] = getattr(job, name)
+    for field_name in ("min_nodes", "scale_up_cost_s", "scale_down_cost_s", "weight", "submit_us"):
+        record[field_name] = getattr(job, field_name)
     record["max_nodes"] = max_nodes
     record["requested_nodes"] = max_nodes if job.requested_nodes is None else min(job.requested_nodes, max_nodes)
     record["deadline_us"] = NEVER_US if job.deadline_us is None else job.deadline_us
@@ -323,7 +323,7 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
 
 def _enlarge(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:
     larger = np.full(shape, fill, dtype=array.dtype) if array.dtype.names is None else np.zeros(shape, array.dtype)
-    larger[tuple(slice(0, size) for size in array.shape)] = array
+    larger[tuple(slice(0, old_size) for old_size in array.shape)] = array
     return larger
 
 

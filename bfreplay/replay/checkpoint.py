@@ -65,9 +65,9 @@ class ChunkSink(TableSink):
 
     def close(self) -> None:
         """Make the table."""
-        with table_writer(self._table, self._schema) as out:
+        with table_writer(self._table, self._schema) as table_file:
             for chunk in self._chunks():
-                out.write_table(pa.ipc.open_stream(chunk).read_all())
+                table_file.write_table(pa.ipc.open_stream(chunk).read_all())
 
     def _chunks(self) -> Iterator[bytes]:
         """Yield the chunks; ``InputError`` for one that is not as it was."""
@@ -244,12 +244,12 @@ def read_about(out: Path) -> dict[str, Any]:
     """
     file = folder_of(out) / _ABOUT
     try:
-        text = file.read_text(encoding="utf-8")
-        about = parse_json(text)
+        json_text = file.read_text(encoding="utf-8")
+        about = parse_json(json_text)
         if not isinstance(about, dict) or about.get("schema") != _VERSION:
             raise ValueError("it is not of this version")
         about.pop("sha256", None)
-        if text != _seal(about):
+        if json_text != _seal(about):
             raise ValueError("its checksum does not agree, so that it was changed")
         if not isinstance(about["options"], dict | None):
             raise ValueError("its options are none")
@@ -269,8 +269,8 @@ def read_about(out: Path) -> dict[str, Any]:
 
 def _seal(about: Mapping[str, Any]) -> str:
     """Return the text of ``about.json``, with the SHA-256 of all else that is in it."""
-    text = json.dumps(about, sort_keys=True)
-    document = {**about, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    json_text = json.dumps(about, sort_keys=True)
+    document = {**about, "sha256": hashlib.sha256(json_text.encode()).hexdigest()}
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
 
@@ -282,14 +282,14 @@ def about(**parts: Any) -> dict[str, Any]:
 def check_same(saved_options: Mapping[str, Any], new_options: Mapping[str, Any], file: Path) -> None:
     """Raise ``InputError`` with the first entry of ``about`` that is another one now."""
     saved_values, new_values = _flat(dict(saved_options)), _flat(json.loads(json.dumps(new_options)))
-    for name in sorted(saved_values.keys() | new_values.keys()):
-        if saved_values.get(name) != new_values.get(name) and not name.startswith("options"):
+    for entry_name in sorted(saved_values.keys() | new_values.keys()):
+        if saved_values.get(entry_name) != new_values.get(entry_name) and not entry_name.startswith("options"):
             raise InputError(
                 "the unfinished run is another one: it cannot go on here and give the bytes of an unbroken run",
                 file=file,
-                column=name,
-                value=new_values.get(name, "nothing"),
-                expected=str(saved_values.get(name, "nothing")),
+                column=entry_name,
+                value=new_values.get(entry_name, "nothing"),
+                expected=str(saved_values.get(entry_name, "nothing")),
                 fix="resume it with equal inputs, options and versions, on the same kind of processor; or begin anew",
             )
 
@@ -298,7 +298,7 @@ def processor() -> str:
     """Return the kind of processor: numbers are rounded alike on the same kind."""
     from numpy._core._multiarray_umath import __cpu_features__  # type: ignore[import-not-found]  # no stub
 
-    features = sorted(name for name, is_there in __cpu_features__.items() if is_there)
+    features = sorted(feature for feature, is_there in __cpu_features__.items() if is_there)
     return f"{platform.machine()} with {' '.join(features)}"
 
 

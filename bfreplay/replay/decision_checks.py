@@ -55,10 +55,10 @@ def require_decision(policy: Policy, answer: object) -> Decision:
         raise InputError(
             f"the policy {policy.name!r} gave {type(answer).__name__}, not a Decision: is a return missing?"
         )
-    for part, kind in ((answer.placement, Placement), (answer.round, Round)):
-        if part is not None and not isinstance(part, kind):
+    for part, part_type in ((answer.placement, Placement), (answer.round, Round)):
+        if part is not None and not isinstance(part, part_type):
             raise InputError(
-                f"the policy {policy.name!r} gave {type(part).__name__}, not a {kind.__name__}, as a part of its "
+                f"the policy {policy.name!r} gave {type(part).__name__}, not a {part_type.__name__}, as a part of its "
                 "decision",
                 expected="Decision(counts, placement=Placement(assigned), round=Round(until_us))",
             )
@@ -127,7 +127,7 @@ def _share_nodes(state: PolicyState, nodes: NodesSeen) -> bool:
     """Return whether two jobs hold the same nodes now."""
     if state.colocation is None:
         return False
-    all_held = np.concatenate([nodes.held(j) for j in range(state.n_jobs)])
+    all_held = np.concatenate([nodes.held(job_row) for job_row in range(state.n_jobs)])
     return np.unique(all_held).size < all_held.size
 
 
@@ -196,10 +196,10 @@ def _why_not_partners(partner: NDArray[np.int64], assigned: Sequence[NDArray[np.
     """Return the fault of a policy's pairs; empty if there is none."""
     if (partner >= 0).any() and state.colocation is None:
         return "jobs that share nodes, and the jobs have no table of what they make together"
-    for j in np.flatnonzero(partner >= 0).tolist():
-        other = int(partner[j])
-        if other >= len(assigned) or other == j or partner[other] != j:
-            return f"job {other} to job {j} as a partner, which is not mutual"
-        if not np.array_equal(assigned[j], assigned[other]):
-            return f"jobs {j} and {other} other nodes, though they share them"
+    for job_row in np.flatnonzero(partner >= 0).tolist():
+        other = int(partner[job_row])
+        if other >= len(assigned) or other == job_row or partner[other] != job_row:
+            return f"job {other} to job {job_row} as a partner, which is not mutual"
+        if not np.array_equal(assigned[job_row], assigned[other]):
+            return f"jobs {job_row} and {other} other nodes, though they share them"
     return ""

@@ -177,8 +177,8 @@ class Feed:
                 expected="the same answers to the same reports",
                 fix="its code, its files or a library have changed: replay from the start",
             )
-        for name in _OF_QUEUE:
-            setattr(self, name, state[name])
+        for attribute in _OF_QUEUE:
+            setattr(self, attribute, state[attribute])
 
     # -- the source ---------------------------------------------------------------------------------------
 
@@ -230,22 +230,22 @@ class Feed:
         orders = self._call_source("ask", now_us, now_us)
         if not isinstance(orders, Orders):
             raise self._bad(f"answered {type(orders).__name__} when asked", "Orders")
-        for field, kind in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
+        for field, field_type in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
             value = getattr(orders, field)
-            if not isinstance(value, kind) or isinstance(value, str):
-                raise self._bad(f"gives {field} as {type(value).__name__}", f"a {kind.__name__.lower()}", value)
+            if not isinstance(value, field_type) or isinstance(value, str):
+                raise self._bad(f"gives {field} as {type(value).__name__}", f"a {field_type.__name__.lower()}", value)
         again_us = orders.ask_again_us
         if again_us is not None and not (isinstance(again_us, Integral) and again_us > now_us):
             raise self._bad(
                 "wants to be asked again, but not later", f"a whole number above {now_us}, or None", again_us
             )
         self.ask_us = NEVER_US if again_us is None else int(again_us)
-        stops = [self._stop(name, ending) for name, ending in orders.stop.items()]
+        stops = [self._stop(job_name, ending) for job_name, ending in orders.stop.items()]
         self._skip_departures()
-        for name in orders.resume:
-            job_index = self._find_job(name, "resumes")
+        for job_name in orders.resume:
+            job_index = self._find_job(job_name, "resumes")
             if job_index not in self.paused or job_index in self._queued:
-                raise self._bad("resumes a job that is not paused", "the name of a paused job", name)
+                raise self._bad("resumes a job that is not paused", "the name of a paused job", job_name)
             self._enqueue(now_us, job_index)
         for job in orders.submit:
             self._check_new(job, now_us)
@@ -253,10 +253,10 @@ class Feed:
         self._note_call("ask", now_us, (now_us,), orders)
         return stops
 
-    def _stop(self, name: str, ending: Any) -> Stop:
-        job_index = self._find_job(name, "stops")
+    def _stop(self, job_name: str, ending: Any) -> Stop:
+        job_index = self._find_job(job_name, "stops")
         if not isinstance(ending, Ending):
-            raise self._bad(f"stops job {name!r} in an unknown way", "an Ending", ending)
+            raise self._bad(f"stops job {job_name!r} in an unknown way", "an Ending", ending)
         is_active = job_index not in self._queued and job_index not in self.paused
         if not is_active:
             self.gone.add(job_index)
@@ -328,12 +328,12 @@ def _main_parts(answer: object) -> object:
 def refuse_other_types(jobs: Sequence[ElasticJob] | JobSet, type_names: Sequence[str]) -> None:
     """Raise ``InputError`` for a job that runs on none of the node types that there are."""
     for job in jobs:
-        if any(job.throughput_on(name) is not None for name in type_names):
+        if any(job.throughput_on(type_name) is not None for type_name in type_names):
             continue
         reason, expected = "there are no such nodes", f"one of {', '.join(type_names)}, or none"
-        fix = f"add nodes of type {job.node_types[0]}, or leave the job out"
+        remedy = f"add nodes of type {job.node_types[0]}, or leave the job out"
         if tuple(type_names) == (ANY_TYPE,):
             reason, expected = "the log does not tell types apart", "no node types"
-            fix = f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty"
+            remedy = f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty"
         problem = f"job {job.name!r} runs on certain node types only, and {reason}"
-        raise InputError(problem, column="node_types", value=";".join(job.node_types), expected=expected, fix=fix)
+        raise InputError(problem, column="node_types", value=";".join(job.node_types), expected=expected, fix=remedy)

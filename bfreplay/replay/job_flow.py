@@ -74,11 +74,11 @@ class JobFlow:
         active = self._active
         if self._feed.colocation is not None:
             self.update_curves()  # two on fewer nodes make something else
-        jobs, samples = charge_preemption(active.records, active.n, active.throughput, self._is_published)
-        self.n_preemptions += int(jobs)
+        n_jobs, samples = charge_preemption(active.records, active.n, active.throughput, self._is_published)
+        self.n_preemptions += int(n_jobs)
         if self._is_published:
             self.totals.samples -= float(samples)
-        return int(jobs), float(samples)
+        return int(n_jobs), float(samples)
 
     def update_curves(self) -> None:
         """Write what the active jobs make on the nodes that they hold."""
@@ -130,16 +130,16 @@ class JobFlow:
             record["target"] = self._active.next_target(job, samples)
         if self._feed.source is None or not (is_finished or samples in job.report_at_samples):
             return _FINISHED if is_finished else _CONTINUE  # it has only changed its batch size
-        node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
+        node_us = int(sum(record[label] for label in ("useful", "rescaling", "preempted", "stalled")))
         verdict = self._feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
         self._outcomes.note_report(job_index, verdict.score, now_us)
-        word = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
-        self._record_report(now_us, job.name, samples, verdict.score, word)
-        return word
+        verdict_word = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
+        self._record_report(now_us, job.name, samples, verdict.score, verdict_word)
+        return verdict_word
 
-    def _record_report(self, now_us: int, name: str, samples: float, score: float | None, verdict: str) -> None:
+    def _record_report(self, now_us: int, job_name: str, samples: float, score: float | None, verdict: str) -> None:
         if self._run_tables.reports is not None:
-            self._run_tables.reports.append((now_us, name, samples, score, str(verdict)))
+            self._run_tables.reports.append((now_us, job_name, samples, score, str(verdict)))
 
     def _leave(self, job_row: int, ending: str, now_us: int) -> None:
         """Free the nodes of an active job and remove it: it is done, has to end, or pauses."""
@@ -170,7 +170,7 @@ class JobFlow:
         """Ask the source, and take out the jobs that it stops."""
         trigger = 0
         for stop in self._feed.ask(now_us):
-            name = self._feed.names[stop.job]
+            job_name = self._feed.names[stop.job]
             progress = 0.0
             if stop.is_active:
                 job_row = int(self._active.row_of_job[stop.job])
@@ -182,7 +182,7 @@ class JobFlow:
                 self._outcomes.leave(stop.record, stop.ending, now_us)
             else:
                 self._outcomes.note_not_admitted(stop.job, now_us, stop.ending)
-            self._record_report(now_us, name, progress, None, stop.ending)
+            self._record_report(now_us, job_name, progress, None, stop.ending)
         return trigger
 
     def _progress(self, record: np.void) -> float:

@@ -119,31 +119,31 @@ class JobOutcomes:
 
         ``None`` while one is there or to come, and where one was declined: its work was not done.
         """
-        all_left = sum(self.by_status[how] for how in ENDED if how != Ending.DECLINED) == len(self._jobs)
+        all_left = sum(self.by_status[status] for status in ENDED if status != Ending.DECLINED) == len(self._jobs)
         return self._last_end_us if all_left and self.is_over else None
 
     def note_report(self, job_index: int, score: float | None, now_us: int) -> None:
         """Note the report of a job, with the score that its source gave it, if any."""
-        number, last, best = self._scores.get(job_index, (0, None, None))
+        number, last_score, best_score = self._scores.get(job_index, (0, None, None))
         if score is not None:
-            last = float(score)
-            best = last if best is None else self._better(best, last)
-            if self._best is None or self._is_better(last, self._best[0]):
-                self._best = (last, job_index, now_us)
-        self._scores[job_index] = (number + 1, last, best)
+            last_score = float(score)
+            best_score = last_score if best_score is None else self._better(best_score, last_score)
+            if self._best is None or self._is_better(last_score, self._best[0]):
+                self._best = (last_score, job_index, now_us)
+        self._scores[job_index] = (number + 1, last_score, best_score)
 
-    def _is_better(self, score: float, than: float) -> bool:
-        return score != than and self._better(score, than) == score
+    def _is_better(self, score: float, other_score: float) -> bool:
+        return score != other_score and self._better(score, other_score) == score
 
     def leave(self, record: np.void, status: str, now_us: int) -> None:
         """Note that a job has done its work (``"finished"``), or that its source has ended it (an ``Ending``)."""
         job_index = int(record["job"])
         self._enter(job_index, str(status), now_us, record)
-        last = self._scores.get(job_index, (0, None, None))[1]
-        if status == "finished" and last is not None:
+        last_score = self._scores.get(job_index, (0, None, None))[1]
+        if status == "finished" and last_score is not None:
             before = self._best_finished
-            if before is None or self._is_better(last, before[0]):
-                self._best_finished = (last, job_index)
+            if before is None or self._is_better(last_score, before[0]):
+                self._best_finished = (last_score, job_index)
 
     def interrupt(self, record: np.void, end_us: int, *, is_paused: bool = False) -> None:
         """Note that the window ends while a job is active, or paused."""
@@ -178,7 +178,7 @@ class JobOutcomes:
         for label in self.totals:
             self.totals[label] += node_us[label]
         progress, rescale_cost, preemption_cost = (
-            float(record[name]) for name in ("progress", "rescale_paid", "preempt_paid")
+            float(record[field_name]) for field_name in ("progress", "rescale_paid", "preempt_paid")
         )
         self.samples += progress
         self.rescale_samples += rescale_cost
@@ -204,7 +204,7 @@ class JobOutcomes:
                 **{f"{label}_node_us": time_us for label, time_us in node_us.items()},
                 "rescale_cost_samples": rescale_cost,
                 "preemption_cost_samples": preemption_cost,
-                **{name: int(record[name]) for name in _COUNTS},
+                **{field_name: int(record[field_name]) for field_name in _COUNTS},
                 "n_reports": n_reports,
                 "last_score": last_score,
                 "best_score": best_score,

@@ -105,22 +105,22 @@ def count_interval(bins: NDArray[np.void], length_us: int, allocated_us: int, is
     """Add one idle interval; one of no length, which begins with the window's end, is none."""
     if length_us <= 0:
         return
-    b = 0  # np.searchsorted in compiled code loads scipy: 0.15 s
-    while b + 1 < bins.size and bins[b + 1]["over_us"] < length_us:
-        b += 1
-    bins[b]["n_intervals"] += 1
+    bin_index = 0  # np.searchsorted in compiled code loads scipy: 0.15 s
+    while bin_index + 1 < bins.size and bins[bin_index + 1]["over_us"] < length_us:
+        bin_index += 1
+    bins[bin_index]["n_intervals"] += 1
     if is_cut:
-        bins[b]["n_censored"] += 1
-    bins[b]["idle_us"] += length_us
-    if bins[b]["idle_us"] >= CARRIED_US:
-        bins[b]["idle_us"] -= CARRIED_US
-        bins[b]["idle_carried"] += 1
+        bins[bin_index]["n_censored"] += 1
+    bins[bin_index]["idle_us"] += length_us
+    if bins[bin_index]["idle_us"] >= CARRIED_US:
+        bins[bin_index]["idle_us"] -= CARRIED_US
+        bins[bin_index]["idle_carried"] += 1
     if allocated_us > 0:
-        bins[b]["n_allocated"] += 1
-        bins[b]["held_us"] += allocated_us
-        if bins[b]["held_us"] >= CARRIED_US:
-            bins[b]["held_us"] -= CARRIED_US
-            bins[b]["held_carried"] += 1
+        bins[bin_index]["n_allocated"] += 1
+        bins[bin_index]["held_us"] += allocated_us
+        if bins[bin_index]["held_us"] >= CARRIED_US:
+            bins[bin_index]["held_us"] -= CARRIED_US
+            bins[bin_index]["held_carried"] += 1
 
 
 def node_time_of_bins(bins: NDArray[np.void]) -> tuple[list[int], list[int]]:

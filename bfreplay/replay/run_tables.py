@@ -89,7 +89,7 @@ class RunTables:
 
     def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable]:
         names = [field.name for field in fields(self) if field.name != "job_names"]
-        return {name: table for name in names if (table := getattr(self, name)) is not None}
+        return {table_name: table for table_name in names if (table := getattr(self, table_name)) is not None}
 
     @property
     def write_s(self) -> float:
@@ -98,5 +98,5 @@ class RunTables:
 
     def close(self) -> dict[str, pa.Table]:
         """Finish every table, and return those in memory by name."""
-        table_of = {name: table.close() for name, table in self._tables().items()}
-        return {name: table for name, table in table_of.items() if table is not None}
+        table_of = {table_name: table.close() for table_name, table in self._tables().items()}
+        return {table_name: table for table_name, table in table_of.items() if table is not None}

@@ -143,12 +143,12 @@ class _State:
         again_us = orders.ask_again_us
         assert again_us is None or again_us > now_us, "asked again, but not later"
         self.ask_us = math.inf if again_us is None else again_us
-        for name, ending in orders.stop.items():
-            self._remove(name)
-            self.drive.endings[name] = Ending(ending)
-        for name in orders.resume:
-            assert name in self.paused, f"{name} is resumed and was not paused"
-            job = self.paused.pop(name)
+        for job_name, ending in orders.stop.items():
+            self._remove(job_name)
+            self.drive.endings[job_name] = Ending(ending)
+        for job_name in orders.resume:
+            assert job_name in self.paused, f"{job_name} is resumed and was not paused"
+            job = self.paused.pop(job_name)
             job.since_us = now_us
             self.queue.append(job)
         for submission in orders.submit:
@@ -166,14 +166,14 @@ class _State:
                 job.since_us = now_us
                 self.active.append(job)
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, job_name: str) -> None:
         for jobs in (self.active, self.queue):
             for job in jobs:
-                if job.job.name == name:
+                if job.job.name == job_name:
                     jobs.remove(job)
                     return
-        assert name in self.paused, f"{name} is stopped and is not active, paused or queued"
-        del self.paused[name]
+        assert job_name in self.paused, f"{job_name} is stopped and is not active, paused or queued"
+        del self.paused[job_name]
 
 
 START_US = 1_700_000_000 * SECOND

@@ -117,13 +117,13 @@ class ScaledBackend(ABC):
             return BackendAnswer(resolve_unbounded(self.solve, model, options), message=message)
         if status is SolverStatus.NO_SOLUTION and report.has_incumbent:
             status = SolverStatus.FEASIBLE
-        x, objective, bound = None, math.nan, math.inf
+        column_values, objective, bound = None, math.nan, math.inf
         if status in ANSWERED:
-            x = report.values()
+            column_values = report.values()
             objective = unscale(report.objective(), model, scale, math.nan)
         if status in report.bounded:
             bound = unscale(report.bound(), model, scale, math.inf)
-        return stopwatch.answer(status, x, objective, bound, message)
+        return stopwatch.answer(status, column_values, objective, bound, message)
 
 
 def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str_]]:

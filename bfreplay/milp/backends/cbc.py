@@ -128,11 +128,11 @@ def _build(model: LinearModel, scale: float) -> Any:
     def doubles(array: Any) -> Any:
         return ffi.from_buffer("double[]", np.ascontiguousarray(array, dtype=np.float64))
 
-    cbc = mip.Model(sense=mip.MAXIMIZE, solver_name=mip.CBC)
-    cbc.verbose = 0
-    cbc_module.cbc_set_parameter(cbc.solver, "increment", INCREMENT)
-    cbc_module.cbc_set_parameter(cbc.solver, "cgraph", CONFLICT_GRAPH)
-    pointer = cbc.solver._model
+    cbc_model = mip.Model(sense=mip.MAXIMIZE, solver_name=mip.CBC)
+    cbc_model.verbose = 0
+    cbc_module.cbc_set_parameter(cbc_model.solver, "increment", INCREMENT)
+    cbc_module.cbc_set_parameter(cbc_model.solver, "cgraph", CONFLICT_GRAPH)
+    pointer = cbc_model.solver._model
     matrix = by_column(model)
     entries = ints(matrix.start), ints(matrix.index), doubles(matrix.value)
     columns = model.column_lower, model.column_upper, model.objective / scale
@@ -147,13 +147,13 @@ def _build(model: LinearModel, scale: float) -> Any:
         library.Cbc_addSOS(pointer, 1, ends, ints(group.columns), doubles(group.weights), group.kind)
     if model.start is not None and not model.sets:
         library.Cbc_setMIPStartI(pointer, model.n_columns, ints(np.arange(model.n_columns)), doubles(model.start))
-    return cbc
+    return cbc_model
 
 
-def _column_values(cbc: Any, n_columns: int) -> Any:
+def _column_values(cbc_model: Any, n_columns: int) -> Any:
     """Copy the values of the columns: they die with the model."""
     cbc_module = _cbc_module()
-    values = cbc_module.cbclib.Cbc_getColSolution(cbc.solver._model)
+    values = cbc_module.cbclib.Cbc_getColSolution(cbc_model.solver._model)
     return np.frombuffer(cbc_module.ffi.buffer(values, n_columns * 8), dtype=np.float64).copy()
 
 

@@ -85,20 +85,20 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     """Load the whole model from arrays."""
     import gurobipy
 
-    rows, sense = with_one_sided_rows(model)
-    matrix = by_column(rows)
+    one_sided_rows, sense = with_one_sided_rows(model)
+    matrix = by_column(one_sided_rows)
     gurobi = gurobipy.loadModel(
         env=_environment(),
-        numvars=rows.n_columns,
-        numconstrs=rows.n_rows,
+        numvars=one_sided_rows.n_columns,
+        numconstrs=one_sided_rows.n_rows,
         modelsense=gurobipy.GRB.MAXIMIZE,
-        obj=rows.objective / scale,
-        lb=rows.column_lower,
-        ub=rows.column_upper,
-        vtype=np.where(rows.is_integer, b"I", b"C"),
+        obj=one_sided_rows.objective / scale,
+        lb=one_sided_rows.column_lower,
+        ub=one_sided_rows.column_upper,
+        vtype=np.where(one_sided_rows.is_integer, b"I", b"C"),
         constr_csc=(matrix.value, matrix.index, matrix.start),
         sense=sense.astype("S1"),
-        rhs=np.where(sense == ">", rows.row_lower, rows.row_upper),
+        rhs=np.where(sense == ">", one_sided_rows.row_lower, one_sided_rows.row_upper),
     )
     for parameter, value in (
         ("TimeLimit", options.time_limit_s),

@@ -48,16 +48,16 @@ class Scip(ScaledBackend):
 
     def maximise(self, model: LinearModel, scale: float, options: SolveOptions, stopwatch: Stopwatch) -> Report:
         """Build the model in SCIP and solve it."""
-        scip, variables = _build(model, scale, options)
+        scip_model, variables = _build(model, scale, options)
         stopwatch.start_solving()
-        scip.optimize()
-        best = scip.getBestSol()
+        scip_model.optimize()
+        best_solution = scip_model.getBestSol()
         return Report(
-            scip.getStatus(),
-            values=lambda: np.array([best[variable] for variable in variables], dtype=np.float64),
-            objective=lambda: scip.getSolObjVal(best),
-            bound=scip.getDualbound,
-            has_incumbent=scip.getNSols() > 0,
+            scip_model.getStatus(),
+            values=lambda: np.array([best_solution[variable] for variable in variables], dtype=np.float64),
+            objective=lambda: scip_model.getSolObjVal(best_solution),
+            bound=scip_model.getDualbound,
+            has_incumbent=scip_model.getNSols() > 0,
         )
 
 
@@ -66,9 +66,9 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
     from pyscipopt import Model
     from pyscipopt.scip import Expr, ExprCons, Term
 
-    scip = Model()
-    scip.hideOutput()
-    scip.setParams(
+    scip_model = Model()
+    scip_model.hideOutput()
+    scip_model.setParams(
         {
             "limits/time": options.time_limit_s,
             "limits/gap": options.relative_gap,
@@ -78,9 +78,9 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
             "numerics/dualfeastol": TOLERANCE,
         }
     )
-    scip.setMaximize()
+    scip_model.setMaximize()
     variables = [
-        scip.addVar(vtype="I" if is_integer else "C", lb=lower, ub=upper, obj=worth)
+        scip_model.addVar(vtype="I" if is_integer else "C", lb=lower, ub=upper, obj=worth)
         for is_integer, lower, upper, worth in zip(
             model.is_integer.tolist(),
             model.column_lower.tolist(),
@@ -99,15 +99,15 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
         terms_of_row = Expr(
             {terms[column]: factor for column, factor in zip(index[entries], value[entries], strict=True)}
         )
-        scip.addCons(
+        scip_model.addCons(
             ExprCons(terms_of_row, lower if math.isfinite(lower) else None, upper if math.isfinite(upper) else None)
         )
     for group in model.sets:
-        add_set = scip.addConsSOS1 if group.kind == 1 else scip.addConsSOS2
+        add_set = scip_model.addConsSOS1 if group.kind == 1 else scip_model.addConsSOS2
         add_set([variables[column] for column in group.columns.tolist()], group.weights.tolist())
     if model.start is not None:
-        start_solution = scip.createSol()
+        start_solution = scip_model.createSol()
         for variable, number in zip(variables, model.start.tolist(), strict=True):
-            scip.setSolVal(start_solution, variable, number)
-        scip.addSol(start_solution)
-    return scip, variables
+            scip_model.setSolVal(start_solution, variable, number)
+        scip_model.addSol(start_solution)
+    return scip_model, variables

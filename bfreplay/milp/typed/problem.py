@@ -150,11 +150,11 @@ def violation(problem: TypedProblem, types: NDArray[np.int64], counts: NDArray[n
     counts : (J,) int64
         How many.
     """
-    for name, array in (("types", types), ("counts", counts)):
+    for array_name, array in (("types", types), ("counts", counts)):
         if not (isinstance(array, np.ndarray) and np.issubdtype(array.dtype, np.integer)):
-            return f"{name} are no array of whole numbers"
+            return f"{array_name} are no array of whole numbers"
         if array.shape != (problem.n_jobs,):
-            return f"{name} have shape {array.shape}, expected ({problem.n_jobs},)"
+            return f"{array_name} have shape {array.shape}, expected ({problem.n_jobs},)"
     wrong = np.where(counts > 0, (types < 0) | (types >= problem.n_types), types != NO_TYPE)
     if wrong.any():
         job_index = int(np.argmax(wrong))

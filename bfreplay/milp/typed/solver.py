@@ -86,14 +86,14 @@ def _completion(
     loss_per_less = np.full((n_jobs, n_types), np.inf)
     loss_per_more[n_jobs - 1] = price
     for i in range(n_jobs - 1, 0, -1):
-        j = order[i]
+        job_index = order[i]
         rest[i - 1] = rest[i]
         loss_per_more[i - 1] = loss_per_more[i]
         loss_per_less[i - 1] = loss_per_less[i]
-        base_choice = base[j]
+        base_choice = base[job_index]
         base_type = choices.kind[base_choice]
         rest[i - 1, base_type] += choices.nodes[base_choice]
-        for choice in range(choices.offset[j], choices.offset[j + 1]):
+        for choice in range(choices.offset[job_index], choices.offset[job_index + 1]):
             if loss[choice] > allowance or choice == base_choice:
                 continue
             node_type = choices.kind[choice]
@@ -169,11 +169,11 @@ def _least_loss(
     n_before = 1
     stage_before = np.zeros((1, 3), np.int64)
     for i in range(n_jobs):
-        j = order[i]
+        job_index = order[i]
         n_states = 0
         new_states = np.empty((1, 3), np.int64)
         new_losses = np.empty(1)
-        for choice in range(choices.offset[j], choices.offset[j + 1]):
+        for choice in range(choices.offset[job_index], choices.offset[job_index + 1]):
             if loss[choice] > allowance:
                 continue
             node_type = choices.kind[choice]
