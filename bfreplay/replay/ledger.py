@@ -66,7 +66,7 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
     rescale_samples: float  # worked off (continuous) or charged (published)
     preemption_samples: float
     trimmed_samples: float  # made after a job's work was done
-    credited_samples: float = 0.0  # counted as done without being made, less those that were to be made again
+    credited_samples: float  # counted as done without being made, less those that were to be made again
     node_hours: NodeHours = _NONE
 
     def __post_init__(self) -> None:
