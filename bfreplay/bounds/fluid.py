@@ -9,7 +9,7 @@ too low.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,25 +208,31 @@ def admission_limit(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Hori
     jobs alone. So many as ``n_known`` are known to be possible.
     """
     n_submitted = sum(job.submit_us < horizon.end_us for job in jobs)
-    possible, impossible = min(max_parallel, n_submitted), n_submitted + 1
-    while impossible - possible > 1:
-        n_admitted = (possible + impossible) // 2
+
+    def is_impossible(n_admitted: int) -> bool:
         if n_admitted <= n_known:
-            possible = n_admitted
-            continue
+            return False
         works = np.array([job.work_samples for job in jobs[:n_admitted]])
         finite = np.sort(works[np.isfinite(works)])
         may_be_open = max_parallel - (works.size - finite.size)
         if may_be_open < 0:
-            impossible = n_admitted
-            continue
+            return True
         least_output = float(finite[: max(finite.size - may_be_open, 0)].sum())
         classes = job_classes(jobs[:n_admitted], horizon.most_idle)
-        if _Reach(classes, max_parallel).includes(least_output * _ALL, horizon):
-            possible = n_admitted
+        return not _Reach(classes, max_parallel).includes(least_output * _ALL, horizon)
+
+    return _largest_below(is_impossible, min(max_parallel, n_submitted), n_submitted + 1, 1)
+
+
+def _largest_below(is_enough: Callable[[int], bool], too_small: int, enough: int, step: int) -> int:
+    """Return a number that is too small, at most ``step`` below one that is enough, by halving."""
+    while enough - too_small > step:
+        middle = (too_small + enough) // 2
+        if is_enough(middle):
+            enough = middle
         else:
-            impossible = n_admitted
-    return possible
+            too_small = middle
+    return too_small
 
 
 def earliest_end_us(
@@ -246,8 +252,7 @@ def earliest_end_us(
             float((job_class.submit_us + job_class.work_samples / float(job_class.rate.max()) * 1e6).max())
             for job_class in classes
         )
-    too_early, enough = max(start_us, math.floor(min(alone_us, end_us))), end_us
-    step = max((end_us - start_us) // 1000, 1)
+    too_early = max(start_us, math.floor(min(alone_us, end_us)))
     reach = _Reach(classes, max_parallel)
 
     def is_enough(time_us: int) -> bool:
@@ -257,13 +262,7 @@ def earliest_end_us(
 
     if too_early > start_us and is_enough(too_early):
         return too_early
-    while enough - too_early > step:
-        middle = (too_early + enough) // 2
-        if is_enough(middle):
-            enough = middle
-        else:
-            too_early = middle
-    return too_early
+    return _largest_below(is_enough, too_early, end_us, max((end_us - start_us) // 1000, 1))
 
 
 def _dual_value(
