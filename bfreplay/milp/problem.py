@@ -15,7 +15,7 @@ from bfreplay.checks import refusal
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rate, scale_down_cost, scale_up_cost
 
-_ARRAYS = {
+_ARRAYS: dict[str, type[np.generic]] = {
     **dict.fromkeys(("current", "min_nodes", "max_nodes"), np.int64),
     **dict.fromkeys(("gain", "scale_up_loss", "scale_down_loss"), np.float64),
 }

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -400,13 +401,14 @@ class Engine:
             self.outcomes.interrupt(record, end_us, is_paused=True)
         for job_index in self.feed.waiting_jobs():
             self.outcomes.note_not_admitted(job_index, end_us)
+        node_us: dict[str, Any] = {f"{label}_node_us": total for label, total in self.outcomes.totals.items()}
         ledger = Ledger(
             idle_node_us=idle_node_us,
             allocated_node_us=self.run_tables.allocations.node_us,
             samples_by_job=self.outcomes.samples,
             rescale_samples=self.outcomes.rescale_samples,
             preemption_samples=self.outcomes.preemption_samples,
-            **{f"{label}_node_us": node_us for label, node_us in self.outcomes.totals.items()},
+            **node_us,
             **asdict(self.totals),
         )
         ledger.close()

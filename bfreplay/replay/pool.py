@@ -347,7 +347,7 @@ class NodePool:
         if not self.active.has_types:
             return [self.n_usable]
         of_type = np.bincount(self.node_type[self.holder >= FREE], minlength=len(self.active.type_names))
-        return of_type.tolist()
+        return list(map(int, of_type))
 
     @property
     def leaves_alone(self) -> bool:
@@ -432,7 +432,8 @@ class PoolView:
     @property
     def is_idle(self) -> NDArray[np.bool_]:
         """(N,) whether jobs may use the node now, held ones included."""
-        return np.greater_equal(self._pool.holder, FREE)
+        idle: NDArray[np.bool_] = self._pool.holder >= FREE
+        return idle
 
     def held(self, j: int) -> NDArray[np.int32]:
         """Numbers of the nodes that the active job in row j holds."""

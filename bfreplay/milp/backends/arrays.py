@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,7 @@ class ScaledBackend(ABC):
     name: str
     title: str
     capabilities: Capabilities
-    statuses: Mapping[str, SolverStatus | None]
+    statuses: ClassVar[Mapping[str, SolverStatus | None]]
 
     @abstractmethod
     def maximise(self, model: LinearModel, scale: float, options: SolveOptions, stopwatch: Stopwatch) -> Report:
@@ -266,7 +266,9 @@ def without_sets(model: LinearModel) -> LinearModel:
     joined: dict[str, Any] = {
         name: np.concatenate((getattr(model, name), getattr(added, name))) for name, *_ in MODEL_ARRAYS
     }
-    names = {name: (*getattr(model, name), *getattr(added, name)) for name in ("column_names", "row_names")}
+    names: dict[str, Any] = {
+        name: (*getattr(model, name), *getattr(added, name)) for name in ("column_names", "row_names")
+    }
     return replace(model, **joined, **names, sets=(), start=start)
 
 
