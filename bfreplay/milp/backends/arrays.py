@@ -266,10 +266,8 @@ def without_sets(model: LinearModel) -> LinearModel:
     joined: dict[str, Any] = {
         name: np.concatenate((getattr(model, name), getattr(added, name))) for name, *_ in MODEL_ARRAYS
     }
-    names: dict[str, Any] = {
-        name: (*getattr(model, name), *getattr(added, name)) for name in ("column_names", "row_names")
-    }
-    return replace(model, **joined, **names, sets=(), start=start)
+    joined |= {name: (*getattr(model, name), *getattr(added, name)) for name in ("column_names", "row_names")}
+    return replace(model, **joined, sets=(), start=start)
 
 
 def _upper_bounds(model: LinearModel, number: int, members: NDArray[np.int64]) -> NDArray[np.float64]:
