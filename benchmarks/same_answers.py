@@ -32,6 +32,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from bfreplay.milp.backends import BACKENDS
+
 HERE = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("BFREPLAY_SHARED", HERE.parent / "shared")).resolve()
 CACHE = HERE / ".same-answers"
@@ -68,7 +70,6 @@ _INPUTS = {
 }
 _DAY = "2024-07-02 2024-07-03"
 _GAVEL = '--cluster v100=8,p100=8,k80=8 --jobs "gavel(n=20, jobs_per_hour=8, multi_gpu=true)" --curves sample'
-_BACKENDS = ("cbc", "pulp-cbc", "highs", "scip", "cp-sat", "gurobi")
 _LOGS = SHARED / "data/logs"
 _BFTRAINER = SHARED / "data/bftrainer"
 
@@ -119,7 +120,7 @@ RUN = {
     "replay-list": 'replay sample --jobs list.csv --objective "0.7*throughput + 0.3*speed-up" --out list',
     **{
         f"replay-{name}": f"replay sample --jobs sample --solver {name} --window {_DAY} --out {name}"
-        for name in _BACKENDS
+        for name in BACKENDS.built_in
     },
     "replay-sos2": f"replay sample --jobs sample --solver cbc --formulation counts_sos2 --window {_DAY} --out sos2",
     "replay-limit": "replay sample --jobs sample --formulation published --out limit",

@@ -60,9 +60,9 @@ def compiled(function: F, is_inlined: bool = False) -> F:
     except RuntimeError:  # no writable folder: compile in each process
         return _NUMBA.njit(cache=False, fastmath=False, forceinline=is_inlined)(function)  # type: ignore[no-any-return]
     cache: Any = getattr(dispatcher, "_cache", None)
-    file: Any = getattr(cache, "_cache_file", None)
-    if hasattr(file, "_version"):
-        file._version = (file._version, _DIGEST)
+    cache_file: Any = getattr(cache, "_cache_file", None)
+    if hasattr(cache_file, "_version"):
+        cache_file._version = (cache_file._version, _DIGEST)
     if hasattr(cache, "_load_overload") and hasattr(_RUNTIME, "initialize"):
         cache.load_overload = partial(_load_from_disk, cache.load_overload, cache._load_overload)
     return dispatcher  # type: ignore[no-any-return]
@@ -154,6 +154,6 @@ def zero_records(kind: type[T], n: int) -> Sequence[T]:
 
 
 @cache  # reading type hints is slow
-def _record_of(kind: type[Any]) -> np.dtype[Any]:
-    fields = [(name, np.dtype(field_type)) for name, field_type in get_type_hints(kind).items()]
+def _record_of(record_class: type[Any]) -> np.dtype[Any]:
+    fields = [(field_name, np.dtype(field_type)) for field_name, field_type in get_type_hints(record_class).items()]
     return np.dtype((np.record, fields))

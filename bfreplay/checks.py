@@ -38,6 +38,11 @@ LONGEST_NAME = 255
 """Largest length of a name in characters, as for hosts."""
 
 
+def refusal(key: str, value: object, fault: str, expected: str, fix: str | None = None) -> InputError:
+    """Return the error for the value of a key or an option, of which ``fault`` says what is wrong: "is no number"."""
+    return InputError(f"{key} {fault}", column=key, value=value, expected=expected, fix=fix)
+
+
 def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
     """Return a whole number within bounds; ``most`` may be infinite.
 
@@ -52,25 +57,20 @@ def whole(key: str, value: object, least: int, most: float = LARGEST) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        fix = "write it without quotes" if isinstance(value, str) and value.isdigit() else "give a whole number"
-        raise InputError(f"{key} is no whole number", column=key, value=value, expected=expected, fix=fix) from None
-    if not least <= number <= most:
-        side, fix = ("below", f"give {least} or more") if number < least else ("above", f"give {most} or less")
-        problem = f"{key} is {side} {least if number < least else most}"
-        raise InputError(problem, column=key, value=value, expected=expected, fix=fix)
+        remedy = "write it without quotes" if isinstance(value, str) and value.isdigit() else "give a whole number"
+        raise refusal(key, value, "is no whole number", expected, remedy) from None
+    if number < least:
+        raise refusal(key, value, f"is below {least}", expected, f"give {least} or more")
+    if number > most:
+        raise refusal(key, value, f"is above {most}", expected, f"give {most} or less")
     return number
 
 
 def time_us(key: str, value_us: float) -> int:
     """Return microseconds as a whole number; ``InputError`` beyond the year 9999, or for no number."""
     if not abs(value_us) <= MOST_TIME_US:
-        raise InputError(
-            f"{key} is beyond the year 9999",
-            column=key,
-            value=value_us / 1e6,
-            expected=f"at most {MOST_TIME_US / 1e6:g} s",
-            fix="check its unit, and the rates or gaps before it",
-        )
+        expected, remedy = f"at most {MOST_TIME_US / 1e6:g} s", "check its unit, and the rates or gaps before it"
+        raise refusal(key, value_us / 1e6, "is beyond the year 9999", expected, remedy)
     return round(value_us)
 
 
@@ -89,15 +89,15 @@ def number(
         *([f"> {above:g}"] if above is not None else []),
         *([f"<= {most:g}"] if most != math.inf else []),
     ]
-    expected = " ".join(["a finite number", " and ".join(bounds)]).strip()
+    expected = f"a finite number {' and '.join(bounds)}".strip()
     if isinstance(value, bool) or not isinstance(value, int | float):
         fix = "write it without quotes, in digits with a decimal point" if isinstance(value, str) else "give a number"
-        raise InputError(f"{key} is no number", column=key, value=value, expected=expected, fix=fix)
+        raise refusal(key, value, "is no number", expected, fix)
     too_low = (least is not None and value < least) or (above is not None and value <= above)
     is_finite = abs(value) <= sys.float_info.max  # whole numbers may be larger than all others
     if not is_finite or too_low or value > most:
-        problem = "out of range" if is_finite or isinstance(value, int) else "not finite"
-        raise InputError(f"{key} is {problem}", column=key, value=value, expected=expected, fix=f"give {expected}")
+        fault = "is out of range" if is_finite or isinstance(value, int) else "is not finite"
+        raise refusal(key, value, fault, expected, f"give {expected}")
     return float(value) + 0.0  # -0.0 is 0
 
 
@@ -117,24 +117,18 @@ def decimal(text: str) -> float:
 def instance(key: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
     """Raise ``InputError`` unless a value has this type, or one of these."""
     if not isinstance(value, kinds):
-        raise InputError(f"{key} is of type {type(value).__name__}", column=key, value=value, expected=expected)
+        raise refusal(key, value, f"is of type {type(value).__name__}", expected)
 
 
 def text(key: str, value: object) -> str:
     """Return text of one line that is not empty; InputError for anything else."""
-    if isinstance(value, str) and not value.isprintable():
-        raise InputError(
-            f"{key} has a line break or another control character",
-            column=key,
-            value=value,
-            expected="text of one line",
-            fix="remove it",
-        )
-    if not isinstance(value, str) or not value.strip():
-        fix = "put it in quotes" if isinstance(value, int | float) else "give a name, or the path of a file, as text"
-        if isinstance(value, str):
-            fix = "write something between the quotes"
-        raise InputError(f"{key} is no text", column=key, value=value, expected="text", fix=fix)
+    if not isinstance(value, str):
+        remedy = "put it in quotes" if isinstance(value, int | float) else "give a name, or the path of a file, as text"
+        raise refusal(key, value, "is no text", "text", remedy)
+    if not value.isprintable():
+        raise refusal(key, value, "has a line break or another control character", "text of one line", "remove it")
+    if not value.strip():
+        raise refusal(key, value, "is no text", "text", "write something between the quotes")
     return value
 
 
@@ -169,13 +163,13 @@ def unusable_name(
     title: str, value: object, column: str, file: Path | None = None, row: int | None = None
 ) -> InputError:
     """Return the error for a name that ``is_name`` refuses; ``title`` is the named thing: node, job."""
-    fault, fix = "it has a control character or another that no terminal shows", f"rename the {title}"
+    fault, remedy = "it has a control character or another that no terminal shows", f"rename the {title}"
     if not isinstance(value, str) or not value:
-        fault, fix = "it is no text, or empty", f"give the {title} a name"
+        fault, remedy = "it is no text, or empty", f"give the {title} a name"
     elif len(value) > LONGEST_NAME:
         fault = f"it has {len(value):,} characters"
     elif value.strip().isprintable():
-        fault, fix = "it has spaces around it", "remove the spaces"
+        fault, remedy = "it has spaces around it", "remove the spaces"
     return InputError(
         f"a {title} name is unusable: {fault}",
         file=file,
@@ -183,33 +177,23 @@ def unusable_name(
         column=column,
         value=value,
         expected=f"printable text of at most {LONGEST_NAME} characters without spaces around it",
-        fix=fix,
+        fix=remedy,
     )
 
 
 def one_of(key: str, value: object, choices: Sequence[str]) -> str:
     """Return one of the words in ``choices``; InputError with the nearest one for anything else."""
     if value not in choices:
-        raise InputError(
-            f"{key} is unknown: {value!r}",
-            column=key,
-            value=value,
-            expected="one of " + ", ".join(repr(choice) for choice in choices),
-            fix=nearest(str(value), choices, "write one of these words, in quotes"),
-        )
+        remedy = nearest(str(value), choices, "write one of these words, in quotes")
+        raise refusal(key, value, f"is unknown: {value!r}", "one of " + ", ".join(map(repr, choices)), remedy)
     return str(value)
 
 
 def truth(key: str, value: object) -> bool:
     """Return true or false; InputError for anything else, also for 1, 0 and words."""
     if not isinstance(value, bool):
-        raise InputError(
-            f"{key} is neither true nor false",
-            column=key,
-            value=value,
-            expected="true or false",
-            fix="write true or false without quotes (in Python True or False)",
-        )
+        remedy = "write true or false without quotes (in Python True or False)"
+        raise refusal(key, value, "is neither true nor false", "true or false", remedy)
     return value
 
 
@@ -229,17 +213,10 @@ def known_keys(given: Iterable[str], known: Sequence[str], owner: str, kind: str
 def belongs(key: str, value: object, setting: str, *, is_needed: bool) -> None:
     """Raise ``InputError`` for a missing key that ``setting`` needs, or a given key that only ``setting`` reads."""
     if is_needed and value is None:
-        raise InputError(
-            f"{key} is missing: {setting} needs it", column=key, value=None, expected="a number", fix=f"add {key} = ..."
-        )
+        raise refusal(key, None, f"is missing: {setting} needs it", "a number", f"add {key} = ...")
     if not is_needed and value is not None:
-        raise InputError(
-            f"{key} has no effect without {setting}",
-            column=key,
-            value=value,
-            expected=f"{key} with {setting} only",
-            fix=f"remove {key}, or write {setting}",
-        )
+        remedy = f"remove {key}, or write {setting}"
+        raise refusal(key, value, f"has no effect without {setting}", f"{key} with {setting} only", remedy)
 
 
 def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -247,15 +224,15 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | Non
     if len(name) > LONGEST_NAME:
         return None
     names, target = list(known), name.strip().lower()
-    same = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(target)]
-    near = same or difflib.get_close_matches(target, names, n=1, cutoff=cutoff)
-    return near[0] if near else None
+    same_names = [name for name in names if _without_leading_zeros(name) == _without_leading_zeros(target)]
+    nearest_names = same_names or difflib.get_close_matches(target, names, n=1, cutoff=cutoff)
+    return nearest_names[0] if nearest_names else None
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
     """Return ``"did you mean 'best'?"``, with the known name nearest to a misspelt one; without one ``otherwise``."""
-    near = near_name(name, known, cutoff)
-    return f"did you mean {near!r}?" if near else otherwise
+    nearest_name = near_name(name, known, cutoff)
+    return f"did you mean {nearest_name!r}?" if nearest_name else otherwise
 
 
 def _without_leading_zeros(name: str) -> str:
@@ -273,10 +250,5 @@ def length_of_time(column: str, value: object, least: float = 1e-6) -> float:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h|d)?\s*", str(value), re.ASCII)
         seconds = -1.0 if match is None else float(match[1]) * _UNITS[match[2] or "s"]
     if not least <= seconds < 1e9:
-        raise InputError(
-            f"{column} is no length of time",
-            column=column,
-            value=value,
-            expected="a length of time such as 1h, 10min, 30s or 1d",
-        )
+        raise refusal(column, value, "is no length of time", "a length of time such as 1h, 10min, 30s or 1d")
     return seconds

@@ -79,12 +79,12 @@ def check_toml_size(file: Path) -> None:
     InputError
         It is larger.
     """
-    size = file.stat().st_size
-    if size > LARGEST_TOML:
+    size_bytes = file.stat().st_size
+    if size_bytes > LARGEST_TOML:
         raise InputError(
             "the TOML file is too large",
             file=file,
-            value=f"{size:,} bytes",
+            value=f"{size_bytes:,} bytes",
             expected=f"at most {LARGEST_TOML:,} bytes",
             fix="write a large set of jobs or curves as CSV or Parquet",
         )
@@ -127,13 +127,13 @@ def is_too_deep(value: Any) -> bool:
 
 def fault_and_path(error: Exception) -> tuple[str, str]:
     """Return what msgspec did not accept, and where: ``"campaign.trials"``, empty for the whole document."""
-    fault, mark, path = str(error).rpartition(" - at `$")
-    return (fault, path.strip("`").lstrip(".")) if mark else (path, "")
+    fault, mark, key_path = str(error).rpartition(" - at `$")
+    return (fault, key_path.strip("`").lstrip(".")) if mark else (key_path, "")
 
 
 def pick(item: object, *names: str) -> dict[str, Json]:
     """Return the attributes of ``item`` with these names, for a JSON document."""
-    return {name: getattr(item, name) for name in names}
+    return {attribute: getattr(item, attribute) for attribute in names}
 
 
 def printable_json(value: Any) -> Any:
@@ -184,26 +184,26 @@ def not_utf8(file: Path) -> InputError:
     number, line = 0, b""
     try:
         with opener(file, "rb") as stream:
-            kind = other_kind(stream.peek(_START_BYTES))
-            if kind is not None and kind[0] != UTF16:
-                return InputError(f"this is {kind[0]}", file=file, expected="UTF-8 text", fix=kind[1])
+            found_kind = other_kind(stream.peek(_START_BYTES))
+            if found_kind is not None and found_kind[0] != UTF16:
+                return InputError(f"this is {found_kind[0]}", file=file, expected="UTF-8 text", fix=found_kind[1])
             while line := stream.readline(LONGEST_LINE):
                 number += 1
                 try:
-                    text = line.decode()
+                    line_text = line.decode()
                 except UnicodeDecodeError:
                     break
-                if "\0" in text:
+                if "\0" in line_text:
                     break
     except (OSError, EOFError):
         pass  # damaged further on
     is_utf16 = line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line
-    source, name = ("utf-16", "UTF-16") if is_utf16 else ("latin1", "Latin-1 or another 8-bit encoding")
+    source, encoding_name = ("utf-16", "UTF-16") if is_utf16 else ("latin1", "Latin-1 or another 8-bit encoding")
     command = f"iconv -f {source} -t utf-8 IN > OUT"
     if file.suffix.lower() == ".gz":
         command = f"zcat IN | iconv -f {source} -t utf-8 | gzip > OUT"
     return InputError(
-        f"the file is not UTF-8; it looks like {name}",
+        f"the file is not UTF-8; it looks like {encoding_name}",
         file=file,
         row=f"line {max(number, 1)}",
         value=line.rstrip(b"\r\n"),
@@ -236,13 +236,13 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
     """Return the kind of an unreadable file from its first bytes, and the fix; ``None`` for any other file."""
     if start.startswith(_ZIP_MAGIC):
         return _SPREADSHEET if any(sign in start for sign in _SPREADSHEET_SIGNS) else (ZIP, _UNPACK)
-    for signature, kind, fix in _OTHER_KINDS:
+    for signature, kind_name, remedy in _OTHER_KINDS:
         if start.startswith(signature):
-            return kind, fix
+            return kind_name, remedy
     even, odd = start[:100:2], start[1:100:2]
-    for letters, zeros, name in ((even, odd, "UTF-16LE"), (odd, even, "UTF-16BE")):
+    for letters, zeros, encoding in ((even, odd, "UTF-16LE"), (odd, even, "UTF-16BE")):
         if len(zeros) > 1 and all(letters) and not any(zeros):
-            return UTF16, _UTF16_FIX.format(name)
+            return UTF16, _UTF16_FIX.format(encoding)
     if _WEB_PAGE.match(start):
         return "a web page", "fetch the file again: this may be a log-in or error page"
     if _SLURM_DAEMON.match(start):
@@ -263,13 +263,13 @@ _TOML_KINDS = (
 
 def refuse_other_toml(tables: Mapping[str, object], file: str | Path, own_kind: str) -> None:
     """Raise ``InputError`` for TOML that is not ``own_kind``: ``"a campaign"``, ``"a sweep"`` or ``"a job set"``."""
-    if any(kind == own_kind and not keys.isdisjoint(tables) for keys, kind, _ in _TOML_KINDS):
+    if any(kind_name == own_kind and not kind_keys.isdisjoint(tables) for kind_keys, kind_name, _ in _TOML_KINDS):
         return
-    for keys, kind, command in _TOML_KINDS:
-        if not keys.isdisjoint(tables):
-            key = next(iter(keys & tables.keys()))
-            fix = f"use it so: {command.format(Path(file).name)}"
-            raise InputError(f"this is {kind}, not {own_kind}", file=file, column=key, value=[*tables], fix=fix)
+    for kind_keys, kind_name, command in _TOML_KINDS:
+        if not kind_keys.isdisjoint(tables):
+            key = next(iter(kind_keys & tables.keys()))
+            remedy = f"use it so: {command.format(Path(file).name)}"
+            raise InputError(f"this is {kind_name}, not {own_kind}", file=file, column=key, value=[*tables], fix=remedy)
 
 
 def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
@@ -280,6 +280,6 @@ def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
     InputError
         No reader takes this kind of file; the message has the kind and the fix.
     """
-    kind = other_kind(start)
-    if kind is not None:
-        raise InputError(f"this is {kind[0]}", file=file, value=start[:20], expected=expected, fix=kind[1])
+    found_kind = other_kind(start)
+    if found_kind is not None:
+        raise InputError(f"this is {found_kind[0]}", file=file, value=start[:20], expected=expected, fix=found_kind[1])

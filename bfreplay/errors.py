@@ -65,7 +65,7 @@ class InputError(BfreplayError):
 
     def with_changes(self, **changes: Any) -> InputError:
         """Return the same error with other parts, such as ``file`` and ``row``; a value of ``None`` is not shown."""
-        parts = {name: getattr(self, name) for name in ("file", "row", "column", "expected", "fix")}
+        parts = {part_name: getattr(self, part_name) for part_name in ("file", "row", "column", "expected", "fix")}
         return InputError(self.problem, **parts | ({} if self.value is None else {"value": self.value}) | changes)
 
 

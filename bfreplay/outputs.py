@@ -53,31 +53,24 @@ def written_whole(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]
 @contextmanager
 def _rename_when_done(files: Sequence[Path], overwrite: bool) -> Iterator[list[Path]]:
     for file in files:
+        folder = str(file.parent)
         if not _is_folder(file.parent):
-            raise InputError(
-                "the folder of the output does not exist",
-                file=file,
-                value=str(file.parent),
-                fix="make the folder first",
-            )
+            problem = "the folder of the output does not exist"
+            raise InputError(problem, file=file, value=folder, fix="make the folder first")
         if not os.access(file.parent, os.W_OK | os.X_OK):
-            raise InputError(
-                "the folder of the output is not writable",
-                file=file,
-                value=str(file.parent),
-                fix="choose another folder, or change its mode: chmod u+wx FOLDER",
-            )
+            remedy = "choose another folder, or change its mode: chmod u+wx FOLDER"
+            raise InputError("the folder of the output is not writable", file=file, value=folder, fix=remedy)
         if file.exists() and not overwrite:
             raise OutputExistsError(f"{file} exists already; choose another name, or overwrite it")
     temporary = [file.with_name(temporary_name(file.name, "part")) for file in files]
     try:
         with naming(", ".join(map(str, files))):
             yield temporary
-        for part, file in zip(temporary, files, strict=True):
-            part.replace(file)
+        for temporary_file, file in zip(temporary, files, strict=True):
+            temporary_file.replace(file)
     finally:
-        for part in temporary:
-            part.unlink(missing_ok=True)
+        for temporary_file in temporary:
+            temporary_file.unlink(missing_ok=True)
 
 
 def is_there(file: Path) -> bool:
@@ -93,8 +86,8 @@ def write_whole(file: Path, text: str) -> None:
 
     Does not look for leftovers, which the maker of a folder of results removes once for its many files.
     """
-    with _rename_when_done([file], overwrite=True) as (part,):
-        part.write_text(text, encoding="utf-8")
+    with _rename_when_done([file], overwrite=True) as (temporary_file,):
+        temporary_file.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -123,9 +116,9 @@ def _shorten(name: str) -> str:
 
 def scratch_prefix(purpose: str) -> str:
     """Return a prefix for temporary folders of the system, after removing those of killed processes."""
-    name = f"bfreplay-{purpose}"
-    remove_leftovers(Path(tempfile.gettempdir()) / name)
-    return f"{temporary_name(name, 'partial')}-"
+    folder_name = f"bfreplay-{purpose}"
+    remove_leftovers(Path(tempfile.gettempdir()) / folder_name)
+    return f"{temporary_name(folder_name, 'partial')}-"
 
 
 def remove_leftovers(target: Path) -> None:
@@ -161,11 +154,11 @@ def _remove_leftover(target: Path, path: Path, kind: str, machine: str, process:
         _remove(path)
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)  # another process may be removing it as well
+def _remove(leftover: Path) -> None:
+    if leftover.is_dir() and not leftover.is_symlink():
+        shutil.rmtree(leftover, ignore_errors=True)  # another process may be removing it as well
     else:
-        path.unlink(missing_ok=True)
+        leftover.unlink(missing_ok=True)
 
 
 def _is_alive(process: int, start_ticks: int) -> bool:
@@ -191,8 +184,8 @@ def _machine() -> str:
     """Return a digest of the machine's name, its boot and the container, the scope of process numbers."""
     namespace = Path("/proc/self/ns/pid")
     container = str(namespace.readlink()) if namespace.is_symlink() else ""
-    boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""  # two machines may have the same name
-    return hashlib.sha256(f"{platform.node()} {boot} {container}".encode()).hexdigest()[:8]
+    boot_id = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""  # two machines may have the same name
+    return hashlib.sha256(f"{platform.node()} {boot_id} {container}".encode()).hexdigest()[:8]
 
 
 def make_folder(folder: Path) -> list[Path]:

@@ -230,29 +230,20 @@ def code_refusal(what: str, location: str, column: str | None) -> InputError:
     )
 
 
-def _import_location(location: str, what: str, form: str, column: str | None = None) -> Any:
-    module_name, _, path = location.partition(":")
-    if not module_name or not path:
-        raise InputError(
-            f"{what} is not spelled {form}",
-            column=column,
-            value=location,
-            expected=f"{form}, importable from here",
-            fix="write the module, a colon, and the name in it",
-        )
+def _import_location(location: str, title: str, form: str, column: str | None = None) -> Any:
+    module_name, _, attribute_path = location.partition(":")
+    details = {"column": column, "value": location, "expected": f"{form}, importable from here"}
+    if not module_name or not attribute_path:
+        remedy = "write the module, a colon, and the name in it"
+        raise InputError(f"{title} is not spelled {form}", **details, fix=remedy)
     try:
         thing: Any = importlib.import_module(module_name)
-        for part in path.split("."):
-            thing = getattr(thing, part)
+        for attribute in attribute_path.split("."):
+            thing = getattr(thing, attribute)
     # user code may raise anything on import, and a script without a __main__ guard exits
     except (Exception, SystemExit) as error:
-        raise InputError(
-            f"{what} cannot be imported: {one_line(error)}",
-            column=column,
-            value=location,
-            expected=f"{form}, importable from here",
-            fix=_fix_of_import(module_name, error),
-        ) from error
+        remedy = _fix_of_import(module_name, error)
+        raise InputError(f"{title} cannot be imported: {one_line(error)}", **details, fix=remedy) from error
     return thing
 
 
@@ -264,9 +255,9 @@ def _fix_of_import(module_name: str, error: BaseException) -> str:
     if module is None:
         return "correct this error, which the module raises when it is imported"
     names = [
-        name
-        for name, value in vars(module).items()
-        if callable(value) and name[:1] != "_" and getattr(value, "__module__", "") == module_name
+        public_name
+        for public_name, value in vars(module).items()
+        if callable(value) and public_name[:1] != "_" and getattr(value, "__module__", "") == module_name
     ]
     return f"choose one of its classes and functions: {', '.join(names)}" if names else "the module has no such name"
 
@@ -298,11 +289,11 @@ def make_from_code(make: Callable[[], _Made], what: str, **details: Any) -> _Mad
 
 def unknown_name(kind: str, name: str, names: Sequence[str], form: str = "package.module:Class") -> InputError:
     """Return the error for an unknown name, with the known names and the nearest one."""
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    nearest_names = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return InputError(
         f"unknown {kind} {name!r}",
         expected=f"one of {', '.join(_by_family(name, names))}; or {form}",
-        fix=f"did you mean {near[0]!r}?" if near else None,
+        fix=f"did you mean {nearest_names[0]!r}?" if nearest_names else None,
     )
 
 
@@ -315,8 +306,8 @@ def _by_family(name: str, names: Sequence[str]) -> list[str]:
 
 def one_line(error: BaseException) -> str:
     """Return an error and its place outside bfreplay: ``"ZeroDivisionError: division by zero (mine.py, line 7)"``."""
-    text = " ".join(str(error).split())
-    problem = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    message = " ".join(str(error).split())
+    problem = f"{type(error).__name__}: {message}" if message else type(error).__name__
     foreign = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

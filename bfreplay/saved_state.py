@@ -15,11 +15,14 @@ import json
 import math
 import random
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from enum import Enum
+from functools import partial
+from io import BytesIO
+from operator import methodcaller
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +31,14 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.outputs import written_whole
 from bfreplay.registry import one_line
 
-_MAGIC = b"bfreplay state 2\n"
+_MAGIC = b"bfreplay state 3\n"
 _CHECKSUM_SIZE = 32
 _HEAP_TYPE = 1 << 9  # of type.__flags__: a class that was made by a class statement
 _PLAIN = (type(None), bool, int, str)
-_SEQUENCES: dict[str, Callable[[Any], Any]] = {
-    "list": list,
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-    "deque": deque,
-}
-_MAPPINGS: dict[str, type] = {"dict": dict, "Counter": Counter, "OrderedDict": OrderedDict}
-_FACTORIES: dict[str, type] = {each.__name__: each for each in (list, dict, set, int, float)}
+_IMMUTABLE: dict[str, type] = {"tuple": tuple, "frozenset": frozenset}  # nobody can tell one from its equal
+_SEQUENCES: dict[str, type] = {"list": list, "set": set, "deque": deque}
+_MAPPINGS: dict[str, type] = {kind.__name__: kind for kind in (dict, Counter, OrderedDict, defaultdict)}
+_FACTORIES: dict[str, type] = {kind.__name__: kind for kind in (list, dict, set, int, float)}
 _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 _Kind = TypeVar("_Kind", bound=type)
 _RESTORABLE: dict[str, type] = {}
@@ -105,7 +103,7 @@ def save_state(thing: object, in_place: Mapping[str, str]) -> State:
         Something in it is no data; the message names the attribute.
     """
     saver = _Saver(in_place)
-    return State(saver.thing(thing, type(thing).__name__), saver.arrays)
+    return State(saver.node(thing, type(thing).__name__), saver.arrays)
 
 
 def restore_state(thing: object, state: State) -> None:
@@ -117,7 +115,7 @@ def restore_state(thing: object, state: State) -> None:
         The state is that of another kind of object, or names what no state may make. ``thing`` is of no use any more.
     """
     try:
-        _Restorer(state.arrays).thing(state.tree, thing)
+        _Restorer(state.arrays).value(state.tree, thing)
     except _NO_FIT as error:
         raise InputError(
             f"the state does not fit: {one_line(error)}",
@@ -148,60 +146,48 @@ class _Saver:
             return {"is": "bytes", "at": self._keep(np.frombuffer(value, np.uint8))}
         if kind is range:
             return {"is": "range", "of": [value.start, value.stop, value.step]}
-        if kind in (tuple, frozenset):  # immutable: nobody can tell one from its equal
-            return {"is": kind.__name__, "of": [self.node(item, f"{path}[{k}]") for k, item in enumerate(value)]}
+        if kind in _IMMUTABLE.values():
+            return {"is": kind.__name__, "of": self._items(value, path)}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            fields = zip(value._fields, value, strict=True)
-            nodes = [self.node(item, f"{path}.{name}") for name, item in fields]
+            nodes = [self.node(item, f"{path}.{name}") for name, item in zip(value._fields, value, strict=True)]
             return {"is": "fields", "class": _restorable_name(kind, path), "of": nodes}
-        number = self._number.get(id(value))
-        if number is not None:
-            return {"no": number}
-        return self._new(value, path, kind)
+        if id(value) in self._number:
+            return {"no": self._number[id(value)]}
+        number = self._number[id(value)] = len(self._alive)
+        self._alive.append(value)
+        return {"no": number, **self._new(value, path, kind)}
 
-    def _new(self, value: Any, path: str, kind: type) -> Any:
-        if kind is np.ndarray:
-            if value.dtype.hasobject:
-                raise UnsavedError(_refusal(path, value))
-            frozen = {} if value.flags.writeable else {"frozen": True}
-            return {"is": "array", "no": self._count(value), "at": self._keep(value), **frozen}
-        if kind.__name__ in _SEQUENCES and kind is _SEQUENCES[kind.__name__]:
-            number = self._count(value)
-            items = [self.node(item, f"{path}[{k}]") for k, item in enumerate(value)]
-            return {"is": kind.__name__, "no": number, "of": items} | ({"most": value.maxlen} if kind is deque else {})
-        if kind is defaultdict or kind in _MAPPINGS.values():
-            number = self._count(value)
+    def _new(self, value: Any, path: str, kind: type) -> dict[str, Any]:
+        """Return what may occur a second time, as data without its number."""
+        if kind is np.ndarray and not value.dtype.hasobject:
+            return {"is": "array", "at": self._keep(value), **({} if value.flags.writeable else {"frozen": True})}
+        if kind in _SEQUENCES.values():
+            most = {"most": value.maxlen} if kind is deque else {}
+            return {"is": kind.__name__, "of": self._items(value, path), **most}
+        if kind in _MAPPINGS.values():
             items = [[self.node(key, f"{path}[]"), self.node(item, f"{path}[{key!r}]")] for key, item in value.items()]
             if kind is not defaultdict:
-                return {"is": kind.__name__, "no": number, "of": items}
+                return {"is": kind.__name__, "of": items}
             factory = getattr(value.default_factory, "__name__", "")
             if _FACTORIES.get(factory) is not value.default_factory:
-                raise UnsavedError(_refusal(path, value))
-            return {"is": "defaultdict", "no": number, "of": items, "factory": factory}
-        for name, generator_type, state_of, _ in _GENERATORS:
+                raise _unsaved(path, value)
+            return {"is": "defaultdict", "of": items, "factory": factory}
+        for name, (generator_type, state_of, _) in _GENERATORS.items():
             if kind is generator_type:
-                return {"is": name, "no": self._count(value), "of": self.node(state_of(value), path)}
-        return self.thing(value, path)
-
-    def thing(self, value: Any, path: str) -> Any:
-        """Return an object as data: its attributes, or what its own ``save_state`` returns."""
-        kind = type(value)
-        no = self._count(value)
+                return {"is": name, "of": self.node(state_of(value), path)}
         has_own = hasattr(kind, "save_state")
         if not (has_own or _is_transparent(kind)):
-            raise UnsavedError(_refusal(path, value))
+            raise _unsaved(path, value)
         name = _name(kind)
         if self._in_place.get(path) != name:
             name = _restorable_name(kind, path)
         if has_own:
-            return {"is": "own", "no": no, "class": name, "of": self.node(value.save_state(), f"{path}.save_state()")}
-        nodes = {name: self.node(part, f"{path}.{name}") for name, part in _attributes(value).items()}
-        return {"is": "object", "no": no, "class": name, "of": nodes}
+            return {"is": "own", "class": name, "of": self.node(value.save_state(), f"{path}.save_state()")}
+        nodes = {label: self.node(part, f"{path}.{label}") for label, part in _attributes(value).items()}
+        return {"is": "object", "class": name, "of": nodes}
 
-    def _count(self, value: object) -> int:
-        self._number[id(value)] = len(self._alive)
-        self._alive.append(value)
-        return len(self._alive) - 1
+    def _items(self, values: Iterable[Any], attribute_path: str) -> list[Any]:
+        return [self.node(element, f"{attribute_path}[{position}]") for position, element in enumerate(values)]
 
     def _keep(self, array: NDArray[Any]) -> int:
         self.arrays.append(array)
@@ -233,40 +219,35 @@ class _Restorer:
             return _restorable(node["class"], Enum)(content)
         if kind == "fields":
             return _restorable(node["class"], tuple)(*(self.value(item, None) for item in content))
+        if kind in _IMMUTABLE:
+            return _IMMUTABLE[kind](self.value(item, None) for item in content)
         if kind == "array":
-            array = self._arrays[node["at"]].copy(order="K")
+            array = self._note(node, self._arrays[node["at"]].copy(order="K"))
             array.flags.writeable = "frozen" not in node
-            return self._note(node, array)
+            return array
         if kind in _SEQUENCES:
-            return self._sequence(node)
-        if kind in _MAPPINGS or kind == "defaultdict":
+            sequence = self._note(node, deque(maxlen=node["most"]) if kind == "deque" else _SEQUENCES[kind]())
+            add = sequence.add if kind == "set" else sequence.append
+            for item in content:
+                add(self.value(item, None))
+            return sequence
+        if kind in _MAPPINGS:
             mapping = self._note(
                 node, defaultdict(_FACTORIES[node["factory"]]) if "factory" in node else _MAPPINGS[kind]()
             )
             for key, item in content:
                 mapping[self.value(key, None)] = self.value(item, None)
             return mapping
-        for name, _, _, make in _GENERATORS:
-            if kind == name:
-                return self._note(node, make(self.value(content, None)))
-        return self.thing(node, present)
+        if kind in _GENERATORS:
+            return self._note(node, _GENERATORS[kind][2](self.value(content, None)))
+        return self._thing(node, present)
 
-    def _sequence(self, node: Any) -> Any:
-        items = (self.value(item, None) for item in node["of"])
-        if node["is"] in ("tuple", "frozenset"):
-            return _SEQUENCES[node["is"]](items)
-        sequence = self._note(node, deque(maxlen=node["most"]) if node["is"] == "deque" else _SEQUENCES[node["is"]](()))
-        sequence.update(items) if node["is"] == "set" else sequence.extend(items)
-        return sequence
-
-    def thing(self, node: Any, target: Any) -> Any:
+    def _thing(self, node: Any, target: Any) -> Any:
         """Restore an object in place, or make it where there is none of its class."""
         if target is None or node["class"] != _name(type(target)):
             kind = _restorable(node["class"], object)
             target = kind.__new__(kind)
-        elif getattr(
-            getattr(target, "__dataclass_params__", None), "frozen", False
-        ):  # it may be a constant that others hold too
+        elif getattr(getattr(target, "__dataclass_params__", None), "frozen", False):  # a constant may be others' too
             target = copy(target)
         self._note(node, target)
         if (node["is"] == "own") != hasattr(target, "save_state"):
@@ -291,33 +272,29 @@ class _Restorer:
 def _attributes(thing: Any) -> dict[str, Any]:
     """Return the attributes of an object that are saved, by name."""
     kind = type(thing)
-    names: list[str] = []
-    for base in kind.__mro__:
-        slots = vars(base).get("__slots__", ())
-        names += [slots] if isinstance(slots, str) else slots
-    names += vars(thing) if hasattr(thing, "__dict__") else ()
+    names = [*(name for base in kind.__mro__ for name in _slots(base)), *getattr(thing, "__dict__", ())]
     excluded_names = {"__dict__", "__weakref__"} | _not_saved(kind)
     return {name: getattr(thing, name) for name in names if name not in excluded_names and hasattr(thing, name)}
 
 
-def _not_saved(kind: type) -> set[str]:
-    return {name for base in kind.__mro__ for name in vars(base).get("not_saved", ())}
+def _not_saved(class_type: type) -> set[str]:
+    return {attribute for base_class in class_type.__mro__ for attribute in vars(base_class).get("not_saved", ())}
 
 
 def _is_transparent(kind: type) -> bool:
     """Return whether attributes are all that an object of the class holds: it is made in Python, of no other kind."""
     bases = [base for base in kind.__mro__ if base is not object]
-    words = 2 + sum(_n_slots(base) for base in bases)  # attributes and references besides
+    words = 2 + sum(len(_slots(base)) for base in bases)  # attributes and references besides
     return bool(bases) and all(base.__flags__ & _HEAP_TYPE for base in bases) and kind.__basicsize__ <= 16 + 8 * words
 
 
-def _n_slots(kind: type) -> int:
-    slots = vars(kind).get("__slots__", ())
-    return 1 if isinstance(slots, str) else len(slots)
+def _slots(class_type: type) -> Sequence[str]:
+    slots: str | Sequence[str] = vars(class_type).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else slots
 
 
-def _name(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
+def _name(class_type: type) -> str:
+    return f"{class_type.__module__}:{class_type.__qualname__}"
 
 
 def _restorable_name(kind: type, path: str) -> str:
@@ -346,8 +323,8 @@ def _restorable(name: Any, base_kind: type) -> Any:
     return kind
 
 
-def _refusal(path: str, value: object) -> str:
-    return (
+def _unsaved(path: str, value: object) -> UnsavedError:
+    return UnsavedError(
         f"the state of {path.partition('.')[0]} cannot be saved: {path} is {type(value).__name__}, which is no data\n"
         "  expected: numbers, texts, arrays, containers of them, generators of random numbers, and objects of classes "
         "written in Python\n"
@@ -365,41 +342,37 @@ def _generator_of(state: Mapping[str, Any]) -> np.random.Generator:
     return np.random.Generator(generator)
 
 
-def _legacy_generator_of(state: dict[str, Any]) -> np.random.RandomState:
-    generator = np.random.RandomState()
-    generator.set_state(state)
+def _generator_in_state(generator_type: Callable[[], Any], set_state: Callable[[Any, Any], None], state: Any) -> Any:
+    generator = generator_type()
+    set_state(generator, state)
     return generator
 
 
-def _python_generator_of(state: Any) -> random.Random:
-    generator = random.Random()
-    generator.setstate(state)
-    return generator
-
-
-_GENERATORS: tuple[tuple[str, type, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
-    ("Generator", np.random.Generator, lambda each: each.bit_generator.state, _generator_of),
-    ("RandomState", np.random.RandomState, lambda each: each.get_state(legacy=False), _legacy_generator_of),
-    ("Random", random.Random, random.Random.getstate, _python_generator_of),
-)
+_LEGACY, _PYTHONS = np.random.RandomState, random.Random
+_GENERATORS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "Generator": (np.random.Generator, lambda generator: generator.bit_generator.state, _generator_of),
+    "RandomState": (
+        _LEGACY,
+        methodcaller("get_state", legacy=False),
+        partial(_generator_in_state, _LEGACY, _LEGACY.set_state),
+    ),
+    "Random": (_PYTHONS, _PYTHONS.getstate, partial(_generator_in_state, _PYTHONS, _PYTHONS.setstate)),
+}
+"""Type, function that returns the state, and function that makes a generator of it, by name."""
 
 
 def write_state(file: Path, state: State) -> None:
     """Write a state to a file, in place of an earlier one, whole or not at all.
 
-    It has a line, the length of the JSON text, the text, the arrays one after the other, and the SHA-256 of all this.
+    It has a line, the length of the JSON text, the text, the arrays as numpy writes them, and the SHA-256 of all this.
     """
-    descriptions, offset, parts = [], 0, []
+    json_text = json.dumps([state.tree, len(state.arrays)], allow_nan=False).encode()
+    stream = BytesIO()
+    stream.write(_MAGIC + len(json_text).to_bytes(8, "little") + json_text)
     for array in state.arrays:
-        order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        data = array.tobytes(order)
-        descriptions.append([np.lib.format.dtype_to_descr(array.dtype), list(array.shape), order, offset])
-        parts.append(data)
-        offset += len(data)
-    text = json.dumps([state.tree, descriptions], allow_nan=False).encode()
-    data = b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *parts])
-    with written_whole([file], overwrite=True) as (part,):
-        part.write_bytes(data + hashlib.sha256(data).digest())
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+    with written_whole([file], overwrite=True) as (temporary_file,):
+        temporary_file.write_bytes(stream.getvalue() + hashlib.sha256(stream.getbuffer()).digest())
 
 
 def read_state(file: Path) -> State:
@@ -412,23 +385,15 @@ def read_state(file: Path) -> State:
     """
     try:
         content = file.read_bytes()
-        data, checksum = content[:-_CHECKSUM_SIZE], content[-_CHECKSUM_SIZE:]
-        begin = len(_MAGIC) + 8
-        if not data.startswith(_MAGIC):
+        state_bytes, checksum = content[:-_CHECKSUM_SIZE], content[-_CHECKSUM_SIZE:]
+        stream = BytesIO(state_bytes)
+        if stream.read(len(_MAGIC)) != _MAGIC:
             raise ValueError("it begins otherwise")
-        if hashlib.sha256(data).digest() != checksum:
+        if hashlib.sha256(state_bytes).digest() != checksum:
             raise ValueError("its checksum does not agree, so that it was cut or changed")
-        text_end = begin + int.from_bytes(data[len(_MAGIC) : begin], "little")
-        tree, descriptions = json.loads(data[begin:text_end])
-        arrays = []
-        for descr, shape, order, offset in descriptions:
-            dtype = np.lib.format.descr_to_dtype(_as_descr(descr))
-            if dtype.hasobject:
-                raise ValueError("an array of objects")
-            count = math.prod(shape)
-            array = np.frombuffer(data, dtype, count, text_end + offset) if count else np.zeros(0, dtype)
-            arrays.append(array.reshape(shape, order=order))
-    except (OSError, *_NO_FIT) as error:
+        tree, n_arrays = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+        arrays = [np.lib.format.read_array(stream, allow_pickle=False) for _ in range(n_arrays)]
+    except (OSError, MemoryError, *_NO_FIT) as error:
         raise InputError(
             f"this is no state of a replay: {one_line(error)}",
             file=file,
@@ -436,10 +401,3 @@ def read_state(file: Path) -> State:
             fix="replay from the start",
         ) from error
     return State(tree, arrays)
-
-
-def _as_descr(descr: Any) -> Any:
-    """Return the description of a type as numpy has it: with tuples, where JSON has lists."""
-    if isinstance(descr, list):
-        return [tuple(_as_descr(item) if isinstance(item, list) else item for item in field) for field in descr]
-    return descr

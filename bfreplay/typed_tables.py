@@ -87,18 +87,19 @@ def missing_key(key: str, table: Mapping[str, object], label: str | None) -> Inp
 
 
 def _located_error(
-    error: msgspec.ValidationError, content: Any, kind: type, file: str | Path, label: str | None
+    error: msgspec.ValidationError, content: Any, table_type: type, file: str | Path, label: str | None
 ) -> InputError:
     """Return the error for the value that msgspec refuses: its path leads through the tables and their types."""
-    fault, path = fault_and_path(error)
-    value, expected = content, inspect.type_info(kind)
+    fault, key_path = fault_and_path(error)
+    value: Any = content
+    expected: Any = inspect.type_info(table_type)
     key, tables = None, []
     refusal = _refusal(label or "the file", value, expected, label)
-    for name, index in re.findall(r"(\w+)|\[(\d+)\]", path):
+    for name, index in re.findall(r"(\w+)|\[(\d+)\]", key_path):
         if refusal is not None:
             break
         if index:
-            value, expected = value[int(index)], _item_type(expected)
+            value, expected = value[int(index)], expected.item_type
             if isinstance(expected, inspect.StructType):
                 label, key = f"[[{key}]] {int(index) + 1}", None
         else:
@@ -109,8 +110,8 @@ def _located_error(
         refusal = _refusal(key or label or "the file", value, expected, label)
     if refusal is None:
         expected_words = _plain_words(fault)
-        problem, fix = f"{key or label} is unusable", f"give {expected_words}"
-        refusal = InputError(problem, value=value, expected=expected_words, fix=fix)
+        problem, remedy = f"{key or label} is unusable", f"give {expected_words}"
+        refusal = InputError(problem, value=value, expected=expected_words, fix=remedy)
     return refusal.with_changes(file=file, row=refusal.row or label, column=key or refusal.column)
 
 
@@ -123,40 +124,35 @@ def _plain_words(fault: str) -> str:
     )
 
 
-def _item_type(expected: Any) -> inspect.Type:
-    item: inspect.Type = expected.item_type
-    return item
-
-
-def _field_type(table: Any, name: str) -> inspect.Type:
+def _field_type(table: Any, key_name: str) -> inspect.Type:
     """Return the type of a key, without the ``None`` of one that may be left out."""
-    field_type: inspect.Type = next(field.type for field in table.fields if field.encode_name == name)
+    field_type: inspect.Type = next(field.type for field in table.fields if field.encode_name == key_name)
     if not isinstance(field_type, inspect.UnionType):
         return field_type
     options = tuple(option for option in field_type.types if not isinstance(option, inspect.NoneType))
     return options[0] if len(options) == 1 else inspect.UnionType(options)
 
 
-def _refusal(name: str, value: Any, expected: inspect.Type, label: str | None) -> InputError | None:
+def _refusal(key_name: str, value: Any, expected: inspect.Type, label: str | None) -> InputError | None:
     """Return the error for a value of another type; ``None`` if it is of this one, or there is no check of the type."""
     try:
-        _check(name, value, expected, label)
+        _check(key_name, value, expected, label)
     except InputError as refusal:
         return refusal
     return None
 
 
-def _check(name: str, value: Any, expected: inspect.Type, label: str | None) -> None:
+def _check(key_name: str, value: Any, expected: inspect.Type, label: str | None) -> None:
     match expected:
         case inspect.StructType() | inspect.DictType() if not isinstance(value, Mapping):
             raise InputError(
-                f"{name} is no table",
+                f"{key_name} is no table",
                 value=value,
-                expected=f"{name} in a line of its own, its keys below",
-                fix=f"write {name} with its keys below",
+                expected=f"{key_name} in a line of its own, its keys below",
+                fix=f"write {key_name} with its keys below",
             )
         case inspect.StructType(fields=fields):
-            checks.known_keys(value, [field.encode_name for field in fields], name)
+            checks.known_keys(value, [field.encode_name for field in fields], key_name)
             for field in fields:
                 if field.required and field.encode_name not in value:
                     raise missing_key(field.encode_name, value, label)
@@ -165,22 +161,22 @@ def _check(name: str, value: Any, expected: inspect.Type, label: str | None) -> 
                 _check(key, inner, value_type, label)
         case inspect.ListType(item_type=inspect.StructType()) if not isinstance(value, list) or not value:
             raise InputError(
-                f"{name} is no array of tables",
+                f"{key_name} is no array of tables",
                 value=value,
-                expected=f"[[{name}]] before each of them",
-                fix=f"write [[{name}]] in double brackets, in a line of its own",
+                expected=f"[[{key_name}]] before each of them",
+                fix=f"write [[{key_name}]] in double brackets, in a line of its own",
             )
         case inspect.IntType(ge=least, le=most):
-            checks.whole(name, value, -checks.LARGEST if least is None else least, most or checks.LARGEST)
+            checks.whole(key_name, value, -checks.LARGEST if least is None else least, most or checks.LARGEST)
         case inspect.FloatType(gt=above, ge=least, le=most):
             least = None if least == -_LARGEST else least
             most = math.inf if most is None or most == _LARGEST else most
-            checks.number(name, value, above=above, least=least, most=most)
+            checks.number(key_name, value, above=above, least=least, most=most)
         case inspect.UnionType(types=(inspect.IntType(), inspect.FloatType() as number)):
-            _check(name, value, number, label)
+            _check(key_name, value, number, label)
         case inspect.BoolType():
-            checks.truth(name, value)
+            checks.truth(key_name, value)
         case inspect.StrType():
-            checks.text(name, value)
+            checks.text(key_name, value)
         case inspect.LiteralType(values=words):
-            checks.one_of(name, value, [str(word) for word in words])
+            checks.one_of(key_name, value, [str(word) for word in words])

@@ -29,13 +29,13 @@ _PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Return the versions of Python, bfreplay and its dependencies by name; ``"not installed"`` for missing ones."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+    return {"python": platform.python_version(), **{package: _version(package) for package in _PACKAGES}}
 
 
 @cache  # reading one takes a millisecond, and every run of a sweep records all of them
-def _version(name: str) -> str:
+def _version(package: str) -> str:
     try:
-        return metadata.version(name)
+        return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "not installed"
 
@@ -44,10 +44,10 @@ def show_versions() -> None:
     """Print data for a bug report: versions, machine, and the state of the hot loops."""
     from bfreplay._compiled import IS_COMPILED
 
-    rows = {
+    values_by_name = {
         **versions(),
         "machine": f"{platform.machine()}, {platform.system()} {platform.release()}",
         "hot loops": "compiled" if IS_COMPILED else "plain Python (numba is missing or switched off)",
     }
-    for name, value in rows.items():
-        print(f"{name:<10} {value}")
+    for package, value in values_by_name.items():
+        print(f"{package:<10} {value}")

@@ -54,9 +54,9 @@ def parts_of_whole(values: Sequence[float]) -> list[str]:
 
 def duration(seconds: float) -> str:
     """Return a length of time: ``45 s``, ``7.9 min``, ``3.4 h``, ``14.9 days``."""
-    for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+    for unit_name, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
         if seconds >= 2 * length:
-            return f"{amount(seconds / length)} {unit}"
+            return f"{amount(seconds / length)} {unit_name}"
     return f"{amount(seconds)} s"
 
 
@@ -89,8 +89,8 @@ def aligned_lines(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if number in left else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell_text.ljust(width) if number in left else cell_text.rjust(width)
+            for number, (cell_text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]

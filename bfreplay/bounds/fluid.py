@@ -9,7 +9,9 @@ too low.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +19,71 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.bounds.job_classes import Cells, Horizon, JobClass, job_classes, merge_classes
-from bfreplay.bounds.linear_program import Entries, dual_values
+from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.exact.relaxation import hull_counts, optima_of_hulls
+from bfreplay.milp.linear_program import HighsProgram, missing_highspy
+from bfreplay.milp.model import Compressed
 from bfreplay.workload import ElasticJob
+
+
+class Entries(NamedTuple):
+    """Coefficients of a matrix, (E,) each: no place twice."""
+
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+
+def dual_values(
+    cost: NDArray[np.float64],
+    matrix: Entries,
+    right: NDArray[np.float64],
+    n_at_most: int,
+    *,
+    primal_simplex: bool = False,
+) -> NDArray[np.float64] | None:
+    """Return the dual values ``(R,)`` of the rows when ``cost @ x`` is least over ``x >= 0``; ``None`` if HiGHS fails.
+
+    The first ``n_at_most`` rows are ``matrix @ x <= right``, the others ``matrix @ x == right``.
+
+    ``primal_simplex`` is the faster way here. Both ways agree on the optimum; where several duals reach it, on which
+    one, they need not.
+    """
+    if not _has_highspy() or any(module in sys.modules for module in OR_TOOLS):
+        return _by_scipy(cost, matrix, right, n_at_most)
+    n_columns = cost.size
+    order = np.lexsort((matrix.row, matrix.column))  # not scipy.sparse, whose import takes longer than a small program
+    starts = np.searchsorted(matrix.column[order], np.arange(n_columns + 1))
+    entries = Compressed(starts.astype(np.int32), matrix.row[order].astype(np.int32), matrix.value[order])
+    lower = np.where(np.arange(right.size) < n_at_most, -np.inf, right)
+    program = HighsProgram(maximise=False, simplex_strategy=4 if primal_simplex else 1)
+    try:
+        program.load(cost, (np.zeros(n_columns), np.full(n_columns, np.inf)), (lower, right), entries)
+    except ValueError:
+        return None
+    return program.row_duals() if program.run() == "kOptimal" else None
+
+
+@cache
+def _has_highspy() -> bool:
+    return not missing_highspy()
+
+
+def _by_scipy(
+    cost: NDArray[np.float64], matrix: Entries, right: NDArray[np.float64], n_at_most: int
+) -> NDArray[np.float64] | None:
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
+    sparse_rows: Any = coo_array(
+        (matrix.value, (matrix.row, matrix.column)), (right.size, cost.size)
+    ).tocsr()  # scipy's types know no sparse program
+    result = linprog(cost, sparse_rows[:n_at_most], right[:n_at_most], sparse_rows[n_at_most:], right[n_at_most:])
+    if result.status != 0:
+        return None
+    duals: NDArray[np.float64] = np.concatenate([result.ineqlin.marginals, result.eqlin.marginals])
+    return duals
+
 
 _EXACT_STEPS = 4e8
 """Most steps of the dynamic program over all capacities; beyond it, concave hulls give an upper bound."""
@@ -32,24 +96,24 @@ def best_rates(classes: tuple[JobClass, ...], most_nodes: int) -> NDArray[np.flo
     """
     n_steps = sum(job_class.n_jobs * job_class.rate.size for job_class in classes) * (most_nodes + 1)
     if n_steps > _EXACT_STEPS:
-        rate = np.full((len(classes), max(job_class.rate.size for job_class in classes)), -np.inf)
-        for row, job_class in zip(rate, classes, strict=True):
-            row[: job_class.rate.size] = reachable(job_class)
-        return optima_of_hulls(rate, np.array([job_class.n_jobs for job_class in classes]), most_nodes)
-    best = np.zeros(most_nodes + 1)
+        class_rates = np.full((len(classes), max(job_class.rate.size for job_class in classes)), -np.inf)
+        for rates_of_class, job_class in zip(class_rates, classes, strict=True):
+            rates_of_class[: job_class.rate.size] = reachable(job_class)
+        return optima_of_hulls(class_rates, np.array([job_class.n_jobs for job_class in classes]), most_nodes)
+    best_rate = np.zeros(most_nodes + 1)
     for job_class in classes:
         for _ in range(job_class.n_jobs):
-            best = _with_one_more(best, job_class)
-    return best
+            best_rate = _with_one_more(best_rate, job_class)
+    return best_rate
 
 
 @compiled
-def _with_one_more(best: NDArray[np.float64], jobs: JobClass) -> NDArray[np.float64]:
+def _with_one_more(best_rate: NDArray[np.float64], job_class: JobClass) -> NDArray[np.float64]:
     """Return the best rates when one more job may run."""
-    after = best.copy()
-    for nodes in range(best.size):
-        for count in range(jobs.min_nodes, min(jobs.rate.size - 1, nodes) + 1):
-            value = best[nodes - count] + jobs.rate[count]
+    after = best_rate.copy()
+    for nodes in range(best_rate.size):
+        for count in range(job_class.min_nodes, min(job_class.rate.size - 1, nodes) + 1):
+            value = best_rate[nodes - count] + job_class.rate[count]
             if value > after[nodes]:
                 after[nodes] = value
     return after
@@ -113,10 +177,10 @@ def fluid_prices(
             largest_work = float(job_class.rate.max() * cells.seconds.max())
             # of less work the entries would be out of all proportion
             scale = max(float(work_by[-1]), _LITTLE * largest_work)
-            row = first_work + len(scales) * n_blocks
+            first_row = first_work + len(scales) * n_blocks
             remainder = n_columns + block  # at the end of each block
-            entries += [(row + block, remainder, 1.0), (row + block[1:], remainder[:-1], -1.0)]
-            entries.append((row + cells.block, running, output / scale))
+            entries += [(first_row + block, remainder, 1.0), (first_row + block[1:], remainder[:-1], -1.0)]
+            entries.append((first_row + cells.block, running, output / scale))
             new_work.append(np.diff(work_by, prepend=0.0) / scale)
             scales.append(scale)
             costs.append(np.zeros(n_blocks))
@@ -135,12 +199,12 @@ def fluid_prices(
     if duals is None:  # any prices bound: with nodes and places free, work that ends counts in full
         sample[has_end] = 1.0
         return Prices(np.zeros(n_cells), np.zeros(n_cells), sample)
-    node, slot = -np.minimum(duals[: 2 * n_cells], 0.0).reshape(2, n_cells) * rate_unit
+    node_price, slot_price = -np.minimum(duals[: 2 * n_cells], 0.0).reshape(2, n_cells) * rate_unit
     with np.errstate(over="ignore"):  # worth more than a sample is worth one
         worth = np.clip(-duals[first_work:].reshape(-1, n_blocks) * rate_unit / np.array(scales)[:, None], 0.0, 1.0)
     # work that is there earlier is worth no less
     sample[has_end] = np.maximum.accumulate(worth[:, ::-1], axis=1)[:, ::-1]
-    return Prices(node / cells.seconds, slot / cells.seconds, sample)
+    return Prices(node_price / cells.seconds, slot_price / cells.seconds, sample)
 
 
 _FINE = (24, 4)
@@ -208,25 +272,31 @@ def admission_limit(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Hori
     jobs alone. So many as ``n_known`` are known to be possible.
     """
     n_submitted = sum(job.submit_us < horizon.end_us for job in jobs)
-    possible, impossible = min(max_parallel, n_submitted), n_submitted + 1
-    while impossible - possible > 1:
-        n_admitted = (possible + impossible) // 2
+
+    def is_impossible(n_admitted: int) -> bool:
         if n_admitted <= n_known:
-            possible = n_admitted
-            continue
+            return False
         works = np.array([job.work_samples for job in jobs[:n_admitted]])
         finite = np.sort(works[np.isfinite(works)])
         may_be_open = max_parallel - (works.size - finite.size)
         if may_be_open < 0:
-            impossible = n_admitted
-            continue
+            return True
         least_output = float(finite[: max(finite.size - may_be_open, 0)].sum())
         classes = job_classes(jobs[:n_admitted], horizon.most_idle)
-        if _Reach(classes, max_parallel).includes(least_output * _ALL, horizon):
-            possible = n_admitted
+        return not _Reach(classes, max_parallel).includes(least_output * _ALL, horizon)
+
+    return _largest_below(is_impossible, min(max_parallel, n_submitted), n_submitted + 1, 1)
+
+
+def _largest_below(is_enough: Callable[[int], bool], too_small: int, enough: int, step: int) -> int:
+    """Return a number that is too small, at most ``step`` below one that is enough, by halving."""
+    while enough - too_small > step:
+        middle = (too_small + enough) // 2
+        if is_enough(middle):
+            enough = middle
         else:
-            impossible = n_admitted
-    return possible
+            too_small = middle
+    return too_small
 
 
 def earliest_end_us(
@@ -246,8 +316,7 @@ def earliest_end_us(
             float((job_class.submit_us + job_class.work_samples / float(job_class.rate.max()) * 1e6).max())
             for job_class in classes
         )
-    too_early, enough = max(start_us, math.floor(min(alone_us, end_us))), end_us
-    step = max((end_us - start_us) // 1000, 1)
+    too_early = max(start_us, math.floor(min(alone_us, end_us)))
     reach = _Reach(classes, max_parallel)
 
     def is_enough(time_us: int) -> bool:
@@ -257,29 +326,23 @@ def earliest_end_us(
 
     if too_early > start_us and is_enough(too_early):
         return too_early
-    while enough - too_early > step:
-        middle = (too_early + enough) // 2
-        if is_enough(middle):
-            enough = middle
-        else:
-            too_early = middle
-    return too_early
+    return _largest_below(is_enough, too_early, end_us, max((end_us - start_us) // 1000, 1))
 
 
 def _dual_value(
     classes: tuple[JobClass, ...], max_parallel: int, horizon: Horizon, cells: Cells, prices: Prices
 ) -> float:
     """Return the Lagrangian: the cost of all nodes, places and samples, plus what each job could gain beyond."""
-    node, slot, sample = prices
-    value = float((node[cells.cell] * horizon.idle * horizon.seconds).sum())
-    value += max_parallel * float((slot * cells.seconds).sum())
+    node_price, slot_price, sample = prices
+    value = float((node_price[cells.cell] * horizon.idle * horizon.seconds).sum())
+    value += max_parallel * float((slot_price * cells.seconds).sum())
     for job_class, price in zip(classes, sample, strict=True):
         jobs_by, _ = cells.arrivals(job_class)
         price_of_job = price[cells.block_of_job(job_class)]
         has_price = price_of_job > 0  # work without end has no price
         value += float((price_of_job[has_price] * job_class.work_samples[: price_of_job.size][has_price]).sum())
-        gain = _best_gain(job_class, node, slot, price[cells.block])
-        value += float((jobs_by[cells.block] * gain * cells.seconds).sum())
+        best_gain = _best_gain(job_class, node_price, slot_price, price[cells.block])
+        value += float((jobs_by[cells.block] * best_gain * cells.seconds).sum())
     return value
 
 

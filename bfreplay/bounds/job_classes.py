@@ -137,17 +137,17 @@ def job_classes(jobs: Iterable[ElasticJob], most_nodes: int) -> tuple[JobClass, 
     for job in jobs:
         if job.min_nodes > most_nodes:
             continue
-        rate = job.fastest.table(min(job.max_nodes, most_nodes))
-        if not rate[job.min_nodes :].any():
+        class_rate = job.fastest.table(min(job.max_nodes, most_nodes))
+        if not class_rate[job.min_nodes :].any():
             continue
-        groups.setdefault((job.min_nodes, rate.tobytes()), []).append(job)
+        groups.setdefault((job.min_nodes, class_rate.tobytes()), []).append(job)
     classes = []
     for (min_nodes, rate_bytes), members in groups.items():
-        rate = np.frombuffer(rate_bytes, np.float64).copy()
-        rate[:min_nodes] = 0.0
+        class_rate = np.frombuffer(rate_bytes, np.float64).copy()
+        class_rate[:min_nodes] = 0.0
         classes.append(
             JobClass(
-                rate=rate,
+                rate=class_rate,
                 min_nodes=min_nodes,
                 scale_up_s=float(min(job.scale_up_cost_s for job in members)),  # of one kind: loops compile once
                 scale_down_s=float(min(job.scale_down_cost_s for job in members)),
@@ -168,13 +168,13 @@ def merge_classes(classes: tuple[JobClass, ...], at_most: int) -> tuple[JobClass
 
 
 def _as_one(classes: list[JobClass]) -> JobClass:
-    rate = np.zeros(max(job_class.rate.size for job_class in classes))
+    class_rate = np.zeros(max(job_class.rate.size for job_class in classes))
     for job_class in classes:
-        rate[: job_class.rate.size] = np.maximum(rate[: job_class.rate.size], job_class.rate)
+        class_rate[: job_class.rate.size] = np.maximum(class_rate[: job_class.rate.size], job_class.rate)
     submit_us = np.concatenate([job_class.submit_us for job_class in classes])
     order = np.argsort(submit_us, kind="stable")
     return JobClass(
-        rate=rate,
+        rate=class_rate,
         min_nodes=min(job_class.min_nodes for job_class in classes),
         scale_up_s=min(job_class.scale_up_s for job_class in classes),
         scale_down_s=min(job_class.scale_down_s for job_class in classes),

@@ -53,7 +53,7 @@ class PricedJob:
 
 @compiled
 def _pay(
-    jobs: JobClass,
+    job_class: JobClass,
     price: NDArray[np.float64],
     horizon: Horizon,
     value_now: NDArray[np.float64],
@@ -63,7 +63,7 @@ def _pay(
 
     Fewer than ``min_nodes`` make nothing, and so are never worth more than none.
     """
-    rate, scale_up_s, scale_down_s = jobs.rate, jobs.scale_up_s, jobs.scale_down_s
+    rate, scale_up_s, scale_down_s = job_class.rate, job_class.scale_up_s, job_class.scale_down_s
     width = rate.size
     scale_up, scale_down, preemption, up_from_least = np.empty((4, width))
     least_rate = least_from(rate)
@@ -74,7 +74,7 @@ def _pay(
         preemption[count] = preemption_cost(rate[count], scale_down_s)
     after_gain, after_loss, from_fewer, from_more = np.empty((4, width))
     for interval in range(horizon.seconds.size):
-        seconds, cost, reclaims = horizon.seconds[interval], price[interval], horizon.reclaimed[interval]
+        seconds, node_price, reclaims = horizon.seconds[interval], price[interval], horizon.reclaimed[interval]
         # short loops: each is vectorised by the compiler, but for the two maxima, which do not wait for one another
         for count in range(width):
             after_gain[count] = value_now[count] - scale_up[count]
@@ -93,7 +93,7 @@ def _pay(
             best_more = _larger(after_loss[width - 1 - count], best_more)
         widest = min(horizon.idle[interval], width - 1)
         for count in range(widest + 1):
-            profit = seconds * (rate[count] - cost * count)
+            profit = seconds * (rate[count] - node_price * count)
             value_now[count] = _larger(value_now[count], _larger(from_fewer[count], from_more[count])) + profit
         value_now[widest + 1 :] = -np.inf
         for count in range(width):  # it may never run again: a debt that is not worked off is no loss
@@ -217,12 +217,12 @@ def _sums(
 ) -> None:
     """Fill in the sum of ``first`` over all smaller counts, and that of ``second`` over all larger ones."""
     sum_below = sum_above = 0.0
-    last = first.size - 1
+    last_count = first.size - 1
     for count in range(first.size):
         below[count] = sum_below
         sum_below += first[count]
-        above[last - count] = sum_above
-        sum_above += second[last - count]
+        above[last_count - count] = sum_above
+        sum_above += second[last_count - count]
 
 
 @compiled_inline
@@ -268,9 +268,9 @@ def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon
     """Return an upper bound on the samples of all jobs at ``prices`` ``(I,)``, samples/s per node, any >= 0."""
     bound = float((prices * horizon.idle * horizon.seconds).sum())
     for job_class in classes:
-        job = PricedJob(job_class)
-        job.go_on(prices, horizon)
-        bound += job_class.n_jobs * job.most
+        priced_job = PricedJob(job_class)
+        priced_job.go_on(prices, horizon)
+        bound += job_class.n_jobs * priced_job.most
     return bound
 
 
@@ -298,8 +298,8 @@ class SimplePrices:
         """Go on over the intervals of a part."""
         np.add.at(self._seconds, part.idle, part.seconds)  # one by one: the parts do not change the sums
         price = self._price[part.idle]
-        for share, _, job in self._jobs:
-            job.go_on(price * share, part)
+        for share, _, priced_job in self._jobs:
+            priced_job.go_on(price * share, part)
 
     @property
     def free(self) -> float:
@@ -311,8 +311,8 @@ class SimplePrices:
         """The lowest bound, and its price of a node at each number of idle nodes, ``(N + 1,)``."""
         node_cost = float((self._price * np.arange(self._price.size) * self._seconds).sum())
         bounds = {share: share * node_cost for share in _SHARES}
-        for share, job_class, job in self._jobs:
-            bounds[share] += job_class.n_jobs * job.most
+        for share, job_class, priced_job in self._jobs:
+            bounds[share] += job_class.n_jobs * priced_job.most
         share = min(bounds, key=bounds.__getitem__)
         return bounds[share], self._price * share
 

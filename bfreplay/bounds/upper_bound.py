@@ -76,8 +76,8 @@ def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | 
         for job in jobs_on_type
     }
     for job in by_curve.values():
-        rate = job.fastest.table(job.max_nodes)
-        if min(rate[rate > 0].min(initial=math.inf), job.work_samples) < _SMALLEST:
+        job_rates = job.fastest.table(job.max_nodes)
+        if min(job_rates[job_rates > 0].min(initial=math.inf), job.work_samples) < _SMALLEST:
             return f"the job {job.name!r} has a rate or work below {_SMALLEST:g}, too small to calculate with"
     return None
 

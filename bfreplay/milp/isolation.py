@@ -24,7 +24,6 @@ import numpy as np
 
 from bfreplay.errors import SolverUnavailableError
 from bfreplay.milp.backends import BACKENDS, Backend, BackendAnswer, SolveOptions, backend_of, try_to_solve, why_not
-from bfreplay.milp.backends.backend import OR_TOOLS
 from bfreplay.milp.model import LinearModel
 from bfreplay.milp.solution import ProcessStatus, SolverStatus
 from bfreplay.outputs import scratch_prefix
@@ -77,8 +76,8 @@ class InProcessBackend:
     def solve(self, model: LinearModel, options: SolveOptions) -> IsolatedAnswer:
         """Solve here; exceptions of the back end become the message."""
         start_s = time.perf_counter()
-        kind, content = try_to_solve(self.backend, model, options)
-        return IsolatedAnswer.of(kind, content, time.perf_counter() - start_s)
+        answer_kind, content = try_to_solve(self.backend, model, options)
+        return IsolatedAnswer.of(answer_kind, content, time.perf_counter() - start_s)
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -123,17 +122,13 @@ class IsolatedBackend:
         self._grace_s = grace_s
         self._start_timeout_s = start_timeout_s
         self._worker: _Worker | None = None
-        self._starts = 0
+        self.starts = 0
+        """Workers started so far; every one after the first replaced a failed one."""
 
     @property
     def location(self) -> str:
         """``"package.module:Class"`` of the back end."""
         return BACKENDS.location(self._backend)
-
-    @property
-    def starts(self) -> int:
-        """Workers started so far; every one after the first replaced a failed one."""
-        return self._starts
 
     @property
     def worker_pid(self) -> int | None:
@@ -149,14 +144,14 @@ class IsolatedBackend:
         start_s = time.perf_counter()
         try:
             worker.send((model, options))
-            kind, content = worker.receive(options.time_limit_s + self._grace_s)
+            answer_kind, content = worker.receive(options.time_limit_s + self._grace_s)
         except _WorkerError as failure:
             self.close()
             return IsolatedAnswer(failure.status, None, str(failure), time.perf_counter() - start_s)
         except BaseException:  # Ctrl-C among them: the worker is busy and its answer would come to the next question
             self.close()
             raise
-        return IsolatedAnswer.of(kind, content, time.perf_counter() - start_s)
+        return IsolatedAnswer.of(answer_kind, content, time.perf_counter() - start_s)
 
     def close(self) -> None:
         """End the worker; harmless when called twice. A later ``solve`` starts a new one."""
@@ -180,7 +175,7 @@ class IsolatedBackend:
                 worker = _Worker(self._python)
             except OSError as error:
                 raise _WorkerError(ProcessStatus.CRASHED, f"{self._python}: {error.strerror or error}") from error
-            self._starts += 1
+            self.starts += 1
             try:
                 search_path = _search_path(foreign=self._python != sys.executable)
                 worker.send((search_path, self._backend, self._memory_limit_bytes))
@@ -197,7 +192,8 @@ class IsolatedBackend:
 class ModelSolver:
     """Solver of linear models other than decisions, such as those of published programs.
 
-    HiGHS runs in this process, unless OR-Tools is loaded here; other back ends run in a worker process.
+    A back end that is sound in a process (``Capabilities.in_process``), as HiGHS is, runs in this one, unless a module
+    that it ``excludes`` is loaded here; others run in a worker process.
 
     Parameters
     ----------
@@ -221,9 +217,10 @@ class ModelSolver:
 
     def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
         """Solve; an answer without finite numbers for all columns counts as none."""
-        if not self.backend.capabilities.warm_start:
+        abilities = self.backend.capabilities
+        if not abilities.warm_start:
             model = replace(model, start=None)
-        if self._worker is None and (self.backend.name != "highs" or any(module in sys.modules for module in OR_TOOLS)):
+        if self._worker is None and not (abilities.in_process and sys.modules.keys().isdisjoint(abilities.excludes)):
             self._worker = IsolatedBackend(self._name)
         outcome = (self._worker or InProcessBackend(self.backend)).solve(model, options)
         if outcome.answer is None:
@@ -331,22 +328,16 @@ class _Worker:
     def _crash(self) -> _WorkerError:
         """Describe the end of the dead process."""
         try:
-            code = self.process.wait(timeout=5.0)
+            exit_code = self.process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
             return _WorkerError(ProcessStatus.CRASHED, "the worker closed its connection but goes on; it was killed")
-        exit_text = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with code {code}"
+        signal_name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else f"signal {-exit_code}"
+        exit_text = f"was ended by {signal_name}" if exit_code < 0 else f"exited with code {exit_code}"
         self.stderr_file.seek(max(0, self.stderr_file.seek(0, os.SEEK_END) - 500))
         last_words = self.stderr_file.read().decode(errors="replace").strip()
         return _WorkerError(
             ProcessStatus.CRASHED, f"the worker {exit_text}" + (f"; it said last: {last_words}" if last_words else "")
         )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _end(

@@ -67,9 +67,8 @@ def judge(
         The formulation cannot read the answer.
     """
     status = answer.solver_status
-    type_fault = _type_fault(answer)
-    if type_fault:
-        return Judgement(Quality.WRONG, message=type_fault)
+    if fault := _type_fault(answer):
+        return Judgement(Quality.WRONG, message=fault)
     if status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         return Judgement(Quality.NONE, message=f"no answer: solver status {status}" + _detail(answer))
     if answer.x is None:
@@ -90,13 +89,12 @@ def judge(
     objective = objective_of(problem, counts)
     scale = largest_coefficient(problem)
     claims_optimum = status is SolverStatus.OPTIMAL
-    is_right = agrees(answer.objective, objective, scale) or (not claims_optimum and answer.objective < objective)
     wrong = Judgement(Quality.WRONG, counts, nodes, objective)
-    if not is_right:
+    is_modest = not claims_optimum and answer.objective < objective
+    if not (is_modest or agrees(answer.objective, objective, scale)):
         return replace(wrong, message=f"claims {answer.objective:.12g}, is worth {objective:.12g}")
     if answer.bound < objective and not agrees(answer.bound, objective, scale):
-        message = f"its bound {answer.bound:.12g} is below its own answer's {objective:.12g}"
-        return replace(wrong, message=message)
+        return replace(wrong, message=f"its bound {answer.bound:.12g} is below its own answer's {objective:.12g}")
     if claims_optimum and relative_gap == 0.0:
         return Judgement(Quality.PROVEN, counts, nodes, objective, objective)
     bound = answer.bound if math.isfinite(answer.bound) else math.inf
@@ -150,8 +148,7 @@ def against_referee(problem: AllocationProblem, judgement: Judgement, referee: S
     if referee.counts is None:
         if referee.solver_status is not SolverStatus.ERROR:
             return judgement
-        problem_text = f"called optimal, which {referee.solver} could not check: {referee.message}"
-        return replace(unproven, message=problem_text)
+        return replace(unproven, message=f"called optimal, which {referee.solver} could not check: {referee.message}")
     if agrees(judgement.objective, referee.objective, magnitude(problem)):
         bound = referee.bound if referee.quality is Quality.PROVEN else judgement.bound
         return replace(judgement, bound=max(judgement.objective, bound))
@@ -180,10 +177,10 @@ def _type_fault(answer: BackendAnswer) -> str:
     """Return which part of a back end's answer has the wrong type; empty if none has."""
     if not isinstance(answer.solver_status, SolverStatus):
         return f"the back end's solver_status is {answer.solver_status!r}, not a SolverStatus"
-    for name in ("objective", "bound", "build_s", "solve_s"):
-        number = getattr(answer, name)
+    for field_name in ("objective", "bound", "build_s", "solve_s"):
+        number = getattr(answer, field_name)
         if not isinstance(number, float | int | np.floating | np.integer):
-            return f"the back end's {name} is {number!r}, not a number"
+            return f"the back end's {field_name} is {number!r}, not a number"
     if not isinstance(answer.message, str):
         return f"the back end's message is a {type(answer.message).__name__}, not text"
     if answer.x is not None and not (isinstance(answer.x, np.ndarray) and answer.x.dtype.kind in "fiub"):

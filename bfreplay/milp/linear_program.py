@@ -25,9 +25,9 @@ _threads: list[int] = []
 
 def missing_highspy() -> str:
     """Return which highspy to install; empty for none."""
-    fix = f"pip install 'highspy{SOUND}' (no build exists for ppc64le: use the exact solver there)"
+    remedy = f"pip install 'highspy{SOUND}' (no build exists for ppc64le: use the exact solver there)"
     why = "1.14.0 calls wrong answers optimal; earlier than 1.13 lacks what Gavel's programs need"
-    return unmet("highspy", SOUND, why=why, fix=fix)
+    return unmet("highspy", SOUND, why=why, fix=remedy)
 
 
 def new_highs() -> Any:

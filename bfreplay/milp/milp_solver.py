@@ -61,15 +61,15 @@ def check_options(time_limit_s: float, relative_gap: float, threads: int, seed: 
 
 def location_of(backend: Backend) -> str:
     """``"package.module:Class"`` of an instance; ``InputError`` where a worker could not import it."""
-    kind = type(backend)
-    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+    backend_class = type(backend)
+    if backend_class.__module__ == "__main__" or "<locals>" in backend_class.__qualname__:
         raise InputError(
             "a worker process cannot import this back end",
-            value=kind.__qualname__,
+            value=backend_class.__qualname__,
             expected="a class in an importable module",
             fix="move it to a module of its own, or pass isolated=False",
         )
-    return f"{kind.__module__}:{kind.__qualname__}"
+    return f"{backend_class.__module__}:{backend_class.__qualname__}"
 
 
 Fallback = Literal["exact", "keep", "none"]
@@ -157,11 +157,9 @@ class MilpSolver:
         check_options(time_limit_s, relative_gap, threads, seed)
         self._formulation = formulation_of(formulation) if isinstance(formulation, str) else formulation
         instance = backend_of(backend) if isinstance(backend, str) else backend
-        reason = why_not(instance) if worker is None else ""  # a given worker may have packages that are not here
-        if reason:
+        if worker is None and (reason := why_not(instance)):  # a given worker may have packages that are not here
             raise SolverUnavailableError(f"{instance.name} does not work here: {reason}")
-        refusal = pairing_fault(self._formulation, instance, reformulate_sets=reformulate_sets)
-        if refusal:
+        if refusal := pairing_fault(self._formulation, instance, reformulate_sets=reformulate_sets):
             raise SolverUnavailableError(refusal)
         self.name = f"{self._formulation.name} on {instance.name}"
         """``"choices on cbc"``."""
@@ -174,17 +172,12 @@ class MilpSolver:
         self._reformulates = reformulate_sets
         self._memory_limit_bytes = memory_limit_bytes
         self._own_worker = worker is None
-        self._runner: IsolatedBackend | InProcessBackend
+        self._runner: IsolatedBackend | InProcessBackend = InProcessBackend(instance)
         if worker is not None or isolated:
             location = BACKENDS.location(backend) if isinstance(backend, str) else location_of(backend)
-        if worker is not None:
-            if worker.location != location:
+            if worker is not None and worker.location != location:
                 raise InputError("the worker runs another back end", value=worker.location, expected=location)
-            self._runner = worker
-        elif isolated:
-            self._runner = IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
-        else:
-            self._runner = InProcessBackend(instance)
+            self._runner = worker or IsolatedBackend(location, memory_limit_bytes=memory_limit_bytes, grace_s=grace_s)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}, fallback {self._fallback}>"
@@ -193,15 +186,9 @@ class MilpSolver:
         """Answer one decision; failures are statuses, and ``rejected`` holds what a fallback replaced."""
         if problem.n_jobs == 0 or problem.capacity == 0:
             objective = float(problem.gain[:, 0].sum()) if problem.n_jobs else 0.0
-            return Solution(
-                counts=np.zeros(problem.n_jobs, dtype=np.int64),
-                objective=objective,
-                bound=objective,
-                process_status=ProcessStatus.NOT_NEEDED,
-                solver_status=SolverStatus.OPTIMAL,
-                quality=Quality.PROVEN,
-                solver=self.name,
-            )
+            counts = np.zeros(problem.n_jobs, dtype=np.int64)
+            solution = Solution.proven(counts, objective, objective, self.name, 0.0, 0.0)
+            return replace(solution, process_status=ProcessStatus.NOT_NEEDED)
         question = problem.within_published_limit() if self._formulation.change_limited else problem
         start_s = time.perf_counter()
         try:
@@ -220,11 +207,10 @@ class MilpSolver:
             verdict, exact = Judgement(Quality.NONE, message=str(error)), None
             outcome = replace(outcome, answer=None)  # nothing can be read from it: an error, whatever the back end says
         solution = _solution(self.name, outcome, verdict, build_time_s, adapted_model.size)
-        within_gap = verdict.quality is Quality.FEASIBLE and solution.solver_status is SolverStatus.OPTIMAL
-        is_good_enough = verdict.quality is Quality.FEASIBLE and self._fallback != "keep"
-        if verdict.quality is Quality.PROVEN or within_gap or is_good_enough:
+        is_feasible, within_gap = verdict.quality is Quality.FEASIBLE, solution.solver_status is SolverStatus.OPTIMAL
+        if verdict.quality is Quality.PROVEN or (is_feasible and (within_gap or self._fallback != "keep")):
             return solution
-        if not (verdict.quality is Quality.FEASIBLE or solution.process_status is ProcessStatus.REFUSED):
+        if not (is_feasible or solution.process_status is ProcessStatus.REFUSED):
             self._keep(problem, adapted_model, solution)
         return self._instead(problem, question, solution, exact)
 
@@ -264,15 +250,15 @@ class MilpSolver:
         """Return the verdict, and the referee's answer to ``question`` where it was asked."""
         if outcome.answer is None:
             return Judgement(Quality.NONE, message=outcome.message), None
-        gap = self._options.relative_gap
-        verdict = judge(question, self._formulation, model, outcome.answer, gap, built_from=problem)
+        relative_gap = self._options.relative_gap
+        verdict = judge(question, self._formulation, model, outcome.answer, relative_gap, built_from=problem)
         is_denial = verdict.quality is Quality.NONE and outcome.answer.solver_status in _DENIALS
         is_answer = verdict.quality in (Quality.PROVEN, Quality.FEASIBLE)
         if self._referee is None or not (is_denial or is_answer):
             return verdict, None
         reference = self._referee.solve(question)
         claims_optimum = outcome.answer.solver_status is SolverStatus.OPTIMAL
-        return apply_referee(question, verdict, reference, gap if claims_optimum else None), reference
+        return apply_referee(question, verdict, reference, relative_gap if claims_optimum else None), reference
 
     def _instead(
         self, problem: AllocationProblem, question: AllocationProblem, failure: Solution, exact: Solution | None
@@ -285,28 +271,16 @@ class MilpSolver:
             return replace(answer, rejected=failure, message=message)
         if self._fallback == "keep":
             return _keep_current(problem, failure, reason)
-        return replace(
-            failure,
-            counts=None,
-            nodes=None,
-            objective=math.nan,
-            bound=math.inf,
-            quality=Quality.NONE,
-            message=reason,
-            rejected=failure,
-        )
+        none = Solution.without_answer(self.name, failure.solver_status, reason, failure.build_s, failure.solve_s)
+        return replace(none, process_status=failure.process_status, size=failure.size, rejected=failure)
 
     def _keep(self, problem: AllocationProblem, model: LinearModel | None, failure: Solution) -> None:
         """Save a failure, if the user asked for it."""
         if self._failures is not None:
-            statuses = {
-                "process_status": failure.process_status.value,
-                "solver_status": failure.solver_status.value,
-                "quality": failure.quality.value,
-                "message": failure.message,
-                "claimed_counts": None if failure.counts is None else failure.counts.tolist(),
-            }
-            self._failures.keep(self.name, problem, model, {"options": self.describe(), **statuses})
+            statuses = pick(failure, "process_status", "solver_status", "quality", "message")
+            counts = None if failure.counts is None else failure.counts.tolist()
+            about = {"options": self.describe(), **statuses, "claimed_counts": counts}
+            self._failures.keep(self.name, problem, model, about)
 
 
 def _cut_back(outcome: IsolatedAnswer, model: LinearModel, adapted_model: LinearModel) -> IsolatedAnswer:
@@ -340,7 +314,7 @@ def _keep_current(problem: AllocationProblem, failure: Solution, reason: str) ->
 
 
 def _solution(
-    name: str, outcome: IsolatedAnswer, verdict: Judgement, build_time_s: float, model_size: ModelSize
+    solver_name: str, outcome: IsolatedAnswer, verdict: Judgement, build_time_s: float, model_size: ModelSize
 ) -> Solution:
     answer = outcome.answer
     claimed_s = 0.0 if answer is None else answer.build_s
@@ -356,7 +330,7 @@ def _solution(
         process_status=outcome.process_status,
         solver_status=status,
         quality=verdict.quality,
-        solver=name,
+        solver=solver_name,
         build_s=build_time_s + transfer_s,
         solve_s=max(0.0, outcome.elapsed_s - transfer_s),
         message=verdict.message,

@@ -84,37 +84,37 @@ def model_fault(model: LinearModel) -> str:
     and numbers where numbers belong.
     """
     sizes: dict[str, int] = {}
-    for name, kinds, like in _ARRAYS:
-        array = getattr(model, name)
+    for array_name, kinds, same_length_as in MODEL_ARRAYS:
+        array = getattr(model, array_name)
         if not isinstance(array, np.ndarray) or array.ndim != 1:
-            return f"{name} is no one-dimensional array"
+            return f"{array_name} is no one-dimensional array"
         if array.dtype.kind not in kinds:
-            return f"{name} is of type {array.dtype}, expected {_KIND_NAMES[kinds]}"
-        if sizes.setdefault(like, array.shape[0]) != array.shape[0]:
-            return f"{name} has {array.shape[0]} elements, {like} has {sizes[like]}"
-    for name, size in (("column_names", model.n_columns), ("row_names", model.n_rows)):
-        names = getattr(model, name)
-        if not (isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)):
-            return f"{name} is no tuple of strings"
+            return f"{array_name} is of type {array.dtype}, expected {_KIND_NAMES[kinds]}"
+        if sizes.setdefault(same_length_as, array.shape[0]) != array.shape[0]:
+            return f"{array_name} has {array.shape[0]} elements, {same_length_as} has {sizes[same_length_as]}"
+    for array_name, size in (("column_names", model.n_columns), ("row_names", model.n_rows)):
+        names = getattr(model, array_name)
+        if not (isinstance(names, tuple | list) and all(isinstance(array_name, str) for array_name in names)):
+            return f"{array_name} is no tuple of strings"
         if len(names) != size:
-            return f"{name} has {len(names)} names for {size}"
+            return f"{array_name} has {len(names)} names for {size}"
     if not isinstance(model.objective_constant, float | int | np.floating):
         return "objective_constant is no number"
-    for name in ("objective", "objective_constant", "entry_value"):
-        if not np.isfinite(getattr(model, name)).all():
-            return f"{name} holds a number that is not finite"
+    for array_name in ("objective", "objective_constant", "entry_value"):
+        if not np.isfinite(getattr(model, array_name)).all():
+            return f"{array_name} holds a number that is not finite"
     if model.start is not None:
         start = model.start
         if not (isinstance(start, np.ndarray) and start.dtype.kind in "fiu" and start.shape == (model.n_columns,)):
             return f"start is no array of {model.n_columns} numbers, one a column"
         if not np.isfinite(start).all():
             return "start holds a number that is not finite"
-    for name in ("column_lower", "column_upper", "row_lower", "row_upper"):
-        if np.isnan(getattr(model, name)).any():
-            return f"{name} holds nan"
-    for name, size in (("entry_row", model.n_rows), ("entry_column", model.n_columns)):
-        if not _in_range(getattr(model, name), size):
-            return f"{name} points outside 0 to {size - 1}"
+    for array_name in ("column_lower", "column_upper", "row_lower", "row_upper"):
+        if np.isnan(getattr(model, array_name)).any():
+            return f"{array_name} holds nan"
+    for array_name, size in (("entry_row", model.n_rows), ("entry_column", model.n_columns)):
+        if not _in_range(getattr(model, array_name), size):
+            return f"{array_name} points outside 0 to {size - 1}"
     if not (
         isinstance(model.sets, tuple | list) and all(isinstance(group_of, SpecialOrderedSet) for group_of in model.sets)
     ):
@@ -135,7 +135,7 @@ def _in_range(index: NDArray[np.int64], size: int) -> bool:
 
 
 _KIND_NAMES = {"fiu": "numbers", "iu": "whole numbers", "b": "bool"}
-_ARRAYS = (
+MODEL_ARRAYS = (
     ("objective", "fiu", "objective"),
     ("column_lower", "fiu", "objective"),
     ("column_upper", "fiu", "objective"),
@@ -199,13 +199,13 @@ class Columns:
 
         Binaries unless told otherwise.
         """
-        size = index[0].shape[0]
+        n_added = index[0].shape[0]
         first = len(self.names)
-        self.objective.append(np.broadcast_to(np.asarray(objective, dtype=np.float64), (size,)))
-        self.upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (size,)))
-        self.integer.append(np.full(size, integer))
+        self.objective.append(np.broadcast_to(np.asarray(objective, dtype=np.float64), (n_added,)))
+        self.upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (n_added,)))
+        self.integer.append(np.full(n_added, integer))
         self.names.extend(indexed_names(label, *index))
-        return np.arange(first, first + size)
+        return np.arange(first, first + n_added)
 
 
 @dataclass(slots=True)
@@ -236,8 +236,8 @@ class Rows:
         index: Sequence[NDArray[np.int64]] = (),
     ) -> None:
         """Append R rows ``lower <= sum of terms <= upper``; a term: (columns, factors), ``(R,)`` or ``(R, n)``."""
-        size = terms[0][0].shape[0]
-        row_numbers = self.add(label, size, lower, upper, *index) + np.arange(size)
+        n_added = terms[0][0].shape[0]
+        row_numbers = self.add(label, n_added, lower, upper, *index) + np.arange(n_added)
         for column, factor in terms:
             self.put(row_numbers if column.ndim == 1 else row_numbers[:, None], column, factor)
 

@@ -56,10 +56,10 @@ class Expression:
         return Expression(factors, one.constant + two.constant, self.builder)
 
     def __mul__(self, numbers: ArrayLike) -> Expression:
-        by = _finite(numbers)
-        one = self._at(np.broadcast_to(self._places, _common_shape(self.shape, by.shape)))
-        factors = diags_array(np.broadcast_to(by, one.shape).ravel()) @ one.factors
-        return Expression(factors, one.constant * by, self.builder)
+        factor = _finite(numbers)
+        first_operand = self._at(np.broadcast_to(self._places, _common_shape(self.shape, factor.shape)))
+        factors = diags_array(np.broadcast_to(factor, first_operand.shape).ravel()) @ first_operand.factors
+        return Expression(factors, first_operand.constant * factor, self.builder)
 
     def __truediv__(self, numbers: ArrayLike) -> Expression:
         divisor = _finite(numbers)
@@ -116,8 +116,8 @@ class Expression:
             raise InputError(
                 "these are not the values of the columns", value=columns.shape, expected=f"shape (C,), C >= {width}"
             )
-        made: Floats = (self.factors @ columns[:width]).reshape(self.shape) + self.constant
-        return made
+        values: Floats = (self.factors @ columns[:width]).reshape(self.shape) + self.constant
+        return values
 
     @property
     def _places(self) -> Any:
@@ -223,8 +223,8 @@ class ModelBuilder:
     def add(self, constraint: Constraint, name: str = "row") -> None:
         """Add a row ``name[i]`` for every element of the constraint."""
         if not isinstance(constraint, Constraint):
-            fix = "give the constraint first, then its name" if isinstance(constraint, str) else None
-            raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=fix)
+            remedy = "give the constraint first, then its name" if isinstance(constraint, str) else None
+            raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=remedy)
         self.check_own(constraint.expression)
         entries, shift = constraint.expression.factors.tocoo(), constraint.expression.constant.ravel()
         first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift)

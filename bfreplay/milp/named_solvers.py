@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -110,11 +111,8 @@ def solve(problem: AllocationProblem, solver: Solver | str = EXACT, formulation:
     problem.validate()
     if not isinstance(solver, str):
         return solver.solve(problem)
-    instance = solver_of(solver, formulation)
-    try:
+    with closing(solver_of(solver, formulation)) as instance:
         return instance.solve(problem)
-    finally:
-        instance.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +148,11 @@ def solver_entries() -> list[SolverEntry]:
     Each back end is tried on a small decision in a process of its own.
     """
     formulations, unusable = [], []
-    for name in FORMULATIONS.names():
+    for formulation_name in FORMULATIONS.names():
         try:
-            formulations.append((name, formulation_of(name)))
+            formulations.append((formulation_name, formulation_of(formulation_name)))
         except BfreplayError as error:  # another package's: not offered to any solver, but told of
-            unusable.append(SolverEntry(f"formulation {name}", problem=str(error).splitlines()[0]))
+            unusable.append(SolverEntry(f"formulation {formulation_name}", problem=str(error).splitlines()[0]))
     entries = [SolverEntry(EXACT, f"bfreplay {__version__}", "Apache-2.0", (COUNTS, "published"))]
     with ThreadPoolExecutor(max_workers=4) as executor:  # each waits for a worker process
         entries += executor.map(partial(_entry, formulations), BACKENDS.names())
@@ -196,14 +194,10 @@ def _trial_fault(backend: str, formulation: str) -> str:
     )
     solver = MilpSolver(formulation, backend, time_limit_s=20.0, fallback="keep", referee=ExactSolver())
     try:
-        solution = solver.solve(problem)
+        with closing(solver):
+            rejection = solver.solve(problem).rejected
     except BfreplayError as error:
         return str(error).splitlines()[0]
-    finally:
-        solver.close()
-    rejection = solution.rejected
-    return (
-        ""
-        if rejection is None
-        else rejection.message or f"it does not solve a small decision: {rejection.solver_status.value}"
-    )
+    if rejection is None:
+        return ""
+    return rejection.message or f"it does not solve a small decision: {rejection.solver_status.value}"

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay.checks import refusal
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rate, scale_down_cost, scale_up_cost
 
-_ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")  # three of whole numbers
+_ARRAYS: dict[str, type[np.generic]] = {
+    **dict.fromkeys(("current", "min_nodes", "max_nodes"), np.int64),
+    **dict.fromkeys(("gain", "scale_up_loss", "scale_down_loss"), np.float64),
+}
 _given = attrgetter(*_ARRAYS)
 
 
@@ -62,9 +66,9 @@ class AllocationProblem:
     def __post_init__(self) -> None:
         if {*map(type, _given(self))} == {np.ndarray}:
             return
-        for name in _ARRAYS:  # lists are taken as well
-            if not isinstance(value := getattr(self, name), np.ndarray):
-                object.__setattr__(self, name, np.asarray(value, None if name in _ARRAYS[:3] else np.float64))
+        for array_name, exact_kind in _ARRAYS.items():  # lists are taken as well
+            if not isinstance(value := getattr(self, array_name), np.ndarray):
+                object.__setattr__(self, array_name, np.asarray(value, None if exact_kind is np.int64 else exact_kind))
 
     def __repr__(self) -> str:
         n_held = int(self.current.sum())
@@ -87,18 +91,16 @@ class AllocationProblem:
 
     def validate(self) -> None:
         """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""
-        for name in _ARRAYS:
-            kind, dtype = np.integer if name in _ARRAYS[:3] else np.floating, getattr(self, name).dtype
+        for name, exact_kind in _ARRAYS.items():
+            kind, dtype = np.integer if exact_kind is np.int64 else np.floating, getattr(self, name).dtype
             if not np.issubdtype(dtype, kind):
-                raise InputError(
-                    f"{name} has the wrong type", column=name, value=str(dtype), expected=f"array of {kind.__name__}"
-                )
+                raise refusal(name, str(dtype), "has the wrong type", f"array of {kind.__name__}")
         if self.current.ndim != 1:
             raise InputError("current has the wrong shape", value=self.current.shape, expected="(J,)")
         for name, number in (("capacity", self.capacity), ("change_limit", self.change_limit)):
             optional = name == "change_limit"
             if not (optional and number is None) and not (isinstance(number, int | np.integer) and number >= 0):
-                raise InputError(f"{name} is out of range", column=name, value=number, expected="a whole number >= 0")
+                raise refusal(name, number, "is out of range", "a whole number >= 0")
         jobs, width = self.n_jobs, self.gain.shape[1] if self.gain.ndim == 2 else -1
         for name in ("min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss"):
             if getattr(self, name).shape != (jobs,):
@@ -139,30 +141,6 @@ class Charges(NamedTuple):
     value: NDArray[np.float64]  # (J, K + 1)
 
 
-def problem_of_rates(
-    current: NDArray[np.int64],
-    min_nodes: NDArray[np.int64],
-    max_nodes: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    rate_now: NDArray[np.float64],
-    costs_s: tuple[NDArray[np.float64], NDArray[np.float64]],
-    capacity: int,
-) -> AllocationProblem:
-    """Return the decision of jobs that rescale by ``milp.charge_rule``, with its value table.
-
-    Parameters
-    ----------
-    current, min_nodes, max_nodes, gain, capacity
-        As in an ``AllocationProblem``, which keeps them.
-    rate_now : (J,) float64
-        What each job gives up per second while it rescales, if it holds ``min_nodes``.
-    costs_s : (J,) float64 each
-        Seconds that gaining and losing nodes takes.
-    """
-    charges = charge(current, min_nodes, max_nodes, np.ascontiguousarray(gain), rate_now, *costs_s, int(capacity))
-    return problem_with_charges(current, min_nodes, max_nodes, gain, charges, capacity)
-
-
 def problem_with_charges(
     current: NDArray[np.int64],
     min_nodes: NDArray[np.int64],
@@ -198,15 +176,19 @@ def charge(
     down_s: NDArray[np.float64],
     capacity: int,
 ) -> Charges:
-    """Return the charges of a ``problem_of_rates``."""
+    """Return the charges by ``milp.charge_rule``, with the value table; arguments as in an ``AllocationProblem``.
+
+    ``rate_now (J,)`` is what each job gives up per second while it rescales, if it holds ``min_nodes``; ``up_s`` and
+    ``down_s (J,)`` are the seconds that gaining and losing nodes takes.
+    """
     up_cost = np.empty(current.shape[0], np.float64)
     down_cost = np.empty(current.shape[0], np.float64)
     most_held = 0
-    for j in range(current.shape[0]):
-        rate = charged_rate(rate_now[j], current[j], min_nodes[j])
-        up_cost[j] = scale_up_cost(rate, up_s[j])
-        down_cost[j] = scale_down_cost(rate, down_s[j])
-        most_held = max(most_held, current[j])
+    for job_index in range(current.shape[0]):
+        rate_charged = charged_rate(rate_now[job_index], current[job_index], min_nodes[job_index])
+        up_cost[job_index] = scale_up_cost(rate_charged, up_s[job_index])
+        down_cost[job_index] = scale_down_cost(rate_charged, down_s[job_index])
+        most_held = max(most_held, current[job_index])
     return Charges(
         up_cost,
         down_cost,
@@ -228,16 +210,8 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
     any_change = problem.capacity + int(problem.current.max(initial=0))
     limit = any_change if problem.change_limit is None else problem.change_limit
     # one kind of array only: each other one would compile the loop anew
-    return _value_table(
-        np.ascontiguousarray(problem.current, dtype=np.int64),
-        np.ascontiguousarray(problem.min_nodes, dtype=np.int64),
-        np.ascontiguousarray(problem.max_nodes, dtype=np.int64),
-        np.ascontiguousarray(problem.gain, dtype=np.float64),
-        np.ascontiguousarray(problem.scale_up_loss, dtype=np.float64),
-        np.ascontiguousarray(problem.scale_down_loss, dtype=np.float64),
-        int(problem.capacity),
-        int(limit),
-    )
+    arrays: list[Any] = [np.ascontiguousarray(getattr(problem, name), kind) for name, kind in _ARRAYS.items()]
+    return _value_table(*arrays, int(problem.capacity), int(limit))
 
 
 @compiled
@@ -254,13 +228,13 @@ def _value_table(
     """Fill the table in one pass: at a thousand jobs with a thousand counts each, several passes cost milliseconds."""
     value = np.empty(gain.shape, np.float64)
     n_jobs, width = gain.shape
-    for j in range(n_jobs):
-        n_held, up_loss, down_loss = current[j], scale_up_loss[j], scale_down_loss[j]
-        lowest = max(min_nodes[j], n_held - change_limit)
-        highest = min(max_nodes[j], capacity, n_held + change_limit)
-        for n in range(width):  # the same steps at every count: the compiler takes several counts at once
-            loss = up_loss if n > n_held else (down_loss if n < n_held else 0.0)
-            value[j, n] = gain[j, n] - loss if lowest <= n <= highest else -np.inf
+    for job_index in range(n_jobs):
+        n_held, up_loss, down_loss = current[job_index], scale_up_loss[job_index], scale_down_loss[job_index]
+        lowest = max(min_nodes[job_index], n_held - change_limit)
+        highest = min(max_nodes[job_index], capacity, n_held + change_limit)
+        for count in range(width):  # the same steps at every count: the compiler takes several counts at once
+            loss = up_loss if count > n_held else (down_loss if count < n_held else 0.0)
+            value[job_index, count] = gain[job_index, count] - loss if lowest <= count <= highest else -np.inf
         if n_held - change_limit <= 0:
-            value[j, 0] = gain[j, 0] - (down_loss if n_held > 0 else 0.0)
+            value[job_index, 0] = gain[job_index, 0] - (down_loss if n_held > 0 else 0.0)
     return value

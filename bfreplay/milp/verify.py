@@ -53,10 +53,10 @@ def magnitude(problem: AllocationProblem) -> float:
     is_feasible = value > -np.inf
     count = np.arange(value.shape[1])
     current = problem.current[:, None]
-    gain = np.abs(problem.gain[is_feasible]).max(initial=0.0)
+    largest_gain = np.abs(problem.gain[is_feasible]).max(initial=0.0)
     scale_up = np.where(is_feasible & (count > current), problem.scale_up_loss[:, None], 0.0).max(initial=0.0)
     scale_down = np.where(is_feasible & (count < current), problem.scale_down_loss[:, None], 0.0).max(initial=0.0)
-    return float(max(gain, scale_up, scale_down))
+    return float(max(largest_gain, scale_up, scale_down))
 
 
 def largest_coefficient(problem: AllocationProblem) -> float:
@@ -64,8 +64,8 @@ def largest_coefficient(problem: AllocationProblem) -> float:
 
     A model may hold coefficients that no answer can use, and the objective that a solver reports is rounded like them.
     """
-    read = np.arange(problem.gain.shape[1]) <= problem.max_nodes[:, None]
-    gains = np.abs(problem.gain[read]).max(initial=0.0)
+    is_read = np.arange(problem.gain.shape[1]) <= problem.max_nodes[:, None]
+    gains = np.abs(problem.gain[is_read]).max(initial=0.0)
     return float(max(gains, problem.scale_up_loss.max(initial=0.0), problem.scale_down_loss.max(initial=0.0)))
 
 

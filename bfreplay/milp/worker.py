@@ -25,10 +25,10 @@ def main(arguments: list[str]) -> int:
     _die_with_parent(descriptor, parent, by_kernel=arguments[2] == "1", scratch=arguments[3])
     connection = Connection(descriptor)
     try:
-        search, name, memory_limit_bytes = connection.recv()
+        search, backend_name, memory_limit_bytes = connection.recv()
         sys.path[:] = [*search, *(entry for entry in sys.path if entry not in search)]
         try:
-            backend = _backend(name, memory_limit_bytes)
+            backend = _backend(backend_name, memory_limit_bytes)
         except BaseException as error:  # whatever a stranger's module raises on import, the parent shall read it
             connection.send(("failed", f"{type(error).__name__}: {error}"))
             return 1
@@ -44,20 +44,20 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _backend(name: str, memory_limit_bytes: int | None) -> Any:
+def _backend(backend_name: str, memory_limit_bytes: int | None) -> Any:
     """Import and make the back end, then cap this process's memory."""
     from bfreplay.milp.backends import backend_of
 
-    backend = backend_of(name)
+    backend = backend_of(backend_name)
     why_not = backend.available()
     if why_not:
         raise RuntimeError(why_not)
     if memory_limit_bytes is not None:
         import resource
 
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        limit = memory_limit_bytes if hard == resource.RLIM_INFINITY else min(memory_limit_bytes, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+        hard_limit = resource.getrlimit(resource.RLIMIT_AS)[1]
+        limit = memory_limit_bytes if hard_limit == resource.RLIM_INFINITY else min(memory_limit_bytes, hard_limit)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard_limit))
     return backend
 
 

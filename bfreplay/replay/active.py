@@ -14,7 +14,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.milp.charge_rule import preemption_pause_s
 from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.workload import Colocation, ElasticJob
+from bfreplay.workload import Adaptation, Colocation, ElasticJob
 
 NEVER_US = np.iinfo(np.int64).max
 """Time of what never happens."""
@@ -158,12 +158,12 @@ class ActiveJobs:
         self._keeps_batch_sizes = keeps_batch_sizes
         self.n = 0
         self._n_nodes = n_nodes
-        rows = min(limit, _FIRST_ROWS)
-        self.records: NDArray[np.void] = np.zeros(rows, dtype=ACTIVE_JOB)
-        self.throughput = np.zeros((rows, 1))
-        self.objective = np.zeros((rows, 1))
-        self.by_type = np.zeros((rows if self.is_placed else 0, len(self.type_names), 1))
-        self.held = np.full((rows, 1), -1, dtype=np.int32)
+        n_rows = min(limit, _FIRST_ROWS)
+        self.records: NDArray[np.void] = np.zeros(n_rows, dtype=ACTIVE_JOB)
+        self.throughput = np.zeros((n_rows, 1))
+        self.objective = np.zeros((n_rows, 1))
+        self.by_type = np.zeros((n_rows if self.is_placed else 0, len(self.type_names), 1))
+        self.held = np.full((n_rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
         self._policy_arrays: tuple[tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (), {}
 
@@ -213,10 +213,10 @@ class ActiveJobs:
             self.records[job_row]["target"] = self.next_target(job, 0.0)
         else:
             self.records[job_row] = old_record
-        self.records[job_row]["open_since_us"] = now_us
-        if old_record is not None:
             self.records[job_row]["paused_us"] += now_us - old_record["paused_at_us"]
-        self._note_next_change(job_row, job)
+        self.records[job_row]["open_since_us"] = now_us
+        adaptation, progress = self._adaptation(job), float(self.records[job_row]["progress"])
+        self.records[job_row]["change_at"] = np.inf if adaptation is None else adaptation.next_change(progress)
         self._write_curves(job_row, job)
         self.row_of_job[number] = job_row
         self.n += 1
@@ -238,17 +238,17 @@ class ActiveJobs:
             if curve is not None:  # it makes nothing on a type that it cannot run on
                 table[: max_nodes + 1] = weight * curve.table(max_nodes)
 
-    def _note_next_change(self, job_row: int, job: ElasticJob) -> None:
-        self.records[job_row]["change_at"] = np.inf
-        if job.adaptation is not None and not self._keeps_batch_sizes:
-            self.records[job_row]["change_at"] = job.adaptation.next_change(float(self.records[job_row]["progress"]))
+    def _adaptation(self, job: ElasticJob) -> Adaptation | None:
+        """Return the changes of its batch size that the job makes on its own."""
+        return None if self._keeps_batch_sizes else job.adaptation
 
     def reach_batch_size(self, job_row: int, job: ElasticJob, samples: float) -> bool:
         """Let the job in ``job_row`` train with the batch size at this progress, and return whether that changes it."""
-        if job.adaptation is None or self._keeps_batch_sizes:
+        adaptation = self._adaptation(job)
+        if adaptation is None:
             return False
-        self.records[job_row]["change_at"] = job.adaptation.next_change(samples)
-        return self.set_batch_size(job_row, job, job.adaptation.batch_size_at(samples))
+        self.records[job_row]["change_at"] = adaptation.next_change(samples)
+        return self.set_batch_size(job_row, job, adaptation.batch_size_at(samples))
 
     def set_batch_size(self, job_row: int, job: ElasticJob, batch_size: int) -> bool:
         """Let the job in ``job_row`` train with this batch size from now on, and return whether that changes it."""
@@ -265,22 +265,21 @@ class ActiveJobs:
         """
         position = bisect_right(job.report_at_samples, after_samples)
         next_report = job.report_at_samples[position] if position < len(job.report_at_samples) else job.work_samples
-        if job.adaptation is None or self._keeps_batch_sizes:
-            return next_report
-        return min(next_report, job.adaptation.next_change(after_samples))
+        adaptation = self._adaptation(job)
+        return next_report if adaptation is None else min(next_report, adaptation.next_change(after_samples))
 
-    def _reserve(self, rows: int, width: int, n_jobs: int) -> None:
+    def _reserve(self, n_rows: int, width: int, n_jobs: int) -> None:
         """Make room; doubling keeps the copying small, and a set of jobs with one maximum is copied once."""
         have_rows, have_width = self.held.shape
-        if rows > have_rows or width > have_width:
-            rows = have_rows if rows <= have_rows else min(self.limit, 2 * have_rows)
+        if n_rows > have_rows or width > have_width:
+            n_rows = have_rows if n_rows <= have_rows else min(self.limit, 2 * have_rows)
             width = max(width, have_width)
-            self.records = _enlarge(self.records, (rows,), 0)
-            self.throughput = _enlarge(self.throughput, (rows, width), 0.0)
-            self.objective = _enlarge(self.objective, (rows, width), 0.0)
+            self.records = _enlarge(self.records, (n_rows,), 0)
+            self.throughput = _enlarge(self.throughput, (n_rows, width), 0.0)
+            self.objective = _enlarge(self.objective, (n_rows, width), 0.0)
             if self.is_placed:
-                self.by_type = _enlarge(self.by_type, (rows, len(self.type_names), width), 0.0)
-            self.held = _enlarge(self.held, (rows, width), -1)
+                self.by_type = _enlarge(self.by_type, (n_rows, len(self.type_names), width), 0.0)
+            self.held = _enlarge(self.held, (n_rows, width), -1)
         if n_jobs > self.row_of_job.size:
             self.row_of_job = _enlarge(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
 
@@ -310,8 +309,8 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
     record["halt"] = np.inf
     record["partner"] = -1
     record["finish_us"] = NEVER_US
-    for name in ("min_nodes", "scale_up_cost_s", "scale_down_cost_s", "weight", "submit_us"):
-        record[name] = getattr(job, name)
+    for field_name in ("min_nodes", "scale_up_cost_s", "scale_down_cost_s", "weight", "submit_us"):
+        record[field_name] = getattr(job, field_name)
     record["max_nodes"] = max_nodes
     record["requested_nodes"] = max_nodes if job.requested_nodes is None else min(job.requested_nodes, max_nodes)
     record["deadline_us"] = NEVER_US if job.deadline_us is None else job.deadline_us
@@ -324,7 +323,7 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
 
 def _enlarge(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:
     larger = np.full(shape, fill, dtype=array.dtype) if array.dtype.names is None else np.zeros(shape, array.dtype)
-    larger[tuple(slice(0, size) for size in array.shape)] = array
+    larger[tuple(slice(0, old_size) for old_size in array.shape)] = array
     return larger
 
 

@@ -60,26 +60,28 @@ class ChunkSink(TableSink):
     def restore_state(self, state: Sequence[str]) -> None:
         """Hold the first chunks of the folder, which must be as they were; others are written again."""
         self._checksums = list(state)
-        for chunk_number in range(len(self._checksums)):
-            self._read(chunk_number)
+        for _ in self._chunks():
+            pass
 
     def close(self) -> None:
         """Make the table."""
-        with table_writer(self._table, self._schema) as out:
-            for chunk_number in range(len(self._checksums)):
-                out.write_table(pa.ipc.open_stream(self._read(chunk_number)).read_all())
+        with table_writer(self._table, self._schema) as table_file:
+            for chunk in self._chunks():
+                table_file.write_table(pa.ipc.open_stream(chunk).read_all())
 
-    def _read(self, chunk_number: int) -> bytes:
-        file = self._chunk(chunk_number)
-        content = file.read_bytes() if file.is_file() else b""
-        if hashlib.sha256(content).hexdigest() != self._checksums[chunk_number]:
-            raise InputError(
-                "rows of the unfinished run are missing, or were changed",
-                file=file,
-                expected="the file that the state has the checksum of",
-                fix="replay from the start",
-            )
-        return content
+    def _chunks(self) -> Iterator[bytes]:
+        """Yield the chunks; ``InputError`` for one that is not as it was."""
+        for chunk_number, checksum in enumerate(self._checksums):
+            file = self._chunk(chunk_number)
+            content = file.read_bytes() if file.is_file() else b""
+            if hashlib.sha256(content).hexdigest() != checksum:
+                raise InputError(
+                    "rows of the unfinished run are missing, or were changed",
+                    file=file,
+                    expected="the file that the state has the checksum of",
+                    fix="replay from the start",
+                )
+            yield content
 
     def _chunk(self, chunk_number: int) -> Path:
         return self._folder / f"{self._name}-{chunk_number:06d}.arrows"
@@ -130,9 +132,13 @@ class Checkpoints:
             read_about(self._out)  # before a lock is laid beside what is not there
         self._lock()
         try:
+            state = None
             if not resume:
                 self._make(overwrite)
-            state = self._resume() if resume else None
+            else:
+                check_same(read_about(self._out), self._about, self.folder)
+                if (self.folder / _STATE).exists():
+                    state = read_state(self.folder / _STATE)
             since = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
             write_whole(self.folder / _HOLDER, f"process {os.getpid()} on {platform.node()}, since {since}\n")
         except BaseException:
@@ -154,11 +160,6 @@ class Checkpoints:
         with _writing(self.folder):
             self.folder.mkdir()
             write_whole(self.folder / _ABOUT, _seal({**self._about, "options": self._options}))
-
-    def _resume(self) -> State | None:
-        check_same(read_about(self._out), self._about, self.folder)
-        file = self.folder / _STATE
-        return read_state(file) if file.exists() else None
 
     def _lock(self) -> None:
         """Hold the run for this process, by a file beside the folder, which may be removed and made meanwhile."""
@@ -243,12 +244,12 @@ def read_about(out: Path) -> dict[str, Any]:
     """
     file = folder_of(out) / _ABOUT
     try:
-        text = file.read_text(encoding="utf-8")
-        about = parse_json(text)
+        json_text = file.read_text(encoding="utf-8")
+        about = parse_json(json_text)
         if not isinstance(about, dict) or about.get("schema") != _VERSION:
             raise ValueError("it is not of this version")
         about.pop("sha256", None)
-        if text != _seal(about):
+        if json_text != _seal(about):
             raise ValueError("its checksum does not agree, so that it was changed")
         if not isinstance(about["options"], dict | None):
             raise ValueError("its options are none")
@@ -261,19 +262,15 @@ def read_about(out: Path) -> dict[str, Any]:
             fix="there is nothing to resume" if is_complete else "name the run as --out did",
         ) from error
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"the unfinished run cannot be read: {error}",
-            file=file,
-            expected="a file that bfreplay wrote",
-            fix="replay from the start",
-        ) from error
+        problem, expected = f"the unfinished run cannot be read: {error}", "a file that bfreplay wrote"
+        raise InputError(problem, file=file, expected=expected, fix="replay from the start") from error
     return about
 
 
 def _seal(about: Mapping[str, Any]) -> str:
     """Return the text of ``about.json``, with the SHA-256 of all else that is in it."""
-    text = json.dumps(about, sort_keys=True)
-    document = {**about, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    json_text = json.dumps(about, sort_keys=True)
+    document = {**about, "sha256": hashlib.sha256(json_text.encode()).hexdigest()}
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
 
@@ -285,14 +282,14 @@ def about(**parts: Any) -> dict[str, Any]:
 def check_same(saved_options: Mapping[str, Any], new_options: Mapping[str, Any], file: Path) -> None:
     """Raise ``InputError`` with the first entry of ``about`` that is another one now."""
     saved_values, new_values = _flat(dict(saved_options)), _flat(json.loads(json.dumps(new_options)))
-    for name in sorted(saved_values.keys() | new_values.keys()):
-        if saved_values.get(name) != new_values.get(name) and not name.startswith("options"):
+    for entry_name in sorted(saved_values.keys() | new_values.keys()):
+        if saved_values.get(entry_name) != new_values.get(entry_name) and not entry_name.startswith("options"):
             raise InputError(
                 "the unfinished run is another one: it cannot go on here and give the bytes of an unbroken run",
                 file=file,
-                column=name,
-                value=new_values.get(name, "nothing"),
-                expected=str(saved_values.get(name, "nothing")),
+                column=entry_name,
+                value=new_values.get(entry_name, "nothing"),
+                expected=str(saved_values.get(entry_name, "nothing")),
                 fix="resume it with equal inputs, options and versions, on the same kind of processor; or begin anew",
             )
 
@@ -301,7 +298,7 @@ def processor() -> str:
     """Return the kind of processor: numbers are rounded alike on the same kind."""
     from numpy._core._multiarray_umath import __cpu_features__  # type: ignore[import-not-found]  # no stub
 
-    features = sorted(name for name, is_there in __cpu_features__.items() if is_there)
+    features = sorted(feature for feature, is_there in __cpu_features__.items() if is_there)
     return f"{platform.machine()} with {' '.join(features)}"
 
 

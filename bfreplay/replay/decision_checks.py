@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,10 @@ def require_decision(policy: Policy, answer: object) -> Decision:
         raise InputError(
             f"the policy {policy.name!r} gave {type(answer).__name__}, not a Decision: is a return missing?"
         )
-    for part, kind in ((answer.placement, Placement), (answer.round, Round)):
-        if part is not None and not isinstance(part, kind):
+    for part, part_type in ((answer.placement, Placement), (answer.round, Round)):
+        if part is not None and not isinstance(part, part_type):
             raise InputError(
-                f"the policy {policy.name!r} gave {type(part).__name__}, not a {kind.__name__}, as a part of its "
+                f"the policy {policy.name!r} gave {type(part).__name__}, not a {part_type.__name__}, as a part of its "
                 "decision",
                 expected="Decision(counts, placement=Placement(assigned), round=Round(until_us))",
             )
@@ -126,7 +127,7 @@ def _share_nodes(state: PolicyState, nodes: NodesSeen) -> bool:
     """Return whether two jobs hold the same nodes now."""
     if state.colocation is None:
         return False
-    all_held = np.concatenate([nodes.held(j) for j in range(state.n_jobs)])
+    all_held = np.concatenate([nodes.held(job_row) for job_row in range(state.n_jobs)])
     return np.unique(all_held).size < all_held.size
 
 
@@ -135,8 +136,7 @@ def _round_fault(until: Round, counts: NDArray[np.int64], state: PolicyState) ->
     shape = (state.n_jobs,)
     if until.samples is not None and not _are_numbers(until.samples, np.inf, state):
         return "samples that are not one number >= 0 for each job"
-    times_us = until.not_before_us
-    if times_us is not None and (times_us.shape != shape or not np.issubdtype(times_us.dtype, np.integer)):
+    if until.not_before_us is not None and not _are_whole(until.not_before_us, state):
         return "not_before_us that are not one whole number for each job"
     failed = until.failed
     if failed is not None and (failed.shape != shape or failed.dtype != np.bool_ or np.asarray(counts)[failed].any()):
@@ -144,13 +144,17 @@ def _round_fault(until: Round, counts: NDArray[np.int64], state: PolicyState) ->
     if any(not 0 <= row < state.n_jobs or counts[row] or not reason for row, reason in until.declined.items()):
         return "declined jobs that hold nodes or are not there, or no reason"
     sizes, credit = until.batch_size, until.credit
-    if sizes is not None and (sizes.shape != shape or not np.issubdtype(sizes.dtype, np.integer) or (sizes < 0).any()):
+    if sizes is not None and not (_are_whole(sizes, state) and (sizes >= 0).all()):
         return "batch sizes that are not one whole number >= 0 for each job"
     if credit is not None and (credit.shape != shape or not np.isfinite(credit).all()):
         return "credit that is not one finite number for each job"
     if until.until_us is not None and until.until_us <= state.time_us:
         return f"a time to be asked again that is not later: {iso_utc(until.until_us)}"
     return ""
+
+
+def _are_whole(array: NDArray[Any], state: PolicyState) -> bool:
+    return array.shape == (state.n_jobs,) and np.issubdtype(array.dtype, np.integer)
 
 
 def _are_numbers(array: NDArray[np.float64], largest: float, state: PolicyState) -> bool:
@@ -192,10 +196,10 @@ def _why_not_partners(partner: NDArray[np.int64], assigned: Sequence[NDArray[np.
     """Return the fault of a policy's pairs; empty if there is none."""
     if (partner >= 0).any() and state.colocation is None:
         return "jobs that share nodes, and the jobs have no table of what they make together"
-    for j in np.flatnonzero(partner >= 0).tolist():
-        other = int(partner[j])
-        if other >= len(assigned) or other == j or partner[other] != j:
-            return f"job {other} to job {j} as a partner, which is not mutual"
-        if not np.array_equal(assigned[j], assigned[other]):
-            return f"jobs {j} and {other} other nodes, though they share them"
+    for job_row in np.flatnonzero(partner >= 0).tolist():
+        other = int(partner[job_row])
+        if other >= len(assigned) or other == job_row or partner[other] != job_row:
+            return f"job {other} to job {job_row} as a partner, which is not mutual"
+        if not np.array_equal(assigned[job_row], assigned[other]):
+            return f"jobs {job_row} and {other} other nodes, though they share them"
     return ""

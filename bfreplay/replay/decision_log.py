@@ -91,12 +91,8 @@ class DecisionLog:
     ) -> None:
         """Write one decision; ``decision`` is ``None`` when the policy was not asked."""
         solution = None if decision is None else decision.solution
-        if solution is None:
-            verdict = self._without_solution(point, decision)
-            build_s = solve_s = 0.0
-        else:
-            verdict = self._of_solution(solution)
-            build_s, solve_s = solution.build_s, solution.solve_s
+        verdict = self._without_solution(point, decision) if solution is None else self._of_solution(solution)
+        build_s, solve_s = (0.0, 0.0) if solution is None else (solution.build_s, solution.solve_s)
         self._decisions.append(
             (
                 point.now_us,
@@ -131,9 +127,10 @@ class DecisionLog:
     def _of_solution(self, solution: Solution) -> tuple[float | str | None, ...]:
         """Columns ``objective`` to ``message``."""
         rejection = solution.rejected
-        fell_back_from = None if rejection is None else rejection.solver
-        # the plain text: ``value`` takes longer than all the rest of this function
-        of_answer = solution.process_status._value_, solution.solver_status._value_, solution.quality._value_
+        of_answer = _statuses(solution)
+        fell_back_from, *rejected_statuses = (
+            (None, None, None, None) if rejection is None else (rejection.solver, *_statuses(rejection))
+        )
         self.by_kind[kind_of(*of_answer, fell_back_from)] += 1
         if rejection is not None or solution.counts is None:
             reason = reason_of(rejection or solution)
@@ -147,21 +144,23 @@ class DecisionLog:
             solution.solver,
             *of_answer,
             fell_back_from,
-            None if rejection is None else rejection.process_status.value,
-            None if rejection is None else rejection.solver_status.value,
-            None if rejection is None else rejection.quality.value,
+            *rejected_statuses,
             solution.message or None,
         )
 
     def _without_solution(self, point: DecisionPoint, decision: Decision | None) -> tuple[float | str | None, ...]:
-        if decision is not None:  # a policy without a solver, or the first map: nothing to prove
-            process, quality = ProcessStatus.OK, Quality.FEASIBLE
-        elif point.n_jobs and point.n_idle:
-            process, quality = ProcessStatus.NOT_NEEDED, Quality.FEASIBLE
-        else:  # no job or no node: zero is the one feasible answer
-            process, quality = ProcessStatus.NOT_NEEDED, Quality.PROVEN
+        # a policy without a solver, or the first map, has nothing to prove
+        process = ProcessStatus.NOT_NEEDED if decision is None else ProcessStatus.OK
+        # without jobs or nodes zero is the one feasible answer
+        is_trivial = decision is None and not (point.n_jobs and point.n_idle)
+        quality = Quality.PROVEN if is_trivial else Quality.FEASIBLE
         self.by_kind[kind_of(process.value, None, quality.value, None)] += 1
         return (None, None, None, self._policy_name, process.value, None, quality.value, *([None] * 5))
+
+
+def _statuses(solution: Solution) -> tuple[str, str, str]:
+    # the plain text: ``value`` takes longer than all the rest of a row
+    return solution.process_status._value_, solution.solver_status._value_, solution.quality._value_
 
 
 def kind_of(process: str, solver: str | None, quality: str, fell_back_from: str | None) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +19,19 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import ALONE, NEVER_US, ActiveJobs, update_placed_curves
+from bfreplay.replay.active import NEVER_US, ActiveJobs
 from bfreplay.replay.decision_checks import answer_of, decision_fault
 from bfreplay.replay.decision_log import DecisionLog, DecisionPoint, Outcome, PoolChanges
 from bfreplay.replay.feed import Feed
+from bfreplay.replay.job_flow import JobFlow
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
 from bfreplay.replay.pool_tables import node_time_of_bins, write_idle_intervals
-from bfreplay.replay.progress import (
-    Semantics,
-    advance,
-    apply_and_predict,
-    charge_preemption,
-    predict_finish,
-    trim_to_work,
-)
+from bfreplay.replay.progress import Semantics, advance, apply_and_predict
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
-from bfreplay.workload import Ending, JobReport, JobSet, JobSource
+from bfreplay.workload import JobSet, JobSource
 
 ProgressCallback = Callable[[int, int], None]
 """Called after every instant with (time reached in us, decisions so far); it must be quick.
@@ -45,8 +41,8 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 
 
 _NO_CHANGES = PoolChanges(0, 0, 0, 0.0)
-_POOL, _ARRIVAL, _COMPLETION, _ROUND, _BATCH_SIZE = (each.value for each in Trigger)  # plain numbers: ten times as fast
-_CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
+# plain numbers: ten times as fast
+_POOL, _COMPLETION, _ROUND = Trigger.POOL.value, Trigger.COMPLETION.value, Trigger.ROUND.value
 
 
 class Engine:
@@ -65,7 +61,7 @@ class Engine:
         Called with this engine after every instant.
     """
 
-    not_saved = ("events", "settings", "timeline", "progress", "after_instant", "read_s", "_note_departure")
+    not_saved = ("events", "settings", "timeline", "progress", "after_instant", "read_s")
 
     def __init__(
         self,
@@ -86,7 +82,6 @@ class Engine:
         self.run_tables = run_tables
         self.progress = progress
         self.after_instant: Callable[[Engine], None] | None = None
-        self._note_departure: Callable[[int], None] | None = getattr(progress, "job_left", None)
         self.is_published = settings.semantics is Semantics.PUBLISHED
         self.timeline = Timeline()
         self.active = ActiveJobs(
@@ -111,8 +106,12 @@ class Engine:
         self.outcomes = JobOutcomes(self.feed.jobs, run_tables.jobs, higher_is_better, settings.measured)
         self.log = DecisionLog(run_tables.decisions, run_tables.timings, policy.name)
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
+        self.job_flow = JobFlow(
+            self.active, self.feed, self.pool, self.outcomes, run_tables, is_published=self.is_published
+        )
+        self.job_flow.note_departure = getattr(progress, "job_left", None)
+        self.totals = self.job_flow.totals
         self.n_pool_events = 0
-        self.n_preemptions = 0
         self.most_idle = 0
         self.most_idle_of_type = np.zeros(len(events.node_types.names), dtype=np.int64)
         self.end_us = events.window_end_us
@@ -121,12 +120,10 @@ class Engine:
         self.read_s = 0.0
         self._has_begun = False
         self._round_us = NEVER_US
-        self._next_finish_us = NEVER_US
         self._now_us = events.window_start_us
         self._is_first = True
         self._has_grown = False  # the pool, at the last instant
-        self._unallocated_node_us = 0
-        self._gross = self._samples = self._trimmed = self._credited = 0.0
+        self._n_idle_logged = -1  # in the last row of the pool's table
         self._samples_logged = 0.0  # up to the last row of the decision table
         self._last_rate = 0.0
 
@@ -165,36 +162,35 @@ class Engine:
 
         Portions are as those of ``NodeEvents.batches``. However a log is cut into portions, the run is the same.
         """
-        self._begin()
         self.timeline.add(events)
         self._replay_until(min(until_us - 1, self.end_us))
 
     def finish(self) -> Ledger:
         """Replay the rest, up to ``end_us``, and close the ledger; raises as ``run``."""
-        self._begin()
         self._replay_until(self.end_us)
         # the end of a cluster's window means nothing to jobs that wait; those that wait for nodes of a log wait until
         # the log's end, and endless work goes on until the end of either
         nothing_can_happen = self._is_cluster and self.settings.until_done and self._next_instant() == NEVER_US
-        if self.is_over or (nothing_can_happen and not self._works):
+        if self.is_over or (nothing_can_happen and not self.job_flow.work):
             self.end_us = max(self._now_us, self.events.window_start_us + 1)
         self._pass_time(self.end_us)
-        if self.is_published:
-            self._complete(self.end_us)  # the end of the window is a last look: nobody works past its work unnoticed
+        if self.is_published:  # the end of the window is a last look: nobody works past its work unnoticed
+            self.job_flow.complete(self.end_us)
         return self._finish()
-
-    def _begin(self) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            self.feed.begin(self.events.window_start_us, self.end_us)
 
     def _replay_until(self, last_us: int) -> None:
         """Replay the instants up to ``last_us``."""
+        if not self._has_begun:
+            self._has_begun = True
+            self.feed.begin(self.events.window_start_us, self.end_us)
         while not self.is_over and (now_us := self._next_instant()) <= last_us:
             self._pass_time(now_us)
             self._instant(now_us)
             self.reached_us = now_us
-            self.is_over = self._jobs_are_done
+            if self.settings.measured is not None:
+                self.is_over = self.outcomes.n_measured_left == 0
+            else:
+                self.is_over = self.settings.until_done and not self.job_flow.remain
             if self.progress is not None:
                 self.progress(now_us, self.log.n_rows)
             if self.after_instant is not None:
@@ -203,9 +199,9 @@ class Engine:
     def resume(self) -> None:
         """Go on from a state that was restored: what the log had until then is skipped when it is read again."""
         self.timeline = Timeline(self.reached_us)
-        if self._note_departure is not None:
-            for number in self.feed.departures:
-                self._note_departure(number)
+        if self.job_flow.note_departure is not None:
+            for number in sorted(self.feed.gone):
+                self.job_flow.note_departure(number)
 
     def _next_instant(self) -> int:
         next_us = self.timeline.next_us
@@ -217,16 +213,16 @@ class Engine:
                 next_us = min(next_us, arrival_us)
         if self.pool.next_old_us < self.end_us:
             next_us = min(next_us, self.pool.next_old_us)
-        return min(next_us, self._next_finish_us, self.feed.ask_us, self._round_us)
+        return min(next_us, self.job_flow.next_finish_us, self.feed.ask_us, self._round_us)
 
     def _pass_time(self, now_us: int) -> None:
         dt_us = now_us - self._now_us
         if dt_us == 0:
             return
         progress, gross, n_held = advance(self.active.records, self.active.n, now_us, dt_us, self.is_published)
-        self._unallocated_node_us += (self.pool.n_idle - int(n_held)) * dt_us
-        self._gross += float(gross)
-        self._samples += float(progress)
+        self.totals.unallocated_node_us += (self.pool.n_idle - int(n_held)) * dt_us
+        self.totals.gross_samples += float(gross)
+        self.totals.samples += float(progress)
         self._now_us = now_us
         if self._has_grown:  # nodes that leave at once, or come at the very end, were never idle
             self._has_grown = False
@@ -236,190 +232,46 @@ class Engine:
 
     def _instant(self, now_us: int) -> None:
         """Handle all events of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
-        trigger = 0
-        changes = _NO_CHANGES
+        trigger, changes = 0, _NO_CHANGES
         has_events = self.timeline.next_us == now_us
         usable = self.pool.usable if self.pool.leaves_alone else None
         if not self.is_published:
-            trigger |= self._complete(now_us)
+            trigger |= self.job_flow.complete(now_us)
         if has_events:
-            n_joined, n_left, n_reclaimed = self.pool.change(*self.timeline.take(), now_us)
-            changes = PoolChanges(n_joined, n_left, *(self._preempt() if n_reclaimed else (0, 0.0)))
-            if self.is_published:  # the published program looks at progress only now
-                trigger |= self._complete(now_us)
-            if self.run_tables.pool is not None:
-                self.run_tables.pool.note(now_us, self.pool.n_idle)
-            if n_left or n_joined:
-                trigger |= _POOL
-                self._has_grown = n_joined > 0
-                self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
+            pool_trigger, changes = self._change_pool(now_us)
+            trigger |= pool_trigger
         if usable is not None:  # only nodes that jobs may have are news
             self.pool.leave_alone(now_us)
             trigger = trigger & ~_POOL | _POOL * (changes.preempted > 0 or self.pool.usable != usable)
         if self.feed.ask_us <= now_us:
-            trigger |= self._follow_orders(now_us)
+            trigger |= self.job_flow.follow_orders(now_us)
         if self._round_us <= now_us:
             trigger |= _ROUND
             self._round_us = NEVER_US
-        trigger |= self._admit(now_us)
+        if now_us < self.end_us:  # else no time is left to run in
+            trigger |= self.job_flow.admit(now_us)
         if not (trigger or self._is_first):
             return  # nothing that matters here: a busy node went down, say
-        if not (self._jobs_remain or trigger & _COMPLETION):
+        if not (self.job_flow.remain or trigger & _COMPLETION):
             return  # all jobs are done: only the ledger goes on
         self._decide(now_us, trigger, changes)
         self._is_first = False
 
-    # -- nodes and jobs -----------------------------------------------------------------------------------
-
-    def _preempt(self) -> tuple[int, float]:
-        """Charge the jobs that have lost nodes; return (jobs, samples charged)."""
-        active = self.active
-        if self.feed.colocation is not None:
-            self._update_curves()  # two on fewer nodes make something else
-        jobs, samples = charge_preemption(active.records, active.n, active.throughput, self.is_published)
-        self.n_preemptions += int(jobs)
-        if self.is_published:
-            self._samples -= float(samples)
-        return int(jobs), float(samples)
-
-    def _update_curves(self) -> None:
-        update_placed_curves(self.active, self.feed.model_names, self.feed.colocation)
-
-    @property
-    def _jobs_are_done(self) -> bool:
-        if self.settings.measured is not None:
-            return self.outcomes.n_measured_left == 0
-        return self.settings.until_done and not self._jobs_remain
-
-    @property
-    def _works(self) -> bool:
-        records = self.active.records[: self.active.n]
-        is_below = records["progress"] < np.minimum(records["work"], records["halt"])
-        return bool(np.any(is_below & (records["rate"] > 0)))
-
-    @property
-    def _jobs_remain(self) -> bool:
-        return self.active.n > 0 or self.feed.may_go_on
-
-    def _complete(self, now_us: int) -> int:
-        """Let jobs that have reached their target report and, if they end or pause, leave. Returns the ``Trigger``."""
+    def _change_pool(self, now_us: int) -> tuple[int, PoolChanges]:
+        """Let nodes leave and join as the log says; return the ``Trigger`` as well."""
         trigger = 0
-        if not self.is_published and now_us < self._next_finish_us - 1:
-            return trigger
-        records = self.active.records[: self.active.n]
-        if self.is_published:
-            for row in np.flatnonzero(records["progress"] >= records["target"]).tolist():
-                trigger |= self._reach_batch_sizes(row)
-            rows_due = np.flatnonzero(records["progress"] >= records["work"])
-        else:
-            # rounding may have predicted a finish for the next microsecond that is due now: one decision follows all
-            # completions of an instant
-            is_due = records["finish_us"] <= now_us
-            self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
-            rows_due = np.flatnonzero(is_due | (records["finish_us"] <= now_us))
-            for row in rows_due.tolist():
-                trigger |= self._reach_batch_sizes(row)
-        leaving = [(row, verdict) for row in rows_due.tolist() if (verdict := self._report(row, now_us)) != _CONTINUE]
-        for row, verdict in reversed(leaving):
-            self._leave(row, verdict, now_us)
-        if rows_due.size and not leaving:  # no decision follows that would look ahead again
-            self._next_finish_us = int(predict_finish(self.active.records, self.active.n, now_us))
-        return trigger | (_COMPLETION if leaving else 0)
-
-    def _reach_batch_sizes(self, job_row: int) -> int:
-        """Let a job that has reached a change of its batch size train with the new one."""
-        record = self.active.records[job_row]
-        job = self.feed.jobs[int(record["job"])]
-        samples = float(record["target"])
-        if job.adaptation is None or samples >= job.work_samples:
-            return 0
-        if self.is_published:  # it looks at progress seldom: several changes may lie behind
-            samples = float(record["progress"])
-            record["target"] = self.active.next_target(job, samples)
-        return _BATCH_SIZE if self.active.reach_batch_size(job_row, job, samples) else 0
-
-    def _report(self, job_row: int, now_us: int) -> str:
-        """Report a job that has reached its target to its source; return the verdict, a word of ``reports``."""
-        record = self.active.records[job_row]
-        job_index, samples = int(record["job"]), float(record["target"])
-        job = self.feed.jobs[job_index]
-        is_finished = samples >= job.work_samples
-        if self.feed.source is None or not (is_finished or samples in job.report_at_samples):
-            if not is_finished:  # it has only changed its batch size
-                record["target"] = self.active.next_target(job, samples)
-            return _FINISHED if is_finished else _CONTINUE
-        node_us = int(sum(record[name] for name in ("useful", "rescaling", "preempted", "stalled")))
-        verdict = self.feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
-        self.outcomes.note_report(job_index, verdict.score, now_us)
-        word = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
-        if not is_finished:
-            record["target"] = self.active.next_target(job, samples)
-        self._record_report(now_us, job.name, samples, verdict.score, word)
-        return word
-
-    def _record_report(self, now_us: int, name: str, samples: float, score: float | None, verdict: str) -> None:
-        if self.run_tables.reports is not None:
-            self.run_tables.reports.append((now_us, name, samples, score, str(verdict)))
-
-    def _leave(self, job_row: int, ending: str, now_us: int) -> None:
-        """Free the nodes of an active job and remove it: it is done, has to end, or pauses."""
-        active = self.active
-        record = active.records[job_row]
-        if ending == _FINISHED:
-            excess = trim_to_work(record, self.is_published)
-            self._trimmed += excess
-            self._samples -= excess
-        is_shared = record["sharing"] != ALONE
-        self.pool.release(job_row, now_us)
-        if is_shared:
-            self._update_curves()  # the other has its nodes for itself
-        self.run_tables.allocations.close_intervals(active.records, active.n, now_us)
-        if ending == _PAUSED:
-            record["rate"] = 0.0
-            record["lost"] = 0
-            record["paused_at_us"] = now_us
-            self.feed.pause(record.copy())
-        else:
-            self.outcomes.leave(record, ending, now_us)
-            self.feed.note_departure(int(record["job"]))
-            if self._note_departure is not None:
-                self._note_departure(int(record["job"]))
-        active.remove(job_row)
-
-    def _follow_orders(self, now_us: int) -> int:
-        """Ask the source, and take out the jobs that it stops."""
-        trigger = 0
-        for stop in self.feed.ask(now_us):
-            name = self.feed.names[stop.job]
-            progress = 0.0
-            if stop.is_active:
-                job_row = int(self.active.row_of_job[stop.job])
-                progress = self._progress(self.active.records[job_row])
-                self._leave(job_row, stop.ending, now_us)
-                trigger = _COMPLETION
-            elif stop.record is not None:
-                progress = self._progress(stop.record)
-                self.outcomes.leave(stop.record, stop.ending, now_us)
-            else:
-                self.outcomes.note_not_admitted(stop.job, now_us, stop.ending)
-            self._record_report(now_us, name, progress, None, stop.ending)
-        return trigger
-
-    def _progress(self, record: np.void) -> float:
-        """Samples of a job; those of a report that it has passed by less than a microsecond's work."""
-        progress, step = float(record["progress"]), 1e-6 * float(record["span_rate"])
-        marks = self.feed.jobs[int(record["job"])].report_at_samples
-        return next((mark for mark in marks if -1e-9 * mark <= progress - mark <= step), progress)
-
-    def _admit(self, now_us: int) -> int:
-        trigger = 0
-        if now_us >= self.end_us:
-            return trigger  # no time is left to run in
-        while not self.active.is_full and (next_job := self.feed.pop_due(now_us)) is not None:
-            job_index, old_record = next_job
-            self.active.admit(job_index, self.feed.jobs[job_index], self.feed.model_of(job_index), now_us, old_record)
-            trigger = _ARRIVAL
-        return trigger
+        n_joined, n_left, n_reclaimed = self.pool.change(*self.timeline.take(), now_us)
+        changes = PoolChanges(n_joined, n_left, *(self.job_flow.preempt() if n_reclaimed else (0, 0.0)))
+        if self.is_published:  # the published program looks at progress only now
+            trigger |= self.job_flow.complete(now_us)
+        if self.run_tables.pool is not None and self.pool.n_idle != self._n_idle_logged:
+            self._n_idle_logged = self.pool.n_idle
+            self.run_tables.pool.append((now_us, self.pool.n_idle))
+        if n_left or n_joined:
+            trigger |= _POOL
+            self._has_grown = n_joined > 0
+            self.n_pool_events += now_us > self.events.window_start_us  # the snapshot at the start is no event
+        return trigger, changes
 
     # -- decisions ----------------------------------------------------------------------------------------
 
@@ -444,32 +296,21 @@ class Engine:
         effects, next_finish_us = apply_and_predict(
             records, counts_before, active.throughput, now_us, self.is_published, is_charged, lifts_limits
         )
-        outcome, self._next_finish_us = Outcome(*effects), int(next_finish_us)
+        outcome, self.job_flow.next_finish_us = Outcome(*effects), int(next_finish_us)
         if is_seeding:
             outcome = outcome._replace(rescale_cost=charge_first_map(records[: active.n]))
-        if self.is_published and not self._jobs_remain:
+        if self.is_published and not self.job_flow.remain:
             outcome = outcome._replace(rate=self._last_rate)  # the published log's last row repeats the rate before
         self._last_rate = outcome.rate
         self.run_tables.allocations.close_intervals(records, active.n, now_us)
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
         counts = (counts_before if decision is None else np.asarray(decision.counts)).astype(np.int32)
-        point = DecisionPoint(now_us, trigger, self.pool.n_usable, counts, self._samples - self._samples_logged)
-        self._samples_logged = self._samples
+        point = DecisionPoint(now_us, trigger, self.pool.n_usable, counts, self.totals.samples - self._samples_logged)
+        self._samples_logged = self.totals.samples
         self.log.write(point, changes, decision, decide_s, outcome)
         if decision is not None and decision.round is not None:
-            self._dismiss_jobs(decision.round, now_us)
-
-    def _dismiss_jobs(self, until: Round, now_us: int) -> None:
-        """Let the jobs leave that the policy has given up or declined."""
-        ending_of = {job_row: (Ending.DECLINED, reason) for job_row, reason in until.declined.items()}
-        if until.failed is not None:
-            ending_of |= dict.fromkeys(np.flatnonzero(until.failed).tolist(), (Ending.FAILED, ""))
-        for job_row in sorted(ending_of, reverse=True):
-            ending, reason = ending_of[job_row]
-            if reason:
-                self.outcomes.declined[self.feed.names[int(self.active.records[job_row]["job"])]] = reason
-            self._leave(job_row, ending, now_us)
+            self.job_flow.dismiss(decision.round, now_us)
 
     def _asks_policy(self, trigger: int) -> bool:
         wakes_on = int(self.policy.wakes_on)
@@ -506,7 +347,7 @@ class Engine:
         else:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
-                self._update_curves()
+                self.job_flow.update_curves()
             if placement.restart_s is not None:
                 self.active.records["restart_s"][: self.active.n] = placement.restart_s
         if decision.round is not None:
@@ -527,8 +368,8 @@ class Engine:
         if until.credit is not None:
             records["progress"] += until.credit
             credit = float(until.credit.sum())
-            self._credited += credit
-            self._samples += credit
+            self.totals.credited_samples += credit
+            self.totals.samples += credit
         records["halt"] = np.inf
         if until.samples is not None:
             rest = records["work"] - records["progress"]  # a limit of all of it is none: their sum may be rounded down
@@ -560,22 +401,15 @@ class Engine:
             self.outcomes.interrupt(record, end_us, is_paused=True)
         for job_index in self.feed.waiting_jobs():
             self.outcomes.note_not_admitted(job_index, end_us)
-        totals = self.outcomes.totals
+        node_us: dict[str, Any] = {f"{label}_node_us": total for label, total in self.outcomes.totals.items()}
         ledger = Ledger(
             idle_node_us=idle_node_us,
-            useful_node_us=totals["useful"],
-            rescaling_node_us=totals["rescaling"],
-            preempted_node_us=totals["preempted"],
-            stalled_node_us=totals["stalled"],
-            unallocated_node_us=self._unallocated_node_us,
             allocated_node_us=self.run_tables.allocations.node_us,
-            gross_samples=self._gross,
-            samples=self._samples,
             samples_by_job=self.outcomes.samples,
             rescale_samples=self.outcomes.rescale_samples,
             preemption_samples=self.outcomes.preemption_samples,
-            trimmed_samples=self._trimmed,
-            credited_samples=self._credited,
+            **node_us,
+            **asdict(self.totals),
         )
         ledger.close()
         ledger.close_idle_intervals(*(sum(node_us) for node_us in node_time_of_bins(idle_intervals)))

@@ -15,6 +15,7 @@ import numpy as np
 from bfreplay import checks
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import pick
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.registry import one_line
 from bfreplay.replay.active import NEVER_US
@@ -45,6 +46,13 @@ class Feed:
         Node types that there are.
     longest_s
         Longest time for which a job of a source may run at its best rate.
+
+    Attributes
+    ----------
+    paused
+        Records of the jobs that are paused, or wait to be admitted again, by number.
+    gone
+        Jobs that have left for good.
     """
 
     def __init__(
@@ -65,8 +73,8 @@ class Feed:
         self._queue: list[tuple[int, int, int]] = []  # (time, order of queueing, job)
         self._n_queued = 0
         self._queued: set[int] = set()
-        self._paused: dict[int, np.void] = {}
-        self._gone: set[int] = set()  # left for good
+        self.paused: dict[int, np.void] = {}
+        self.gone: set[int] = set()
         self._index_of: dict[str, int] = {}
         self._models: dict[str, int] = {}
         self._calls: list[tuple[Any, ...]] | None = None  # of the source, since its beginning
@@ -94,7 +102,7 @@ class Feed:
         job_index = heapq.heappop(self._queue)[2]
         self._queued.discard(job_index)
         self._skip_departures()
-        return job_index, self._paused.pop(job_index, None)
+        return job_index, self.paused.pop(job_index, None)
 
     def model_of(self, job_index: int) -> int:
         """Number of the job's model name, in order of appearance; -1 for a job without one."""
@@ -108,25 +116,7 @@ class Feed:
 
     def waiting_jobs(self) -> list[int]:
         """Return the jobs that were never admitted."""
-        return sorted(self._queued - self._paused.keys())
-
-    @property
-    def paused(self) -> dict[int, np.void]:
-        """Records of the jobs that are paused, or wait to be admitted again."""
-        return self._paused
-
-    @property
-    def departures(self) -> list[int]:
-        """Jobs that have left for good."""
-        return sorted(self._gone)
-
-    def pause(self, record: np.void) -> None:
-        """Keep a job's record until the source resumes it."""
-        self._paused[int(record["job"])] = record
-
-    def note_departure(self, job_index: int) -> None:
-        """Note that a job has left for good."""
-        self._gone.add(job_index)
+        return sorted(self._queued - self.paused.keys())
 
     def _submit(self, job: ElasticJob) -> None:
         job_index = len(self.jobs)
@@ -141,7 +131,7 @@ class Feed:
         self._queued.add(job_index)
 
     def _skip_departures(self) -> None:
-        while self._queue and self._queue[0][2] in self._gone:
+        while self._queue and self._queue[0][2] in self.gone:
             heapq.heappop(self._queue)
 
     # -- its state ----------------------------------------------------------------------------------------
@@ -161,10 +151,7 @@ class Feed:
         """
         if self.source is not None and self._calls is None:
             raise UnsavedError(f"the state of the job source {self._name!r} was not kept from the beginning")
-        return {name: getattr(self, name) for name in _OF_QUEUE} | {
-            "calls": self._calls,
-            "answers": self._answers.hexdigest(),
-        }
+        return {**pick(self, *_OF_QUEUE), "calls": self._calls, "answers": self._answers.hexdigest()}
 
     def restore_state(self, state: dict[str, Any]) -> None:
         """Restore the queue; a source, which always answers alike, is asked and told the same again.
@@ -177,9 +164,8 @@ class Feed:
         self.keep_calls()
         for method, now_us, *arguments in state["calls"] or ():
             if method not in ("begin", "ask", "tell"):
-                raise InputError(
-                    "the state calls a job source by another method", value=method, expected="begin, ask, tell"
-                )
+                problem = "the state calls a job source by another method"
+                raise InputError(problem, value=method, expected="begin, ask, tell")
             call_arguments = (JobReport(*arguments),) if method == "tell" else arguments
             answer = self._call_source(method, now_us, *call_arguments)
             self._note_call(method, now_us, arguments, answer)
@@ -191,8 +177,8 @@ class Feed:
                 expected="the same answers to the same reports",
                 fix="its code, its files or a library have changed: replay from the start",
             )
-        for name in _OF_QUEUE:
-            setattr(self, name, state[name])
+        for attribute in _OF_QUEUE:
+            setattr(self, attribute, state[attribute])
 
     # -- the source ---------------------------------------------------------------------------------------
 
@@ -200,9 +186,8 @@ class Feed:
         """Tell the source that a replay begins; it is asked at the window's start."""
         if self.source is not None:
             window_us = window_start_us, window_end_us
-            self._note_call(
-                "begin", window_start_us, window_us, self._call_source("begin", window_start_us, *window_us)
-            )
+            answer = self._call_source("begin", window_start_us, *window_us)
+            self._note_call("begin", window_start_us, window_us, answer)
             self.ask_us = window_start_us
 
     def tell(self, report: JobReport) -> Verdict:
@@ -245,22 +230,22 @@ class Feed:
         orders = self._call_source("ask", now_us, now_us)
         if not isinstance(orders, Orders):
             raise self._bad(f"answered {type(orders).__name__} when asked", "Orders")
-        for field, kind in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
+        for field, field_type in (("submit", Sequence), ("resume", Sequence), ("stop", Mapping)):
             value = getattr(orders, field)
-            if not isinstance(value, kind) or isinstance(value, str):
-                raise self._bad(f"gives {field} as {type(value).__name__}", f"a {kind.__name__.lower()}", value)
+            if not isinstance(value, field_type) or isinstance(value, str):
+                raise self._bad(f"gives {field} as {type(value).__name__}", f"a {field_type.__name__.lower()}", value)
         again_us = orders.ask_again_us
         if again_us is not None and not (isinstance(again_us, Integral) and again_us > now_us):
             raise self._bad(
                 "wants to be asked again, but not later", f"a whole number above {now_us}, or None", again_us
             )
         self.ask_us = NEVER_US if again_us is None else int(again_us)
-        stops = [self._stop(name, ending) for name, ending in orders.stop.items()]
+        stops = [self._stop(job_name, ending) for job_name, ending in orders.stop.items()]
         self._skip_departures()
-        for name in orders.resume:
-            job_index = self._find_job(name, "resumes")
-            if job_index not in self._paused or job_index in self._queued:
-                raise self._bad("resumes a job that is not paused", "the name of a paused job", name)
+        for job_name in orders.resume:
+            job_index = self._find_job(job_name, "resumes")
+            if job_index not in self.paused or job_index in self._queued:
+                raise self._bad("resumes a job that is not paused", "the name of a paused job", job_name)
             self._enqueue(now_us, job_index)
         for job in orders.submit:
             self._check_new(job, now_us)
@@ -268,19 +253,19 @@ class Feed:
         self._note_call("ask", now_us, (now_us,), orders)
         return stops
 
-    def _stop(self, name: str, ending: Any) -> Stop:
-        job_index = self._find_job(name, "stops")
+    def _stop(self, job_name: str, ending: Any) -> Stop:
+        job_index = self._find_job(job_name, "stops")
         if not isinstance(ending, Ending):
-            raise self._bad(f"stops job {name!r} in an unknown way", "an Ending", ending)
-        is_active = job_index not in self._queued and job_index not in self._paused
+            raise self._bad(f"stops job {job_name!r} in an unknown way", "an Ending", ending)
+        is_active = job_index not in self._queued and job_index not in self.paused
         if not is_active:
-            self._gone.add(job_index)
+            self.gone.add(job_index)
             self._queued.discard(job_index)
-        return Stop(job_index, ending, is_active, self._paused.pop(job_index, None))
+        return Stop(job_index, ending, is_active, self.paused.pop(job_index, None))
 
     def _find_job(self, name: str, verb: str) -> int:
         job_index = self._index_of.get(name)
-        if job_index is None or job_index in self._gone:
+        if job_index is None or job_index in self.gone:
             state = "does not know" if job_index is None else "is told has left"
             raise self._bad(f"{verb} job {name!r}, which the replay {state}", "the name of a job that is there", name)
         return job_index
@@ -326,7 +311,7 @@ class Feed:
         return str(getattr(self.source, "name", type(self.source).__name__))
 
 
-_OF_QUEUE = ("ask_us", "model_names", "_queue", "_n_queued", "_queued", "_paused", "_gone", "_models")
+_OF_QUEUE = ("ask_us", "model_names", "_queue", "_n_queued", "_queued", "paused", "gone", "_models")
 """Attributes of a feed that are saved as they are."""
 
 
@@ -343,12 +328,12 @@ def _main_parts(answer: object) -> object:
 def refuse_other_types(jobs: Sequence[ElasticJob] | JobSet, type_names: Sequence[str]) -> None:
     """Raise ``InputError`` for a job that runs on none of the node types that there are."""
     for job in jobs:
-        if any(job.throughput_on(name) is not None for name in type_names):
+        if any(job.throughput_on(type_name) is not None for type_name in type_names):
             continue
         reason, expected = "there are no such nodes", f"one of {', '.join(type_names)}, or none"
-        fix = f"add nodes of type {job.node_types[0]}, or leave the job out"
+        remedy = f"add nodes of type {job.node_types[0]}, or leave the job out"
         if tuple(type_names) == (ANY_TYPE,):
             reason, expected = "the log does not tell types apart", "no node types"
-            fix = f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty"
+            remedy = f"say which type its nodes are: --node-type {job.node_types[0]}; or leave the column empty"
         problem = f"job {job.name!r} runs on certain node types only, and {reason}"
-        raise InputError(problem, column="node_types", value=";".join(job.node_types), expected=expected, fix=fix)
+        raise InputError(problem, column="node_types", value=";".join(job.node_types), expected=expected, fix=remedy)

@@ -42,29 +42,29 @@ def _close_intervals(
     intervals: NDArray[np.void],
 ) -> int:
     """Write the allocation intervals that end now, and add up ``node_us (T,)`` by type. Returns the rows used."""
-    for j in range(n_active):
+    for job_row in range(n_active):
         if (
-            records[j]["count"] == records[j]["open_count"]
-            and records[j]["node_type"] == records[j]["open_type"]
-            and records[j]["sharing"] == records[j]["open_sharing"]
+            records[job_row]["count"] == records[job_row]["open_count"]
+            and records[job_row]["node_type"] == records[job_row]["open_type"]
+            and records[job_row]["sharing"] == records[job_row]["open_sharing"]
         ):
             continue
-        if records[j]["open_count"] > 0 and now_us > records[j]["open_since_us"]:
-            intervals[n_rows]["job"] = records[j]["job"]
-            intervals[n_rows]["node_type"] = records[j]["open_type"]
-            intervals[n_rows]["sharing"] = records[j]["open_sharing"]
-            intervals[n_rows]["count"] = records[j]["open_count"]
-            intervals[n_rows]["from"] = records[j]["open_since_us"]
+        if records[job_row]["open_count"] > 0 and now_us > records[job_row]["open_since_us"]:
+            intervals[n_rows]["job"] = records[job_row]["job"]
+            intervals[n_rows]["node_type"] = records[job_row]["open_type"]
+            intervals[n_rows]["sharing"] = records[job_row]["open_sharing"]
+            intervals[n_rows]["count"] = records[job_row]["open_count"]
+            intervals[n_rows]["from"] = records[job_row]["open_since_us"]
             intervals[n_rows]["to"] = now_us
             n_rows += 1
-            if records[j]["open_type"] >= node_us.size:
+            if records[job_row]["open_type"] >= node_us.size:
                 raise IndexError("nodes of a type that the recorder does not know")
-            charge_us = node_charge_us(records[j]["open_sharing"], records[j]["open_since_us"], now_us)
-            node_us[records[j]["open_type"]] += records[j]["open_count"] * charge_us
-        records[j]["open_count"] = records[j]["count"]
-        records[j]["open_type"] = records[j]["node_type"]
-        records[j]["open_sharing"] = records[j]["sharing"]
-        records[j]["open_since_us"] = now_us
+            charge_us = node_charge_us(records[job_row]["open_sharing"], records[job_row]["open_since_us"], now_us)
+            node_us[records[job_row]["open_type"]] += records[job_row]["open_count"] * charge_us
+        records[job_row]["open_count"] = records[job_row]["count"]
+        records[job_row]["open_type"] = records[job_row]["node_type"]
+        records[job_row]["open_sharing"] = records[job_row]["sharing"]
+        records[job_row]["open_since_us"] = now_us
     return n_rows
 
 
@@ -172,14 +172,8 @@ class NodeTable:
         changing = np.flatnonzero(holder_now != self._holder)
         closing = changing[(self._holder[changing] >= 0) & (self._since[changing] < now_us)]
         if closing.size:
-            self._chunks.append(
-                (
-                    closing.astype(np.int32),
-                    self._holder[closing],
-                    self._since[closing],
-                    np.full(closing.size, now_us, np.int64),
-                )
-            )
+            until = np.full(closing.size, now_us, np.int64)
+            self._chunks.append((closing.astype(np.int32), self._holder[closing], self._since[closing], until))
             self._used += closing.size
         self._holder[changing] = holder_now[changing]
         self._since[changing] = now_us

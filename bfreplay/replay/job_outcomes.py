@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from bfreplay.replay.active import NEVER_US
-from bfreplay.replay.tables import RowTable
+from bfreplay.replay.active import ACTIVE_JOB, NEVER_US
+from bfreplay.replay.tables import JOBS, RowTable
 from bfreplay.result_folders.records import Amount, Count, JsonObject, RecordPart, TimeUs
 from bfreplay.workload import ElasticJob, Ending
 
@@ -20,6 +21,10 @@ STATUSES = (*ENDED, "running", "waiting", "paused", "queued", "not_submitted")
 """Of jobs at the end of the window."""
 
 _NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
+_COUNTS = ("n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions")
+_in_order = itemgetter(*JOBS.names[:-1])  # the last one, of the isolated policy, is known when the table is written
+_NEVER_ADMITTED: np.void = np.zeros(1, ACTIVE_JOB)[0]
+_NEVER_ADMITTED["admitted_us"] = _NEVER_ADMITTED["first_start_us"] = NEVER_US
 
 
 class Times(RecordPart, frozen=True, kw_only=True):
@@ -81,7 +86,7 @@ class JobOutcomes:
     ) -> None:
         self._jobs = jobs
         self._measured = None if measured is None else range(*measured)
-        self.n_measured_left = 0 if measured is None else len(range(*measured))
+        self.n_measured_left = 0 if measured is None else len(range(*measured))  # of no meaning where all are
         self._table = table
         self._better = max if higher_is_better else min
         self._rows: dict[int, tuple[Any, ...]] = {}
@@ -114,117 +119,98 @@ class JobOutcomes:
 
         ``None`` while one is there or to come, and where one was declined: its work was not done.
         """
-        all_left = sum(self.by_status[how] for how in ENDED if how != Ending.DECLINED) == len(self._jobs)
+        all_left = sum(self.by_status[status] for status in ENDED if status != Ending.DECLINED) == len(self._jobs)
         return self._last_end_us if all_left and self.is_over else None
 
     def note_report(self, job_index: int, score: float | None, now_us: int) -> None:
         """Note the report of a job, with the score that its source gave it, if any."""
-        number, last, best = self._scores.get(job_index, (0, None, None))
+        number, last_score, best_score = self._scores.get(job_index, (0, None, None))
         if score is not None:
-            last = float(score)
-            best = last if best is None else self._better(best, last)
-            if self._best is None or self._is_better(last, self._best[0]):
-                self._best = (last, job_index, now_us)
-        self._scores[job_index] = (number + 1, last, best)
+            last_score = float(score)
+            best_score = last_score if best_score is None else self._better(best_score, last_score)
+            if self._best is None or self._is_better(last_score, self._best[0]):
+                self._best = (last_score, job_index, now_us)
+        self._scores[job_index] = (number + 1, last_score, best_score)
 
-    def _is_better(self, score: float, than: float) -> bool:
-        return score != than and self._better(score, than) == score
+    def _is_better(self, score: float, other_score: float) -> bool:
+        return score != other_score and self._better(score, other_score) == score
 
     def leave(self, record: np.void, status: str, now_us: int) -> None:
         """Note that a job has done its work (``"finished"``), or that its source has ended it (an ``Ending``)."""
-        self._last_end_us = now_us
-        self._enter(record, str(status), now_us)
         job_index = int(record["job"])
-        self.n_measured_left -= self._measured is not None and job_index in self._measured
-        last = self._scores.get(job_index, (0, None, None))[1]
-        if status == "finished" and last is not None:
+        self._enter(job_index, str(status), now_us, record)
+        last_score = self._scores.get(job_index, (0, None, None))[1]
+        if status == "finished" and last_score is not None:
             before = self._best_finished
-            if before is None or self._is_better(last, before[0]):
-                self._best_finished = (last, job_index)
+            if before is None or self._is_better(last_score, before[0]):
+                self._best_finished = (last_score, job_index)
 
     def interrupt(self, record: np.void, end_us: int, *, is_paused: bool = False) -> None:
         """Note that the window ends while a job is active, or paused."""
-        self._enter(record, "paused" if is_paused else "running" if record["rate"] > 0 else "waiting", end_us)
+        status = "paused" if is_paused else "running" if record["rate"] > 0 else "waiting"
+        self._enter(int(record["job"]), status, end_us, record)
 
     def note_not_admitted(self, job_index: int, now_us: int, ending: Ending | None = None) -> None:
         """Note that the window ends, or the source withdraws the job, before it was admitted."""
+        waiting = "queued" if self._jobs[job_index].submit_us <= now_us else "not_submitted"
+        self._enter(job_index, waiting if ending is None else ending.value, now_us, _NEVER_ADMITTED)
+
+    def _enter(self, job_index: int, status: str, now_us: int, record: np.void) -> None:
         job = self._jobs[job_index]
-        waiting = "queued" if job.submit_us <= now_us else "not_submitted"
-        status = waiting if ending is None else ending.value
-        self.by_status[status] += 1
-        if ending is not None:
+        is_measured = self._measured is None or job_index in self._measured
+        has_left = status in ENDED
+        if has_left:
             self._last_end_us = now_us
-            self.n_measured_left -= self._measured is not None and job_index in self._measured
-        self._count_deadline(job_index, None, now_us, status)
-        nothing = (0.0, *([0] * len(_NODE_TIME)), 0.0, 0.0, 0, 0, 0, 0)
-        self._rows[job_index] = (
-            job.name,
-            job.model,
-            status,
-            job.submit_us,
-            None,
-            None,
-            None,
-            None if ending is None else now_us,
-            job.deadline_us,
-            _meets_deadline(job, None, now_us),
-            job.weight,
-            job.work_samples,
-            *nothing,
-            *self._of_reports(job_index),
-            _params_text(job),
-        )
-
-    def _enter(self, record: np.void, status: str, now_us: int) -> None:
-        finished_us = now_us if status == "finished" else None
-        ended_us = now_us if status in ENDED else None
-        job_index = int(record["job"])
-        job = self._jobs[job_index]
-        first_start_us = int(record["first_start_us"])
-        node_time = [int(record[name]) for name in _NODE_TIME]
-        for name, node_us in zip(_NODE_TIME, node_time, strict=True):
-            self.totals[name] += node_us
-        self.samples += float(record["progress"])
-        self.rescale_samples += float(record["rescale_paid"])
-        self.preemption_samples += float(record["preempt_paid"])
-        self.by_status[status] += 1
-        self._count_deadline(job_index, finished_us, now_us, status)
-        if first_start_us != NEVER_US:
-            self._to_start_s.append((first_start_us - job.submit_us) / 1e6)
-        if finished_us is not None:
-            self.jct_s[job_index] = (finished_us - job.submit_us) / 1e6
-        self._rows[job_index] = (
-            job.name,
-            job.model,
-            status,
-            job.submit_us,
-            int(record["admitted_us"]),
-            None if first_start_us == NEVER_US else first_start_us,
-            finished_us,
-            ended_us,
-            job.deadline_us,
-            _meets_deadline(job, finished_us, now_us),
-            job.weight,
-            job.work_samples,
-            float(record["progress"]),
-            *node_time,
-            float(record["rescale_paid"]),
-            float(record["preempt_paid"]),
-            *(int(record[name]) for name in ("n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions")),
-            *self._of_reports(job_index),
-            _params_text(job),
-        )
-
-    def _of_reports(self, job_index: int) -> tuple[int | None, float | None, float | None]:
-        return self._scores.get(job_index, (0, None, None)) if self._has_scores else (None, None, None)
-
-    def _count_deadline(self, job_index: int, finished_us: int | None, now_us: int, status: str) -> None:
-        job = self._jobs[job_index]
-        if job.deadline_us is not None and (self._measured is None or job_index in self._measured):
-            is_met = _meets_deadline(job, finished_us, now_us)
-            open_key = "void" if status in ENDED else "open"
+            self.n_measured_left -= is_measured
+        start_us = _time(record["first_start_us"])
+        finish_us = now_us if status == "finished" else None
+        if start_us is not None:
+            self._to_start_s.append((start_us - job.submit_us) / 1e6)
+        if finish_us is not None:
+            self.jct_s[job_index] = (finish_us - job.submit_us) / 1e6
+        is_met = _meets_deadline(job, finish_us, now_us)
+        if job.deadline_us is not None and is_measured:
+            open_key = "void" if has_left else "open"
             outcome = open_key if is_met is None else "met" if is_met else "missed"
             self.deadlines["declined" if status == Ending.DECLINED else outcome] += 1
+        self.by_status[status] += 1
+        node_us = {label: int(record[label]) for label in self.totals}
+        for label in self.totals:
+            self.totals[label] += node_us[label]
+        progress, rescale_cost, preemption_cost = (
+            float(record[field_name]) for field_name in ("progress", "rescale_paid", "preempt_paid")
+        )
+        self.samples += progress
+        self.rescale_samples += rescale_cost
+        self.preemption_samples += preemption_cost
+        n_reports, last_score, best_score = (
+            self._scores.get(job_index, (0, None, None)) if self._has_scores else (None, None, None)
+        )
+        self._rows[job_index] = _in_order(
+            {
+                "job": job.name,
+                "model": job.model,
+                "status": status,
+                "submitted": job.submit_us,
+                "admitted": _time(record["admitted_us"]),
+                "first_start": start_us,
+                "finished": finish_us,
+                "ended": now_us if has_left else None,
+                "deadline": job.deadline_us,
+                "deadline_met": is_met,
+                "weight": job.weight,
+                "work_samples": job.work_samples,
+                "done_samples": progress,
+                **{f"{label}_node_us": time_us for label, time_us in node_us.items()},
+                "rescale_cost_samples": rescale_cost,
+                "preemption_cost_samples": preemption_cost,
+                **{field_name: int(record[field_name]) for field_name in _COUNTS},
+                "n_reports": n_reports,
+                "last_score": last_score,
+                "best_score": best_score,
+                "params": json.dumps(dict(job.params), sort_keys=True, allow_nan=False) if job.params else None,
+            }
+        )
 
     def times(self) -> JobTimes:
         """Return the times from submission to first start and to finish, of the jobs that got there."""
@@ -258,8 +244,8 @@ class JobOutcomes:
             self._table.append((*row, isolated_jct_s.get(job_index)))
 
 
-def _params_text(job: ElasticJob) -> str | None:
-    return json.dumps(dict(job.params), sort_keys=True, allow_nan=False) if job.params else None
+def _time(time_us: int) -> int | None:
+    return None if time_us == NEVER_US else int(time_us)
 
 
 def _meets_deadline(job: ElasticJob, finished_us: int | None, now_us: int) -> bool | None:

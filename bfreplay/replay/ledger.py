@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from bfreplay.errors import LedgerError
@@ -26,6 +28,17 @@ class NodeHours(RecordPart, frozen=True, kw_only=True):
     def used(self) -> float:
         """Node-hours on which a job worked: useful, rescaling and preempted."""
         return self.useful + self.rescaling + self.preempted
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """Totals that grow as a run goes on; see ``Ledger``."""
+
+    unallocated_node_us: int = 0
+    gross_samples: float = 0.0
+    samples: float = 0.0
+    trimmed_samples: float = 0.0
+    credited_samples: float = 0.0
 
 
 _NONE = NodeHours(idle=0, useful=0, rescaling=0, preempted=0, unallocated=0, stalled=0)
@@ -53,12 +66,12 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
     rescale_samples: float  # worked off (continuous) or charged (published)
     preemption_samples: float
     trimmed_samples: float  # made after a job's work was done
-    credited_samples: float = 0.0  # counted as done without being made, less those that were to be made again
+    credited_samples: float  # counted as done without being made, less those that were to be made again
     node_hours: NodeHours = _NONE
 
     def __post_init__(self) -> None:
         names = NodeHours.__struct_fields__
-        hours = NodeHours(**{name: getattr(self, f"{name}_node_us") / US_PER_NODE_HOUR for name in names})
+        hours = NodeHours(**{label: getattr(self, f"{label}_node_us") / US_PER_NODE_HOUR for label in names})
         msgspec.structs.force_setattr(self, "node_hours", hours)
 
     def close(self) -> None:
@@ -87,12 +100,12 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
                 f"jobs were credited with {-self.trimmed_samples!r} samples that they did not make; {self}"
             )
         samples_used = self.samples + costs + self.trimmed_samples - self.credited_samples
-        for name, left_side, right_side in (
+        for label, left_side, right_side in (
             ("samples made", self.gross_samples, samples_used),
             ("progress", self.samples, self.samples_by_job),
         ):
             if abs(left_side - right_side) > rounding:
-                raise LedgerError(f"{name} do not close: {left_side!r} against {right_side!r}; {self}")
+                raise LedgerError(f"{label} do not close: {left_side!r} against {right_side!r}; {self}")
 
     def close_idle_intervals(self, idle_node_us: int, held_node_us: int) -> None:
         """Check that it agrees with the idle intervals: their idle node time, and the part that jobs held.
@@ -102,12 +115,12 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
         LedgerError
             One of the two differs by as much as one node-microsecond.
         """
-        for name, in_intervals, ledger in (
+        for label, in_intervals, ledger in (
             ("idle", idle_node_us, self.idle_node_us),
             ("held", held_node_us, self.allocated_node_us),
         ):
             if in_intervals != ledger:
                 raise LedgerError(
-                    f"{name} node time of the idle intervals does not close: {in_intervals} node-us against {ledger}; "
+                    f"{label} node time of the idle intervals does not close: {in_intervals} node-us against {ledger}; "
                     f"{self}"
                 )

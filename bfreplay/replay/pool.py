@@ -59,8 +59,7 @@ class Timeline:
 
     def take(self) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
         """Return nodes and their states after the events at ``next_us``, and move on to the next instant."""
-        start, stop = self._starts[self._position], self._starts[self._position + 1]
-        rows = slice(start, stop)
+        rows = slice(self._starts[self._position], self._starts[self._position + 1])
         node, state = self._batch.node[rows], self._batch.state[rows]
         self._position += 1
         if self._position < len(self._times):
@@ -91,27 +90,27 @@ _NODE = np.dtype(
 
 
 @compiled
-def _lose(job_row: int, node: int, records: NDArray[np.void], held: NDArray[np.int32]) -> None:
-    """Remove node ``node`` from the nodes of a job."""
+def _lose(job_row: int, node_index: int, records: NDArray[np.void], nodes_of_job: NDArray[np.int32]) -> None:
+    """Remove node ``node_index`` from the nodes of a job."""
     count = records[job_row]["count"]
     position = 0
-    while held[job_row, position] != node:
+    while nodes_of_job[job_row, position] != node_index:
         position += 1
     for slot in range(position, count - 1):
-        held[job_row, slot] = held[job_row, slot + 1]
+        nodes_of_job[job_row, slot] = nodes_of_job[job_row, slot + 1]
     records[job_row]["count"] = count - 1
     records[job_row]["lost"] += 1
 
 
 @compiled
 def _change(
-    node: NDArray[np.int32],
+    event_node: NDArray[np.int32],
     state: NDArray[np.int8],
     now_us: int,
     start_us: int,
     holder: NDArray[np.int32],
     nodes: NDArray[np.void],
-    bins: NDArray[np.void],
+    interval_bins: NDArray[np.void],
     records: NDArray[np.void],
     nodes_of_job: NDArray[np.int32],
     row_of_job: NDArray[np.int32],
@@ -125,20 +124,20 @@ def _change(
     became busy, of those the nodes of jobs, increase of the number of busy nodes). ``met_now (N,)`` begins with the
     last but one, by node.
     """
-    for j in range(n_active):
-        records[j]["lost"] = 0
+    for active_row in range(n_active):
+        records[active_row]["lost"] = 0
     n_left = 0
     n_reclaimed = 0
     idle_time = 0
     n_started = 0
     n_met = 0
     n_busier = 0
-    for e in range(node.shape[0]):
-        node_index = node[e]
-        is_busy = 1 if state[e] == _BUSY_STATE else 0
+    for event in range(event_node.shape[0]):
+        node_index = event_node[event]
+        is_busy = 1 if state[event] == _BUSY_STATE else 0
         n_busier += is_busy - nodes[node_index]["is_busy"]
         nodes[node_index]["is_busy"] = is_busy
-        if state[e] == _IDLE_STATE or holder[node_index] == NOT_IDLE:
+        if state[event] == _IDLE_STATE or holder[node_index] == NOT_IDLE:
             continue
         n_left += 1
         n_started += is_busy
@@ -155,11 +154,11 @@ def _change(
             n_reclaimed += 1
             nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
         holder[node_index] = NOT_IDLE
-        count_interval(bins, now_us - since_us, nodes[node_index]["held_us"], since_us == start_us)
+        count_interval(interval_bins, now_us - since_us, nodes[node_index]["held_us"], since_us == start_us)
     n_joined = 0
-    for e in range(node.shape[0]):
-        node_index = node[e]
-        if state[e] == _IDLE_STATE and holder[node_index] == NOT_IDLE:
+    for event in range(event_node.shape[0]):
+        node_index = event_node[event]
+        if state[event] == _IDLE_STATE and holder[node_index] == NOT_IDLE:
             holder[node_index] = joins_as
             nodes[node_index]["idle_since_us"] = now_us
             nodes[node_index]["held_us"] = 0
@@ -230,30 +229,30 @@ def _place(
 ) -> None:
     """Give every job its count: releases first, then the lowest free nodes."""
     n_wanted = 0
-    for j in range(counts.shape[0]):
-        count = records[j]["count"]
-        while count > counts[j]:
+    for job_row in range(counts.shape[0]):
+        count = records[job_row]["count"]
+        while count > counts[job_row]:
             count -= 1
-            node_index = nodes_of_job[j, count]
+            node_index = nodes_of_job[job_row, count]
             holder[node_index] = FREE
             nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
-        records[j]["count"] = count
-        n_wanted += counts[j] - count
+        records[job_row]["count"] = count
+        n_wanted += counts[job_row] - count
     if n_wanted == 0:
         return
     lowest_free = _skip_blocks(holder, 0)
-    for j in range(counts.shape[0]):
-        count = records[j]["count"]
-        while count < counts[j]:
+    for job_row in range(counts.shape[0]):
+        count = records[job_row]["count"]
+        while count < counts[job_row]:
             while holder[lowest_free] != FREE:
                 lowest_free += 1
                 if lowest_free % _BLOCK == 0:
                     lowest_free = _skip_blocks(holder, lowest_free)
-            holder[lowest_free] = records[j]["job"]
+            holder[lowest_free] = records[job_row]["job"]
             nodes[lowest_free]["held_since_us"] = now_us
-            nodes_of_job[j, count] = lowest_free
+            nodes_of_job[job_row, count] = lowest_free
             count += 1
-        records[j]["count"] = count
+        records[job_row]["count"] = count
 
 
 @compiled
@@ -348,7 +347,7 @@ class NodePool:
         if not self.active.has_types:
             return [self.n_usable]
         of_type = np.bincount(self.node_type[self.holder >= FREE], minlength=len(self.active.type_names))
-        return [int(count) for count in of_type]
+        return list(map(int, of_type))
 
     @property
     def leaves_alone(self) -> bool:
@@ -374,29 +373,26 @@ class NodePool:
         records["count"] = 0
         records["partner"] = -1
         records["sharing"] = ALONE
-        for j, nodes in enumerate(nodes_by_job):
+        for job_row, nodes in enumerate(nodes_by_job):
             if not len(nodes):
                 continue
-            partner_row = -1 if partner is None else int(partner[j])
+            partner_row = -1 if partner is None else int(partner[job_row])
             if partner_row >= 0:
-                records["partner"][j] = records["job"][partner_row]
-                records["sharing"][j] = FIRST if j < partner_row else SECOND
-            if not 0 <= partner_row < j:
-                self.holder[nodes] = records["job"][j]
+                records["partner"][job_row] = records["job"][partner_row]
+                records["sharing"][job_row] = FIRST if job_row < partner_row else SECOND
+            if not 0 <= partner_row < job_row:
+                self.holder[nodes] = records["job"][job_row]
                 self._nodes["held_since_us"][nodes] = now_us
-            active.held[j, : len(nodes)] = nodes
-            records["count"][j] = len(nodes)
-            records["node_type"][j] = self.node_type[nodes[0]]
+            active.held[job_row, : len(nodes)] = nodes
+            records["count"][job_row] = len(nodes)
+            records["node_type"][job_row] = self.node_type[nodes[0]]
 
     def release(self, job_row: int, now_us: int) -> None:
         """Free all nodes of a job; a job that shared them then has them for itself."""
-        self._free(job_row, now_us)
-        self.active.records[job_row]["count"] = 0
-
-    def _free(self, job_row: int, now_us: int) -> None:
         records = self.active.records
         record = records[job_row]
         nodes = self.active.held[job_row, : record["count"]]
+        record["count"] = 0
         if record["sharing"] != ALONE:
             partner = records[self.active.row_of_job[record["partner"]]]
             record["partner"] = partner["partner"] = -1
@@ -414,9 +410,9 @@ class NodePool:
 
     def idle_intervals_until(self, now_us: int) -> NDArray[np.void]:
         """Idle intervals up to ``now_us`` by length, ``(B,)`` of ``IDLE_INTERVAL_BIN``; open ones are censored."""
-        bins = self._bins.copy()
-        _count_open(self.holder, self._nodes, now_us, bins)
-        return bins
+        interval_bins = self._bins.copy()
+        _count_open(self.holder, self._nodes, now_us, interval_bins)
+        return interval_bins
 
 
 class PoolView:

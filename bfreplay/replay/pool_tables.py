@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.idleness.idle_intervals import SPECTRUM_OVER_US
-from bfreplay.replay.tables import TIME, Column, RowTable, TableSink, schema_from
+from bfreplay.replay.tables import TIME, Column, RowTable, schema_from
 
 _FIRST_ROWS = 1_024
 MET = np.dtype([("time_us", np.int64), ("node", np.int32)], align=True)
@@ -107,22 +105,22 @@ def count_interval(bins: NDArray[np.void], length_us: int, allocated_us: int, is
     """Add one idle interval; one of no length, which begins with the window's end, is none."""
     if length_us <= 0:
         return
-    b = 0  # np.searchsorted in compiled code loads scipy: 0.15 s
-    while b + 1 < bins.size and bins[b + 1]["over_us"] < length_us:
-        b += 1
-    bins[b]["n_intervals"] += 1
+    bin_index = 0  # np.searchsorted in compiled code loads scipy: 0.15 s
+    while bin_index + 1 < bins.size and bins[bin_index + 1]["over_us"] < length_us:
+        bin_index += 1
+    bins[bin_index]["n_intervals"] += 1
     if is_cut:
-        bins[b]["n_censored"] += 1
-    bins[b]["idle_us"] += length_us
-    if bins[b]["idle_us"] >= CARRIED_US:
-        bins[b]["idle_us"] -= CARRIED_US
-        bins[b]["idle_carried"] += 1
+        bins[bin_index]["n_censored"] += 1
+    bins[bin_index]["idle_us"] += length_us
+    if bins[bin_index]["idle_us"] >= CARRIED_US:
+        bins[bin_index]["idle_us"] -= CARRIED_US
+        bins[bin_index]["idle_carried"] += 1
     if allocated_us > 0:
-        bins[b]["n_allocated"] += 1
-        bins[b]["held_us"] += allocated_us
-        if bins[b]["held_us"] >= CARRIED_US:
-            bins[b]["held_us"] -= CARRIED_US
-            bins[b]["held_carried"] += 1
+        bins[bin_index]["n_allocated"] += 1
+        bins[bin_index]["held_us"] += allocated_us
+        if bins[bin_index]["held_us"] >= CARRIED_US:
+            bins[bin_index]["held_us"] -= CARRIED_US
+            bins[bin_index]["held_carried"] += 1
 
 
 def node_time_of_bins(bins: NDArray[np.void]) -> tuple[list[int], list[int]]:
@@ -162,30 +160,6 @@ IDLE_INTERVAL_COLUMNS = (
 POOL = schema_from(POOL_COLUMNS)
 IDLE_INTERVALS = schema_from(IDLE_INTERVAL_COLUMNS)
 _MOST = 2**63 - 1
-
-
-class PoolTable(RowTable):
-    """Idle nodes over time: a row at the window's start, and at each instant after which their number is another."""
-
-    def __init__(self, sink: TableSink) -> None:
-        super().__init__(POOL, sink, is_full=True)
-        self._last = -1
-
-    def note(self, now_us: int, n_idle: int) -> None:
-        """Note the number of idle nodes after an instant; times go up."""
-        if n_idle == self._last:
-            return
-        self._last = n_idle
-        self.append((now_us, n_idle))
-
-    def save_state(self) -> dict[str, Any]:
-        """Return the rows, and the number in the last one."""
-        return {**super().save_state(), "last": self._last}
-
-    def restore_state(self, state: dict[str, Any]) -> None:
-        """Go on from the rows of another one."""
-        super().restore_state(state)
-        self._last = state["last"]
 
 
 def write_idle_intervals(bins: NDArray[np.void], table: RowTable) -> None:

@@ -31,12 +31,12 @@ _ROUNDING = 1e-11
 
 
 @compiled
-def _work_off(debt: float, samples: float, rate: float, most_us: int) -> tuple[float, int]:
+def _work_off(samples_owed: float, samples: float, rate: float, most_us: int) -> tuple[float, int]:
     """Return the samples of ``samples`` that go into a debt, and the microseconds (of ``most_us``) that this takes.
 
     ``rate`` is per microsecond that is charged: two jobs on the same nodes are charged half of the time each.
     """
-    payment = min(debt, samples)
+    payment = min(samples_owed, samples)
     return payment, min(most_us, int(payment / rate * 1e6 + 0.5))
 
 
@@ -51,63 +51,63 @@ def advance(
     progress = 0.0
     gross = 0.0
     nodes = 0
-    for j in range(n_active):
-        count = records[j]["count"]
-        rate = records[j]["rate"]
-        if records[j]["sharing"] != SECOND:
+    for job_row in range(n_active):
+        count = records[job_row]["count"]
+        rate = records[job_row]["rate"]
+        if records[job_row]["sharing"] != SECOND:
             nodes += count
-        records[j]["span_count"] = count
-        records[j]["span_rate"] = rate
-        useful_us = node_charge_us(records[j]["sharing"], now_us - dt_us, now_us)
+        records[job_row]["span_count"] = count
+        records[job_row]["span_rate"] = rate
+        useful_us = node_charge_us(records[job_row]["sharing"], now_us - dt_us, now_us)
         if rate <= 0.0:
-            records[j]["stalled"] += count * useful_us
+            records[job_row]["stalled"] += count * useful_us
             if is_published:
-                cost = records[j]["rescale_cost"]
-                records[j]["rescale_cost"] = 0.0
-                records[j]["rescale_paid"] += cost
-                records[j]["progress"] -= cost
+                cost = records[job_row]["rescale_cost"]
+                records[job_row]["rescale_cost"] = 0.0
+                records[job_row]["rescale_paid"] += cost
+                records[job_row]["progress"] -= cost
                 progress -= cost
             continue
         samples_made = rate * (dt_us * 1e-6)
         gross += samples_made
         useful = samples_made
         rate_of_charge = rate * dt_us / useful_us if 0 < useful_us < dt_us else rate
-        if records[j]["preempt_debt"] > 0.0:
-            payment, payment_us = _work_off(records[j]["preempt_debt"], useful, rate_of_charge, useful_us)
-            records[j]["preempt_debt"] -= payment
-            records[j]["preempt_paid"] += 0.0 if is_published else payment
-            records[j]["preempted"] += count * payment_us
+        if records[job_row]["preempt_debt"] > 0.0:
+            payment, payment_us = _work_off(records[job_row]["preempt_debt"], useful, rate_of_charge, useful_us)
+            records[job_row]["preempt_debt"] -= payment
+            records[job_row]["preempt_paid"] += 0.0 if is_published else payment
+            records[job_row]["preempted"] += count * payment_us
             useful -= payment
             useful_us -= payment_us
-        if records[j]["rescale_debt"] > 0.0:
-            payment, payment_us = _work_off(records[j]["rescale_debt"], useful, rate_of_charge, useful_us)
-            records[j]["rescale_debt"] -= payment
-            records[j]["rescale_paid"] += 0.0 if is_published else payment
-            records[j]["rescaling"] += count * payment_us
+        if records[job_row]["rescale_debt"] > 0.0:
+            payment, payment_us = _work_off(records[job_row]["rescale_debt"], useful, rate_of_charge, useful_us)
+            records[job_row]["rescale_debt"] -= payment
+            records[job_row]["rescale_paid"] += 0.0 if is_published else payment
+            records[job_row]["rescaling"] += count * payment_us
             useful -= payment
             useful_us -= payment_us
-        stop = records[j]["halt"]
-        if records[j]["target"] <= stop:
-            stop = records[j]["work"] if records[j]["not_before_us"] > LONG_AGO_US else np.inf
-        beyond = records[j]["progress"] + useful - stop
+        stop = records[job_row]["halt"]
+        if records[job_row]["target"] <= stop:
+            stop = records[job_row]["work"] if records[job_row]["not_before_us"] > LONG_AGO_US else np.inf
+        beyond = records[job_row]["progress"] + useful - stop
         if stop < np.inf and beyond >= -_ROUNDING * stop:
             # it has processed what it may until the next decision, or all that there was, and waited since
             gross -= beyond
             wait_us = min(useful_us, int(max(beyond, 0.0) / rate_of_charge * 1e6 + 0.5))
             useful_us -= wait_us
-            records[j]["stalled"] += count * wait_us
-            records[j]["rate"] = 0.0
-            progress += stop - records[j]["progress"]
-            records[j]["useful"] += count * useful_us
-            records[j]["progress"] = stop
+            records[job_row]["stalled"] += count * wait_us
+            records[job_row]["rate"] = 0.0
+            progress += stop - records[job_row]["progress"]
+            records[job_row]["useful"] += count * useful_us
+            records[job_row]["progress"] = stop
             continue
-        records[j]["useful"] += count * useful_us
+        records[job_row]["useful"] += count * useful_us
         if is_published:
-            cost = records[j]["rescale_cost"]
+            cost = records[job_row]["rescale_cost"]
             useful = samples_made - cost
-            records[j]["rescale_cost"] = 0.0
-            records[j]["rescale_paid"] += cost
-        records[j]["progress"] += useful
+            records[job_row]["rescale_cost"] = 0.0
+            records[job_row]["rescale_paid"] += cost
+        records[job_row]["progress"] += useful
         progress += useful
     return progress, gross, nodes
 
@@ -117,23 +117,23 @@ def charge_preemption(
     records: NDArray[np.void], n_active: int, throughput: NDArray[np.float64], is_published: bool
 ) -> tuple[int, float]:
     """Charge every job that lost nodes to a reclaim, once, and set its new rate. Returns (jobs, samples)."""
-    jobs = 0
+    n_jobs = 0
     samples = 0.0
-    for j in range(n_active):
-        if records[j]["lost"] == 0:
+    for job_row in range(n_active):
+        if records[job_row]["lost"] == 0:
             continue
-        cost = preemption_cost(records[j]["rate"], records[j]["preemption_cost_s"])
-        records[j]["preempt_debt"] += cost
+        cost = preemption_cost(records[job_row]["rate"], records[job_row]["preemption_cost_s"])
+        records[job_row]["preempt_debt"] += cost
         if is_published:
-            records[j]["progress"] -= cost
-            records[j]["preempt_paid"] += cost
-        records[j]["n_preemptions"] += 1
-        count = records[j]["count"]
-        records[j]["rate"] = throughput[j, count] if count >= records[j]["min_nodes"] else 0.0
-        records[j]["pace"] = records[j]["rate"]
-        jobs += 1
+            records[job_row]["progress"] -= cost
+            records[job_row]["preempt_paid"] += cost
+        records[job_row]["n_preemptions"] += 1
+        count = records[job_row]["count"]
+        records[job_row]["rate"] = throughput[job_row, count] if count >= records[job_row]["min_nodes"] else 0.0
+        records[job_row]["pace"] = records[job_row]["rate"]
+        n_jobs += 1
         samples += cost
-    return jobs, samples
+    return n_jobs, samples
 
 
 @compiled
@@ -203,22 +203,22 @@ def apply_decision(
 def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int:
     """Write when each job reaches its target if nothing changes, in whole microseconds; returns the earliest."""
     earliest = NEVER_US
-    for j in range(n_active):
-        rate = records[j]["rate"]
+    for job_row in range(n_active):
+        rate = records[job_row]["rate"]
         finish = NEVER_US
-        debts = records[j]["preempt_debt"] + records[j]["rescale_debt"]
-        if records[j]["progress"] >= records[j]["work"] and debts == 0.0:
-            finish = max(now_us, records[j]["not_before_us"])
-        elif rate > 0.0 and records[j]["target"] <= records[j]["halt"]:
-            remaining = records[j]["target"] - records[j]["progress"] + debts
+        debts = records[job_row]["preempt_debt"] + records[job_row]["rescale_debt"]
+        if records[job_row]["progress"] >= records[job_row]["work"] and debts == 0.0:
+            finish = max(now_us, records[job_row]["not_before_us"])
+        elif rate > 0.0 and records[job_row]["target"] <= records[job_row]["halt"]:
+            remaining = records[job_row]["target"] - records[job_row]["progress"] + debts
             remaining_us = remaining / rate * 1e6
             if remaining_us == 0.0 and remaining > 0.0:
                 remaining_us = 1.0  # the quotient has underflowed: a microsecond is enough, no time is too little
             if remaining_us < 4e18 - now_us:
                 finish = now_us + int(np.ceil(max(remaining_us, 0.0)))
-                if records[j]["target"] >= records[j]["work"]:
-                    finish = max(finish, records[j]["not_before_us"])
-        records[j]["finish_us"] = finish
+                if records[job_row]["target"] >= records[job_row]["work"]:
+                    finish = max(finish, records[job_row]["not_before_us"])
+        records[job_row]["finish_us"] = finish
         earliest = min(earliest, finish)
     return earliest
 
@@ -238,9 +238,9 @@ def apply_and_predict(
     ``lifts_limits``: the limits of the decision before no longer hold, and this one sets none.
     """
     if lifts_limits:
-        for j in range(counts_before.shape[0]):
-            records[j]["halt"] = np.inf
-            records[j]["not_before_us"] = LONG_AGO_US
+        for job_row in range(counts_before.shape[0]):
+            records[job_row]["halt"] = np.inf
+            records[job_row]["not_before_us"] = LONG_AGO_US
     effects = apply_decision(records, counts_before, throughput, now_us, is_published, charges_rescales)
     return effects, predict_finish(records, counts_before.shape[0], now_us)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.replay.checkpoint import Checkpoints
 from bfreplay.replay.intervals import NODES, AllocationTable, NodeTable, allocations_schema
-from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL, PoolTable
+from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS, MemorySink, ParquetSink, RowTable, TableSink
 
 
@@ -30,7 +30,7 @@ class RunTables:
     jobs: RowTable
     timings: RowTable
     allocations: AllocationTable
-    pool: PoolTable | None = None
+    pool: RowTable | None = None
     idle_intervals: RowTable | None = None
     reports: RowTable | None = None
     nodes: NodeTable | None = None
@@ -59,7 +59,7 @@ class RunTables:
             return ParquetSink(file, schema) if checkpoints is None else checkpoints.sink(name, file, schema)
 
         run_tables = cls._with(sink, type_names, shared=shared)
-        run_tables.pool = PoolTable(sink("pool", POOL))
+        run_tables.pool = RowTable(POOL, sink("pool", POOL), is_full=True)
         run_tables.idle_intervals = RowTable(IDLE_INTERVALS, sink("idle_intervals", IDLE_INTERVALS))
         if with_nodes:
             run_tables.nodes = NodeTable(node_names, run_tables.job_names, sink("nodes", NODES))
@@ -89,7 +89,7 @@ class RunTables:
 
     def _tables(self) -> dict[str, RowTable | AllocationTable | NodeTable]:
         names = [field.name for field in fields(self) if field.name != "job_names"]
-        return {name: table for name in names if (table := getattr(self, name)) is not None}
+        return {table_name: table for table_name in names if (table := getattr(self, table_name)) is not None}
 
     @property
     def write_s(self) -> float:
@@ -98,5 +98,5 @@ class RunTables:
 
     def close(self) -> dict[str, pa.Table]:
         """Finish every table, and return those in memory by name."""
-        table_of = {name: table.close() for name, table in self._tables().items()}
-        return {name: table for name, table in table_of.items() if table is not None}
+        table_of = {table_name: table.close() for table_name, table in self._tables().items()}
+        return {table_name: table for table_name, table in table_of.items() if table is not None}

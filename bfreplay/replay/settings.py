@@ -27,9 +27,9 @@ def random_seed_map(state: PolicyState, free: NDArray[np.int64], rng: np.random.
     """
     owner = rng.integers(0, state.n_jobs, size=free.size)
     assigned = []
-    for j in range(state.n_jobs):
-        nodes = free[owner == j][: int(state.max_nodes[j])]
-        assigned.append(nodes if nodes.size >= state.min_nodes[j] else nodes[:0])
+    for job_row in range(state.n_jobs):
+        nodes = free[owner == job_row][: int(state.max_nodes[job_row])]
+        assigned.append(nodes if nodes.size >= state.min_nodes[job_row] else nodes[:0])
     counts = np.array([nodes.size for nodes in assigned], dtype=np.int64)
     return Decision(counts, placement=Placement(tuple(assigned)))
 
@@ -106,8 +106,8 @@ class ReplaySettings:
             )
         for column in ("clear_s", "min_age_s"):
             checks.number(column, getattr(self, column), least=0)
-        for name, price in self.prices.items():
-            checks.number(f"price of {name}", price, above=0)
+        for node_type, price in self.prices.items():
+            checks.number(f"price of {node_type}", price, above=0)
         semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
         object.__setattr__(self, "semantics", Semantics(semantics))
         if (self.reserve or self.min_age_s) and self.semantics is Semantics.PUBLISHED:

@@ -265,7 +265,7 @@ class RowTable:
 
     def _table(self) -> pa.Table:
         """Return the rows that the sink does not have yet."""
-        columns = (self._unflushed[name][: self.n_unflushed] for name in self.schema.names)
+        columns = (self._unflushed[column_name][: self.n_unflushed] for column_name in self.schema.names)
         return self._table_of([column.tolist() if column.dtype.hasobject else column.copy() for column in columns])
 
     def _table_of(self, columns: Iterable[Sequence[Any] | NDArray[Any]]) -> pa.Table:
@@ -279,8 +279,8 @@ class RowTable:
 
     def save_state(self) -> dict[str, Any]:
         """Return the rows that the sink does not have yet, and the state of the sink."""
-        rows = np.frombuffer(as_bytes(self._table()), np.uint8)
-        return {"n_rows": self.n_rows, "rows": rows, "sink": self.sink.save_state()}
+        row_bytes = np.frombuffer(as_bytes(self._table()), np.uint8)
+        return {"n_rows": self.n_rows, "rows": row_bytes, "sink": self.sink.save_state()}
 
     def restore_state(self, state: dict[str, Any]) -> None:
         """Take the rows of another one."""

@@ -102,7 +102,7 @@ def summary_of(
         decisions=dict(sorted(decision_log.by_kind.items())),
         fallbacks=dict(sorted(decision_log.fallbacks.items())),
         fallback_examples=dict(sorted(decision_log.first_message.items())),
-        n_preemptions=engine.n_preemptions,
+        n_preemptions=engine.job_flow.n_preemptions,
         n_scale_ups=decision_log.n_scale_ups,
         n_scale_downs=decision_log.n_scale_downs,
         equivalent_nodes=ledger.idle_node_us / duration_us,

@@ -8,6 +8,7 @@ import random
 import time
 from dataclasses import dataclass, field
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +143,12 @@ class _State:
         again_us = orders.ask_again_us
         assert again_us is None or again_us > now_us, "asked again, but not later"
         self.ask_us = math.inf if again_us is None else again_us
-        for name, ending in orders.stop.items():
-            self._remove(name)
-            self.drive.endings[name] = Ending(ending)
-        for name in orders.resume:
-            assert name in self.paused, f"{name} is resumed and was not paused"
-            job = self.paused.pop(name)
+        for job_name, ending in orders.stop.items():
+            self._remove(job_name)
+            self.drive.endings[job_name] = Ending(ending)
+        for job_name in orders.resume:
+            assert job_name in self.paused, f"{job_name} is resumed and was not paused"
+            job = self.paused.pop(job_name)
             job.since_us = now_us
             self.queue.append(job)
         for submission in orders.submit:
@@ -165,14 +166,14 @@ class _State:
                 job.since_us = now_us
                 self.active.append(job)
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, job_name: str) -> None:
         for jobs in (self.active, self.queue):
             for job in jobs:
-                if job.job.name == name:
+                if job.job.name == job_name:
                     jobs.remove(job)
                     return
-        assert name in self.paused, f"{name} is stopped and is not active, paused or queued"
-        del self.paused[name]
+        assert job_name in self.paused, f"{job_name} is stopped and is not active, paused or queued"
+        del self.paused[job_name]
 
 
 START_US = 1_700_000_000 * SECOND
@@ -287,27 +288,17 @@ class JobSourceContract:
                 assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes(), name
 
 
+_SUBMITTED = attrgetter(
+    *("name", "submit_us", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "work_samples"),
+    *("weight", "deadline_us", "model", "report_at_samples"),
+)
+
+
 def _plain(driven: Drive) -> list[Any]:
     """Return orders and answers of a source as values to compare and show."""
     return [[(time_us, _orders(orders)) for time_us, orders in driven.orders], driven.answers]
 
 
 def _orders(orders: Orders) -> list[Any]:
-    submissions = [
-        (
-            job.name,
-            job.submit_us,
-            job.min_nodes,
-            job.max_nodes,
-            job.scale_up_cost_s,
-            job.scale_down_cost_s,
-            job.work_samples,
-            job.throughput.table(job.max_nodes).tolist(),
-            job.weight,
-            job.deadline_us,
-            job.model,
-            job.report_at_samples,
-        )
-        for job in orders.submit
-    ]
+    submissions = [(*_SUBMITTED(job), job.throughput.table(job.max_nodes).tolist()) for job in orders.submit]
     return [submissions, list(orders.resume), list(orders.stop.items()), orders.ask_again_us]

@@ -75,10 +75,10 @@ class FormulationContract:
     @pytest.mark.parametrize("corner", CORNERS)
     def test_building_changes_nothing_and_is_repeatable(self, corner: str) -> None:
         problem = CORNERS[corner]
-        originals = [np.array(getattr(problem, name)) for name in _ARRAYS]
+        originals = [np.array(getattr(problem, array_name)) for array_name in _ARRAYS]
         first, second = build_model(self.formulation(), problem), build_model(self.formulation(), problem)
-        for name, array in zip(_ARRAYS, originals, strict=True):
-            assert np.array_equal(getattr(problem, name), array), f"build() changed {name}"
+        for array_name, array in zip(_ARRAYS, originals, strict=True):
+            assert np.array_equal(getattr(problem, array_name), array), f"build() changed {array_name}"
         assert _same(first, second), "the same decision gave two different models"
 
     @pytest.mark.parametrize("corner", CORNERS)
@@ -108,13 +108,13 @@ class FormulationContract:
         """Solve one decision and compare the answer with the exact solver's."""
         instance = self.formulation()
         question = problem.within_published_limit() if instance.change_limited else problem
-        best = ExactSolver().solve(question)
+        exact_answer = ExactSolver().solve(question)
         solution = MilpSolver(
             instance, self.backend, worker=worker, fallback="none", referee=ExactSolver(), time_limit_s=60.0
         ).solve(problem)
         answer = solution.rejected or solution
         assert answer.process_status is ProcessStatus.OK, answer.message
-        if best.counts is None:
+        if exact_answer.counts is None:
             assert answer.solver_status is SolverStatus.INFEASIBLE, f"infeasible, but answered: {answer.counts}"
         else:
             assert answer.quality is Quality.PROVEN, answer.message
@@ -286,15 +286,15 @@ class BackendContract:
             pytest.skip(f"{formulation_name}: {reason}")
         for problem in random_decisions(RANDOM_DECISIONS, seed=4):
             question = problem.within_published_limit() if formulation.change_limited else problem
-            best = ExactSolver().solve(question)
+            exact_answer = ExactSolver().solve(question)
             model = formulation.build(problem)
             answer = must_solve(
                 worker, instance, model if instance.capabilities.warm_start else replace(model, start=None)
             )
-            if best.counts is None:
+            if exact_answer.counts is None:
                 assert answer.solver_status is SolverStatus.INFEASIBLE, answer.message
             else:
-                verdict = against_referee(question, judge(question, formulation, model, answer), best)
+                verdict = against_referee(question, judge(question, formulation, model, answer), exact_answer)
                 assert verdict.quality is Quality.PROVEN, verdict.message
 
 

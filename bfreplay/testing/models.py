@@ -168,11 +168,11 @@ def market_split(*, exact: bool) -> LinearModel:
     solution = generator.integers(0, 2, n_binaries)
     sides = (weights @ solution).astype(float)
     rows: list[tuple[float, dict[int, float], float]] = []
-    for r in range(n_rows):
-        row = {column: float(weights[r, column]) for column in range(n_binaries) if weights[r, column]}
+    for row_index in range(n_rows):
+        row = {column: float(weights[row_index, column]) for column in range(n_binaries) if weights[row_index, column]}
         if not exact:
-            row |= {n_binaries + 2 * r: 1.0, n_binaries + 2 * r + 1: -1.0}
-        rows.append((sides[r], row, sides[r]))
+            row |= {n_binaries + 2 * row_index: 1.0, n_binaries + 2 * row_index + 1: -1.0}
+        rows.append((sides[row_index], row, sides[row_index]))
     if exact:
         return linear(generator.integers(1, 100, n_binaries).tolist(), rows, upper=1.0, start=solution.tolist())
     return linear([0.0] * n_binaries + [-1.0] * (2 * n_rows), rows, upper=[1.0] * n_binaries + [1e4] * (2 * n_rows))
@@ -184,17 +184,17 @@ def knapsack() -> Solvable:
     weights: list[int] = generator.integers(10, 60, 30).tolist()
     worth: list[int] = generator.integers(10, 60, 30).tolist()
     capacity = 300
-    best = np.zeros(capacity + 1)  # best[c]: optimum over the items so far within a weight of c
+    best_worth = np.zeros(capacity + 1)  # best[c]: optimum over the items so far within a weight of c
     for weight, value in zip(weights, worth, strict=True):
-        best[weight:] = np.maximum(best[weight:], best[:-weight] + value)
-    return Solvable(linear(worth, [(-INF, dict(enumerate(weights)), capacity)], upper=1), float(best[-1]))
+        best_worth[weight:] = np.maximum(best_worth[weight:], best_worth[:-weight] + value)
+    return Solvable(linear(worth, [(-INF, dict(enumerate(weights)), capacity)], upper=1), float(best_worth[-1]))
 
 
-def _of_size(size: float) -> Solvable:
+def _of_size(magnitude: float) -> Solvable:
     """(1, 1, 1, 0) and (0, 1, 1, 1) differ by a hundred-thousandth of the largest coefficient."""
-    worth = (np.array([1.00001, 2.7, 1.9, 1.0]) * size).tolist()
-    model = linear(worth, [(-INF, dict.fromkeys(range(4), 1.0), 3)], upper=1, constant=2 * size)
-    return Solvable(model, (1.00001 + 2.7 + 1.9 + 2) * size, [1, 1, 1, 0])
+    worth = (np.array([1.00001, 2.7, 1.9, 1.0]) * magnitude).tolist()
+    model = linear(worth, [(-INF, dict.fromkeys(range(4), 1.0), 3)], upper=1, constant=2 * magnitude)
+    return Solvable(model, (1.00001 + 2.7 + 1.9 + 2) * magnitude, [1, 1, 1, 0])
 
 
 def _nearly_alike() -> Solvable:

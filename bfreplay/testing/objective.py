@@ -71,10 +71,10 @@ def jobs_of_every_kind() -> list[PolicyState]:
     states = []
     for problem in (*corner_decisions().values(), *random_decisions(60, seed=5)):
         n_jobs = problem.n_jobs
-        rate = np.maximum(problem.gain, 0.0)
-        rate[:, 0] = 0.0
+        job_rates = np.maximum(problem.gain, 0.0)
+        job_rates[:, 0] = 0.0
         admitted_us = now_us - generator.choice([0, 1, 3_600, 10**6], n_jobs) * SECOND
-        progress = rate.max(axis=1) * (now_us - admitted_us) / SECOND * generator.random(n_jobs)
+        progress = job_rates.max(axis=1) * (now_us - admitted_us) / SECOND * generator.random(n_jobs)
         progress[generator.random(n_jobs) < 0.1] = -1.0  # the published accounting can charge more than was made
         deadline_us = now_us + generator.choice([-60, 0, 1, 600, 10**6], n_jobs) * SECOND
         deadline_us[generator.random(n_jobs) < 0.4] = NO_DEADLINE_US
@@ -83,8 +83,8 @@ def jobs_of_every_kind() -> list[PolicyState]:
             problem,
             time_us=now_us,
             job=100 + np.arange(n_jobs),
-            throughput=rate,
-            objective=np.sqrt(rate),
+            throughput=job_rates,
+            objective=np.sqrt(job_rates),
             progress=progress,
             work=np.maximum(progress, 0.0) + remaining,
             weight=generator.choice([0.01, 1.0, 100.0], n_jobs),
@@ -98,9 +98,9 @@ def jobs_of_every_kind() -> list[PolicyState]:
 
 
 def _same(first: AllocationProblem, second: AllocationProblem) -> bool:
-    read = np.arange(first.gain.shape[1]) <= first.max_nodes[:, None]
+    is_read = np.arange(first.gain.shape[1]) <= first.max_nodes[:, None]
     return bool(
-        np.array_equal(first.gain[read], second.gain[read])
+        np.array_equal(first.gain[is_read], second.gain[is_read])
         and np.array_equal(first.scale_up_loss, second.scale_up_loss)
         and np.array_equal(first.scale_down_loss, second.scale_down_loss)
         and (first.capacity, first.change_limit) == (second.capacity, second.change_limit)

@@ -72,7 +72,7 @@ def arrays_of(state: PolicyState) -> dict[str, NDArray[np.generic]]:
     fields_by_name = {field.name: getattr(state, field.name) for field in fields(PolicyState)}
     if state.nodes is not None:
         fields_by_name |= {"nodes.node_type": state.nodes.node_type, "nodes.is_idle": state.nodes.is_idle}
-    return {name: value for name, value in fields_by_name.items() if isinstance(value, np.ndarray)}
+    return {array_name: value for array_name, value in fields_by_name.items() if isinstance(value, np.ndarray)}
 
 
 def nodes_of_one_type(n_idle: int, current: NDArray[np.int64]) -> NodesByHand:
@@ -185,12 +185,12 @@ def jobs_by_type(widest: int = WIDEST) -> JobSet:
     """Return six jobs of one to four nodes, at most ``widest``; one runs on a single type."""
     jobs = []
     for index in range(6):
-        gang = min(widest, (1, 2, 1, 4, 1, 2)[index])
+        n_nodes = min(widest, (1, 2, 1, 4, 1, 2)[index])
         types = TYPES if index != 4 else TYPES[:1]
         curves = {
             node_type: TabulatedCurve(
-                range(gang + 1),
-                (0.0, *(_rate(index % len(_MODELS), node_type, n + 1) for n in range(gang))),
+                range(n_nodes + 1),
+                (0.0, *(_rate(index % len(_MODELS), node_type, n + 1) for n in range(n_nodes))),
             )
             for node_type in types
         }
@@ -198,8 +198,8 @@ def jobs_by_type(widest: int = WIDEST) -> JobSet:
             ElasticJob(
                 f"job{index}",
                 index * 300 * SECOND,
-                min(gang, 1 + (index == 3)),
-                gang,
+                min(n_nodes, 1 + (index == 3)),
+                n_nodes,
                 5.0,
                 3.0,
                 1_500.0 * (index + 1),
@@ -328,13 +328,13 @@ def _states() -> list[PolicyState]:
     states = []
     for problem in (*corner_decisions().values(), *random_decisions(60, seed=3)):
         n_jobs = problem.n_jobs
-        rate = np.maximum(problem.gain, 0.0)
+        job_rates = np.maximum(problem.gain, 0.0)
         state = state_of(
             problem,
             time_us=0,
             job=np.arange(n_jobs),
-            throughput=rate,
-            objective=rate.copy(),
+            throughput=job_rates,
+            objective=job_rates.copy(),
             progress=np.zeros(n_jobs),
             work=np.full(n_jobs, 1e6),
             weight=np.ones(n_jobs),

@@ -64,7 +64,7 @@ def check_resumes(make: Callable[[], ReplaySession], n_cuts: int = 5, seed: int 
                     _check_same(session.run(), unbroken, f"cut after {cut_after} of {n_instants} instants")
 
 
-def _run(make: Callable[[], ReplaySession], cut_after: int | None, state: Path) -> tuple[RunResult, int]:
+def _run(make_session: Callable[[], ReplaySession], cut_after: int | None, state: Path) -> tuple[RunResult, int]:
     """Run it, or cut it after so many instants and save its state."""
     n_instants = 0
 
@@ -75,7 +75,7 @@ def _run(make: Callable[[], ReplaySession], cut_after: int | None, state: Path) 
             session.save(state)
             raise _CutError
 
-    with make() as session:
+    with make_session() as session:
         session.engine.after_instant = count
         return session.run(), n_instants
 

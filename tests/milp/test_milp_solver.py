@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 from benchmarks.decisions import realistic
 from bfreplay.errors import InputError, SolverUnavailableError
+from bfreplay.milp.backends import BACKENDS
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.files.decision_json import FailureFolder, read_decision
 from bfreplay.milp.files.models import mps_text
@@ -408,7 +409,7 @@ def test_what_is_called_optimal_and_is_further_off_than_the_gap_is_wrong():
     assert "within a gap of 0.4" in solution.rejected.message
 
 
-@pytest.mark.parametrize("backend", ["cbc", "pulp-cbc", "highs", "scip", "gurobi", "cp-sat"])
+@pytest.mark.parametrize("backend", BACKENDS.built_in)
 def test_a_gap_is_no_reason_to_fall_back(backend):
     rng = np.random.default_rng(3)
     for _ in range(3):

@@ -8,7 +8,7 @@ import pytest
 from bfreplay import solve
 from bfreplay.errors import InputError
 from bfreplay.milp import AllocationProblem
-from bfreplay.milp.problem import problem_of_rates, value_table
+from bfreplay.milp.problem import charge, problem_with_charges, value_table
 
 _GOOD = {
     "current": np.array([1, 0]),
@@ -111,7 +111,8 @@ def test_a_charged_problem_has_the_losses_of_the_rule_and_the_value_table_of_its
     gain = np.array([[0.0, 5.0, 9.0, 12.0], [0.0, 4.0, 7.0, 9.0], [0.0, 3.0, 5.0, 6.0]])
     current, least, most = np.array([2, 1, 0]), np.array([1, 2, 1]), np.array([3, 3, 2])
     costs_s = (np.array([2.0, 3.0, 4.0]), np.array([0.5, 1.0, 1.5]))
-    posed = problem_of_rates(current, least, most, gain, np.array([10.0, 20.0, 0.0]), costs_s, 4)
+    charges = charge(current, least, most, gain, np.array([10.0, 20.0, 0.0]), *costs_s, 4)
+    posed = problem_with_charges(current, least, most, gain, charges, 4)
     assert posed.scale_up_loss.tolist() == [20, 0, 0]  # the second holds too few nodes to make anything
     assert posed.scale_down_loss.tolist() == [5, 0, 0]
     assert (posed.value == value_table(posed)).all()

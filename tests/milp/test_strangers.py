@@ -199,7 +199,7 @@ def test_an_unknown_solver_is_refused_with_all_that_exist_and_the_nearest():
         solver_of("cbcc")
     assert str(caught.value).splitlines() == [
         "unknown solver 'cbcc'",
-        "  expected: one of exact, cbc, pulp-cbc, highs, gurobi, scip, cp-sat; or package.module:Class",
+        f"  expected: one of {', '.join(['exact', *BACKENDS.built_in])}; or package.module:Class",
         "  fix:      did you mean 'cbc'?",
     ]
     with pytest.raises(InputError, match="did you mean 'exact'"):

@@ -384,11 +384,15 @@ def test_what_is_no_policy_is_refused(policy):
 
 @pytest.mark.parametrize("semantics", Semantics)
 def test_a_summary_holds_plain_numbers_also_where_nothing_is_compiled(monkeypatch, semantics):
-    from bfreplay.replay import engine
+    from bfreplay.replay import engine, job_flow
 
-    for name in ("advance", "charge_preemption", "apply_and_predict", "predict_finish"):
-        compiled = getattr(engine, name)
-        monkeypatch.setattr(engine, name, getattr(compiled, "py_func", compiled))
+    for module, names in (
+        (engine, ("advance", "apply_and_predict")),
+        (job_flow, ("charge_preemption", "predict_finish")),
+    ):
+        for name in names:
+            compiled = getattr(module, name)
+            monkeypatch.setattr(module, name, getattr(compiled, "py_func", compiled))
     events = log(2, [(5, 1, False), (8, 1, True)], 20, idle_first=[0, 1])
     summary = replay_log(events, JobSet([job(up_s=1, down_s=1)]), settings=ReplaySettings(semantics=semantics)).summary
     assert summary["n_preemptions"] == 1

@@ -22,6 +22,7 @@ LEDGER = Ledger(
     rescale_samples=50.0,
     preemption_samples=100.0,
     trimmed_samples=50.0,
+    credited_samples=0.0,
 )
 
 

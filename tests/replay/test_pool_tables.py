@@ -23,7 +23,6 @@ from bfreplay.replay.pool_tables import (
     CARRIED_US,
     IDLE_INTERVALS,
     POOL,
-    PoolTable,
     count_interval,
     empty_bins,
     node_time_of_bins,
@@ -186,12 +185,12 @@ def test_the_books_do_not_close_when_a_microsecond_of_the_idle_intervals_is_miss
 
 
 def test_the_pool_comes_back_whatever_the_chunks(tmp_path):
-    memory, disk = PoolTable(MemorySink(POOL)), PoolTable(ParquetSink(tmp_path / "pool.parquet", POOL))
+    sinks = MemorySink(POOL), ParquetSink(tmp_path / "pool.parquet", POOL)
+    memory, disk = (RowTable(POOL, sink, is_full=True) for sink in sinks)
     numbers = [n % 7 for n in range(2 * CHUNK_ROWS + 5)]
     for table in (memory, disk):
         for n, n_idle in enumerate(numbers):
-            table.note(n, n_idle)
-            table.note(n, n_idle)  # the same again is no row
+            table.append((n, n_idle))
     kept = memory.close()
     assert disk.close() is None
     assert kept is not None

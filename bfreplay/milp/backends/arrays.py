@@ -1,18 +1,26 @@
-"""Helpers that back ends share: times, reports, rows and sets in the form a solver takes, trivial answers."""
+"""Helpers that back ends share: the frame of a solve, rows and sets in the form a solver takes, trivial answers."""
 
 from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.milp.backends.backend import BackendAnswer, ModelRefusedError, SolveOptions
-from bfreplay.milp.model import Columns, LinearModel, Rows
+from bfreplay.milp.backends.backend import (
+    BackendAnswer,
+    Capabilities,
+    ModelRefusedError,
+    SolveOptions,
+    objective_scale,
+)
+from bfreplay.milp.model import MODEL_ARRAYS, Columns, LinearModel, Rows
 from bfreplay.milp.solution import SolverStatus
 
 TOLERANCE = 1e-9
@@ -23,6 +31,9 @@ TOLERANCE = 1e-9
 ANSWERED = (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE)
 """Statuses with column values."""
 
+WITH_BOUND = (*ANSWERED, SolverStatus.NO_SOLUTION)
+"""Statuses with a bound."""
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -30,27 +41,23 @@ class Report:
 
     Parameters
     ----------
-    status, message
-        The solver's status, mapped, and its own word for it.
+    word
+        The solver's own word for its status.
     values, objective, bound
         Functions that return column values, objective and bound; each is called only where the status gives it a
         meaning. The last two are of the scaled objective.
+    has_incumbent
+        After a limit: there is an answer.
     bounded
         Statuses with which the bound holds.
     """
 
-    status: SolverStatus
-    message: str
+    word: str
     values: Callable[[], NDArray[np.float64]]
     objective: Callable[[], float | None]
     bound: Callable[[], float | None]
-    bounded: tuple[SolverStatus, ...] = (*ANSWERED, SolverStatus.NO_SOLUTION)
-
-
-def status_of(word: str, statuses: Mapping[str, SolverStatus], has_incumbent: bool) -> SolverStatus:
-    """Return the status that a solver's ``word`` means; after a limit, an incumbent makes the difference."""
-    status = statuses.get(word, SolverStatus.UNKNOWN)
-    return SolverStatus.FEASIBLE if status is SolverStatus.NO_SOLUTION and has_incumbent else status
+    has_incumbent: bool = False
+    bounded: tuple[SolverStatus, ...] = WITH_BOUND
 
 
 class Stopwatch:
@@ -74,15 +81,49 @@ class Stopwatch:
         """Return the answer of a solver that is done now."""
         return BackendAnswer(status, x, objective, bound, message, self._built - self._started, self.solve_s)
 
-    def read(self, report: Report, model: LinearModel, scale: float) -> BackendAnswer:
-        """Return the answer of a solver that is done now, from its report on ``model`` with a scaled objective."""
-        x, objective, bound = None, math.nan, math.inf
-        if report.status in ANSWERED:
-            x = report.values()
+
+class ScaledBackend(ABC):
+    """Back end in this process that divides the objective by its largest coefficient before its solver sees it.
+
+    Attributes
+    ----------
+    title
+        Name of the solver.
+    statuses
+        Meaning of its words, ``None`` for infeasible or unbounded; every other one is ``UNKNOWN``.
+    """
+
+    name: str
+    title: str
+    capabilities: Capabilities
+    statuses: ClassVar[Mapping[str, SolverStatus | None]]
+
+    @abstractmethod
+    def maximise(self, model: LinearModel, scale: float, options: SolveOptions, stopwatch: Stopwatch) -> Report:
+        """Build the model in the solver, with its objective over ``scale``, note the time, and solve it."""
+
+    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
+        """Build the model in the solver and maximise."""
+        stopwatch = Stopwatch()
+        if not self.capabilities.sos:
+            refuse_sets(model, self.name)
+        if (trivial := trivial_answer(model)) is not None:
+            return trivial
+        scale = objective_scale(model)
+        report = self.maximise(model, scale, options, stopwatch)
+        message = f"{self.title} says {report.word}"
+        status = self.statuses.get(report.word, SolverStatus.UNKNOWN)
+        if status is None:
+            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=message)
+        if status is SolverStatus.NO_SOLUTION and report.has_incumbent:
+            status = SolverStatus.FEASIBLE
+        column_values, objective, bound = None, math.nan, math.inf
+        if status in ANSWERED:
+            column_values = report.values()
             objective = unscale(report.objective(), model, scale, math.nan)
-        if report.status in report.bounded:
+        if status in report.bounded:
             bound = unscale(report.bound(), model, scale, math.inf)
-        return self.answer(report.status, x, objective, bound, report.message)
+        return stopwatch.answer(status, column_values, objective, bound, message)
 
 
 def with_one_sided_rows(model: LinearModel) -> tuple[LinearModel, NDArray[np.str_]]:
@@ -220,22 +261,13 @@ def without_sets(model: LinearModel) -> LinearModel:
             start = None if first is None else np.append(start, segment == min(first, n_segments - 1))
     if not rows.names:
         return replace(model, sets=())
-    return replace(
-        model,
-        objective=np.concatenate((model.objective, *columns.objective)),
-        column_lower=np.append(model.column_lower, np.zeros(len(columns.names))),
-        column_upper=np.concatenate((model.column_upper, *columns.upper)),
-        is_integer=np.concatenate((model.is_integer, *columns.integer)),
-        column_names=(*model.column_names, *columns.names),
-        row_lower=np.concatenate((model.row_lower, *rows.lower)),
-        row_upper=np.concatenate((model.row_upper, *rows.upper)),
-        row_names=(*model.row_names, *rows.names),
-        entry_row=np.concatenate((model.entry_row, *(model.n_rows + row_numbers for row_numbers in rows.row))),
-        entry_column=np.concatenate((model.entry_column, *rows.column)),
-        entry_value=np.concatenate((model.entry_value, *rows.value)),
-        sets=(),
-        start=start,
-    )
+    added = rows.model_of(columns)
+    added = replace(added, entry_row=added.entry_row + model.n_rows)
+    joined: dict[str, Any] = {
+        name: np.concatenate((getattr(model, name), getattr(added, name))) for name, *_ in MODEL_ARRAYS
+    }
+    joined |= {name: (*getattr(model, name), *getattr(added, name)) for name in ("column_names", "row_names")}
+    return replace(model, **joined, sets=(), start=start)
 
 
 def _upper_bounds(model: LinearModel, number: int, members: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -74,6 +74,10 @@ class Capabilities:
         ``isolation``. The worker then ends its whole process group itself when its parent dies.
     licence
         What one needs to run it: ``"EPL-2.0"``, or a licence to buy.
+    in_process
+        It neither crashes nor hangs on sound models, and may run in a process that holds more than itself.
+    excludes
+        Modules that bring other builds of its libraries: beside them it cannot be loaded.
     """
 
     sos: bool
@@ -81,6 +85,8 @@ class Capabilities:
     warm_start: bool = False
     crash_isolated: bool = False
     licence: str = ""
+    in_process: bool = False
+    excludes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import warnings
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Report, Stopwatch, refuse_sets, trivial_answer
+from bfreplay.milp.backends.arrays import TOLERANCE, Report, ScaledBackend, Stopwatch, refuse_sets, trivial_answer
 from bfreplay.milp.backends.backend import (
     OR_TOOLS,
     BackendAnswer,
@@ -30,17 +30,6 @@ from bfreplay.milp.files.models import mps_text
 from bfreplay.milp.model import LinearModel, by_column
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.outputs import scratch_prefix
-
-MIP_STATUSES = {
-    "OPTIMAL": SolverStatus.OPTIMAL,
-    "FEASIBLE": SolverStatus.FEASIBLE,
-    "NO_SOLUTION_FOUND": SolverStatus.NO_SOLUTION,
-    "INFEASIBLE": SolverStatus.INFEASIBLE,
-    "INT_INFEASIBLE": SolverStatus.INFEASIBLE,
-    "UNBOUNDED": SolverStatus.UNBOUNDED,
-    "ERROR": SolverStatus.ERROR,
-}
-"""python-mip's status names; every other one is ``UNKNOWN``."""
 
 REQUIREMENT = "'mip>=1.17,<2' 'cbcbox>=2.914,<2.929'"
 
@@ -59,18 +48,27 @@ _LOAD_PROBLEM = """void Cbc_loadProblem(Cbc_Model *model, const int numcols, con
 """CBC's own call for a whole matrix; python-mip does not declare it."""
 
 
-class CbcMip:
+class CbcMip(ScaledBackend):
     """CBC in this process, by python-mip. Takes SOS2, and a start for models without.
 
     SOS2 with a start gives wrong optima on CBC, even with the sound builds: with sets the start is left out. (Without,
-    none of 3,600 answers was wrong.) The model goes over as arrays in one call of CBC's C interface. The objective is
-    divided by its largest coefficient before CBC sees it and what CBC reports is multiplied back. CBC prints through
+    none of 3,600 answers was wrong.) The model goes over as arrays in one call of CBC's C interface. CBC prints through
     its log level now and then, so standard output is closed to the whole process while it runs. A bound is reported of
     optima at gap 0 only: when it stops early, what CBC calls its bound may be its own answer, or have the wrong sign.
     """
 
     name = "cbc"
-    capabilities = Capabilities(sos=True, continuous=True, warm_start=True, crash_isolated=False, licence="EPL-2.0")
+    title = "CBC"
+    capabilities = Capabilities(sos=True, continuous=True, warm_start=True, licence="EPL-2.0", excludes=OR_TOOLS)
+    statuses: ClassVar = {
+        "OPTIMAL": SolverStatus.OPTIMAL,
+        "FEASIBLE": SolverStatus.FEASIBLE,
+        "NO_SOLUTION_FOUND": SolverStatus.NO_SOLUTION,
+        "INFEASIBLE": SolverStatus.INFEASIBLE,
+        "INT_INFEASIBLE": SolverStatus.INFEASIBLE,
+        "UNBOUNDED": SolverStatus.UNBOUNDED,
+        "ERROR": SolverStatus.ERROR,
+    }
 
     def available(self) -> str:
         """Return what is missing, empty for nothing: python-mip, a sound CBC build, or a CBC for this machine."""
@@ -94,12 +92,8 @@ class CbcMip:
         """Return the version, as ``"CBC (cbcbox 2.927, mip 1.17.5)"``."""
         return f"CBC (cbcbox {version('cbcbox')}, mip {version('mip')})"
 
-    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
-        """Build the model in CBC and maximise."""
-        stopwatch = Stopwatch()
-        if (trivial := trivial_answer(model)) is not None:
-            return trivial
-        scale = objective_scale(model)
+    def maximise(self, model: LinearModel, scale: float, options: SolveOptions, stopwatch: Stopwatch) -> Report:
+        """Build the model in CBC and solve it."""
         cbc = _build(model, scale)
         cbc.max_mip_gap = options.relative_gap
         cbc.max_mip_gap_abs = 0.0
@@ -112,15 +106,13 @@ class CbcMip:
         stopwatch.start_solving()
         with silent_stdout():
             status_word = cbc.optimize(max_seconds=options.time_limit_s)
-        report = Report(
-            status=MIP_STATUSES.get(status_word.name, SolverStatus.UNKNOWN),
-            message=f"CBC says {status_word.name}",
+        return Report(
+            status_word.name,
             values=lambda: _column_values(cbc, model.n_columns),
             objective=lambda: cbc.objective_value,
             bound=lambda: cbc.objective_bound,
             bounded=(SolverStatus.OPTIMAL,) if options.relative_gap == 0 else (),
         )
-        return stopwatch.read(report, model, scale)
 
 
 def _build(model: LinearModel, scale: float) -> Any:
@@ -136,11 +128,11 @@ def _build(model: LinearModel, scale: float) -> Any:
     def doubles(array: Any) -> Any:
         return ffi.from_buffer("double[]", np.ascontiguousarray(array, dtype=np.float64))
 
-    cbc = mip.Model(sense=mip.MAXIMIZE, solver_name=mip.CBC)
-    cbc.verbose = 0
-    cbc_module.cbc_set_parameter(cbc.solver, "increment", INCREMENT)
-    cbc_module.cbc_set_parameter(cbc.solver, "cgraph", CONFLICT_GRAPH)
-    pointer = cbc.solver._model
+    cbc_model = mip.Model(sense=mip.MAXIMIZE, solver_name=mip.CBC)
+    cbc_model.verbose = 0
+    cbc_module.cbc_set_parameter(cbc_model.solver, "increment", INCREMENT)
+    cbc_module.cbc_set_parameter(cbc_model.solver, "cgraph", CONFLICT_GRAPH)
+    pointer = cbc_model.solver._model
     matrix = by_column(model)
     entries = ints(matrix.start), ints(matrix.index), doubles(matrix.value)
     columns = model.column_lower, model.column_upper, model.objective / scale
@@ -155,13 +147,13 @@ def _build(model: LinearModel, scale: float) -> Any:
         library.Cbc_addSOS(pointer, 1, ends, ints(group.columns), doubles(group.weights), group.kind)
     if model.start is not None and not model.sets:
         library.Cbc_setMIPStartI(pointer, model.n_columns, ints(np.arange(model.n_columns)), doubles(model.start))
-    return cbc
+    return cbc_model
 
 
-def _column_values(cbc: Any, n_columns: int) -> Any:
+def _column_values(cbc_model: Any, n_columns: int) -> Any:
     """Copy the values of the columns: they die with the model."""
     cbc_module = _cbc_module()
-    values = cbc_module.cbclib.Cbc_getColSolution(cbc.solver._model)
+    values = cbc_module.cbclib.Cbc_getColSolution(cbc_model.solver._model)
     return np.frombuffer(cbc_module.ffi.buffer(values, n_columns * 8), dtype=np.float64).copy()
 
 

@@ -67,12 +67,12 @@ class CpSat:
             return trivial
         _refuse_what_is_not_whole(model)
         lower, upper = _whole_sides(model.column_lower, model.column_upper)
-        rows = _whole_sides(model.row_lower, model.row_upper)
-        if (lower > upper).any() or (rows[0] > rows[1]).any():
+        row_sides = _whole_sides(model.row_lower, model.row_upper)
+        if (lower > upper).any() or (row_sides[0] > row_sides[1]).any():
             return BackendAnswer(SolverStatus.INFEASIBLE, message="no whole number between two bounds, or two sides")
         step = _step(model, lower, upper)
         worth = np.rint(model.objective / step).astype(np.int64)
-        whole_model = _build(model, (lower, upper), rows, worth)
+        whole_model = _build(model, (lower, upper), row_sides, worth)
 
         from ortools.sat.python import cp_model
 
@@ -85,20 +85,20 @@ class CpSat:
         stopwatch.start_solving()
         status_word = solver.status_name(solver.solve(whole_model))
         status = STATUSES.get(status_word, SolverStatus.UNKNOWN)
-        x, objective, bound = None, math.nan, math.inf
+        column_values, objective, bound = None, math.nan, math.inf
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
-            x = np.array(solver.response_proto.solution, dtype=np.float64)
-            objective = float(model.objective @ x) + model.objective_constant
+            column_values = np.array(solver.response_proto.solution, dtype=np.float64)
+            objective = float(model.objective @ column_values) + model.objective_constant
             claimed_bound = solver.best_objective_bound * step + model.objective_constant
             reach = np.maximum(np.abs(lower), np.abs(upper)).astype(np.float64)
             bound = claimed_bound + float(np.abs(model.objective - worth * step) @ reach)
-        return stopwatch.answer(status, x, objective, bound, f"CP-SAT says {status_word}")
+        return stopwatch.answer(status, column_values, objective, bound, f"CP-SAT says {status_word}")
 
 
 Sides = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def _build(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.int64]) -> Any:
+def _build(model: LinearModel, columns: Sides, row_sides: Sides, worth: NDArray[np.int64]) -> Any:
     """Fill CP-SAT's own message, row by row in bulk."""
     from ortools.sat.python import cp_model
 
@@ -109,7 +109,7 @@ def _build(model: LinearModel, columns: Sides, rows: Sides, worth: NDArray[np.in
     matrix = by_row(model)
     start, index = matrix.start.tolist(), matrix.index.tolist()
     value = np.rint(matrix.value).astype(np.int64).tolist()
-    row_lower, row_upper = (side.tolist() for side in rows)
+    row_lower, row_upper = (side.tolist() for side in row_sides)
     for row_index in range(model.n_rows):
         entries = slice(start[row_index], start[row_index + 1])
         linear = built_model.proto.constraints.add().linear

@@ -3,60 +3,43 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import (
-    TOLERANCE,
-    Report,
-    Stopwatch,
-    resolve_unbounded,
-    status_of,
-    trivial_answer,
-    with_one_sided_rows,
-)
-from bfreplay.milp.backends.backend import (
-    BackendAnswer,
-    Capabilities,
-    ModelRefusedError,
-    SolveOptions,
-    objective_scale,
-    unmet,
-)
+from bfreplay.milp.backends.arrays import TOLERANCE, WITH_BOUND, Report, ScaledBackend, Stopwatch, with_one_sided_rows
+from bfreplay.milp.backends.backend import Capabilities, ModelRefusedError, SolveOptions, unmet
 from bfreplay.milp.model import LinearModel, by_column
 from bfreplay.milp.solution import SolverStatus
-
-STATUSES = {
-    "OPTIMAL": SolverStatus.OPTIMAL,
-    "INFEASIBLE": SolverStatus.INFEASIBLE,
-    "UNBOUNDED": SolverStatus.UNBOUNDED,
-    "TIME_LIMIT": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
-    "INTERRUPTED": SolverStatus.NO_SOLUTION,
-    "SUBOPTIMAL": SolverStatus.NO_SOLUTION,
-    "NUMERIC": SolverStatus.ERROR,
-}
-"""Gurobi's status names; every other one is ``UNKNOWN``."""
 
 _environments: dict[int, Any] = {}
 """One environment a process (a fork makes its own): starting one reads the licence, and may ask a server for it."""
 
 
-class Gurobi:
+class Gurobi(ScaledBackend):
     """Gurobi in this process. Takes special ordered sets, continuous columns and a start.
 
     It runs on the licence that gurobipy finds by itself (``GRB_LICENSE_FILE``, ``gurobi.lic`` in the home folder, a
     token server or web licence named there); without any, on the one that comes with it, which ends at 2,000 columns
-    and 2,000 rows. The model goes over as arrays in one call. The objective is divided by its largest coefficient
-    before Gurobi sees it.
+    and 2,000 rows. The model goes over as arrays in one call.
     """
 
     name = "gurobi"
+    title = "Gurobi"
     capabilities = Capabilities(
         sos=True, continuous=True, warm_start=True, licence="commercial; free to 2,000 columns and rows"
     )
+    statuses: ClassVar = {
+        "OPTIMAL": SolverStatus.OPTIMAL,
+        "INFEASIBLE": SolverStatus.INFEASIBLE,
+        "UNBOUNDED": SolverStatus.UNBOUNDED,
+        "TIME_LIMIT": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
+        "INTERRUPTED": SolverStatus.NO_SOLUTION,
+        "SUBOPTIMAL": SolverStatus.NO_SOLUTION,
+        "NUMERIC": SolverStatus.ERROR,
+        "INF_OR_UNBD": None,
+    }
 
     def available(self) -> str:
         """Return what is missing, empty for nothing: gurobipy, a valid release of it, or a licence that works."""
@@ -75,14 +58,10 @@ class Gurobi:
         release = version("gurobipy")
         return f"Gurobi {release} (gurobipy {release})"
 
-    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
-        """Build the model in Gurobi and maximise."""
-        stopwatch = Stopwatch()
-        if (trivial := trivial_answer(model)) is not None:
-            return trivial
+    def maximise(self, model: LinearModel, scale: float, options: SolveOptions, stopwatch: Stopwatch) -> Report:
+        """Build the model in Gurobi and solve it."""
         import gurobipy
 
-        scale = objective_scale(model)
         try:
             gurobi = _build(model, scale, options)
             stopwatch.start_solving()
@@ -91,44 +70,35 @@ class Gurobi:
             if error.errno == gurobipy.GRB.Error.SIZE_LIMIT_EXCEEDED:
                 raise ModelRefusedError(_too_large(model)) from error
             raise
-        try:
-            status_word = _status_names()[gurobi.Status]
-            if status_word == "INF_OR_UNBD":
-                return BackendAnswer(
-                    resolve_unbounded(self.solve, model, options), message=f"Gurobi says {status_word}"
-                )
-            report = Report(
-                status=status_of(status_word, STATUSES, gurobi.SolCount > 0),
-                message=f"Gurobi says {status_word}",
-                values=lambda: np.array(gurobi.getAttr("X"), dtype=np.float64),
-                objective=lambda: gurobi.ObjVal,
-                bound=lambda: gurobi.ObjBound,
-            )
-            if not gurobi.IsMIP:
-                report = replace(report, bound=report.objective, bounded=(SolverStatus.OPTIMAL,))
-            return stopwatch.read(report, model, scale)
-        finally:
-            gurobi.dispose()
+        numbers = gurobipy.GRB.Status
+        return Report(
+            next(name for name in dir(numbers) if name.isupper() and getattr(numbers, name) == gurobi.Status),
+            values=lambda: np.array(gurobi.getAttr("X"), dtype=np.float64),
+            objective=lambda: gurobi.ObjVal,
+            bound=lambda: gurobi.ObjBound if gurobi.IsMIP else gurobi.ObjVal,
+            has_incumbent=gurobi.SolCount > 0,
+            bounded=WITH_BOUND if gurobi.IsMIP else (SolverStatus.OPTIMAL,),
+        )
 
 
 def _build(model: LinearModel, scale: float, options: SolveOptions) -> Any:
     """Load the whole model from arrays."""
     import gurobipy
 
-    rows, sense = with_one_sided_rows(model)
-    matrix = by_column(rows)
+    one_sided_rows, sense = with_one_sided_rows(model)
+    matrix = by_column(one_sided_rows)
     gurobi = gurobipy.loadModel(
         env=_environment(),
-        numvars=rows.n_columns,
-        numconstrs=rows.n_rows,
+        numvars=one_sided_rows.n_columns,
+        numconstrs=one_sided_rows.n_rows,
         modelsense=gurobipy.GRB.MAXIMIZE,
-        obj=rows.objective / scale,
-        lb=rows.column_lower,
-        ub=rows.column_upper,
-        vtype=np.where(rows.is_integer, b"I", b"C"),
+        obj=one_sided_rows.objective / scale,
+        lb=one_sided_rows.column_lower,
+        ub=one_sided_rows.column_upper,
+        vtype=np.where(one_sided_rows.is_integer, b"I", b"C"),
         constr_csc=(matrix.value, matrix.index, matrix.start),
         sense=sense.astype("S1"),
-        rhs=np.where(sense == ">", rows.row_lower, rows.row_upper),
+        rhs=np.where(sense == ">", one_sided_rows.row_lower, one_sided_rows.row_upper),
     )
     for parameter, value in (
         ("TimeLimit", options.time_limit_s),
@@ -163,14 +133,6 @@ def _start_environment() -> Any:
     import gurobipy
 
     return gurobipy.Env(params={"OutputFlag": 0, "LogToConsole": 0})
-
-
-def _status_names() -> dict[int, str]:
-    """Gurobi's status names by number."""
-    import gurobipy
-
-    status = gurobipy.GRB.Status
-    return {getattr(status, name): name for name in dir(status) if name.isupper()}
 
 
 def _too_large(model: LinearModel) -> str:

@@ -2,56 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.metadata import version
+from typing import ClassVar
 
-from bfreplay.milp.backends.arrays import (
-    TOLERANCE,
-    Report,
-    Stopwatch,
-    refuse_sets,
-    resolve_unbounded,
-    status_of,
-    trivial_answer,
-)
-from bfreplay.milp.backends.backend import (
-    OR_TOOLS,
-    BackendAnswer,
-    Capabilities,
-    SolveOptions,
-    objective_scale,
-    refuse_beside,
-)
+from bfreplay.milp.backends.arrays import TOLERANCE, WITH_BOUND, Report, ScaledBackend, Stopwatch
+from bfreplay.milp.backends.backend import OR_TOOLS, Capabilities, SolveOptions
 from bfreplay.milp.linear_program import HighsProgram, missing_highspy
 from bfreplay.milp.model import LinearModel, by_column
 from bfreplay.milp.solution import SolverStatus
 
-STATUSES = {
-    "kOptimal": SolverStatus.OPTIMAL,
-    "kInfeasible": SolverStatus.INFEASIBLE,
-    "kUnbounded": SolverStatus.UNBOUNDED,
-    "kTimeLimit": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
-    "kIterationLimit": SolverStatus.NO_SOLUTION,
-    "kSolutionLimit": SolverStatus.NO_SOLUTION,
-    "kInterrupt": SolverStatus.NO_SOLUTION,
-    "kMemoryLimit": SolverStatus.NO_SOLUTION,
-    "kLoadError": SolverStatus.ERROR,
-    "kModelError": SolverStatus.ERROR,
-    "kPresolveError": SolverStatus.ERROR,
-    "kSolveError": SolverStatus.ERROR,
-    "kPostsolveError": SolverStatus.ERROR,
-}
-"""HiGHS's model statuses; every other one is ``UNKNOWN``."""
 
-
-class Highs:
+class Highs(ScaledBackend):
     """HiGHS in this process. Takes continuous columns and a start, no special ordered sets.
 
-    The model goes over as arrays in one call. The objective is divided by its largest coefficient before HiGHS sees it.
+    The model goes over as arrays in one call.
     """
 
     name = "highs"
-    capabilities = Capabilities(sos=False, continuous=True, warm_start=True, licence="MIT")
+    title = "HiGHS"
+    capabilities = Capabilities(
+        sos=False, continuous=True, warm_start=True, licence="MIT", in_process=True, excludes=OR_TOOLS
+    )
+    statuses: ClassVar = {
+        "kOptimal": SolverStatus.OPTIMAL,
+        "kInfeasible": SolverStatus.INFEASIBLE,
+        "kUnbounded": SolverStatus.UNBOUNDED,
+        "kTimeLimit": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
+        "kIterationLimit": SolverStatus.NO_SOLUTION,
+        "kSolutionLimit": SolverStatus.NO_SOLUTION,
+        "kInterrupt": SolverStatus.NO_SOLUTION,
+        "kMemoryLimit": SolverStatus.NO_SOLUTION,
+        "kLoadError": SolverStatus.ERROR,
+        "kModelError": SolverStatus.ERROR,
+        "kPresolveError": SolverStatus.ERROR,
+        "kSolveError": SolverStatus.ERROR,
+        "kPostsolveError": SolverStatus.ERROR,
+        "kUnboundedOrInfeasible": None,
+    }
 
     def available(self) -> str:
         """Return which highspy to install; empty for none."""
@@ -62,14 +49,8 @@ class Highs:
         number = version("highspy")
         return f"HiGHS {number} (highspy {number})"
 
-    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
-        """Build the model in HiGHS and maximise."""
-        stopwatch = Stopwatch()
-        refuse_beside("highspy", OR_TOOLS)
-        refuse_sets(model, self.name)
-        if (trivial := trivial_answer(model)) is not None:
-            return trivial
-        scale = objective_scale(model)
+    def maximise(self, model: LinearModel, scale: float, options: SolveOptions, stopwatch: Stopwatch) -> Report:
+        """Build the model in HiGHS and solve it."""
         program = HighsProgram(
             maximise=True,
             threads=options.threads,
@@ -87,16 +68,13 @@ class Highs:
             program.start_from(model.start)
         stopwatch.start_solving()
         outcome = program.run()
-        if outcome == "kUnboundedOrInfeasible":
-            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"HiGHS says {outcome}")
         info = program.info
-        report = Report(
-            status=status_of(outcome, STATUSES, info.primal_solution_status == 2),  # feasible, in kSolutionStatus*
-            message=f"HiGHS says {outcome}",
+        is_mip = model.is_integer.any()
+        return Report(
+            outcome,
             values=program.column_values,
             objective=lambda: info.objective_function_value,
-            bound=lambda: info.mip_dual_bound,
+            bound=lambda: info.mip_dual_bound if is_mip else info.objective_function_value,
+            has_incumbent=info.primal_solution_status == 2,  # feasible, in kSolutionStatus*
+            bounded=WITH_BOUND if is_mip else (SolverStatus.OPTIMAL,),
         )
-        if not model.is_integer.any():
-            report = replace(report, bound=report.objective, bounded=(SolverStatus.OPTIMAL,))
-        return stopwatch.read(report, model, scale)

@@ -4,41 +4,37 @@ from __future__ import annotations
 
 import math
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bfreplay.milp.backends.arrays import TOLERANCE, Report, Stopwatch, resolve_unbounded, status_of, trivial_answer
-from bfreplay.milp.backends.backend import BackendAnswer, Capabilities, SolveOptions, objective_scale, unmet
+from bfreplay.milp.backends.arrays import TOLERANCE, Report, ScaledBackend, Stopwatch
+from bfreplay.milp.backends.backend import Capabilities, SolveOptions, unmet
 from bfreplay.milp.model import LinearModel, by_row
 from bfreplay.milp.solution import SolverStatus
-
-STATUSES = {
-    "optimal": SolverStatus.OPTIMAL,
-    "gaplimit": SolverStatus.OPTIMAL,  # the gap that was asked for
-    "infeasible": SolverStatus.INFEASIBLE,
-    "unbounded": SolverStatus.UNBOUNDED,
-    "timelimit": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
-    "memlimit": SolverStatus.NO_SOLUTION,
-    "nodelimit": SolverStatus.NO_SOLUTION,
-    "userinterrupt": SolverStatus.NO_SOLUTION,
-}
-"""SCIP's status names; every other one is ``UNKNOWN``."""
-
 
 FEASIBILITY = 1e-6
 """SCIP's own tolerance of rows and integrality. With a tighter one it takes longer in proportion to find a model of
 whole columns unbounded (1e-6: 0.1 s, 1e-7: 1.5 s), and no limit stops it there."""
 
 
-class Scip:
-    """SCIP in this process, on one thread whatever ``threads`` says. Takes special ordered sets and a start.
-
-    The objective is divided by its largest coefficient before SCIP sees it.
-    """
+class Scip(ScaledBackend):
+    """SCIP in this process, on one thread whatever ``threads`` says. Takes special ordered sets and a start."""
 
     name = "scip"
+    title = "SCIP"
     capabilities = Capabilities(sos=True, continuous=True, warm_start=True, licence="Apache-2.0")
+    statuses: ClassVar = {
+        "optimal": SolverStatus.OPTIMAL,
+        "gaplimit": SolverStatus.OPTIMAL,  # the gap that was asked for
+        "infeasible": SolverStatus.INFEASIBLE,
+        "unbounded": SolverStatus.UNBOUNDED,
+        "timelimit": SolverStatus.NO_SOLUTION,  # or FEASIBLE: an incumbent makes the difference
+        "memlimit": SolverStatus.NO_SOLUTION,
+        "nodelimit": SolverStatus.NO_SOLUTION,
+        "userinterrupt": SolverStatus.NO_SOLUTION,
+        "inforunbd": None,
+    }
 
     def available(self) -> str:
         """Return which PySCIPOpt to install; empty for none."""
@@ -50,27 +46,19 @@ class Scip:
 
         return f"SCIP {pyscipopt.Model().version()} (PySCIPOpt {version('pyscipopt')})"
 
-    def solve(self, model: LinearModel, options: SolveOptions) -> BackendAnswer:
-        """Build the model in SCIP and maximise."""
-        stopwatch = Stopwatch()
-        if (trivial := trivial_answer(model)) is not None:
-            return trivial
-        scale = objective_scale(model)
-        scip, variables = _build(model, scale, options)
+    def maximise(self, model: LinearModel, scale: float, options: SolveOptions, stopwatch: Stopwatch) -> Report:
+        """Build the model in SCIP and solve it."""
+        scip_model, variables = _build(model, scale, options)
         stopwatch.start_solving()
-        scip.optimize()
-        status_word = scip.getStatus()
-        if status_word == "inforunbd":
-            return BackendAnswer(resolve_unbounded(self.solve, model, options), message=f"SCIP says {status_word}")
-        best = scip.getBestSol()
-        report = Report(
-            status=status_of(status_word, STATUSES, scip.getNSols() > 0),
-            message=f"SCIP says {status_word}",
-            values=lambda: np.array([best[variable] for variable in variables], dtype=np.float64),
-            objective=lambda: scip.getSolObjVal(best),
-            bound=scip.getDualbound,
+        scip_model.optimize()
+        best_solution = scip_model.getBestSol()
+        return Report(
+            scip_model.getStatus(),
+            values=lambda: np.array([best_solution[variable] for variable in variables], dtype=np.float64),
+            objective=lambda: scip_model.getSolObjVal(best_solution),
+            bound=scip_model.getDualbound,
+            has_incumbent=scip_model.getNSols() > 0,
         )
-        return stopwatch.read(report, model, scale)
 
 
 def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any, list[Any]]:
@@ -78,9 +66,9 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
     from pyscipopt import Model
     from pyscipopt.scip import Expr, ExprCons, Term
 
-    scip = Model()
-    scip.hideOutput()
-    scip.setParams(
+    scip_model = Model()
+    scip_model.hideOutput()
+    scip_model.setParams(
         {
             "limits/time": options.time_limit_s,
             "limits/gap": options.relative_gap,
@@ -90,9 +78,9 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
             "numerics/dualfeastol": TOLERANCE,
         }
     )
-    scip.setMaximize()
+    scip_model.setMaximize()
     variables = [
-        scip.addVar(vtype="I" if is_integer else "C", lb=lower, ub=upper, obj=worth)
+        scip_model.addVar(vtype="I" if is_integer else "C", lb=lower, ub=upper, obj=worth)
         for is_integer, lower, upper, worth in zip(
             model.is_integer.tolist(),
             model.column_lower.tolist(),
@@ -111,15 +99,15 @@ def _build(model: LinearModel, scale: float, options: SolveOptions) -> tuple[Any
         terms_of_row = Expr(
             {terms[column]: factor for column, factor in zip(index[entries], value[entries], strict=True)}
         )
-        scip.addCons(
+        scip_model.addCons(
             ExprCons(terms_of_row, lower if math.isfinite(lower) else None, upper if math.isfinite(upper) else None)
         )
     for group in model.sets:
-        add_set = scip.addConsSOS1 if group.kind == 1 else scip.addConsSOS2
+        add_set = scip_model.addConsSOS1 if group.kind == 1 else scip_model.addConsSOS2
         add_set([variables[column] for column in group.columns.tolist()], group.weights.tolist())
     if model.start is not None:
-        start_solution = scip.createSol()
+        start_solution = scip_model.createSol()
         for variable, number in zip(variables, model.start.tolist(), strict=True):
-            scip.setSolVal(start_solution, variable, number)
-        scip.addSol(start_solution)
-    return scip, variables
+            scip_model.setSolVal(start_solution, variable, number)
+        scip_model.addSol(start_solution)
+    return scip_model, variables

@@ -34,14 +34,14 @@ def concave_hulls(value: NDArray[np.float64], capacity: int) -> Hulls:
     start = np.empty(n_jobs, np.int64)
     stop = np.empty(n_jobs, np.int64)
     top = 0
-    for j in range(n_jobs):
-        start[j] = top
+    for job_index in range(n_jobs):
+        start[job_index] = top
         size = 0
         best = -np.inf
         a = b = 0.0  # counts of the last vertex but one and of the last, and what they are worth
         at_a = at_b = 0.0
         for n in range(width):
-            v = value[j, n]
+            v = value[job_index, n]
             if not v > best:  # every vertex is worth more than all counts below it
                 continue
             best = v
@@ -58,8 +58,8 @@ def concave_hulls(value: NDArray[np.float64], capacity: int) -> Hulls:
             size += 1
             a, at_a = b, at_b
             b, at_b = float(n), v
-        stop[j] = top
-        for p in range(start[j] + 1, top):
+        stop[job_index] = top
+        for p in range(start[job_index] + 1, top):
             slope[p] = (worth[p] - worth[p - 1]) / (points[p] - points[p - 1])
     return Hulls(points[:top], worth[:top], slope[:top], start, stop)
 
@@ -197,13 +197,13 @@ def best_exchange(
     best_job = np.full(2 * reach + 1, -1, np.int64)
     best_gain[reach] = 0.0
     n_used = 0
-    for j in range(n_jobs):
-        n_used += counts[j]
-        if j == cut_job:
+    for job_index in range(n_jobs):
+        n_used += counts[job_index]
+        if job_index == cut_job:
             continue
-        count_now = counts[j]
+        count_now = counts[job_index]
         lowest, above_highest = max(0, count_now - reach), min(width, count_now + reach + 1)
-        worth, worth_now = value[j, lowest:above_highest], value[j, count_now]
+        worth, worth_now = value[job_index, lowest:above_highest], value[job_index, count_now]
         gain_slice, job_slice = best_gain[lowest - count_now + reach :], best_job[lowest - count_now + reach :]
         for n in range(
             above_highest - lowest
@@ -211,7 +211,7 @@ def best_exchange(
             gain = worth[n] - worth_now
             is_better = gain > gain_slice[n]
             gain_slice[n] = gain if is_better else gain_slice[n]
-            job_slice[n] = j if is_better else job_slice[n]
+            job_slice[n] = job_index if is_better else job_slice[n]
     # best change of at most d nodes
     best_change = np.empty(2 * reach + 1, np.int64)
     best_change[0] = 0

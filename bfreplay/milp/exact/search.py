@@ -74,8 +74,8 @@ def counts_worth_searching(
     loss = np.empty(room, np.float64)
     offset = np.empty(n_jobs + 1, np.int64)
     n_counts = 0
-    for j in range(n_jobs):
-        offset[j] = n_counts
+    for job_index in range(n_jobs):
+        offset[job_index] = n_counts
         if n_counts + width > room:
             room = 2 * room + width
             wider_count = np.empty(room, np.int64)
@@ -84,11 +84,11 @@ def counts_worth_searching(
             wider_loss[:n_counts] = loss[:n_counts]
             count = wider_count
             loss = wider_loss
-        vertex_low = vertex_high = vertex[j]
+        vertex_low = vertex_high = vertex[job_index]
         best = worth[vertex_low] - price * points[vertex_low]
-        while vertex_low > start[j] and best - (worth[vertex_low] - price * points[vertex_low]) <= limit:
+        while vertex_low > start[job_index] and best - (worth[vertex_low] - price * points[vertex_low]) <= limit:
             vertex_low -= 1
-        while vertex_high < stop[j] - 1 and best - (worth[vertex_high] - price * points[vertex_high]) <= limit:
+        while vertex_high < stop[job_index] - 1 and best - (worth[vertex_high] - price * points[vertex_high]) <= limit:
             vertex_high += 1
         last = points[vertex_high]
         if (
@@ -96,7 +96,7 @@ def counts_worth_searching(
         ):  # counts beyond the peak may be as good but for their price
             last = width - 1
         for n in range(points[vertex_low], last + 1):
-            loss_here = best - (value[j, n] - price * n)
+            loss_here = best - (value[job_index, n] - price * n)
             if loss_here <= allowance:
                 count[n_counts] = n
                 loss[n_counts] = max(loss_here, 0.0)
@@ -114,12 +114,12 @@ def _within(search_space: Undecided, allowance: float) -> Undecided:
     loss_within = np.empty_like(loss)
     offset_within = np.empty_like(offset)
     n_counts = 0
-    for j in range(n_jobs):
-        offset_within[j] = n_counts
-        for k in range(offset[j], offset[j + 1]):
-            if loss[k] <= allowance:
-                count_within[n_counts] = count[k]
-                loss_within[n_counts] = loss[k]
+    for job_index in range(n_jobs):
+        offset_within[job_index] = n_counts
+        for choice in range(offset[job_index], offset[job_index + 1]):
+            if loss[choice] <= allowance:
+                count_within[n_counts] = count[choice]
+                loss_within[n_counts] = loss[choice]
                 n_counts += 1
     offset_within[n_jobs] = n_counts
     return Undecided(count_within[:n_counts], loss_within[:n_counts], offset_within)
@@ -139,30 +139,30 @@ def _completion(search_space: Undecided, relaxation: Relaxed, step: int, allowan
     length = np.empty(count.shape[0] + 1, np.int64)
     hull = np.empty(count.shape[0], np.int64)
     n_segments = 0
-    for j in range(n_jobs):
-        if j == relaxation.broken:
+    for job_index in range(n_jobs):
+        if job_index == relaxation.broken:
             continue
-        k = offset[j]
-        while count[k] != base[j]:
-            k += 1
-        end = offset[j + 1] if step == 1 else offset[j] - 1
+        choice = offset[job_index]
+        while count[choice] != base[job_index]:
+            choice += 1
+        end = offset[job_index + 1] if step == 1 else offset[job_index] - 1
         top = 0
-        hull[0] = k
-        k += step
-        while k != end:
+        hull[0] = choice
+        choice += step
+        while choice != end:
             while top > 0:
                 p = hull[top]
                 q = hull[top - 1]
                 # p lies on or above the chord from q to k: it is no vertex
-                if (loss[p] - loss[q]) * (count[k] - count[q]) * step >= (loss[k] - loss[q]) * (
+                if (loss[p] - loss[q]) * (count[choice] - count[q]) * step >= (loss[choice] - loss[q]) * (
                     count[p] - count[q]
                 ) * step:
                     top -= 1
                 else:
                     break
             top += 1
-            hull[top] = k
-            k += step
+            hull[top] = choice
+            choice += step
         for t in range(1, top + 1):
             nodes = (count[hull[t]] - count[hull[t - 1]]) * step
             slope[n_segments] = (loss[hull[t]] - loss[hull[t - 1]]) / nodes
@@ -238,9 +238,9 @@ def _least_loss(search_space: Undecided, relaxation: Relaxed, allowance: float, 
     order = _order(offset, cut_job)
     rest_nodes = 0  # nodes of the jobs to come at their base counts
     fewest_rest = 0
-    for j in range(n_jobs):
-        rest_nodes += base[j]
-        fewest_rest += count[offset[j]]
+    for job_index in range(n_jobs):
+        rest_nodes += base[job_index]
+        fewest_rest += count[offset[job_index]]
     first = 0  # states are first .. first + lost.size - 1 nodes
     state_loss = np.zeros(1, np.float64)
     # choices of all stages one after the other: that of state s of stage i is at start[i] + s - first_of[i]
@@ -249,10 +249,10 @@ def _least_loss(search_space: Undecided, relaxation: Relaxed, allowance: float, 
     first_of = np.empty(n_jobs, np.int64)
     n_choices = 0
     for i in range(n_jobs):
-        j = order[i]
-        first_choice = offset[j]
-        end = offset[j + 1]
-        rest_nodes -= base[j]
+        job_index = order[i]
+        first_choice = offset[job_index]
+        end = offset[job_index + 1]
+        rest_nodes -= base[job_index]
         fewest_rest -= count[first_choice]
         if end - first_choice == 1:  # its base, for nothing: all sums are larger by as much
             first += count[first_choice]
@@ -306,12 +306,12 @@ def _least_loss(search_space: Undecided, relaxation: Relaxed, allowance: float, 
         return np.inf
     for back in range(n_jobs):
         i = n_jobs - 1 - back
-        j = order[i]
-        k = offset[j]
-        if offset[j + 1] - k > 1:
+        job_index = order[i]
+        k = offset[job_index]
+        if offset[job_index + 1] - k > 1:
             k += choice[start[i] + nodes - first_of[i]]
         n = count[k]
-        answer[j] = n
+        answer[job_index] = n
         nodes -= n
     return best
 

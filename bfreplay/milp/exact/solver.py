@@ -32,8 +32,8 @@ LARGEST = 1e290
 @compiled
 def _objective(value: NDArray[np.float64], counts: NDArray[np.int64]) -> float:
     total = 0.0
-    for j in range(value.shape[0]):
-        total += value[j, counts[j]]
+    for job_index in range(value.shape[0]):
+        total += value[job_index, counts[job_index]]
     return total
 
 
@@ -59,9 +59,9 @@ def optimal_counts(value: NDArray[np.float64], capacity: int, tolerance: float) 
 def is_sound(value: NDArray[np.float64]) -> bool:
     """Return whether what the jobs are worth can be added up; nan cannot."""
     sound = True
-    for j in range(value.shape[0]):
+    for job_index in range(value.shape[0]):
         for n in range(value.shape[1]):
-            sound &= value[j, n] < LARGEST  # nan is not: it hides from every other comparison
+            sound &= value[job_index, n] < LARGEST  # nan is not: it hides from every other comparison
     return sound
 
 
@@ -75,16 +75,16 @@ def optimum_on(hulls: Hulls, value: NDArray[np.float64], capacity: int, toleranc
     points, start, stop = hulls.points, hulls.start, hulls.stop
     least_nodes = 0
     most_nodes = 0
-    for j in range(n_jobs):
-        if start[j] == stop[j]:
+    for job_index in range(n_jobs):
+        if start[job_index] == stop[job_index]:
             return counts, -np.inf, -np.inf, -1
-        least_nodes += points[start[j]]
-        most_nodes += points[stop[j] - 1]
+        least_nodes += points[start[job_index]]
+        most_nodes += points[stop[job_index] - 1]
     if least_nodes > capacity:
         return counts, -np.inf, -np.inf, -1
     if most_nodes <= capacity:
-        for j in range(n_jobs):
-            counts[j] = points[stop[j] - 1]
+        for job_index in range(n_jobs):
+            counts[job_index] = points[stop[job_index] - 1]
         objective = _objective(value, counts)
         return counts, objective, objective, 0
 
@@ -93,29 +93,29 @@ def optimum_on(hulls: Hulls, value: NDArray[np.float64], capacity: int, toleranc
     magnitude = abs(relaxation)
     base = np.empty(n_jobs, np.int64)
     n_free = capacity
-    for j in range(n_jobs):
-        n = points[vertex[j]]
-        base[j] = n
-        counts[j] = n
-        n_free -= n
-        best_at_price = value[j, n] - price * n
+    for job_index in range(n_jobs):
+        count = points[vertex[job_index]]
+        base[job_index] = count
+        counts[job_index] = count
+        n_free -= count
+        best_at_price = value[job_index, count] - price * count
         relaxation += best_at_price
         magnitude += abs(best_at_price)
     if not magnitude < np.inf:
         return counts, np.nan, np.inf, OVERFLOW
     slack = tolerance * (n_jobs + 2) * magnitude
     # the broken job takes the part of its next segment that fits, if a count there is worth it
-    for n in range(counts[cut_job] + 1, counts[cut_job] + n_free + 1):
-        if value[cut_job, n] > value[cut_job, counts[cut_job]]:
-            n_free -= n - counts[cut_job]
-            counts[cut_job] = n
+    for count in range(counts[cut_job] + 1, counts[cut_job] + n_free + 1):
+        if value[cut_job, count] > value[cut_job, counts[cut_job]]:
+            n_free -= count - counts[cut_job]
+            counts[cut_job] = count
     objective = _objective(value, counts)
     if relaxation - objective <= slack:
         return counts, objective, max(relaxation, objective), 1
 
-    gain_of_exchange, n, other_job, other_count = best_exchange(value, capacity, cut_job, counts)
+    gain_of_exchange, count, other_job, other_count = best_exchange(value, capacity, cut_job, counts)
     if gain_of_exchange > 0.0:
-        counts[cut_job] = n
+        counts[cut_job] = count
         if other_job >= 0:
             counts[other_job] = other_count
         objective = _objective(value, counts)

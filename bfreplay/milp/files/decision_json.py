@@ -30,16 +30,16 @@ def decision_text(problem: AllocationProblem, about: Mapping[str, object] | None
     ``gain`` has one list a job, for 0 to ``max_nodes`` nodes: further columns are never read. ``about`` is kept as it
     is, for whoever reads the file.
     """
-    gain = zip(problem.gain, problem.max_nodes.tolist(), strict=True)
+    gain_rows = zip(problem.gain, problem.max_nodes.tolist(), strict=True)
     texts = {
         "schema": json.dumps(SCHEMA),
         "about": _lines("{}", [f"{json.dumps(label)}: {json.dumps(value)}" for label, value in (about or {}).items()]),
         "capacity": json.dumps(int(problem.capacity)),
         "change_limit": json.dumps(None if problem.change_limit is None else int(problem.change_limit)),
-        **{name: json.dumps(getattr(problem, name).tolist()) for name in _ARRAYS},
-        "gain": _lines("[]", [json.dumps(gains[: max_nodes + 1].tolist()) for gains, max_nodes in gain]),
+        **{field_name: json.dumps(getattr(problem, field_name).tolist()) for field_name in _ARRAYS},
+        "gain": _lines("[]", [json.dumps(gains[: max_nodes + 1].tolist()) for gains, max_nodes in gain_rows]),
     }
-    return "{\n" + ",\n".join(f' "{name}": {text}' for name, text in texts.items()) + "\n}\n"
+    return "{\n" + ",\n".join(f' "{field_name}": {field_text}' for field_name, field_text in texts.items()) + "\n}\n"
 
 
 def _lines(brackets: str, entries: Sequence[str]) -> str:
@@ -64,10 +64,12 @@ def read_decision(path: Path) -> AllocationProblem:
     """
     document = _document(path)
     try:
-        rows = [np.asarray(gains, dtype=np.float64) for gains in document["gain"]]
-        gain = np.zeros((len(rows), max((len(gains) for gains in rows), default=1)))
-        for job_index, gains in enumerate(rows):
+        gain_rows = [np.asarray(gains, dtype=np.float64) for gains in document["gain"]]
+        gain = np.zeros((len(gain_rows), max((len(gains) for gains in gain_rows), default=1)))
+        for job_index, gains in enumerate(gain_rows):
             gain[job_index, : len(gains)] = gains
+        if not isinstance(document["capacity"], int):
+            raise ValueError(f"capacity is {document['capacity']!r}, not a whole number")
         problem = AllocationProblem(
             current=_whole_numbers("current", document["current"]),
             min_nodes=_whole_numbers("min_nodes", document["min_nodes"]),
@@ -75,11 +77,11 @@ def read_decision(path: Path) -> AllocationProblem:
             gain=gain,
             scale_up_loss=np.array(document["scale_up_loss"], dtype=np.float64),
             scale_down_loss=np.array(document["scale_down_loss"], dtype=np.float64),
-            capacity=_capacity(document["capacity"]),
+            capacity=document["capacity"],
             change_limit=document["change_limit"],
         )
         too_short = [
-            job_index for job_index, gains in enumerate(rows) if len(gains) != problem.max_nodes[job_index] + 1
+            job_index for job_index, gains in enumerate(gain_rows) if len(gains) != problem.max_nodes[job_index] + 1
         ]
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         problem_text = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
@@ -94,7 +96,7 @@ def read_decision(path: Path) -> AllocationProblem:
             f"gain of job {job_index} has the wrong length",
             file=path,
             column="gain",
-            value=len(rows[job_index]),
+            value=len(gain_rows[job_index]),
             expected=f"{int(problem.max_nodes[job_index]) + 1}: one number for 0 to max_nodes",
         )
     try:
@@ -124,16 +126,10 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def _capacity(value: Any) -> int:
-    if not isinstance(value, int):
-        raise ValueError(f"capacity is {value!r}, not a whole number")
-    return value
-
-
-def _whole_numbers(name: str, values: Any) -> NDArray[np.int64]:
+def _whole_numbers(field_name: str, values: Any) -> NDArray[np.int64]:
     array = np.array(values, dtype=np.int64)
     if array.tolist() != values:  # numpy cuts fractions off
-        raise ValueError(f"{name} is no list of whole numbers")
+        raise ValueError(f"{field_name} is no list of whole numbers")
     return array
 
 

@@ -101,12 +101,12 @@ def mps_text(model: LinearModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _kind(low: float, high: float) -> str:
-    if low == high:
+def _kind(lower_side: float, upper_side: float) -> str:
+    if lower_side == upper_side:
         return "E"
-    if math.isfinite(high):
+    if math.isfinite(upper_side):
         return "L"
-    return "G" if math.isfinite(low) else "N"
+    return "G" if math.isfinite(lower_side) else "N"
 
 
 _WIDTH = 120
@@ -185,18 +185,18 @@ def _rows(model: LinearModel, rows: Sequence[str], columns: Sequence[str]) -> It
             yield from _wrap(f" {row}:", [*terms, f">= {_number(low)}"])
 
 
-def _bound(name: str, low: float, high: float) -> Iterator[str]:
+def _bound(column_name: str, lower_side: float, upper_side: float) -> Iterator[str]:
     """Lines for one column; none for what the format takes for granted: 0 to infinity."""
-    if low == high:
-        yield f" {name} = {_number(low)}"
-    elif math.isinf(low) and math.isinf(high):
-        yield f" {name} free"
-    elif math.isinf(low):
-        yield f" -infinity <= {name} <= {_number(high)}"
-    elif math.isfinite(high):
-        yield f" {_number(low)} <= {name} <= {_number(high)}"
-    elif low != 0:
-        yield f" {name} >= {_number(low)}"
+    if lower_side == upper_side:
+        yield f" {column_name} = {_number(lower_side)}"
+    elif math.isinf(lower_side) and math.isinf(upper_side):
+        yield f" {column_name} free"
+    elif math.isinf(lower_side):
+        yield f" -infinity <= {column_name} <= {_number(upper_side)}"
+    elif math.isfinite(upper_side):
+        yield f" {_number(lower_side)} <= {column_name} <= {_number(upper_side)}"
+    elif lower_side != 0:
+        yield f" {column_name} >= {_number(lower_side)}"
 
 
 def _wrap(head: str, parts: Iterable[str]) -> Iterator[str]:

@@ -77,9 +77,9 @@ def choice_model(
 
 def counts_from(is_offered: NDArray[np.bool_], x: NDArray[np.float64]) -> NDArray[np.int64]:
     """``(J,)``: the counts that column values ``x`` of ``choice_model`` choose; 0 for jobs that are offered none."""
-    row, count = np.nonzero(is_offered)
+    job_index, count = np.nonzero(is_offered)
     counts = np.zeros(is_offered.shape[0], dtype=np.int64)
-    np.add.at(counts, row, count * np.rint(x).astype(np.int64))
+    np.add.at(counts, job_index, count * np.rint(x).astype(np.int64))
     return counts
 
 
@@ -131,19 +131,19 @@ def reduction(problem: AllocationProblem) -> Reduction:
     if int(incumbent.sum()) > capacity:
         price, cut_job, vertex = critical_price(hulls, capacity)
         incumbent = hulls.points[vertex]
-        gain, cut_count, other_job, other_count = best_exchange(value, capacity, cut_job, incumbent)
-        if gain > 0.0:
+        exchange_gain, cut_count, other_job, other_count = best_exchange(value, capacity, cut_job, incumbent)
+        if exchange_gain > 0.0:
             incumbent[cut_job] = cut_count
             if other_job >= 0:
                 incumbent[other_job] = other_count
     with np.errstate(over="ignore", invalid="ignore"):  # seen in the relaxation
         at_price = value - price * count
-        best = at_price.max(axis=1)
-        loss = best[:, None] - at_price
-        relaxation = price * capacity + float(best.sum())
+        best_worth = at_price.max(axis=1)
+        loss = best_worth[:, None] - at_price
+        relaxation = price * capacity + float(best_worth.sum())
     if not np.isfinite(relaxation):
         return Reduction(is_feasible, None)
-    slack = PROOF_TOLERANCE * (job_index.shape[0] + 2) * (abs(price * capacity) + float(np.abs(best).sum()))
+    slack = PROOF_TOLERANCE * (job_index.shape[0] + 2) * (abs(price * capacity) + float(np.abs(best_worth).sum()))
     is_kept = loss <= relaxation - float(value[job_index, incumbent].sum()) + slack
     if np.count_nonzero(is_kept) > job_index.shape[0] + CORE:
         incumbent = _best_in_core(value, loss, capacity, incumbent)
@@ -166,22 +166,22 @@ def _best_in_core(
     core[jobs, counts] = True
     choices = [np.flatnonzero(is_choice) for is_choice in core]
     answer = np.array([choice[0] for choice in choices])
-    room = capacity - int(answer.sum())
-    best = np.zeros(1)  # by the nodes used beyond each job's least
+    free_nodes = capacity - int(answer.sum())
+    best_worth = np.zeros(1)  # by the nodes used beyond each job's least
     choice_of_job: list[tuple[int, NDArray[np.int64]]] = []
     for job_index in np.flatnonzero(core.sum(axis=1) > 1).tolist():
         extra = choices[job_index] - answer[job_index]
-        wider = np.full(min(room, best.shape[0] - 1 + int(extra[-1])) + 1, -np.inf)
+        wider = np.full(min(free_nodes, best_worth.shape[0] - 1 + int(extra[-1])) + 1, -np.inf)
         choice = np.zeros(wider.shape[0], dtype=np.int64)
         for n_more, worth in zip(extra.tolist(), value[job_index, choices[job_index]].tolist(), strict=True):
-            values = best[: max(0, wider.shape[0] - n_more)] + worth
+            values = best_worth[: max(0, wider.shape[0] - n_more)] + worth
             target = slice(n_more, n_more + values.shape[0])
             better = values > wider[target]
             wider[target][better] = values[better]
             choice[target][better] = n_more
-        best = wider
+        best_worth = wider
         choice_of_job.append((job_index, choice))
-    state = int(np.argmax(best))
+    state = int(np.argmax(best_worth))
     for job_index, choice in reversed(choice_of_job):
         n_more = int(choice[state])
         answer[job_index] += n_more

@@ -178,11 +178,11 @@ class Segments:
 def segments(problem: AllocationProblem) -> Segments:
     """Cut every job's allowed counts into stretches on which f_j is straight; a job without any has the stretch 0."""
     bounds: list[tuple[int, int, int]] = []
-    for job in range(problem.n_jobs):
-        feasible = np.flatnonzero(problem.value[job] > -np.inf)
+    for job_index in range(problem.n_jobs):
+        feasible = np.flatnonzero(problem.value[job_index] > -np.inf)
         if feasible.shape[0] == 0:
-            bounds.append((job, 0, 0))
-        current = int(problem.current[job])
+            bounds.append((job_index, 0, 0))
+        current = int(problem.current[job_index])
         running = feasible[feasible > 0]
         for counts in (
             feasible[feasible == 0],
@@ -191,10 +191,10 @@ def segments(problem: AllocationProblem) -> Segments:
             running[running > current],
         ):
             if counts.shape[0] > 0:
-                low, high = int(counts[0]), int(counts[-1])
+                lowest_count, highest_count = int(counts[0]), int(counts[-1])
                 bounds.extend(
-                    (job, low + first, low + last)
-                    for first, last in _straight(kinks(problem.value[job, low : high + 1]))
+                    (job_index, lowest_count + first, lowest_count + last)
+                    for first, last in _straight(kinks(problem.value[job_index, lowest_count : highest_count + 1]))
                 )
     table = np.array(bounds, dtype=np.int64).reshape(-1, 3)
     return Segments(table[:, 0], table[:, 1], table[:, 2])

@@ -102,17 +102,17 @@ def read(
 
 def _node_map(formulation: Formulation, problem: AllocationProblem, nodes: Any) -> NodeMap:
     try:
-        node_map = tuple(tuple(int(node) for node in of_job) for of_job in nodes)
+        node_map = tuple(tuple(int(node_index) for node_index in of_job) for of_job in nodes)
         is_whole = all(
-            node == as_int
+            node_index == as_int
             for of_job, as_ints in zip(nodes, node_map, strict=True)
-            for node, as_int in zip(of_job, as_ints, strict=True)
+            for node_index, as_int in zip(of_job, as_ints, strict=True)
         )
     except Exception as error:  # no sequence of sequences of numbers
         raise _failure(formulation, "read", f"its node map is {_kind(nodes)}, not a tuple of tuples") from error
     if len(node_map) != problem.n_jobs:
         raise _failure(formulation, "read", f"its node map is for {len(node_map)} jobs, expected {problem.n_jobs}")
-    if not is_whole or any(not 0 <= node < problem.capacity for of_job in node_map for node in of_job):
+    if not is_whole or any(not 0 <= node_index < problem.capacity for of_job in node_map for node_index in of_job):
         raise _failure(formulation, "read", f"its node map holds something else than nodes 0 to {problem.capacity - 1}")
     return node_map
 
@@ -135,9 +135,9 @@ def node_holdings(problem: AllocationProblem) -> NDArray[np.bool_]:
 
     Nodes are interchangeable, so the ones held are numbered consecutively in job order and free ones come last.
     """
-    end = np.cumsum(problem.current)
+    end_of_job = np.cumsum(problem.current)
     node = np.arange(problem.capacity)
-    return (node >= (end - problem.current)[:, None]) & (node < end[:, None])
+    return (node >= (end_of_job - problem.current)[:, None]) & (node < end_of_job[:, None])
 
 
 def pairs(problem: AllocationProblem) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -149,9 +149,9 @@ def pairs(problem: AllocationProblem) -> tuple[NDArray[np.int64], NDArray[np.int
 def read_node_map(problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap]:
     """Return counts and node map from column values of which the first J N are ``x[j, n]``, ordered by job."""
     size = problem.n_jobs * problem.capacity
-    gets = np.rint(x[:size]).reshape(problem.n_jobs, problem.capacity) >= 1
-    nodes = tuple(tuple(np.flatnonzero(row_of_job).tolist()) for row_of_job in gets)
-    return gets.sum(axis=1, dtype=np.int64), nodes
+    gets_node = np.rint(x[:size]).reshape(problem.n_jobs, problem.capacity) >= 1
+    nodes = tuple(tuple(np.flatnonzero(row_of_job).tolist()) for row_of_job in gets_node)
+    return gets_node.sum(axis=1, dtype=np.int64), nodes
 
 
 def map_violation(problem: AllocationProblem, nodes: NodeMap) -> str:

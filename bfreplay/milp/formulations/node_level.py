@@ -56,8 +56,8 @@ class Published:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J N columns are ``x``, ordered by job. Starts from the nodes held."""
-        jobs, nodes = problem.n_jobs, problem.capacity
-        job_index, pair = np.arange(jobs), pairs(problem)
+        n_jobs, nodes = problem.n_jobs, problem.capacity
+        job_index, pair = np.arange(n_jobs), pairs(problem)
         holdings = node_holdings(problem).astype(np.float64)
         min_nodes, max_nodes, current = (
             array.astype(np.float64) for array in (problem.min_nodes, problem.max_nodes, problem.current)
@@ -65,18 +65,18 @@ class Published:
         big_m = nodes + 1.0
 
         columns, rows = Columns(), Rows()
-        x = columns.add("x", *pair).reshape(jobs, nodes)
-        change = columns.add("change", *pair).reshape(jobs, nodes)
+        gets_node = columns.add("x", *pair).reshape(n_jobs, nodes)
+        change = columns.add("change", *pair).reshape(n_jobs, nodes)
         below_min, above_max = columns.add("low", job_index), columns.add("high", job_index)
         migrates = columns.add("migr", job_index)
         scales_up = columns.add("up", job_index, objective=-problem.scale_up_loss)
         scales_down = columns.add("down", job_index, objective=-problem.scale_down_loss)
 
-        rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
-        rows.constrain("min", min_nodes, np.inf, (x, 1.0), (below_min, np.maximum(big_m, min_nodes)))
-        rows.constrain("low", -np.inf, big_m, (x, 1.0), (below_min, big_m))
-        rows.constrain("max", -np.inf, max_nodes, (x, 1.0), (above_max, -big_m))
-        rows.constrain("high", -np.inf, big_m, (x, 1.0), (above_max, big_m))
+        rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), gets_node, 1.0)
+        rows.constrain("min", min_nodes, np.inf, (gets_node, 1.0), (below_min, np.maximum(big_m, min_nodes)))
+        rows.constrain("low", -np.inf, big_m, (gets_node, 1.0), (below_min, big_m))
+        rows.constrain("max", -np.inf, max_nodes, (gets_node, 1.0), (above_max, -big_m))
+        rows.constrain("high", -np.inf, big_m, (gets_node, 1.0), (above_max, big_m))
 
         flat = holdings.ravel()
         for label, sign, lower, upper in (
@@ -85,27 +85,27 @@ class Published:
             ("change_3", 1.0, flat, np.inf),
             ("change_4", 1.0, -np.inf, 2.0 - flat),
         ):
-            first = rows.add(label, jobs * nodes, lower, upper, *pair)
-            rows.put(first + x, change, 1.0)  # x is numbered from 0, as these rows are
-            rows.put(first + x, x, sign)
+            first = rows.add(label, n_jobs * nodes, lower, upper, *pair)
+            rows.put(first + gets_node, change, 1.0)  # x is numbered from 0, as these rows are
+            rows.put(first + gets_node, gets_node, sign)
 
         change_cap = big_m if problem.change_limit is None else min(big_m, 2.0 * problem.change_limit)
-        rows.constrain("migr_1", current, np.inf, (x, 1.0), (migrates, change_cap), (change, -1.0))
-        rows.constrain("migr_2", -np.inf, current + change_cap, (x, 1.0), (migrates, change_cap), (change, 1.0))
+        rows.constrain("migr_1", current, np.inf, (gets_node, 1.0), (migrates, change_cap), (change, -1.0))
+        rows.constrain("migr_2", -np.inf, current + change_cap, (gets_node, 1.0), (migrates, change_cap), (change, 1.0))
 
-        points = [kinks(problem.gain[j, : int(problem.max_nodes[j]) + 1]) for j in job_index]
+        points = [kinks(problem.gain[job_number, : int(problem.max_nodes[job_number]) + 1]) for job_number in job_index]
         curves = add_weighted_curves(columns, rows, problem.gain, points)
-        rows.put((curves.curve_row + job_index)[:, None], x, -1.0)
-        rows.constrain("up_1", -np.inf, current, (x, 1.0), (scales_up, current - big_m))
-        rows.constrain("up_2", 0.0, np.inf, (x, 1.0), (scales_up, -(current + 1.0)))
-        rows.constrain("down_1", -np.inf, big_m, (x, 1.0), (scales_down, big_m - current + 1.0))
-        rows.constrain("down_2", current, np.inf, (x, 1.0), (scales_down, current))
+        rows.put((curves.curve_row + job_index)[:, None], gets_node, -1.0)
+        rows.constrain("up_1", -np.inf, current, (gets_node, 1.0), (scales_up, current - big_m))
+        rows.constrain("up_2", 0.0, np.inf, (gets_node, 1.0), (scales_up, -(current + 1.0)))
+        rows.constrain("down_1", -np.inf, big_m, (gets_node, 1.0), (scales_down, big_m - current + 1.0))
+        rows.constrain("down_2", current, np.inf, (gets_node, 1.0), (scales_down, current))
 
         start, counts = None, start_counts(problem.within_published_limit())
         if counts is not None:
             start = np.zeros(len(columns.names))
             keeps = holdings * (counts > 0)[:, None]
-            start[x] = keeps
+            start[gets_node] = keeps
             start[change] = holdings - keeps
             start[below_min] = counts == 0
             start[migrates] = start[scales_down] = counts < problem.current

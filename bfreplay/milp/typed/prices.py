@@ -63,14 +63,14 @@ def best_choices(choices: Choices, price: NDArray[np.float64]) -> tuple[NDArray[
     n_jobs = choices.offset.shape[0] - 1
     best_choice = np.empty(n_jobs, np.int64)
     worth = np.empty(n_jobs, np.float64)
-    for j in range(n_jobs):
+    for job_index in range(n_jobs):
         best = -np.inf
-        for choice in range(choices.offset[j], choices.offset[j + 1]):
+        for choice in range(choices.offset[job_index], choices.offset[job_index + 1]):
             at_price = choices.value[choice] - price[choices.kind[choice]] * choices.nodes[choice]
             if at_price > best:
                 best = at_price
-                best_choice[j] = choice
-        worth[j] = best
+                best_choice[job_index] = choice
+        worth[job_index] = best
     return best_choice, worth
 
 
@@ -89,27 +89,27 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
     best_price = np.zeros(n_types)
     best_bound = np.inf
     inverse = np.zeros((size, size))
-    for i in range(size):
-        inverse[i, i] = 1.0
+    for row_index in range(size):
+        inverse[row_index, row_index] = 1.0
     cost = np.zeros(size)
     level = np.empty(size)
     for node_type in range(n_types):
         level[node_type] = capacity[node_type]
     level[n_types] = 1.0
-    for j in range(choices.offset.shape[0] - 1):  # the first proposal: nobody gets anything
-        cost[n_types] += choices.value[choices.offset[j]]
+    for job_index in range(choices.offset.shape[0] - 1):  # the first proposal: nobody gets anything
+        cost[n_types] += choices.value[choices.offset[job_index]]
     column = np.empty(size)
     direction = np.empty(size)
     for _ in range(_MOST_PIVOTS * size):
         lowest = 0
         for node_type in range(n_types):
             price[node_type] = 0.0
-            for i in range(size):
-                price[node_type] += cost[i] * inverse[i, node_type]
+            for row_index in range(size):
+                price[node_type] += cost[row_index] * inverse[row_index, node_type]
             if price[node_type] < price[lowest]:
                 lowest = node_type
-        for i in range(size):
-            column[i] = 0.0
+        for row_index in range(size):
+            column[row_index] = 0.0
         if price[lowest] < 0.0:  # a slack enters
             column[lowest] = 1.0
             column_cost = 0.0
@@ -122,39 +122,39 @@ def node_prices(choices: Choices, capacity: NDArray[np.int64]) -> NDArray[np.flo
                 bound += price[node_type] * capacity[node_type]
             magnitude = bound
             column_cost = 0.0
-            for j in range(proposal.shape[0]):
-                bound += worth[j]
-                magnitude += abs(worth[j])
-                column[choices.kind[proposal[j]]] += choices.nodes[proposal[j]]
-                column_cost += choices.value[proposal[j]]
+            for job_index in range(proposal.shape[0]):
+                bound += worth[job_index]
+                magnitude += abs(worth[job_index])
+                column[choices.kind[proposal[job_index]]] += choices.nodes[proposal[job_index]]
+                column_cost += choices.value[proposal[job_index]]
             column[n_types] = 1.0
             if bound < best_bound:
                 best_bound = bound
                 for node_type in range(n_types):
                     best_price[node_type] = price[node_type]
             master = 0.0
-            for i in range(size):
-                master += cost[i] * level[i]
+            for row_index in range(size):
+                master += cost[row_index] * level[row_index]
             if not bound - master > _CLOSE * magnitude:
                 break
         leaving = -1
         ratio = np.inf
-        for i in range(size):
-            direction[i] = 0.0
+        for row_index in range(size):
+            direction[row_index] = 0.0
             for entry in range(size):
-                direction[i] += inverse[i, entry] * column[entry]
-            if direction[i] > _NO_PIVOT and level[i] / direction[i] < ratio:
-                ratio = level[i] / direction[i]
-                leaving = i
+                direction[row_index] += inverse[row_index, entry] * column[entry]
+            if direction[row_index] > _NO_PIVOT and level[row_index] / direction[row_index] < ratio:
+                ratio = level[row_index] / direction[row_index]
+                leaving = row_index
         if leaving < 0:
             break
         for entry in range(size):
             inverse[leaving, entry] /= direction[leaving]
-        for i in range(size):
-            if i != leaving:
+        for row_index in range(size):
+            if row_index != leaving:
                 for entry in range(size):
-                    inverse[i, entry] -= direction[i] * inverse[leaving, entry]
-                level[i] = max(level[i] - direction[i] * ratio, 0.0)
+                    inverse[row_index, entry] -= direction[row_index] * inverse[leaving, entry]
+                level[row_index] = max(level[row_index] - direction[row_index] * ratio, 0.0)
         level[leaving] = ratio
         cost[leaving] = column_cost
     return best_price
@@ -173,8 +173,8 @@ def mend(
     n_jobs = start_choice.shape[0]
     answer = start_choice.copy()
     free = capacity.copy()
-    for j in range(n_jobs):
-        free[choices.kind[answer[j]]] -= choices.nodes[answer[j]]
+    for job_index in range(n_jobs):
+        free[choices.kind[answer[job_index]]] -= choices.nodes[answer[job_index]]
     while True:
         is_over = False
         for node_type in range(n_types):
@@ -182,12 +182,12 @@ def mend(
         best = np.inf if is_over else 0.0
         best_job = -1
         best_step = -1
-        for j in range(n_jobs):
-            now_at = answer[j]
+        for job_index in range(n_jobs):
+            now_at = answer[job_index]
             old_type = choices.kind[now_at]
             if is_over and not (free[old_type] < 0 and choices.nodes[now_at] > 0):
                 continue
-            for choice in range(choices.offset[j], choices.offset[j + 1]):
+            for choice in range(choices.offset[job_index], choices.offset[job_index + 1]):
                 new_type = choices.kind[choice]
                 room = free[new_type] + (choices.nodes[now_at] if new_type == old_type else 0)
                 if is_over:
@@ -202,7 +202,7 @@ def mend(
                     rank = choices.value[now_at] - choices.value[choice]
                 if rank < best:
                     best = rank
-                    best_job = j
+                    best_job = job_index
                     best_step = choice
         if best_job < 0:
             return answer

@@ -112,18 +112,14 @@ class TypedProblem:
         wrong = np.where(self.current > 0, (types < 0) | (types >= self.n_types), types != NO_TYPE)
         if wrong.any():
             job_index = int(np.argmax(wrong))
-            raise InputError(
-                f"current_type of job {job_index} is out of range",
-                column="current_type",
-                value=int(types[job_index]),
-                expected=f"0 to {self.n_types - 1} for a job with nodes, {NO_TYPE} for one without",
-            )
+            expected = f"0 to {self.n_types - 1} for a job with nodes, {NO_TYPE} for one without"
+            problem = f"current_type of job {job_index} is out of range"
+            raise InputError(problem, column="current_type", value=int(types[job_index]), expected=expected)
         for node_type in range(self.n_types):
             self.of_type(node_type).validate()
         if (self.gain[:, :, 0] != self.gain[:, :1, 0]).any():
-            raise InputError(
-                "gain differs between types at no node", column="gain", expected="gain[:, t, 0] the same for all t"
-            )
+            problem, expected = "gain differs between types at no node", "gain[:, t, 0] the same for all t"
+            raise InputError(problem, column="gain", expected=expected)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,11 +150,11 @@ def violation(problem: TypedProblem, types: NDArray[np.int64], counts: NDArray[n
     counts : (J,) int64
         How many.
     """
-    for name, array in (("types", types), ("counts", counts)):
+    for array_name, array in (("types", types), ("counts", counts)):
         if not (isinstance(array, np.ndarray) and np.issubdtype(array.dtype, np.integer)):
-            return f"{name} are no array of whole numbers"
+            return f"{array_name} are no array of whole numbers"
         if array.shape != (problem.n_jobs,):
-            return f"{name} have shape {array.shape}, expected ({problem.n_jobs},)"
+            return f"{array_name} have shape {array.shape}, expected ({problem.n_jobs},)"
     wrong = np.where(counts > 0, (types < 0) | (types >= problem.n_types), types != NO_TYPE)
     if wrong.any():
         job_index = int(np.argmax(wrong))

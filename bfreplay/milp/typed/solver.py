@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from importlib import import_module
 from time import perf_counter
 from typing import NamedTuple
 
@@ -87,14 +86,14 @@ def _completion(
     loss_per_less = np.full((n_jobs, n_types), np.inf)
     loss_per_more[n_jobs - 1] = price
     for i in range(n_jobs - 1, 0, -1):
-        j = order[i]
+        job_index = order[i]
         rest[i - 1] = rest[i]
         loss_per_more[i - 1] = loss_per_more[i]
         loss_per_less[i - 1] = loss_per_less[i]
-        base_choice = base[j]
+        base_choice = base[job_index]
         base_type = choices.kind[base_choice]
         rest[i - 1, base_type] += choices.nodes[base_choice]
-        for choice in range(choices.offset[j], choices.offset[j + 1]):
+        for choice in range(choices.offset[job_index], choices.offset[job_index + 1]):
             if loss[choice] > allowance or choice == base_choice:
                 continue
             node_type = choices.kind[choice]
@@ -170,11 +169,11 @@ def _least_loss(
     n_before = 1
     stage_before = np.zeros((1, 3), np.int64)
     for i in range(n_jobs):
-        j = order[i]
+        job_index = order[i]
         n_states = 0
         new_states = np.empty((1, 3), np.int64)
         new_losses = np.empty(1)
-        for choice in range(choices.offset[j], choices.offset[j + 1]):
+        for choice in range(choices.offset[job_index], choices.offset[job_index + 1]):
             if loss[choice] > allowance:
                 continue
             node_type = choices.kind[choice]
@@ -309,7 +308,6 @@ def solve_undecided(
 ) -> HighsAnswer:
     """Ask HiGHS for the choices that lose least. Never raises for its failure: then nothing is proven."""
     try:
-        import_module("highspy")
         model, open_choices = model_of_undecided(relaxed, incumbent, allowance)
         answer = Highs().solve(model, SolveOptions(time_limit_s))
     except (ImportError, RuntimeError, ValueError) as error:
@@ -447,22 +445,15 @@ class TypedExactSolver:
         scale = max(magnitude(problem.of_type(node_type)) for node_type in range(problem.n_types))
         if not fault and not (agrees(optimum.objective, worth, scale) and worth <= optimum.bound + 1e-12 * scale):
             fault = f"claims {optimum.objective:.12g} of at most {optimum.bound:.12g}, is worth {worth:.12g}"
-        status = SolverStatus.OPTIMAL if optimum.is_proven else SolverStatus.FEASIBLE
+        status, quality = SolverStatus.FEASIBLE, Quality.FEASIBLE
+        if optimum.is_proven:
+            status, quality = SolverStatus.OPTIMAL, Quality.PROVEN
+        seconds = built_at - start_s, solved_at - built_at
         if fault:
-            none = Solution.without_answer(self.name, status, fault, built_at - start_s, solved_at - built_at)
+            none = Solution.without_answer(self.name, status, fault, *seconds)
             return TypedSolution(None, replace(none, quality=Quality.WRONG))
-        return TypedSolution(
-            optimum.types,
-            Solution(
-                optimum.counts,
-                worth,
-                max(optimum.bound, worth),
-                ProcessStatus.OK,
-                status,
-                Quality.PROVEN if optimum.is_proven else Quality.FEASIBLE,
-                self.name,
-                built_at - start_s,
-                solved_at - built_at,
-                "" if optimum.is_proven else f"not proven optimal: {optimum.message}",
-            ),
-        )
+        message = "" if optimum.is_proven else f"not proven optimal: {optimum.message}"
+        bound = max(optimum.bound, worth)
+        statuses = ProcessStatus.OK, status, quality
+        solution = Solution(optimum.counts, worth, bound, *statuses, self.name, *seconds, message)
+        return TypedSolution(optimum.types, solution)

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.problem import AllocationProblem, problem_of_rates
+from bfreplay.milp.problem import AllocationProblem, charge, problem_with_charges
 from bfreplay.policies.state import PolicyState
 
 
@@ -41,8 +41,10 @@ def problem_from(state: PolicyState, gain: NDArray[np.float64], given_up: NDArra
         What it gives up per second while it rescales from its ``current`` nodes. If these are fewer than ``min_nodes``
         it gives up nothing: so a start from zero is free.
     """
+    nodes_of_jobs = state.current, state.min_nodes, state.max_nodes
     costs_s = state.scale_up_cost_s, state.scale_down_cost_s
-    return problem_of_rates(state.current, state.min_nodes, state.max_nodes, gain, given_up, costs_s, state.n_idle)
+    charges = charge(*nodes_of_jobs, np.ascontiguousarray(gain), given_up, *costs_s, int(state.n_idle))
+    return problem_with_charges(*nodes_of_jobs, gain, charges, state.n_idle)
 
 
 class RateFunction(Protocol):

@@ -78,4 +78,4 @@ def test_nothing_reaches_standard_output(cbc, capfd):
 
 
 def test_a_status_that_python_mip_may_invent_is_unknown():
-    assert module.MIP_STATUSES.get("CUTOFF", SolverStatus.UNKNOWN) is SolverStatus.UNKNOWN
+    assert module.CbcMip.statuses.get("CUTOFF", SolverStatus.UNKNOWN) is SolverStatus.UNKNOWN

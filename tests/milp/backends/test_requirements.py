@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.backends import backend as module
+from bfreplay.versions import versions
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def install(monkeypatch, **versions: str) -> None:
@@ -51,6 +55,13 @@ def test_a_missing_package_is_named_with_the_fix(monkeypatch, name, package, fix
     assert backend_of(name).available().startswith(f"{package} is not installed; {fix}")
 
 
+@pytest.mark.parametrize("name", BACKENDS.built_in)
+def test_what_a_back_end_needs_is_in_every_run_record_and_the_back_end_in_the_list_of_the_docs(monkeypatch, name):
+    install(monkeypatch)
+    assert backend_of(name).available().split()[0] in versions()
+    assert f"\n| `{name}` |" in DOCS.joinpath("solvers.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("mip", "cbcbox"), [("2.0.0", "2.935"), ("1.17.5", "2.935"), ("1.15.0", "2.927"), ("1.17.5", "2.929"), ("dev", "x")]
 )
@@ -86,6 +97,7 @@ def test_every_back_end_is_listed_without_loading_libraries_that_exclude_each_ot
     """
     script = """
 import sys
+from pathlib import Path
 from bfreplay.milp.backends import BACKENDS, backend_of, version_of, why_not
 for name in BACKENDS.built_in:
     print(name, "|", why_not(backend_of(name)), "|", version_of(backend_of(name)))

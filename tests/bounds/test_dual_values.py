@@ -3,8 +3,8 @@ import sys
 import numpy as np
 import pytest
 
-from bfreplay.bounds import linear_program
-from bfreplay.bounds.linear_program import Entries, dual_values
+from bfreplay.bounds import fluid
+from bfreplay.bounds.fluid import Entries, dual_values
 
 
 def entries(rows):
@@ -24,11 +24,11 @@ def test_dual_values_are_those_worked_out_by_hand(primal_simplex):
 
 
 def test_beside_or_tools_scipy_gives_the_same(monkeypatch):
-    monkeypatch.setitem(sys.modules, linear_program.OR_TOOLS[0], object())
+    monkeypatch.setitem(sys.modules, fluid.OR_TOOLS[0], object())
     assert dual_values(np.array([-2.0, -3.0]), *ROWS).tolist() == pytest.approx(DUALS)
 
 
 def test_a_program_without_an_answer_has_no_dual_values():
     no_x = entries([[1.0]]), np.array([-1.0]), 1
     assert dual_values(np.array([1.0]), *no_x) is None
-    assert linear_program._by_scipy(np.array([1.0]), *no_x) is None
+    assert fluid._by_scipy(np.array([1.0]), *no_x) is None
