@@ -11,20 +11,25 @@ import rich_click as click
 
 from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text, say
-from bfreplay.commands.option_flags import MILP_OPTIONS, PLACE, run_options, save_failures_option
+from bfreplay.commands.option_flags import (
+    MILP_OPTIONS,
+    PLACE,
+    adding,
+    declared_options,
+    run_options,
+    save_failures_option,
+)
 from bfreplay.commands.progress import lab_progress, warm_up_loops
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.options import REQUIRED
 
 
 @click.command()
 @click.argument("runs", metavar="RUN RUN...", type=PLACE, nargs=-1, required=True)
 @click.option("--bin", metavar="LENGTH", default="1h", help="Length of the bins of time: 1h, 10min, 30s, 1d.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the bootstrap.")
-@click.option(
-    "--resamples", type=click.IntRange(min=100, max=1_000_000), default=2_000, help="Number of draws of the bootstrap."
-)
+@adding(*declared_options(Bootstrap))
 @click.option("--out", type=PLACE, help="Comparison folder to write.  [default: none]")
 @click.option("--force", is_flag=True, help="Replace the comparison folder if it exists.")
 @click.option("--no-pictures", is_flag=True, help="Do not draw pictures into the comparison folder.")

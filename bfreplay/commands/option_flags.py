@@ -1,4 +1,4 @@
-"""Options shared by commands: those of ``RunOptions``, and those of workers."""
+"""Options of commands, made from their declarations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from click.core import ParameterSource
 
 from bfreplay import checks
 from bfreplay.commands.inputs import note
-from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import GROUPS, OPTIONS
 from bfreplay.experiments.option_checks import amount, path
 from bfreplay.experiments.run_options import RunOptions
@@ -233,24 +232,10 @@ def _click_type(declaration: Option) -> click.ParamType[Any]:
     return PLACE if declaration.check is path else click.STRING
 
 
-worker_options = adding(
-    click.option(
-        "--processes",
-        type=click.IntRange(min=1, max=checks.MOST_THREADS),
-        help="Number of parallel runs on this machine.  [default: the number of processors]",
-    ),
-    click.option(
-        "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler instead, tcp://host:8786."
-    ),
+time_zone_option = click.option(
+    "--tz",
+    metavar="ZONE",
+    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
+    "[default: that of the log's source where it is known, else UTC]",
 )
-"""Adds --processes and --scheduler."""
-
-
-def check_workers(processes: int | None, scheduler: str | None) -> None:
-    """Raise ``InputError`` for --processes with --scheduler."""
-    if processes is not None and scheduler is not None:
-        raise InputError(
-            "--processes cannot be combined with --scheduler, which has its own workers",
-            value=processes,
-            fix="remove one of the two",
-        )
+"""Adds --tz."""

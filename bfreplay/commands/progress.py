@@ -284,18 +284,3 @@ def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
         )
 
     yield update
-
-
-@contextmanager
-def sweeping(scheduler: str | None, *, quiet: bool, stop_notice: Callable[[], str | None]) -> Iterator[dict[str, Any]]:
-    """Yield keywords for ``sweep`` and ``tune`` that show progress; ``stop_notice`` returns a note after Ctrl-C."""
-    if scheduler is None:
-        warm_up_loops(quiet=quiet)
-    waiting = "Waiting for the first Dask worker ..."
-    try:
-        with sweep_progress(hidden=quiet) as progress:
-            yield {"progress": progress, "on_wait": None if quiet else lambda: say(waiting, err=True)}
-    except (KeyboardInterrupt, SystemExit, SystemError):
-        if not quiet and (note := stop_notice()) is not None:
-            say(note, err=True)
-        raise

@@ -10,8 +10,8 @@ from pathlib import Path
 import rich_click as click
 
 from bfreplay.commands.inputs import say
-from bfreplay.commands.option_flags import PLACE, check_workers, run_options, worker_options
-from bfreplay.commands.progress import sweeping
+from bfreplay.commands.many_runs import check_workers, sweeping, worker_options
+from bfreplay.commands.option_flags import PLACE, run_options
 
 
 @click.command()

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 
 from bfreplay.experiments.run_comparison.confidence import median_over_jobs
 from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S, Floats, times_us
+from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.result_folders.comparison import (
     Both,
     CampaignDifference,
@@ -109,7 +110,7 @@ def pair_jobs(baseline: pd.DataFrame, other: pd.DataFrame) -> PairedJobs:
     return PairedJobs(common_jobs[is_same], only_in_baseline, only_in_other, int((~is_same).sum()))
 
 
-def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDifferences:
+def job_differences(pairs: PairedJobs, bootstrap: Bootstrap) -> JobDifferences:
     """Return everything about the pairs: measures, changes of status, and measures model by model."""
     jobs = pairs.jobs
     changes = Counter((a, b) for a, b in zip(jobs["status_baseline"], jobs["status"], strict=True) if a != b)
@@ -120,7 +121,7 @@ def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDiffe
         only_in_baseline=pairs.only_in_baseline,
         only_in_other=pairs.only_in_other,
         n_other_params=pairs.n_other_params,
-        measures=[_measure(jobs, name, resamples=resamples, seed=seed) for name in MEASURES],
+        measures=[_measure(jobs, name, bootstrap) for name in MEASURES],
         status_changes=[
             StatusChange(baseline=before, other=after, n_jobs=n_jobs)
             for (before, after), n_jobs in sorted(changes.items(), key=lambda item: (-item[1], item[0]))
@@ -174,8 +175,8 @@ def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
     )
 
 
-def _measure(jobs: pd.DataFrame, name: str, *, resamples: int, seed: int) -> JobMeasure:
-    estimate = median_over_jobs(_difference(jobs, name), resamples=resamples, seed=seed)
+def _measure(jobs: pd.DataFrame, name: str, bootstrap: Bootstrap) -> JobMeasure:
+    estimate = median_over_jobs(_difference(jobs, name), bootstrap)
     return JobMeasure(
         **asdict(_shares(jobs, name)),
         median_low=estimate.low,

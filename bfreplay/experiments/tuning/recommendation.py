@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay import checks
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.tuning.grid import SAMPLES, ForwardTime, Grid, Part, Surface, seconds
 from bfreplay.result_folders.tuning import Column, Validation
@@ -59,12 +58,7 @@ def recommend(
     tolerance
         Relative; 0 recommends the best number.
 
-    Raises
-    ------
-    InputError
-        ``tolerance`` is no number from 0 to below 1.
     """
-    checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
     best = share.max(axis=0)
     column = int(np.flatnonzero(best >= (1 - tolerance) * best.max() - _ROUNDING)[0])
     rows = [_row(share[:, column_index], rescales[:, column_index]) for column_index in range(len(grid.max_parallel))]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.option_checks import AUTO
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
-from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
+from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
+from bfreplay.experiments.study_options import TOLERANCE, TRAIN, TuningOptions
+from bfreplay.experiments.sweep import SweepProgress, SweepResult
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
 from bfreplay.experiments.tuning.trade_off import trade_off_cautions, trade_off_sentence, weigh
@@ -41,8 +43,6 @@ from bfreplay.result_folders.writing import record_json
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
 
-TRAIN = 0.67
-TOLERANCE = 0.01
 SWEEP_FOLDER, TRADE_OFF_FOLDER = "sweep", "trade-off"
 """Folders of the runs in the folder of a tuning: of the grid, and with nodes left alone."""
 PICTURES = ("tuning.png", "tuning.svg")
@@ -110,7 +110,7 @@ def tune(
     base = RunOptions(
         events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
     )
-    checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
+    own_options = TuningOptions(train=train, tolerance=tolerance)
     scheduler_needs(out, scheduler)
     log, job_set = load_log(base), load_jobs_of(base)
     if unlimited_work and not isinstance(job_set, JobSet):
@@ -120,7 +120,7 @@ def tune(
             expected="a plain job set, or work that ends",
             fix="add --own-work (Python: unlimited_work=False)",
         )
-    parts = split(log.window_start_us, log.window_end_us, train)
+    parts = split(log.window_start_us, log.window_end_us, own_options.train)
     n_jobs = len(job_set) if isinstance(job_set, JobSet) else None
     pool_us = pool_of(log).time_us
     shortest_s = min(part.duration_s for part in parts)
@@ -131,39 +131,30 @@ def tune(
         for seconds in grid.t_fwd
         for number in grid.max_parallel
     ]
-    run_s = None if progress is None else _expected_run_s(base, grid, pool_us)
     with resumable_folder(out, TUNING, stale=PICTURES) as folder:
-
-        def made(options: list[RunOptions], name: str) -> SweepResult:
-            result = sweep(
-                options,
-                folder / name,
-                processes=processes,
-                scheduler=scheduler,
-                retry_failed=True,
-                progress=progress,
-                on_wait=on_wait,
-                expected_run_s=run_s,
-            )
-            refuse_failures(result.results)
-            return result
-
-        sweep_result = made(runs, SWEEP_FOLDER)
+        make_runs = partial(
+            complete_sweep,
+            processes=processes,
+            scheduler=scheduler,
+            progress=progress,
+            on_wait=on_wait,
+            expected_run_s=None if progress is None else _expected_run_s(base, grid, pool_us),
+        )
+        sweep_result = make_runs(runs, folder / SWEEP_FOLDER)
         surfaces = _surfaces(sweep_result, grid, parts, unlimited_work=unlimited_work)
         recommendation = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
         validation = validate(grid, recommendation, surfaces[1])
         trade_off = None
         if reserve is not None or min_age is not None:
             trade_off = weigh(
-                base, parts, recommendation, reserve, min_age, lambda options: made(options, TRADE_OFF_FOLDER)
+                base, parts, recommendation, reserve, min_age, partial(make_runs, folder=folder / TRADE_OFF_FOLDER)
             )
         record = TuningRecord(
             schema_version=TUNING.schema_version,
             versions=versions(),
             config=TuningConfig(
                 options={name: value for name, value in base.to_json().items() if name not in _GRID_OPTIONS},
-                train=train,
-                tolerance=tolerance,
+                **asdict(own_options),
                 flat=FLAT,
             ),
             inputs=TuningInputs(
@@ -188,9 +179,7 @@ def tune(
             trade_off=trade_off,
             notes=[*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
         )
-        text = record_json(record, "the tuning")
-        if out is not None:
-            write_whole(folder / TUNING.record_file, text)
+        write_whole(folder / TUNING.record_file, record_json(record, "the tuning"))
     return Tuning(record, None if out is None else folder)
 
 

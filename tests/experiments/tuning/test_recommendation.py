@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import InputError
+from bfreplay.experiments.study_options import TuningOptions
 from bfreplay.experiments.tuning.grid import Grid
 from bfreplay.experiments.tuning.recommendation import recommend, worse
 
@@ -82,7 +83,7 @@ def test_auto_may_win_and_is_in_no_range():
 @pytest.mark.parametrize("tolerance", [-0.1, 1, float("nan"), "much"])
 def test_a_tolerance_is_a_share(tolerance):
     with pytest.raises(InputError, match="tolerance"):
-        _found([1.0, 1.0, 1.0, 1.0], tolerance=tolerance)
+        TuningOptions(tolerance=tolerance)
 
 
 @pytest.mark.parametrize(
