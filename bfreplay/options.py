@@ -182,12 +182,15 @@ def flag_of(made: type, field: str) -> str:
     return options_of(made)[field].flag or f"--{option_name(field)}"
 
 
-def check_options(made: Any) -> None:
-    """Replace the options of a frozen dataclass by their checked values; ``None`` where that is the default stays."""
+def check_options(made: Any, named: Callable[[str], str] = str) -> None:
+    """Replace the options of a frozen dataclass by their checked values; a ``None`` for which nothing is assumed stays.
+
+    ``named`` returns the name of a field in messages.
+    """
     for name, declaration in options_of(type(made)).items():
         value = getattr(made, name)
-        if value is not None or declaration.default is not None:
-            object.__setattr__(made, name, declaration.check(name, value))
+        if value is not None or declaration.default not in (None, REQUIRED):
+            object.__setattr__(made, name, declaration.check(named(name), value))
 
 
 def add_options(doc: str | None, options: Mapping[str, Option]) -> str:
@@ -202,3 +205,8 @@ def add_options(doc: str | None, options: Mapping[str, Option]) -> str:
 def option_name(field: str) -> str:
     """Return the name on the command line and in TOML files: ``"max-parallel"`` for ``"max_parallel"``."""
     return field.replace("_", "-")
+
+
+def field_name(option: str) -> str:
+    """Return the name as a field and as a column: ``"max_parallel"`` for ``"max-parallel"``."""
+    return option.replace("-", "_")

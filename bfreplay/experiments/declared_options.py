@@ -1,4 +1,4 @@
-"""All options of a run, declared once: name, check, default, help, and valid combinations."""
+"""All options of a run, declared once: name, check, default and help."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from bfreplay import checks, defaults
-from bfreplay.defaults import BUNDLED
-from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
-from bfreplay.options import REQUIRED, NoEffect, Number, OneOf, Whole, option, option_metadata, option_name, options_of
+from bfreplay.experiments.option_conditions import (
+    ENDS_ON_CLUSTER,
+    NO_BACKEND,
+    NO_BASELINES,
+    NO_BOUND,
+    NO_FORWARD_TIME,
+    NO_LEARNING,
+    NO_RANDOMNESS,
+    NO_SOLVER,
+    check_together,
+)
+from bfreplay.options import Number, OneOf, Whole, check_options, option, option_metadata, option_name, options_of
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 BATCH_JOBS = "Batch jobs"
@@ -18,50 +27,7 @@ GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, BATCH_JOBS, OUTPUT)
 """Headings of the options in help."""
 
 
-def _has_solver(options: DeclaredOptions) -> bool:
-    from bfreplay.policies.catalogue import capabilities_of
-
-    return capabilities_of(options.policy).asks_solver
-
-
-def _looks_ahead(options: DeclaredOptions) -> bool:
-    """Return whether decisions have a forward-looking time: those of the run, or those on dedicated nodes for U."""
-    from bfreplay.policies.catalogue import capabilities_of
-
-    return not capabilities_of(options.policy).in_rounds or (options.efficiency and not options.ends_with_its_jobs)
-
-
-def _learns(options: DeclaredOptions) -> bool:
-    """Return whether the policy has to learn rates that a baseline knows."""
-    from bfreplay.policies.catalogue import learns
-
-    return options.learn_curves is not None or learns(options.policy)
-
-
-def _draws(options: DeclaredOptions) -> bool:
-    return options.semantics == "published" or (options.learn_curves is not None and options.measurement_noise > 0)
-
-
-_NO_SOLVER = NoEffect(lambda run: not _has_solver(run), "with --policy {0.policy}")
-_OF_BACKENDS = (_NO_SOLVER, NoEffect(lambda run: run.solver == "exact", "with --solver exact"))
-_NO_FORWARD_TIME = NoEffect(lambda run: not _looks_ahead(run), "with --policy {0.policy}")
-_NO_LEARNING = NoEffect(lambda run: run.learn_curves is None, "without --learn-curves")
-_NO_RANDOMNESS = NoEffect(lambda run: not _draws(run), "with --semantics continuous and without --measurement-noise")
-_WITH_CLUSTER = "with --cluster: U and the upper bound are not computed"
-_WITH_MEASURE = "with --measure: U and the upper bound are not computed"
-_WITH_UNTIL_DONE = "with --until-done: U and the upper bound are not computed"
-_NO_BOUND = (
-    NoEffect(lambda run: run.cluster is not None, _WITH_CLUSTER),
-    NoEffect(lambda run: run.measure is not None, _WITH_MEASURE),
-    NoEffect(lambda run: run.until_done, _WITH_UNTIL_DONE),
-)
-_NO_BASELINES = (
-    NoEffect(lambda run: run.cluster is not None and not _learns(run), _WITH_CLUSTER),
-    NoEffect(lambda run: run.measure is not None and not _learns(run), _WITH_MEASURE),
-    NoEffect(lambda run: run.until_done and not _learns(run), _WITH_UNTIL_DONE),
-)
 _NO_BATCH_JOBS = "a dedicated cluster has no batch jobs", "remove it, or replay a log"
-_CLUSTER = "v100=36,p100=36,k80=36"
 _PRICES = ",".join(f"{name}={price:g}" for name, price in defaults.NODE_PRICES.items())
 
 
@@ -173,7 +139,7 @@ class DeclaredOptions:
         "the next event; or 'auto' to estimate it from past events.",
         metavar="SECONDS|AUTO",
         parse=option_checks.seconds_or_auto,
-        no_effect=(_NO_FORWARD_TIME,),
+        no_effect=(NO_FORWARD_TIME,),
     )
     max_parallel: int | None = option(
         None,
@@ -195,7 +161,7 @@ class DeclaredOptions:
         JOBS,
         "End the run when its jobs are done, not with the log.",
         is_rare=True,
-        no_effect=(NoEffect(lambda run: run.cluster is not None, "with --cluster: such a run ends with its jobs"),),
+        no_effect=(ENDS_ON_CLUSTER,),
     )
     learn_curves: str | None = option(
         None,
@@ -209,7 +175,7 @@ class DeclaredOptions:
         POLICY,
         "Relative noise of the rates that --learn-curves measures: 0.05 is 5 %.",
         is_rare=True,
-        no_effect=(_NO_LEARNING,),
+        no_effect=(NO_LEARNING,),
     )
     solver: str = option(
         "exact",
@@ -217,7 +183,7 @@ class DeclaredOptions:
         SOLVER,
         "Solver of decisions: 'exact', a MILP back end such as 'cbc' or 'highs' (see "
         "'bfreplay solvers'), or package.module:Class.",
-        no_effect=(_NO_SOLVER,),
+        no_effect=(NO_SOLVER,),
     )
     formulation: str | None = option(
         None,
@@ -225,14 +191,14 @@ class DeclaredOptions:
         SOLVER,
         "MILP formulation for a back end; 'published' also works with the exact solver.",
         usual=f"{defaults.MILP_FORMULATION} for a back end",
-        no_effect=(_NO_SOLVER,),
+        no_effect=(NO_SOLVER,),
     )
     fallback: str = option(
         "exact",
         OneOf(("exact", "keep")),
         SOLVER,
         "When a back end fails, use the exact solver, or keep all counts like the published program.",
-        no_effect=_OF_BACKENDS,
+        no_effect=NO_BACKEND,
         passed_as="fallback",
     )
     time_limit: float = option(
@@ -242,7 +208,7 @@ class DeclaredOptions:
         "Time limit of a MILP back end for one decision, in seconds.",
         metavar="TIME",
         parse=option_checks.amount,
-        no_effect=_OF_BACKENDS,
+        no_effect=NO_BACKEND,
         passed_as="time_limit_s",
     )
     gap: float = option(
@@ -250,7 +216,7 @@ class DeclaredOptions:
         Number(least=0, below=1),
         SOLVER,
         "Relative gap within which a MILP back end may call an answer optimal.",
-        no_effect=_OF_BACKENDS,
+        no_effect=NO_BACKEND,
         passed_as="relative_gap",
     )
     threads: int = option(
@@ -258,11 +224,11 @@ class DeclaredOptions:
         Whole(1, checks.MOST_THREADS),
         SOLVER,
         "Number of threads of a MILP back end (scip: always 1).",
-        no_effect=_OF_BACKENDS,
+        no_effect=NO_BACKEND,
         passed_as="threads",
     )
     solver_seed: int = option(
-        0, Whole(0), SOLVER, "Seed of a MILP back end.", is_rare=True, no_effect=_OF_BACKENDS, passed_as="seed"
+        0, Whole(0), SOLVER, "Seed of a MILP back end.", is_rare=True, no_effect=NO_BACKEND, passed_as="seed"
     )
     warm_start: bool = option(
         True,
@@ -270,7 +236,7 @@ class DeclaredOptions:
         SOLVER,
         "Start from the current counts, on MILP back ends that can.",
         is_rare=True,
-        no_effect=_OF_BACKENDS,
+        no_effect=NO_BACKEND,
         passed_as="warm_start",
     )
     reformulate_sets: bool = option(
@@ -279,7 +245,7 @@ class DeclaredOptions:
         SOLVER,
         "Replace special ordered sets by binaries on back ends without them, instead of refusing.",
         is_rare=True,
-        no_effect=_OF_BACKENDS,
+        no_effect=NO_BACKEND,
         passed_as="reformulate_sets",
     )
     memory_limit: int | None = option(
@@ -290,7 +256,7 @@ class DeclaredOptions:
         usual="no limit",
         metavar="MB",
         is_rare=True,
-        no_effect=_OF_BACKENDS,
+        no_effect=NO_BACKEND,
         passed_as="memory_limit_bytes",
     )
     semantics: str = option(
@@ -310,7 +276,7 @@ class DeclaredOptions:
         TIME,
         "Seed of the random first map with --semantics published, and of --measurement-noise.",
         is_rare=True,
-        no_effect=(_NO_RANDOMNESS,),
+        no_effect=(NO_RANDOMNESS,),
     )
     batch_jobs: str | PathLike[str] | None = option(
         None,
@@ -390,14 +356,14 @@ class DeclaredOptions:
         OUTPUT,
         "Also replay the jobs on dedicated nodes and report U; for a policy that learns "
         "curves or rates of pairs, also replay with known ones and report the cost of learning.",
-        no_effect=_NO_BASELINES,
+        no_effect=NO_BASELINES,
     )
     bound: bool = option(
         True,
         checks.truth,
         OUTPUT,
         "Also report the upper bound on samples, and the run's share of it.",
-        no_effect=_NO_BOUND,
+        no_effect=NO_BOUND,
     )
     allow_code: bool = option(
         False,
@@ -411,80 +377,18 @@ class DeclaredOptions:
     )
 
     def __post_init__(self) -> None:
-        for name, declaration in OPTIONS.items():
-            value = getattr(self, name)
-            if value is None and declaration.default is REQUIRED:
-                raise InputError(
-                    f"the option {option_name(name)!r} is missing: the training jobs to replay",
-                    column=name,
-                    expected='jobs = "FILE" (--jobs FILE)',
-                    fix=f"{BUNDLED!r} stands for the bundled jobs",
-                )
-            if value is not None or declaration.default is not None:
-                object.__setattr__(self, name, declaration.check(option_name(name), value))
-        _check_together(self)
+        check_options(self, named=option_name)
+        check_together(self)
 
     @property
     def ends_with_its_jobs(self) -> bool:
         """True if the run ends when its jobs are done, not with the log; it then has neither U nor a bound."""
-        return self.cluster is not None or self.measure is not None or self.until_done
+        return any(reason.holds(self) for reason in NO_BOUND)
 
     def without_effect(self) -> dict[str, str]:
         """Return the options without effect, with the reason: ``{"seed": "with --semantics continuous ..."}``."""
         reasons = {name: declaration.reason_without_effect(self) for name, declaration in OPTIONS.items()}
         return {name: reason for name, reason in reasons.items() if reason is not None}
-
-
-def _check_together(options: DeclaredOptions) -> None:
-    """Raise ``InputError`` for options that exclude one another, whatever is in the files."""
-    if options.cluster is None:
-        if options.events is None:
-            raise InputError(
-                "the option 'events' is missing: neither a log nor a cluster is given",
-                column="events",
-                expected=f'events = "FILE", or cluster = "{_CLUSTER}" (replay EVENTS, or --cluster {_CLUSTER})',
-                fix=f"name one of the two; {BUNDLED!r} stands for the bundled log",
-            )
-    else:
-        _check_cluster(options)
-    if options.until_done and options.unlimited_work:
-        raise InputError(
-            "the run is to end with its jobs, but unlimited work never ends",
-            column="until-done",
-            value=True,
-            expected="--until-done, or --unlimited-work",
-            fix="remove one of the two",
-        )
-    if options.measure is not None and options.unlimited_work:
-        raise InputError(
-            "a run with measured jobs ends when they are done, but unlimited work never ends",
-            column="measure",
-            value=f"{options.measure[0]}:{options.measure[1]}",
-            expected="--measure, or --unlimited-work",
-            fix="remove one of the two",
-        )
-
-
-def _check_cluster(options: DeclaredOptions) -> None:
-    if options.events is not None:
-        raise InputError(
-            "both a log and a cluster are given",
-            column="cluster",
-            value=options.cluster,
-            expected=f"one of the two; the log is {options.events}",
-            fix="remove EVENTS (events) or --cluster",
-        )
-    for own_name, declaration in OPTIONS.items():
-        value = getattr(options, own_name)
-        if declaration.not_on_cluster is not None and value != declaration.default:
-            name, (reason, fix) = option_name(own_name), declaration.not_on_cluster
-            raise InputError(
-                f"--{name} cannot be combined with --cluster: {reason}",
-                column=name,
-                value=value,
-                expected=f"a log of events with --{name}",
-                fix=fix,
-            )
 
 
 OPTIONS = options_of(DeclaredOptions)
