@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +54,15 @@ class ListedRun:
     def start_time(self) -> str | None:
         """Start of the replay, ISO-8601; ``None`` for a damaged folder."""
         return None if self.run is None else self.run.session.started
+
+    def to_json(self) -> JsonObject:
+        """Return name, folder, time and error."""
+        return {
+            "name": self.name,
+            "folder": str(self.folder),
+            "made": self.start_time,
+            "error": self.error or None,
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -119,31 +128,12 @@ class RunList(Sequence[ListedRun]):
         """Return one row per run: name, time, error, the options that differ, and the metrics of any run."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "name": listed_run.name,
-                    "folder": str(listed_run.folder),
-                    "made": listed_run.start_time,
-                    "error": listed_run.error or None,
-                    **options,
-                    **metrics,
-                }
-                for listed_run, options, metrics in self.rows()
-            ]
-        )
+        return pd.DataFrame([listed_run.to_json() | options | metrics for listed_run, options, metrics in self.rows()])
 
     def to_json(self) -> list[JsonObject]:
         """Return plain data, one object per run."""
         return [
-            {
-                "name": listed_run.name,
-                "folder": str(listed_run.folder),
-                "made": listed_run.start_time,
-                "error": listed_run.error or None,
-                "options": options,
-                "metrics": metrics,
-            }
+            {**listed_run.to_json(), "options": options, "metrics": metrics}
             for listed_run, options, metrics in self.rows()
         ]
 
@@ -260,32 +250,27 @@ def _run_folders(folder: Path) -> Iterator[Path]:
 
 
 def _read_run(folder: Path, below: Path) -> ListedRun:
-    name = folder.name if folder == below else str(folder.relative_to(below))
+    name = (folder.name if folder == below else str(folder.relative_to(below))) or str(folder.resolve())
     try:
         run = RunResult.load(folder)
         for file, digest in run.digests.items():
             check_digest(folder / file, digest, RUN)
-        return ListedRun(name or str(folder.resolve()), folder, run)
+        return ListedRun(name, folder, run)
     except FileNotFoundError as error:
-        return ListedRun(name or str(folder.resolve()), folder, None, f"{Path(error.filename).name} is missing")
+        return ListedRun(name, folder, None, f"{Path(error.filename).name} is missing")
     except (BfreplayError, OSError) as error:
         place = Path(getattr(error, "file", None) or folder)
         prefix = "" if place == folder else f"{place.name}: "
-        text = f"{prefix}{str(error).splitlines()[0]}"
-        return ListedRun(name or str(folder.resolve()), folder, None, text)
+        return ListedRun(name, folder, None, f"{prefix}{str(error).splitlines()[0]}")
 
 
 def _is_different(name: str, flat: Sequence[JsonObject]) -> bool:
-    by_policy: defaultdict[object, set[Hashable]] = defaultdict(set)
+    by_policy: defaultdict[object, set[str]] = defaultdict(set)  # values as text, which is hashable
     for options in flat:
-        by_policy[options.get("policy.name")].add(_hashable(options.get(name)))
-    values = set[Hashable]().union(*by_policy.values()) - {_hashable(None)}
+        by_policy[options.get("policy.name")].add(repr(options.get(name)))
+    values = set[str]().union(*by_policy.values()) - {repr(None)}
     is_of_source = name.startswith("jobs.")  # a file of jobs has none of these
     return len(values) > 1 or (not is_of_source and any(len(policy_values) > 1 for policy_values in by_policy.values()))
-
-
-def _hashable(value: Any) -> Hashable:
-    return repr(value)
 
 
 def _inputs(runs: Sequence[RunResult]) -> Iterator[JsonObject]:

@@ -124,43 +124,6 @@ class Answer:
         return self.outcome is Outcome.PROVEN
 
 
-def answer_of(
-    solution: Solution,
-    *,
-    decision: int,
-    pair: str,
-    formulation: str,
-    backend: str,
-    optimum: float | None,
-    optimum_of_problem: float | None,
-    is_worker_lost: bool = False,
-) -> Answer:
-    """Make the row of one decision and pair."""
-    objective = finite_or_none(solution.objective)
-    return Answer(
-        decision=decision,
-        pair=pair,
-        formulation=formulation,
-        backend=backend,
-        outcome=outcome_of(solution, has_optimum=optimum_of_problem is not None),
-        process_status=solution.process_status.value,
-        solver_status=solution.solver_status.value,
-        quality=solution.quality.value,
-        objective=objective,
-        bound=finite_or_none(solution.bound),
-        gap=finite_or_none(solution.gap),
-        posed_optimum=optimum_of_problem,
-        optimum=optimum,
-        relative_loss=None if objective is None or optimum is None else relative_loss(objective, optimum),
-        build_s=solution.build_s,
-        solve_s=solution.solve_s,
-        total_s=solution.build_s + solution.solve_s,
-        **({} if solution.size is None else asdict(solution.size)),
-        worker_lost=is_worker_lost,
-        message=solution.message,
-    )
-
-
 def relative_loss(objective: float, optimum: float) -> float:
     """Return ``(optimum - objective) / max(1, |optimum|)``."""
     return (optimum - objective) / max(1.0, abs(optimum))
@@ -288,32 +251,38 @@ class Trials:
         )
 
     def _answer(self, index: int, pair: Pair | None, solution: Solution, best: Optima) -> Answer:
-        if pair is None:
-            return answer_of(
-                solution,
-                decision=index,
-                pair=EXACT,
-                formulation=COUNTS,
-                backend=EXACT,
-                optimum=best.optimum,
-                optimum_of_problem=best.optimum,
-            )
-        raw_solution = solution.rejected or solution
-        is_worker_lost = raw_solution.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
-        warm = self._warm_pair.get(pair.backend.name)
-        # the new worker answers the tiny decision; if that fails, it gets no more of them
-        if is_worker_lost and warm is not None and not self._tiny_works(warm):
-            del self._warm_pair[pair.backend.name]
-        is_limited = pair.formulation.formulation.change_limited
-        return answer_of(
-            raw_solution,
+        names = {"pair": EXACT, "formulation": COUNTS, "backend": EXACT}
+        posed_optimum, is_worker_lost = best.optimum, False
+        if pair is not None:
+            names = {"pair": pair.name, "formulation": pair.formulation.name, "backend": pair.backend.name}
+            if pair.formulation.formulation.change_limited:
+                posed_optimum = best.published_optimum
+            solution = solution.rejected or solution
+            is_worker_lost = solution.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
+            warm_pair = self._warm_pair.get(pair.backend.name)
+            # the new worker answers the tiny decision; if that fails, it gets no more of them
+            if is_worker_lost and warm_pair is not None and not self._tiny_works(warm_pair):
+                del self._warm_pair[pair.backend.name]
+        objective, optimum = finite_or_none(solution.objective), best.optimum
+        return Answer(
             decision=index,
-            pair=pair.name,
-            formulation=pair.formulation.name,
-            backend=pair.backend.name,
-            optimum=best.optimum,
-            optimum_of_problem=best.published_optimum if is_limited else best.optimum,
-            is_worker_lost=is_worker_lost,
+            **names,
+            outcome=outcome_of(solution, has_optimum=posed_optimum is not None),
+            process_status=solution.process_status.value,
+            solver_status=solution.solver_status.value,
+            quality=solution.quality.value,
+            objective=objective,
+            bound=finite_or_none(solution.bound),
+            gap=finite_or_none(solution.gap),
+            posed_optimum=posed_optimum,
+            optimum=optimum,
+            relative_loss=None if objective is None or optimum is None else relative_loss(objective, optimum),
+            build_s=solution.build_s,
+            solve_s=solution.solve_s,
+            total_s=solution.build_s + solution.solve_s,
+            **({} if solution.size is None else asdict(solution.size)),
+            worker_lost=is_worker_lost,
+            message=solution.message,
         )
 
     def _tiny_works(self, pair: Pair) -> bool:
