@@ -17,7 +17,7 @@ from bfreplay import checks
 _KEY = "option"
 """Key of the ``Option`` in the metadata of a dataclass field."""
 
-REQUIRED = object()
+REQUIRED: Any = object()
 """Default of an option that must be given."""
 
 _Value = TypeVar("_Value")
@@ -163,8 +163,13 @@ class Option:
 def option(default: _Value, check: Callable[[str, Any], Any], group: str, text: str, **attributes: Any) -> _Value:
     """Return the dataclass field of an option; ``attributes`` as for ``Option``."""
     metadata = option_metadata(check, group, text, default=default, **attributes)
-    declaration: _Value = field(default=default, metadata=metadata)
+    declaration: _Value = field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)
     return declaration
+
+
+def switch(group: str, text: str, **attributes: Any) -> bool:
+    """Return the dataclass field of an option that is false unless given; ``attributes`` as for ``Option``."""
+    return option(False, checks.truth, group, text, **attributes)
 
 
 def option_metadata(check: Callable[[str, Any], Any], group: str, text: str, **attributes: Any) -> Mapping[str, Option]:

@@ -10,7 +10,7 @@ from typing import Any
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text, say
+from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text, say, split_names
 from bfreplay.commands.option_flags import (
     MILP_OPTIONS,
     PLACE,
@@ -140,36 +140,36 @@ def formulations(
     """
     from bfreplay.experiments import LabSettings, compare_formulations
     from bfreplay.experiments.formulation_lab.lab_text import render
-    from bfreplay.experiments.prepared_run import load_jobs_of, load_log, solver_keywords
+    from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of, solver_keywords
     from bfreplay.result_folders.records import LAB
     from bfreplay.result_folders.writing import check_target
 
     if out is not None:
         check_target(out, LAB, overwrite=force)  # refuse before the solvers work, not after
     check_failures_folder(options["save_failures"], out)
+    for name in ("formulations", "backends"):
+        options[name] = None if options[name] is None else split_names(options[name])
     pictures = None if options.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
     is_strict = options.pop("strict")
     decision_options = RunOptions(**{name: options.pop(name) for name in OPTIONS if name in options})
     of_solver = solver_keywords(decision_options)
-    of_solver["solver_seed"] = of_solver.pop("seed")
     del of_solver["fallback"]
+    log, jobs = load_log(decision_options), load_jobs_of(decision_options)
     settings = LabSettings(
         sample,
         seed,
-        decision_options.t_fwd,
-        decision_options.max_parallel or defaults.MAX_PARALLEL,
-        decision_options.unlimited_work,
+        t_fwd_s=decision_options.t_fwd,
+        max_parallel=max_parallel_of(decision_options, log, jobs),
+        unlimited_work=decision_options.unlimited_work,
+        solver_seed=of_solver.pop("seed"),
         **of_solver,
     )
-    log, jobs = load_log(decision_options), load_jobs_of(decision_options)
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(
             log,
             jobs,
             settings,
-            formulations=_names(options.pop("formulations")),
-            backends=_names(options.pop("backends")),
             **options,
             out=out,
             overwrite=force,
@@ -180,8 +180,3 @@ def formulations(
     say(json_text(result.record.to_json()) if as_json else render(result))
     if is_strict and any(row.wrong for row in result.record.summary):
         sys.exit(1)
-
-
-def _names(text: str | None) -> list[str] | None:
-    """Split ``"choices, counts_sos2"``."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -30,7 +30,7 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
 
 _job_options = adding(
     click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
-    click.option("--max-nodes", type=int, default=16, help="Maximum number of nodes of a job."),
+    click.option("--max-nodes", type=click.IntRange(1, 100_000), default=16, help="Maximum number of nodes of a job."),
     click.option(
         "--scale-up-cost",
         "scale_up_cost_s",
@@ -92,7 +92,7 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
             help="Stop the campaign after this many hours.",
         ),
         click.option("--lower-is-better", is_flag=True, help="Lower scores are better, as for losses."),
-        click.option("--seed", type=int, default=0, help="Random seed."),
+        click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed."),
     )
 
 
@@ -205,7 +205,7 @@ def nas(
 @_job_options
 @click.option("--node-hours", type=float, default=30.0, help="Work of each job, in hours on one node.")
 @_arrival
-@click.option("--seed", type=int, default=0, help="Seed of arrivals, and of the order of jobs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of arrivals, and of the order of jobs.")
 def make_list(
     out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, allow_code: bool, **shape: Any
 ) -> None:
@@ -220,13 +220,12 @@ def make_list(
       bfreplay jobs make list --job language-model:5 --job segmentation:10 -o jobs.csv
       bfreplay jobs make list --curves curves.csv --job resnet50:40 -o jobs.csv
     """
-    from bfreplay import checks, write_jobs
+    from bfreplay import write_jobs
     from bfreplay.campaigns.make_campaign import curves_of_file, family_curves
     from bfreplay.campaigns.make_list import JobShape, jobs_of_list
 
     _check_output(out, force, ".csv")
-    checks.whole("--max-nodes", shape["max_nodes"], 1, 100_000)
-    arrival, seed = shape.pop("arrival"), checks.whole("--seed", shape.pop("seed"), 0)
+    arrival, seed = shape.pop("arrival"), shape.pop("seed")
     curves = (
         {family.name: family.curve for family in family_curves(shape["max_nodes"])}
         if curves_file is None
@@ -262,12 +261,9 @@ def make_throughputs(out: Path, force: bool) -> None:
 
 def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Return the tables of a campaign file from the given options; the file has defaults for the others."""
-    from bfreplay import checks
     from bfreplay.campaigns.make_campaign import arrival_of, plain, pruner_table
     from bfreplay.documents import pick
 
-    checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)
-    checks.whole("--seed", options["seed"], 0)
     arrival = arrival_of(options["arrival"])
     settings = {
         **{key: options[key] for key in ("name", "trials", "seed", "parallel")},
@@ -276,11 +272,10 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
         "higher_is_better": not options["lower_is_better"],
     }
     limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
-    campaign = {key: value for key, value in settings.items() if value is not None}
-    campaign["budget"] = {key: plain(value) for key, value in limits.items() if value is not None}
+    settings["budget"] = {key: plain(value) for key, value in limits.items() if value is not None}
     of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
     tables = {
-        "campaign": campaign,
+        "campaign": {key: value for key, value in settings.items() if value is not None},
         "trial": {key: plain(options[key]) for key in of_jobs},
         "pruner": pruner_table(options["pruner"] or usual_pruner, options["pruner_options"]),
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.inputs import note, say
+from bfreplay.commands.inputs import note, say, split_names
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 from bfreplay.wording import count
@@ -42,9 +42,9 @@ def _list(context: click.Context, _option: click.Parameter, is_listing: bool) ->
     context.exit()
 
 
-def _names(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def _names(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> list[str]:
     """Names separated by commas, or given one by one."""
-    return tuple(name.strip() for text in values for name in text.split(",") if name.strip())
+    return split_names(",".join(values))
 
 
 @click.command()
@@ -124,7 +124,7 @@ def plot(
         file = out or Path(f"{name}.png")
         draw_sweep(runs[0], file, SweepAxes(**axes), overwrite=force, quiet=quiet)
         return
-    if surplus := [option for option, value in axes.items() if value not in (None, ())]:
+    if surplus := [option for option, value in axes.items() if value not in (None, [])]:
         raise click.UsageError(f"--{surplus[0].replace('_', '-')} applies to 'sweep' only.")
     from bfreplay.report.figures.figure import FIGURES, NothingToShowError, find_figure
     from bfreplay.report.figures.picture_files import check_picture, save_picture

@@ -227,7 +227,7 @@ _STAGES = {
 }
 
 
-@terminal_bar("{task.description:<28}", BAR, SHARE, "left", TIME_LEFT, "{task.fields[what]}")
+@terminal_bar("{task.description:<28}", BAR, SHARE, "left", TIME_LEFT, "{task.fields[detail]}")
 def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]]:
     """Bars on a terminal's stderr, one a stage: share done, time left, and the current pair."""
     tasks: dict[str, TaskID] = {}
@@ -235,17 +235,13 @@ def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]
 
     def finish() -> None:
         for task in tasks.values():
-            bar.update(
-                task,
-                completed=next(running_task.total for running_task in bar.tasks if running_task.id == task),
-                detail="",
-            )
+            bar.update(task, completed=bar.tasks[bar.task_ids.index(task)].total, detail="")
 
     def update(stage: str, n_done: int, total: int, detail: str) -> None:
         nonlocal shown_s
         if stage not in tasks:
             finish()
-            tasks[stage] = bar.add_task(_STAGES[stage], total=total, what=detail)
+            tasks[stage] = bar.add_task(_STAGES[stage], total=total, detail=detail)
         now_s = perf_counter()
         if now_s - shown_s >= _PAUSE_S or stage in ("warm-up", "solve"):
             shown_s = now_s

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from os import PathLike
+from typing import Any, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.experiments import option_checks
@@ -19,7 +20,17 @@ from bfreplay.experiments.option_conditions import (
     NO_SOLVER,
     check_together,
 )
-from bfreplay.options import Number, OneOf, Whole, check_options, option, option_metadata, option_name, options_of
+from bfreplay.options import (
+    REQUIRED,
+    Number,
+    OneOf,
+    Whole,
+    check_options,
+    option,
+    option_name,
+    options_of,
+    switch,
+)
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 BATCH_JOBS = "Batch jobs"
@@ -27,8 +38,21 @@ GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, BATCH_JOBS, OUTPUT)
 """Headings of the options in help."""
 
 
+_Value = TypeVar("_Value")
 _NO_BATCH_JOBS = "a dedicated cluster has no batch jobs", "remove it, or replay a log"
 _PRICES = ",".join(f"{name}={price:g}" for name, price in defaults.NODE_PRICES.items())
+
+
+def _backend_option(
+    keyword: str, default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any
+) -> _Value:
+    """Return an option of MILP back ends, passed to their solver as ``keyword``."""
+    return option(default, check, SOLVER, text, no_effect=NO_BACKEND, passed_as=keyword, **attributes)
+
+
+def _batch_option(default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any) -> _Value:
+    """Return an option of batch jobs, which a cluster does not have."""
+    return option(default, check, BATCH_JOBS, text, not_on_cluster=_NO_BATCH_JOBS, **attributes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +67,15 @@ class DeclaredOptions:
         is_argument=True,
         loads="log",
     )
-    jobs: str | PathLike[str] = field(
-        metadata=option_metadata(
-            option_checks.path,
-            JOBS,
-            "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
-            "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
-            "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
-            "jobs_per_hour=1)'; or package.module:Class of a job source.",
-            loads="jobs",
-        )
+    jobs: str | PathLike[str] = option(
+        REQUIRED,
+        option_checks.path,
+        JOBS,
+        "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
+        "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
+        "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
+        "jobs_per_hour=1)'; or package.module:Class of a job source.",
+        loads="jobs",
     )
     curves: str | PathLike[str] | None = option(
         None,
@@ -148,20 +171,13 @@ class DeclaredOptions:
         "Maximum number of jobs at once; others queue.",
         usual=f"{defaults.MAX_PARALLEL}; all jobs with --cluster",
     )
-    unlimited_work: bool = option(
-        False,
-        checks.truth,
+    unlimited_work: bool = switch(
         JOBS,
         "Replay the first MAX-PARALLEL jobs from the start, with work that never ends: BFTrainer's setting for U.",
         not_on_cluster=("a run on a cluster ends when its jobs are done", "remove --unlimited-work, or replay a log"),
     )
-    until_done: bool = option(
-        False,
-        checks.truth,
-        JOBS,
-        "End the run when its jobs are done, not with the log.",
-        is_rare=True,
-        no_effect=(ENDS_ON_CLUSTER,),
+    until_done: bool = switch(
+        JOBS, "End the run when its jobs are done, not with the log.", is_rare=True, no_effect=(ENDS_ON_CLUSTER,)
     )
     learn_curves: str | None = option(
         None,
@@ -193,71 +209,48 @@ class DeclaredOptions:
         usual=f"{defaults.MILP_FORMULATION} for a back end",
         no_effect=(NO_SOLVER,),
     )
-    fallback: str = option(
+    fallback: str = _backend_option(
+        "fallback",
         "exact",
         OneOf(("exact", "keep")),
-        SOLVER,
         "When a back end fails, use the exact solver, or keep all counts like the published program.",
-        no_effect=NO_BACKEND,
-        passed_as="fallback",
     )
-    time_limit: float = option(
+    time_limit: float = _backend_option(
+        "time_limit_s",
         defaults.TIME_LIMIT_S,
         Number(above=0),
-        SOLVER,
         "Time limit of a MILP back end for one decision, in seconds.",
         metavar="TIME",
         parse=option_checks.amount,
-        no_effect=NO_BACKEND,
-        passed_as="time_limit_s",
     )
-    gap: float = option(
+    gap: float = _backend_option(
+        "relative_gap",
         0.0,
         Number(least=0, below=1),
-        SOLVER,
         "Relative gap within which a MILP back end may call an answer optimal.",
-        no_effect=NO_BACKEND,
-        passed_as="relative_gap",
     )
-    threads: int = option(
-        1,
-        Whole(1, checks.MOST_THREADS),
-        SOLVER,
-        "Number of threads of a MILP back end (scip: always 1).",
-        no_effect=NO_BACKEND,
-        passed_as="threads",
+    threads: int = _backend_option(
+        "threads", 1, Whole(1, checks.MOST_THREADS), "Number of threads of a MILP back end (scip: always 1)."
     )
-    solver_seed: int = option(
-        0, Whole(0), SOLVER, "Seed of a MILP back end.", is_rare=True, no_effect=NO_BACKEND, passed_as="seed"
+    solver_seed: int = _backend_option("seed", 0, Whole(0), "Seed of a MILP back end.", is_rare=True)
+    warm_start: bool = _backend_option(
+        "warm_start", True, checks.truth, "Start from the current counts, on MILP back ends that can.", is_rare=True
     )
-    warm_start: bool = option(
-        True,
-        checks.truth,
-        SOLVER,
-        "Start from the current counts, on MILP back ends that can.",
-        is_rare=True,
-        no_effect=NO_BACKEND,
-        passed_as="warm_start",
-    )
-    reformulate_sets: bool = option(
+    reformulate_sets: bool = _backend_option(
+        "reformulate_sets",
         False,
         checks.truth,
-        SOLVER,
         "Replace special ordered sets by binaries on back ends without them, instead of refusing.",
         is_rare=True,
-        no_effect=NO_BACKEND,
-        passed_as="reformulate_sets",
     )
-    memory_limit: int | None = option(
+    memory_limit: int | None = _backend_option(
+        "memory_limit_bytes",
         None,
         Whole(1),
-        SOLVER,
         "Memory limit (address space) of a MILP back end's process, in MB.",
         usual="no limit",
         metavar="MB",
         is_rare=True,
-        no_effect=NO_BACKEND,
-        passed_as="memory_limit_bytes",
     )
     semantics: str = option(
         "continuous",
@@ -278,52 +271,37 @@ class DeclaredOptions:
         is_rare=True,
         no_effect=(NO_RANDOMNESS,),
     )
-    batch_jobs: str | PathLike[str] | None = option(
+    batch_jobs: str | PathLike[str] | None = _batch_option(
         None,
         option_checks.path,
-        BATCH_JOBS,
         "The batch jobs of EVENTS, as 'bfreplay ingest --batch-jobs' wrote them: "
         "their delays are propagated through the recorded schedule.",
-        not_on_cluster=_NO_BATCH_JOBS,
     )
-    clear: float | str = option(
+    clear: float | str = _batch_option(
         defaults.CLEAR_S,
         option_checks.seconds,
-        BATCH_JOBS,
         "Time to clear a node of training when a batch job starts "
         "on it; the batch job is late by it. 30s is Slurm's KillWait.",
         metavar="TIME",
         parse=option_checks.parse_seconds,
-        not_on_cluster=_NO_BATCH_JOBS,
     )
-    notice: bool = option(
+    notice: bool = _batch_option(
         False,
         checks.truth,
-        BATCH_JOBS,
         "Training is told when a node is reclaimed, and saves its state in the time "
         "of --clear: a preemption costs it only what its scale-down cost exceeds that.",
-        not_on_cluster=_NO_BATCH_JOBS,
     )
-    reserve: int = option(
-        0,
-        Whole(0),
-        BATCH_JOBS,
-        "Idle nodes to leave alone, for batch jobs to start on at once.",
-        metavar="NODES",
-        not_on_cluster=_NO_BATCH_JOBS,
+    reserve: int = _batch_option(
+        0, Whole(0), "Idle nodes to leave alone, for batch jobs to start on at once.", metavar="NODES"
     )
-    min_age: float | str = option(
+    min_age: float | str = _batch_option(
         0.0,
         option_checks.seconds,
-        BATCH_JOBS,
         "Time for which a node has to be idle before training may have it.",
         metavar="TIME",
         parse=option_checks.parse_seconds,
-        not_on_cluster=_NO_BATCH_JOBS,
     )
-    record_nodes: bool = option(
-        False,
-        checks.truth,
+    record_nodes: bool = switch(
         OUTPUT,
         "Also write which job held which node when (nodes.parquet); the report then has a Gantt chart.",
         only_writes=True,
@@ -336,16 +314,12 @@ class DeclaredOptions:
         usual=f"{_PRICES}; none for other types",
         metavar="TYPE=DOLLARS,...",
     )
-    fairness: bool = option(
-        False,
-        checks.truth,
+    fairness: bool = switch(
         OUTPUT,
         "Also replay the jobs under gavel.isolated (an equal part of the nodes for each) "
         "and report finish-time fairness rho: completion time over that under gavel.isolated.",
     )
-    ideal: bool = option(
-        False,
-        checks.truth,
+    ideal: bool = switch(
         OUTPUT,
         "Also apply the shares of a Gavel policy without rounds, on a cluster, and report "
         "the mean completion time, to show the cost of rounds.",
@@ -365,9 +339,7 @@ class DeclaredOptions:
         "Also report the upper bound on samples, and the run's share of it.",
         no_effect=NO_BOUND,
     )
-    allow_code: bool = option(
-        False,
-        checks.truth,
+    allow_code: bool = switch(
         JOBS,
         "Import code that the files name (package.module:thing); it runs with your "
         "permissions. By default only code named on the command line is imported.",

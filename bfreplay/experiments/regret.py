@@ -143,13 +143,15 @@ def regret(
     for run, key in zip(results, keys, strict=True):
         if key not in bound_of_key:
             log, workload = inputs_of(run, events, jobs, curves, allow_code=allow_code)
-            search: dict[str, Any] = {
-                "effort": chosen_effort,
-                "evaluations": evaluations,
-                "with_finish": key in finished_keys,
-            }
-            search["progress"] = None if progress is None else partial(progress, len(bound_of_key), n_bounds)
-            bound_of_key[key] = _bound_of(run, log, workload, **search)
+            bound_of_key[key] = _bound_of(
+                run,
+                log,
+                workload,
+                effort=chosen_effort,
+                evaluations=evaluations,
+                with_finish=key in finished_keys,
+                progress=None if progress is None else partial(progress, len(bound_of_key), n_bounds),
+            )
     names = _names(results)
     return Regrets(
         Regret(
@@ -193,8 +195,14 @@ def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **s
     settings = ReplaySettings(config.max_parallel, config.semantics)
     jobs = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
     assert isinstance(jobs, JobSet)
-    ways: dict[str, Any] = {"decides_in_rounds": frees_rescaling(config), "gives_jobs_up": _gives_jobs_up(run)}
-    return upper_bound(log, jobs, config.max_parallel, **ways, **search)
+    return upper_bound(
+        log,
+        jobs,
+        config.max_parallel,
+        decides_in_rounds=frees_rescaling(config),
+        gives_jobs_up=_gives_jobs_up(run),
+        **search,
+    )
 
 
 def _refuse(run: RunResult) -> None:

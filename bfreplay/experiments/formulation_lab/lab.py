@@ -13,7 +13,13 @@ import pyarrow as pa
 from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
-from bfreplay.experiments.formulation_lab.sampling import DecisionSample, LabSettings, sample_decisions
+from bfreplay.experiments.formulation_lab.sampling import (
+    DecisionSample,
+    LabProgress,
+    LabSettings,
+    no_progress,
+    sample_decisions,
+)
 from bfreplay.experiments.formulation_lab.summary import (
     ROWS,
     DecisionRow,
@@ -36,10 +42,6 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 KEPT_FAILURES = 5
 """Number of failures kept per pair and outcome in ``failures`` of the lab folder."""
 
-LabProgress = Callable[[str, int, int, str], None]
-"""Called with (stage, done, to do, next pair). Stages: ``count`` and ``capture``, the two replays, in microseconds;
-``warm-up`` in pairs; ``solve`` in answers. It must be quick."""
-
 
 def compare_formulations(
     events: NodeEvents | str | Path,
@@ -54,7 +56,7 @@ def compare_formulations(
     out: str | Path | None = None,
     overwrite: bool = False,
     pictures: Callable[[Path], object] | None = None,
-    progress: LabProgress | None = None,
+    progress: LabProgress = no_progress,
     session: JsonObject | None = None,
 ) -> LabResult:
     """Solve decisions of a replay with every pair of a formulation and a back end, and with the exact solver.
@@ -83,7 +85,7 @@ def compare_formulations(
     pictures
         Called with the complete but not yet renamed folder, to draw into it: ``bfreplay.report.draw_lab``.
     progress
-        See ``LabProgress``.
+        See ``sampling.LabProgress``.
     session
         More entries for the record's ``session``, such as the command line.
 
@@ -94,7 +96,6 @@ def compare_formulations(
     """
     settings = settings or LabSettings()
     begin_s, begin_time = perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
-    tell: LabProgress = progress or (lambda stage, n_done, total, detail: None)
     plan = plan_pairs(
         formulations,
         backends,
@@ -111,18 +112,11 @@ def compare_formulations(
         if failures is None and folder is not None:
             failures, most_failures = folder / FAILURES, KEPT_FAILURES
         with Trials(plan, settings, failures, most_failures) as trials:
-            sample = sample_decisions(
-                events,
-                workload,
-                settings,
-                lambda number, n_done, total: tell("count" if number == 1 else "capture", n_done, total, ""),
-            )
+            sample = sample_decisions(events, workload, settings, progress)
             sampled_s = perf_counter()
-            trials.warm_up(lambda n_done, total, pair: tell("warm-up", n_done, total, pair))
+            trials.warm_up(progress)
             warm_s = perf_counter()
-            answers, optima = trials.run(
-                sample.decisions, lambda n_done, total, pair: tell("solve", n_done, total, pair)
-            )
+            answers, optima = trials.run(sample.decisions, progress)
             worker_starts = trials.worker_starts
         rows = summarise(answers, [EXACT, *(pair.name for pair in plan.pairs)], settings.time_limit_s)
         tables = _tables(sample, answers, optima, rows)

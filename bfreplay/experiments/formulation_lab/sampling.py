@@ -29,8 +29,13 @@ Sizes = NDArray[np.int64]
 CLASSES = 4
 """Number of quantile classes of idle nodes, and of jobs."""
 
-PassProgress = Callable[[int, int, int], None]
-"""Called with (pass, 1 or 2; microseconds replayed; microseconds to replay)."""
+LabProgress = Callable[[str, int, int, str], None]
+"""Called with (stage, done, to do, next pair). Stages: ``count`` and ``capture``, the two replays, in microseconds;
+``warm-up`` in pairs; ``solve`` in answers. It must be quick."""
+
+
+def no_progress(stage: str, n_done: int, n_total: int, pair: str) -> None:
+    """``LabProgress`` that tells nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ class DecisionSample:
 
 
 def sample_decisions(
-    events: NodeEvents, jobs: JobSet | JobSource, settings: LabSettings, progress: PassProgress | None = None
+    events: NodeEvents, jobs: JobSet | JobSource, settings: LabSettings, progress: LabProgress = no_progress
 ) -> DecisionSample:
     """Replay ``jobs`` on ``events`` twice with BFTrainer's policy and exact decisions, and sample these.
 
@@ -136,7 +141,7 @@ def sample_decisions(
         No decision of the replay needs a solver, or an option of the replay is invalid.
     """
 
-    def replay_pass(number: int, labels_to_keep: frozenset[int]) -> tuple[_Watch, RunRecord]:
+    def replay_pass(stage: str, labels_to_keep: frozenset[int]) -> tuple[_Watch, RunRecord]:
         watch = _Watch(settings.t_fwd_s, labels_to_keep)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
         result = run_replay(
@@ -145,13 +150,11 @@ def sample_decisions(
             watch,
             ReplaySettings(settings.max_parallel),
             RunSettings(unlimited_work=settings.unlimited_work, efficiency=False, bound=False, tables=False),
-            Output(
-                progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us)
-            ),
+            Output(progress=lambda now_us, _: progress(stage, now_us - start_us, length_us, "")),
         )
         return watch, result.record
 
-    first, record = replay_pass(1, frozenset())
+    first, record = replay_pass("count", frozenset())
     if not first.time_us:
         raise InputError(
             "no decision of this replay needs a solver: no job was active while a node was idle",
@@ -159,7 +162,7 @@ def sample_decisions(
             fix="choose another window, or jobs that are submitted while nodes are idle",
         )
     labels, n_taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), settings.sample, settings.seed)
-    second, _ = replay_pass(2, frozenset(n_taken.tolist()))
+    second, _ = replay_pass("capture", frozenset(n_taken.tolist()))
     if second.fingerprint() != first.fingerprint():
         raise BfreplayError(
             f"two replays of the same log differ: {len(first.time_us)} decisions in the first pass, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from bfreplay.experiments.formulation_lab.pairs import EXACT, Pair, PairPlan
-from bfreplay.experiments.formulation_lab.sampling import LabSettings, SampledDecision
+from bfreplay.experiments.formulation_lab.sampling import LabProgress, LabSettings, SampledDecision, no_progress
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.files.decision_json import FailureFolder
 from bfreplay.milp.files.models import file_stem
@@ -137,9 +137,6 @@ def finite_or_none(number: float) -> float | None:
 WARM_UP_LIMIT_S = 5.0
 """Time limit of the tiny decision for warming up."""
 
-TrialProgress = Callable[[int, int, str], None]
-"""Called before every solve with (solves done, solves to do, pair)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Optima:
@@ -202,17 +199,16 @@ class Trials:
         """Number of workers started so far, by back end."""
         return {name: worker.starts for name, worker in self._workers.items()}
 
-    def warm_up(self, progress: TrialProgress | None = None) -> None:
+    def warm_up(self, progress: LabProgress = no_progress) -> None:
         """Start every worker and let every pair answer a tiny decision, so that imports are not measured."""
         self._exact.solve(_tiny())
         for n_done, pair in enumerate(self._pairs):
-            if progress is not None:
-                progress(n_done, len(self._pairs), pair.name)
+            progress("warm-up", n_done, len(self._pairs), pair.name)
             if self._tiny_works(pair):
                 self._warm_pair.setdefault(pair.backend.name, pair)
 
     def run(
-        self, decisions: Sequence[SampledDecision], progress: TrialProgress | None = None
+        self, decisions: Sequence[SampledDecision], progress: LabProgress = no_progress
     ) -> tuple[list[Answer], list[Optima]]:
         """Answer every decision with every pair and the exact solver.
 
@@ -228,8 +224,8 @@ class Trials:
             optima.append(best)
             for place in range(len(entrants)):
                 pair, solver = entrants[(place + position) % len(entrants)]
-                if progress is not None:
-                    progress(len(answers), len(decisions) * len(entrants), EXACT if pair is None else pair.name)
+                pair_name = EXACT if pair is None else pair.name
+                progress("solve", len(answers), len(decisions) * len(entrants), pair_name)
                 problem = replace(decision.problem)  # without values cached by another pair
                 answers.append(self._answer(decision.index, pair, solver.solve(problem), best))
         return answers, optima
