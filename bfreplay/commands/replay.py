@@ -131,18 +131,7 @@ def replay(
     say(json_text(document) if as_json else render(result))
 
 
-_RESUME_OPTIONS = (
-    "events",
-    "jobs",
-    "curves",
-    "batch_jobs",
-    "allow_code",
-    "resume",
-    "checkpoint_every",
-    "force",
-    "as_json",
-    "quiet",
-)
+_RESUME_OPTIONS = {*FILE_OPTIONS, "allow_code", "resume", "checkpoint_every", "force", "as_json", "quiet"}
 """Options that can be given for a run that is resumed."""
 
 
@@ -173,9 +162,9 @@ def _options_to_resume(context: click.Context, folder: Path) -> RunOptions:
             expected="one that 'bfreplay replay' began",
             fix="resume it there: replay_log(..., out=RUN, resume=True)",
         )
-    places = {option_name(name): context.params[name] for name in FILE_OPTIONS if context.params[name] is not None}
+    places = {option_name(name): str(context.params[name]) for name in FILE_OPTIONS if context.params[name] is not None}
     return RunOptions.from_mapping(
-        {**options, **{name: str(place) for name, place in places.items()}},
+        options | places,
         file=folder_of(folder),
         allow_code=context.params["allow_code"],
     )

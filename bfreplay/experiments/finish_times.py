@@ -119,19 +119,10 @@ PICTURES = ("finish.png", "finish.svg")
 _AT_ONCE = 4
 """Numbers of dedicated nodes tried at once; the same on every machine, as the answer may depend on it."""
 
-_FIXED_OPTIONS = (
-    "cluster",
-    "measure",
-    "unlimited_work",
-    "until_done",
-    "semantics",
-    "efficiency",
-    "bound",
-    "fairness",
-    "ideal",
-    "batch_jobs",
-    "record_nodes",
-)
+_OPTIONS_OF_ENDS = ("cluster", "measure", "unlimited_work", "until_done", "semantics")
+_OPTIONS_OF_OUTPUT = ("efficiency", "bound", "fairness", "ideal", "batch_jobs", "record_nodes")
+_FIXED_OPTIONS = (*_OPTIONS_OF_ENDS, *_OPTIONS_OF_OUTPUT)
+"""Options of a run that ``finish`` sets."""
 _QUARTILES = (0.25, 0.5, 0.75)
 _ANY_NODE = "node"
 

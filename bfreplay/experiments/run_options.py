@@ -83,10 +83,7 @@ class RunOptions(DeclaredOptions):
         """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``."""
         values = {name: getattr(self, field_name) for name, field_name in FIELDS.items()}
         if absolute:
-            option_of_field = {name: option_name(name) for name in FILE_OPTIONS}
-            values |= {
-                option: _from_folder(name, values[option], Path.cwd()) for name, option in option_of_field.items()
-            }
+            values |= {option_name(name): _from_folder(name, getattr(self, name), Path.cwd()) for name in FILE_OPTIONS}
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 from bfreplay.result_folders.comparison import CAUSES, CampaignDifference, RunDifference
@@ -28,11 +29,8 @@ def answer_of(pair: RunDifference) -> str:
     other, baseline = pair.run, pair.baseline
     if pair.campaign is None:
         return _samples(other, baseline, pair)
-    text, baseline_value, difference = (
-        _campaign(other, baseline, pair.campaign),
-        pair.samples.baseline,
-        pair.samples.difference,
-    )
+    text = _campaign(other, baseline, pair.campaign)
+    baseline_value, difference = pair.samples.baseline, pair.samples.difference
     if baseline_value > 0.0 and abs(difference) > _EQUAL * baseline_value:
         text += f"; its trials processed {percent(difference / baseline_value)} % "
         text += f"{'more' if difference > 0 else 'fewer'} samples"
@@ -91,13 +89,9 @@ def _why(pair: RunDifference) -> str:
     sign = 1.0 if difference > 0 else -1.0
     parts = {name: sign * pair.causes[name] for name in CAUSES}
     along = sorted((name for name in CAUSES if parts[name] > 0), key=lambda name: -parts[name])
-    causes, so_far, all_along = [], 0.0, sum(parts[name] for name in along)
-    for name in along:
-        causes.append(name)
-        so_far += parts[name]
-        if so_far >= _MOSTLY * all_along:
-            break
-    text = " and ".join(_part(name, pair, baseline_value) for name in causes)
+    totals = list(itertools.accumulate(parts[name] for name in along))
+    n_causes = 1 + sum(total < _MOSTLY * totals[-1] for total in totals)
+    text = " and ".join(_part(name, pair, baseline_value) for name in along[:n_causes])
     worst = min(CAUSES, key=lambda name: parts[name])
     if parts[worst] < -_AGAINST * abs(difference):
         text += f", although {_part(worst, pair, baseline_value)}"

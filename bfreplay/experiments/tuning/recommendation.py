@@ -86,13 +86,9 @@ def _flat(t_fwd: Sequence[ForwardTime], share: NDArray[np.float64], within: floa
     if not fixed_s:
         return None
     share = share[: len(fixed_s)]
-    near = share >= (1 - within) * share.max() - _ROUNDING
-    low = high = int(share.argmax())
-    while low > 0 and near[low - 1]:
-        low -= 1
-    while high + 1 < len(fixed_s) and near[high + 1]:
-        high += 1
-    return fixed_s[low], fixed_s[high]
+    far = np.flatnonzero(share < (1 - within) * share.max() - _ROUNDING)
+    best = share.argmax()
+    return fixed_s[far[far < best].max(initial=-1) + 1], fixed_s[far[far > best].min(initial=len(fixed_s)) - 1]
 
 
 FEW_EVENTS = 50
