@@ -14,7 +14,6 @@ from bfreplay.commands.inputs import check_failures_folder, command_line, drawin
 from bfreplay.commands.option_flags import (
     MILP_OPTIONS,
     PLACE,
-    adding,
     declared_options,
     run_options,
     save_failures_option,
@@ -29,7 +28,7 @@ from bfreplay.options import REQUIRED
 @click.command()
 @click.argument("runs", metavar="RUN RUN...", type=PLACE, nargs=-1, required=True)
 @click.option("--bin", metavar="LENGTH", default="1h", help="Length of the bins of time: 1h, 10min, 30s, 1d.")
-@adding(*declared_options(Bootstrap))
+@declared_options(Bootstrap)
 @click.option("--out", type=PLACE, help="Comparison folder to write.  [default: none]")
 @click.option("--force", is_flag=True, help="Replace the comparison folder if it exists.")
 @click.option("--no-pictures", is_flag=True, help="Do not draw pictures into the comparison folder.")

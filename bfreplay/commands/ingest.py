@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 reading_options = adding(
-    *declared_options(ReadOptions),
+    declared_options(ReadOptions),
     click.option("--inventory", type=PLACE, help="File with the names of all nodes, used or not."),
     click.option(
         "--inventory-only", is_flag=True, help="Keep only the nodes of --inventory, and skip others in the log."
@@ -41,7 +41,7 @@ reading_options = adding(
 """Adds the options of ``ReadOptions``, the list of nodes and outages."""
 
 rule_options = adding(
-    *declared_options(
+    declared_options(
         OccupancyRules,
         assignment={
             "check": OneOf((*ASSIGNMENTS, "all")),

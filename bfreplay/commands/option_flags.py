@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from bfreplay import checks
 from bfreplay.commands.inputs import note
-from bfreplay.experiments.declared_options import GROUPS, OPTIONS
+from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.option_checks import amount, path
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED, Duration, Number, OneOf, Option, Whole, option_name, options_of
@@ -79,21 +79,33 @@ def adding(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     return add
 
 
-def run_options(*names: str, **changes: Any) -> Callable[[_Command], _Command]:
-    """Add options of ``RunOptions`` to a command; in groups where it has all of them.
+def declared_options(
+    made: type, *names: str, is_grouped: bool = False, **changes: Mapping[str, Any]
+) -> Callable[[_Command], _Command]:
+    """Add options that a dataclass declares to a command.
 
     Parameters
     ----------
+    made
+        The dataclass.
     *names
-        Their fields; all by default.
-    **changed
+        Fields of the options; all by default.
+    is_grouped
+        Show each under its heading.
+    **changes
         Field to changed attributes of its ``Option``: ``max_parallel={"default": 10}``.
     """
-    options = [
-        _click_option(name, replace(OPTIONS[name], **changes.get(name, {})), is_grouped=not names)
-        for name in names or OPTIONS
-    ]
-    return adding(*([] if names else map(click.option_panel, (*GROUPS, RARE))), *options)
+    options = options_of(made)
+    return adding(
+        *(
+            _click_option(name, replace(options[name], **changes.get(name, {})), is_grouped=is_grouped)
+            for name in names or options
+        )
+    )
+
+
+run_options = partial(declared_options, RunOptions)
+"""Adds options of a run."""
 
 
 def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_Command], _Command]:
@@ -164,14 +176,6 @@ def note_options_without_effect(context: click.Context, options: RunOptions) -> 
             is_negative = context.params[name] is False and option.secondary_opts
             words = option.secondary_opts if is_negative else option.opts
             note(f"{words[0]} has no effect {reasons[name]}.")
-
-
-def declared_options(made: type, **changes: Mapping[str, Any]) -> list[Callable[[Any], Any]]:
-    """Return the options that a dataclass declares; ``changes`` of attributes by field, as for ``run_options``."""
-    return [
-        _click_option(name, replace(declaration, **changes.get(name, {})), is_grouped=False)
-        for name, declaration in options_of(made).items()
-    ]
 
 
 def made_from(made: type[_Options], parameters: dict[str, Any]) -> _Options:

@@ -14,10 +14,17 @@ from click.core import ParameterSource
 
 from bfreplay import checks, defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, json_text, note, say
-from bfreplay.commands.option_flags import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
+from bfreplay.commands.option_flags import (
+    PLACE,
+    RARE,
+    adding,
+    note_options_without_effect,
+    run_options,
+    save_failures_option,
+)
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import FILE_OPTIONS, OUTPUT
+from bfreplay.experiments.declared_options import FILE_OPTIONS, GROUPS, OUTPUT
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import option_name
 
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@run_options()
+@adding(*map(click.option_panel, (*GROUPS, RARE)), run_options(is_grouped=True))
 @save_failures_option(RARE)
 @click.option("--out", type=PLACE, panel=OUTPUT, help="Run folder to write.  [default: none]")
 @click.option("--force", is_flag=True, panel=OUTPUT, help="Replace the run folder if it exists.")

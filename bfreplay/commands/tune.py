@@ -7,7 +7,7 @@ from typing import Any
 import rich_click as click
 
 from bfreplay.commands.many_runs import answer_options, print_answer
-from bfreplay.commands.option_flags import adding, declared_options, option_lists, run_options
+from bfreplay.commands.option_flags import declared_options, option_lists, run_options
 from bfreplay.experiments.study_options import TuningOptions
 from bfreplay.options import REQUIRED
 
@@ -22,7 +22,7 @@ from bfreplay.options import REQUIRED
     default=True,
     help="Jobs that never end, all submitted at the start, to measure capacity; or the work of the jobs.",
 )
-@adding(*declared_options(TuningOptions))
+@declared_options(TuningOptions)
 @answer_options("tuning.json", "curves")
 def tune(**options: Any) -> None:
     """Recommend --t-fwd and --max-parallel for JOBS on the idle nodes of EVENTS.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +131,11 @@ def sweep(
         states = outlook(plan, store)
         try:
             if states.missing:
-                executor = _executor(plan, store, states.missing, processes, scheduler, on_wait)
+                executor: Executor = (
+                    ProcessExecutor(processes)
+                    if scheduler is None
+                    else DaskExecutor(scheduler, store.folder, _inputs_of(plan, states.missing), on_wait)
+                )
                 try:
                     _run(plan, store, states, executor, progress, expected_run_s)
                 finally:
@@ -163,20 +168,10 @@ def outlook(plan: SweepPlan, store: Store) -> Outlook:
     return Outlook(**{state: tuple(ids) for state, ids in runs.items()})
 
 
-def _executor(
-    plan: SweepPlan,
-    store: Store,
-    missing: Sequence[str],
-    processes: int | None,
-    scheduler: str | None,
-    on_wait: Callable[[], None] | None,
-) -> Executor:
-    if scheduler is None:
-        return ProcessExecutor(processes)
-    places = {
-        file for run_id in missing for file in files_of(plan.runs[run_id].options).values() if Path(file).is_absolute()
-    }
-    return DaskExecutor(scheduler, store.folder, sorted(places), on_wait)
+def _inputs_of(plan: SweepPlan, run_ids: Iterable[str]) -> list[str]:
+    """Return the files that some runs read."""
+    files = itertools.chain.from_iterable(files_of(plan.runs[run_id].options).values() for run_id in run_ids)
+    return sorted({file for file in files if Path(file).is_absolute()})
 
 
 def _run(
