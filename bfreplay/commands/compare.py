@@ -146,11 +146,11 @@ def formulations(
     if out is not None:
         check_target(out, LAB, overwrite=force)  # refuse before the solvers work, not after
     check_failures_folder(options["save_failures"], out)
-    for name in ("formulations", "backends"):
-        options[name] = None if options[name] is None else split_names(options[name])
+    for option in ("formulations", "backends"):
+        options[option] = None if options[option] is None else split_names(options[option])
     pictures = None if options.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
     is_strict = options.pop("strict")
-    decision_options = RunOptions(**{name: options.pop(name) for name in OPTIONS if name in options})
+    decision_options = RunOptions(**{option: options.pop(option) for option in OPTIONS if option in options})
     of_solver = solver_keywords(decision_options)
     del of_solver["fallback"]
     log, jobs = load_log(decision_options), load_jobs_of(decision_options)
@@ -177,5 +177,5 @@ def formulations(
             session=command_line(),
         )
     say(json_text(result.record.to_json()) if as_json else render(result))
-    if is_strict and any(row.wrong for row in result.record.summary):
+    if is_strict and any(summary_row.wrong for summary_row in result.record.summary):
         sys.exit(1)

@@ -32,12 +32,12 @@ def _list(context: click.Context, _option: click.Parameter, is_listing: bool) ->
 
     names = FIGURES.names()
     width = max(map(len, [*names, _SWEEP]))
-    for name in names:
+    for figure_name in names:
         try:
-            title = find_figure(name).title
+            title = find_figure(figure_name).title
         except InputError as error:  # a figure of another package
             title = f"({error.problem})"
-        say(f"{name:{width}}  {title}")
+        say(f"{figure_name:{width}}  {title}")
     say(f"{_SWEEP:{width}}  {_SWEEP_TITLE}")
     context.exit()
 

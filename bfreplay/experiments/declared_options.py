@@ -359,8 +359,8 @@ class DeclaredOptions:
 
     def without_effect(self) -> dict[str, str]:
         """Return the options without effect, with the reason: ``{"seed": "with --semantics continuous ..."}``."""
-        reasons = {name: declaration.reason_without_effect(self) for name, declaration in OPTIONS.items()}
-        return {name: reason for name, reason in reasons.items() if reason is not None}
+        reasons = {field_name: declaration.reason_without_effect(self) for field_name, declaration in OPTIONS.items()}
+        return {field_name: reason for field_name, reason in reasons.items() if reason is not None}
 
 
 OPTIONS = options_of(DeclaredOptions)

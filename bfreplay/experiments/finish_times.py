@@ -199,15 +199,15 @@ def finish(
             versions=versions(),
             config=saved.FinishConfig(
                 options={
-                    name: value
-                    for name, value in base.to_json().items()
+                    name: option_value
+                    for name, option_value in base.to_json().items()
                     if name not in FILE_OPTIONS and name not in map(option_name, _FIXED_OPTIONS)
                 },
                 **asdict(own_options),
                 time_zone=None if zone is None else zone[0],
             ),
             inputs=saved.FinishInputs(
-                events=[InputFile(name=source.name, sha256=source.sha256) for source in log.sources],
+                events=[InputFile(name=source_file.name, sha256=source_file.sha256) for source_file in log.sources],
                 window_us=(log.window_start_us, log.window_end_us),
                 n_nodes=len(log.nodes),
                 jobs=[InputFile(name=name, sha256=digest) for name, digest in workload.sources],
@@ -288,12 +288,12 @@ def _check_jobs(workload: JobSet | JobSource) -> None:
         )
 
 
-def _most_nodes(base: RunOptions, log: NodeEvents, workload: JobSet | JobSource) -> int:
+def _most_nodes(base_options: RunOptions, log: NodeEvents, workload: JobSet | JobSource) -> int:
     """Return the largest number of dedicated nodes that the jobs could use, within the number of nodes of the log."""
     if not isinstance(workload, JobSet):  # jobs to come are unknown
         return len(log.nodes)
-    assert base.max_parallel is not None
-    return min(len(log.nodes), base.max_parallel * max(job.max_nodes for job in workload))
+    assert base_options.max_parallel is not None
+    return min(len(log.nodes), base_options.max_parallel * max(job.max_nodes for job in workload))
 
 
 def _latest_start(log: NodeEvents, fastest_s: float | None, most_nodes: int) -> int:
@@ -318,7 +318,7 @@ def _latest_start(log: NodeEvents, fastest_s: float | None, most_nodes: int) -> 
 
 
 def _starts(sweep_result: SweepResult, begins: list[int], end_us: int) -> list[saved.Start]:
-    columns = (sweep_result.results[name].to_pylist() for name in ("id", "last_finish"))
+    columns = (sweep_result.results[column_name].to_pylist() for column_name in ("id", "last_finish"))
     return [
         saved.Start(
             time=iso_utc(start_us),

@@ -233,12 +233,12 @@ def _saving(every: str | float | None, resume: bool) -> Saving:
 
 def _with_keyword(error: InputError) -> InputError:
     """Return the error with the option named as a keyword: ``t_fwd`` for ``t-fwd``."""
-    name = error.column or ""
-    if name not in FIELDS:
+    option_name = error.column or ""
+    if option_name not in FIELDS:
         return error
     return InputError(
-        error.problem.replace(name, FIELDS[name]),
-        column=FIELDS[name],
+        error.problem.replace(option_name, FIELDS[option_name]),
+        column=FIELDS[option_name],
         value=error.value,
         expected=error.expected,
         fix=error.fix,
@@ -247,12 +247,12 @@ def _with_keyword(error: InputError) -> InputError:
 
 def _refuse(options: dict[str, Any], names: set[str], parameter: str, description: str) -> None:
     """Raise ``InputError`` for an option that is also part of a given object."""
-    for name in options:
-        if name in names:
+    for option_name in options:
+        if option_name in names:
             raise InputError(
-                f"{name} is given twice: as an option and by {description} as {parameter}",
-                column=name,
-                value=options[name],
+                f"{option_name} is given twice: as an option and by {description} as {parameter}",
+                column=option_name,
+                value=options[option_name],
                 expected="one of the two",
                 fix=f"set it where the object is made, or remove {parameter}",
             )

@@ -105,9 +105,9 @@ def node_type(name: str, value: object) -> str:
 
 def measure(name: str, value: object) -> tuple[int, int]:
     """Check a range of jobs: two whole numbers, or ``"4000:5000"``."""
-    words: object = value.split(":") if isinstance(value, str) else value
-    pair = list(words) if isinstance(words, Sequence) else []
-    numbers = [int(word.strip()[:18]) if isinstance(word, str) and word.strip().isdecimal() else word for word in pair]
+    range_parts: object = value.split(":") if isinstance(value, str) else value
+    pair = list(range_parts) if isinstance(range_parts, Sequence) else []
+    numbers = [int(part.strip()[:18]) if isinstance(part, str) and part.strip().isdecimal() else part for part in pair]
     is_pair = len(numbers) == 2 and all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
     if not is_pair or not 0 <= numbers[0] < numbers[1]:
         raise InputError(

@@ -101,13 +101,13 @@ def _check_cluster(options: DeclaredOptions) -> None:
             fix="remove EVENTS (events) or --cluster",
         )
     for own_name, declaration in options_of(type(options)).items():
-        value = getattr(options, own_name)
-        if declaration.not_on_cluster is not None and value != declaration.default:
+        option_value = getattr(options, own_name)
+        if declaration.not_on_cluster is not None and option_value != declaration.default:
             name, (reason, fix) = option_name(own_name), declaration.not_on_cluster
             raise InputError(
                 f"--{name} cannot be combined with --cluster: {reason}",
                 column=name,
-                value=value,
+                value=option_value,
                 expected=f"a log of events with --{name}",
                 fix=fix,
             )

@@ -121,7 +121,7 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
             fix="give more jobs, or measure fewer",
         )
     return ReplaySettings(
-        **{name: getattr(options, name) for name in REPLAY_OPTIONS},
+        **{field_name: getattr(options, field_name) for field_name in REPLAY_OPTIONS},
         max_parallel=max_parallel_of(options, log, jobs),
         clear_s=float(options.clear),
         min_age_s=float(options.min_age),

@@ -131,8 +131,8 @@ def regret(
     try:
         chosen_effort = Effort(effort)
     except ValueError as error:
-        words = " or ".join(repr(effort_level.value) for effort_level in Effort)
-        raise InputError("unknown effort", column="effort", value=effort, expected=words) from error
+        effort_words = " or ".join(repr(effort_level.value) for effort_level in Effort)
+        raise InputError("unknown effort", column="effort", value=effort, expected=effort_words) from error
     results = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     for run in results:
         _refuse(run)
@@ -155,24 +155,24 @@ def regret(
     names = _names(results)
     return Regrets(
         Regret(
-            run=name,
+            run=run_name,
             policy=policy_words(run.record.config),
             max_parallel=run.record.config.max_parallel,
             samples=run.summary.ledger.samples,
             bound=bound_of_key[key],
             warnings=tuple(run.warnings),
         )
-        for name, run, key in zip(names, results, keys, strict=True)
+        for run_name, run, key in zip(names, results, keys, strict=True)
     )
 
 
 def _names(runs: Sequence[RunResult]) -> list[str]:
     """Return the names of the runs' folders; the paths as given where two folders have the same name."""
     names = ["in memory" if run.folder is None else run.folder.name for run in runs]
-    ambiguous_names = {name for name, n_runs in Counter(names).items() if n_runs > 1}
+    ambiguous_names = {folder_name for folder_name, n_runs in Counter(names).items() if n_runs > 1}
     return [
-        name if run.folder is None or name not in ambiguous_names else str(run.folder)
-        for name, run in zip(names, runs, strict=True)
+        folder_name if run.folder is None or folder_name not in ambiguous_names else str(run.folder)
+        for folder_name, run in zip(names, runs, strict=True)
     ]
 
 
@@ -182,7 +182,7 @@ def _key(run: RunResult) -> str:
     ways = frees_rescaling(config), _gives_jobs_up(run)
     files = [[source.sha256 for source in source_files] for source_files in (inputs.events.files, inputs.jobs.files)]
     identity = files if all(files) else run.folder
-    return repr(([config[part] for part in parts], ways, identity))
+    return repr(([config[setting] for setting in parts], ways, identity))
 
 
 def _gives_jobs_up(run: RunResult) -> bool:
@@ -207,12 +207,12 @@ def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **s
 
 def _refuse(run: RunResult) -> None:
     """Refuse jobs of a source, and a run that ended with its jobs: any policy does the same work."""
-    config, source = run.record.config, run.record.inputs.jobs.source
-    if source is not None:
+    config, job_source = run.record.config, run.record.inputs.jobs.source
+    if job_source is not None:
         raise InputError(
             "there is no upper bound for a job source: under another policy it may make other jobs",
             file=run.folder,
-            value=source["name"],
+            value=job_source["name"],
             expected="runs of a plain job set",
         )
     if config.until_done or config.measured is not None:

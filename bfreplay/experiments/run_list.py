@@ -121,7 +121,7 @@ class RunList(Sequence[ListedRun]):
     def headline(self) -> dict[str, list[str]]:
         """Metrics for tables of many runs, as texts by column."""
         is_cluster = [cluster_of(run.record) is not None for run in self.readable]
-        values = {name: self.metrics.get(name, [None] * len(is_cluster)) for name in COLUMNS}
+        values = {column_name: self.metrics.get(column_name, [None] * len(is_cluster)) for column_name in COLUMNS}
         return headline_texts(values, log=not all(is_cluster), cluster=any(is_cluster))
 
     def to_frame(self) -> pd.DataFrame:
@@ -218,18 +218,18 @@ def _fit_columns(
     """
     if width is None:
         return {**options, **metrics}, []
-    short = {name: [_shorten(text) for text in texts] for name, texts in options.items()}
-    of_jobs = [name for name in options if name.startswith("jobs.")]
+    short = {column_name: [_shorten(text) for text in texts] for column_name, texts in options.items()}
+    of_jobs = [column_name for column_name in options if column_name.startswith("jobs.")]
     n_free = width - max(len(run.name) for run in runs) - len("  2026-03-01 12:30")
     for_metrics, fits = 0.4 * width, set[str]()
-    for name in (*(name for name in options if name not in of_jobs), *metrics, *of_jobs):
-        texts = short.get(name) or metrics[name]
-        n_needed = 2 + max(map(len, (name, *texts)))
-        if n_needed <= n_free - (for_metrics if name in options and name not in of_jobs else 0):
+    for column_name in (*(column_name for column_name in options if column_name not in of_jobs), *metrics, *of_jobs):
+        texts = short.get(column_name) or metrics[column_name]
+        n_needed = 2 + max(map(len, (column_name, *texts)))
+        if n_needed <= n_free - (for_metrics if column_name in options and column_name not in of_jobs else 0):
             n_free -= n_needed
-            fits.add(name)
-    columns = {name: texts for name, texts in (*short.items(), *metrics.items()) if name in fits}
-    return columns, [name for name in (*options, *metrics) if name not in fits]
+            fits.add(column_name)
+    columns = {column_name: texts for column_name, texts in (*short.items(), *metrics.items()) if column_name in fits}
+    return columns, [column_name for column_name in (*options, *metrics) if column_name not in fits]
 
 
 def _shorten(text: str) -> str:
@@ -243,33 +243,33 @@ def creation_time_text(listed_run: ListedRun) -> str:
 
 def _run_folders(folder: Path) -> Iterator[Path]:
     for place, below, files in os.walk(folder):
-        below[:] = sorted(name for name in below if not name.startswith("."))
+        below[:] = sorted(folder_name for folder_name in below if not folder_name.startswith("."))
         if not _FILES.isdisjoint(files):
             below.clear()
             yield Path(place)
 
 
 def _read_run(folder: Path, below: Path) -> ListedRun:
-    name = (folder.name if folder == below else str(folder.relative_to(below))) or str(folder.resolve())
+    run_name = (folder.name if folder == below else str(folder.relative_to(below))) or str(folder.resolve())
     try:
         run = RunResult.load(folder)
         for file, digest in run.digests.items():
             check_digest(folder / file, digest, RUN)
-        return ListedRun(name, folder, run)
+        return ListedRun(run_name, folder, run)
     except FileNotFoundError as error:
-        return ListedRun(name, folder, None, f"{Path(error.filename).name} is missing")
+        return ListedRun(run_name, folder, None, f"{Path(error.filename).name} is missing")
     except (BfreplayError, OSError) as error:
         place = Path(getattr(error, "file", None) or folder)
         prefix = "" if place == folder else f"{place.name}: "
-        return ListedRun(name, folder, None, f"{prefix}{str(error).splitlines()[0]}")
+        return ListedRun(run_name, folder, None, f"{prefix}{str(error).splitlines()[0]}")
 
 
-def _is_different(name: str, flat: Sequence[JsonObject]) -> bool:
+def _is_different(option_name: str, flat: Sequence[JsonObject]) -> bool:
     by_policy: defaultdict[object, set[str]] = defaultdict(set)  # values as text, which is hashable
     for options in flat:
-        by_policy[options.get("policy.name")].add(repr(options.get(name)))
+        by_policy[options.get("policy.name")].add(repr(options.get(option_name)))
     values = set[str]().union(*by_policy.values()) - {repr(None)}
-    is_of_source = name.startswith("jobs.")  # a file of jobs has none of these
+    is_of_source = option_name.startswith("jobs.")  # a file of jobs has none of these
     return len(values) > 1 or (not is_of_source and any(len(policy_values) > 1 for policy_values in by_policy.values()))
 
 
@@ -277,11 +277,11 @@ def _inputs(runs: Sequence[RunResult]) -> Iterator[JsonObject]:
     """Yield the names of log and jobs, and the window, of each run."""
     logs = _names(runs, lambda run: [(file.name, file.sha256) for file in run.record.inputs.events.files])
     jobs = _names(runs, lambda run: [(file.name, file.sha256) for file in run.record.inputs.jobs.files])
-    for run, log, job_files in zip(runs, logs, jobs, strict=True):
+    for run, log_text, job_files in zip(runs, logs, jobs, strict=True):
         record = run.record
         ends_with_jobs = f"from {instant_words(record, record.config.window_start_us)}"
         yield {
-            "log": log if log and cluster_of(record) is None else log_name(run),
+            "log": log_text if log_text and cluster_of(record) is None else log_name(run),
             "jobs": job_files or (record.inputs.jobs.source or {}).get("name", f"{record.inputs.jobs.n_jobs} jobs"),
             "window": ends_with_jobs if record.config.until_done else window_words(record),
         }

@@ -131,7 +131,7 @@ def _tables(
     sample: DecisionSample, answers: Sequence[Answer], optima: Sequence[Optima], summary: Sequence[SummaryRow]
 ) -> dict[str, pa.Table]:
     """Return the tables by name."""
-    names = [row.pair for row in summary]
+    names = [summary_row.pair for summary_row in summary]
     sizes = {decision.index: (decision.problem.n_jobs, decision.problem.capacity) for decision in sample.decisions}
     decisions = [
         DecisionRow(
@@ -140,11 +140,11 @@ def _tables(
             n_idle=sampled_decision.problem.capacity,
             n_jobs=sampled_decision.problem.n_jobs,
             n_held=int(sampled_decision.problem.current.sum()),
-            optimum=best.optimum,
-            published_optimum=best.published_optimum,
+            optimum=optima_of_decision.optimum,
+            published_optimum=optima_of_decision.published_optimum,
             stratum=sampled_decision.stratum,
         )
-        for sampled_decision, best in zip(sample.decisions, optima, strict=True)
+        for sampled_decision, optima_of_decision in zip(sample.decisions, optima, strict=True)
     ]
     sorted_answers = sorted(answers, key=lambda answer: (answer.decision, names.index(answer.pair)))
     rows: dict[str, Sequence[object]] = {
@@ -154,7 +154,7 @@ def _tables(
         "profile": performance_profile(answers, names),
         "time_by_size": time_by_size(answers, sizes, names),
     }
-    return {name: table_of(rows[name], row) for name, row in ROWS.items()}
+    return {name: table_of(rows[name], summary_row) for name, summary_row in ROWS.items()}
 
 
 def _record(

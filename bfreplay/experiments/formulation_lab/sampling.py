@@ -169,8 +169,8 @@ def sample_decisions(
             f"{len(second.time_us)} in the second, or other ones; did a file change?"
         )
     decisions = tuple(
-        SampledDecision(index, first.time_us[index], labels[index], problem)
-        for index, problem in zip(n_taken.tolist(), second.problems, strict=True)
+        SampledDecision(decision_index, first.time_us[decision_index], labels[decision_index], problem)
+        for decision_index, problem in zip(n_taken.tolist(), second.problems, strict=True)
     )
     sampling = Sampling(asked=settings.sample, available=len(first.time_us), taken=len(decisions), strata=strata)
     return DecisionSample(decisions, sampling, record)
@@ -272,5 +272,5 @@ def _own_arrays(problem: AllocationProblem) -> AllocationProblem:
     """Copy arrays that belong to the replay, without the unused counts above every job's maximum."""
     names = ("current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss")
     gain = problem.gain[:, : int(problem.max_nodes.max()) + 1].copy()
-    copies = {name: getattr(problem, name).copy() for name in names}
+    copies = {array_name: getattr(problem, array_name).copy() for array_name in names}
     return AllocationProblem(gain=gain, capacity=int(problem.capacity), **copies)

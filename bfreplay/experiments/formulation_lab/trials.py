@@ -197,7 +197,7 @@ class Trials:
     @property
     def worker_starts(self) -> dict[str, int]:
         """Number of workers started so far, by back end."""
-        return {name: worker.starts for name, worker in self._workers.items()}
+        return {backend_name: worker.starts for backend_name, worker in self._workers.items()}
 
     def warm_up(self, progress: LabProgress = no_progress) -> None:
         """Start every worker and let every pair answer a tiny decision, so that imports are not measured."""
@@ -220,14 +220,14 @@ class Trials:
         entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
             problems = (decision.problem, decision.problem.within_published_limit())
-            best = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in problems))
-            optima.append(best)
+            optima_of_decision = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in problems))
+            optima.append(optima_of_decision)
             for place in range(len(entrants)):
                 pair, solver = entrants[(place + position) % len(entrants)]
                 pair_name = EXACT if pair is None else pair.name
                 progress("solve", len(answers), len(decisions) * len(entrants), pair_name)
                 problem = replace(decision.problem)  # without values cached by another pair
-                answers.append(self._answer(decision.index, pair, solver.solve(problem), best))
+                answers.append(self._answer(decision.index, pair, solver.solve(problem), optima_of_decision))
         return answers, optima
 
     def _solver(self, pair: Pair, time_limit_s: float, save_failures: FailureFolder | None) -> MilpSolver:
@@ -246,22 +246,22 @@ class Trials:
             worker=self._workers[pair.backend.name],
         )
 
-    def _answer(self, index: int, pair: Pair | None, solution: Solution, best: Optima) -> Answer:
+    def _answer(self, decision_index: int, pair: Pair | None, solution: Solution, optima_of_decision: Optima) -> Answer:
         names = {"pair": EXACT, "formulation": COUNTS, "backend": EXACT}
-        posed_optimum, is_worker_lost = best.optimum, False
+        posed_optimum, is_worker_lost = optima_of_decision.optimum, False
         if pair is not None:
             names = {"pair": pair.name, "formulation": pair.formulation.name, "backend": pair.backend.name}
             if pair.formulation.formulation.change_limited:
-                posed_optimum = best.published_optimum
+                posed_optimum = optima_of_decision.published_optimum
             solution = solution.rejected or solution
             is_worker_lost = solution.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
             warm_pair = self._warm_pair.get(pair.backend.name)
             # the new worker answers the tiny decision; if that fails, it gets no more of them
             if is_worker_lost and warm_pair is not None and not self._tiny_works(warm_pair):
                 del self._warm_pair[pair.backend.name]
-        objective, optimum = finite_or_none(solution.objective), best.optimum
+        objective, optimum = finite_or_none(solution.objective), optima_of_decision.optimum
         return Answer(
-            decision=index,
+            decision=decision_index,
             **names,
             outcome=outcome_of(solution, has_optimum=posed_optimum is not None),
             process_status=solution.process_status.value,

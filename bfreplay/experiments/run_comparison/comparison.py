@@ -134,8 +134,8 @@ def compare(
         pairs, bands = [], []
         for side, pair_of_jobs in zip(sides[1:], paired_jobs, strict=True):
             of_jobs = job_differences(pair_of_jobs, bootstrap)
-            pair, band = _difference(sides[0], side, of_jobs, bootstrap)
-            pairs.append(msgspec.structs.replace(pair, answer=answer_of(pair)))
+            run_difference, band = _difference(sides[0], side, of_jobs, bootstrap)
+            pairs.append(msgspec.structs.replace(run_difference, answer=answer_of(run_difference)))
             bands.append(band)
         tables = {
             "hours": hours_table(hours, labels),
@@ -198,16 +198,16 @@ def _difference(
     n_bins = _bins_with_jobs(baseline.hours, over) if is_same else baseline.hours.edge_us.size - 1
     totals = Both(baseline=totals_of(baseline.run), other=totals_of(other.run))
     is_equal_by_construction = _equal_by_construction(baseline.run, other.run)
-    for name in MEASURES:
-        baseline_values, other_values = baseline.hours.values[name], other.hours.values[name]
+    for measure in MEASURES:
+        baseline_values, other_values = baseline.hours.values[measure], other.hours.values[measure]
         difference = _without_rounding(baseline_values, other_values)[:n_bins]
-        mean, bands[name] = mean_difference(difference, bootstrap)
-        if name == "samples" and is_equal_by_construction and difference.any():
+        mean, bands[measure] = mean_difference(difference, bootstrap)
+        if measure == "samples" and is_equal_by_construction and difference.any():
             mean = Estimate.alone(mean.value, n_bins, _BY_CONSTRUCTION)
-            nothing = np.full(bands[name].bins.size, np.nan)
-            bands[name] = replace(bands[name], low=nothing, high=nothing)
+            nothing = np.full(bands[measure].bins.size, np.nan)
+            bands[measure] = replace(bands[measure], low=nothing, high=nothing)
         sums = {"baseline": float(baseline_values.sum()), "other": float(other_values.sum())}
-        rows.append(HourMeasure(measure=name, **sums, mean=mean, total=mean.times(n_bins)))
+        rows.append(HourMeasure(measure=measure, **sums, mean=mean, total=mean.times(n_bins)))
     baseline_values, other_values = baseline.hours.values["samples"], other.hours.values["samples"]
     of_both = (baseline_values[:n_bins], (baseline_values + _without_rounding(baseline_values, other_values))[:n_bins])
     relative = relative_difference(*of_both, bootstrap)
@@ -294,4 +294,4 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
 
 def totals_of(run: RunResult) -> dict[str, int | float]:
     """Return the metrics of one run that are compared, by ``TOTALS``, without those that it does not have."""
-    return {name: value for name in TOTALS if (value := BY_COLUMN[name].of(run)) is not None}
+    return {metric_name: value for metric_name in TOTALS if (value := BY_COLUMN[metric_name].of(run)) is not None}

@@ -162,7 +162,7 @@ def hours_table(runs: Sequence[RunHours], labels: Sequence[str]) -> pa.Table:
     """Return the rows of all runs, bin by bin: ``run``, ``begin``, ``end``, ``MEASURES``."""
     n_bins = runs[0].edge_us.size - 1
     times = np.tile(runs[0].edge_us.astype("datetime64[us]"), (len(runs), 1))
-    columns = (np.concatenate([run.values[name] for run in runs]) for name in MEASURES)
+    columns = (np.concatenate([run.values[measure] for run in runs]) for measure in MEASURES)
     return table_by(HOURS, [np.repeat(labels, n_bins).tolist(), times[:, :-1].ravel(), times[:, 1:].ravel(), *columns])
 
 

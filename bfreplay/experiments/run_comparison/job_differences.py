@@ -81,8 +81,8 @@ def run_jobs(run: RunResult) -> pd.DataFrame:
     table = run.table("jobs")
     start_us = run.record.config.window_start_us
 
-    def time_us(name: str) -> Floats:
-        column = table[name].cast("int64")
+    def time_us(column_name: str) -> Floats:
+        column = table[column_name].cast("int64")
         since_start_us = np.asarray(column.fill_null(0), dtype=np.int64) - start_us
         return np.where(np.asarray(column.is_valid(), dtype=bool), since_start_us.astype(np.float64), np.nan)
 
@@ -121,45 +121,45 @@ def job_differences(pairs: PairedJobs, bootstrap: Bootstrap) -> JobDifferences:
         only_in_baseline=pairs.only_in_baseline,
         only_in_other=pairs.only_in_other,
         n_other_params=pairs.n_other_params,
-        measures=[_measure(jobs, name, bootstrap) for name in MEASURES],
+        measures=[_measure(jobs, measure, bootstrap) for measure in MEASURES],
         status_changes=[
             StatusChange(baseline=before, other=after, n_jobs=n_jobs)
             for (before, after), n_jobs in sorted(changes.items(), key=lambda item: (-item[1], item[0]))
         ],
         models=[
-            ModelMeasure(model=model, **asdict(_shares(jobs[models == model], name)))
+            ModelMeasure(model=model, **asdict(_shares(jobs[models == model], measure)))
             for model in (names if len(names) > 1 else [])
-            for name in MEASURES
+            for measure in MEASURES
         ],
     )
 
 
-def _difference(jobs: pd.DataFrame, name: str) -> Floats:
+def _difference(jobs: pd.DataFrame, measure: str) -> Floats:
     """Return the differences of jobs with the measure in both runs; equal values give exactly 0."""
-    baseline_values, other_values = jobs[[f"{name}_baseline", name]].dropna().to_numpy().T
+    baseline_values, other_values = jobs[[f"{measure}_baseline", measure]].dropna().to_numpy().T
     slack = (
         _TIME_TOLERANCE_S
-        if name.endswith("_s")
+        if measure.endswith("_s")
         else _RELATIVE_TOLERANCE * np.maximum(np.abs(baseline_values), np.abs(other_values))
     )
     difference = other_values - baseline_values
     return np.where(np.abs(difference) <= slack, 0.0, difference)
 
 
-def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
+def _shares(jobs: pd.DataFrame, measure: str) -> JobShares:
     """Count jobs by the better run; a job with the measure in one run only was better in that run."""
-    in_baseline, in_other = jobs[f"{name}_baseline"].notna(), jobs[name].notna()
-    difference = _difference(jobs, name)
+    in_baseline, in_other = jobs[f"{measure}_baseline"].notna(), jobs[measure].notna()
+    difference = _difference(jobs, measure)
     less, more, equal = (int(test.sum()) for test in (difference < 0, difference > 0, difference == 0))
     only_a, only_b = int((in_baseline & ~in_other).sum()), int((in_other & ~in_baseline).sum())
-    better, worse = (less, more) if LESS_IS_BETTER[name] else (more, less)
-    has_direction = LESS_IS_BETTER[name] is not None
+    better, worse = (less, more) if LESS_IS_BETTER[measure] else (more, less)
+    has_direction = LESS_IS_BETTER[measure] is not None
     low = median = mean = high = None
     if difference.size:
         low, high = (float(percentile) for percentile in np.percentile(difference, _SPREAD))
         median, mean = float(np.median(difference)), float(difference.mean())
     return JobShares(
-        measure=name,
+        measure=measure,
         n_both=int(difference.size),
         only_in_baseline=only_a,
         only_in_other=only_b,
@@ -175,10 +175,10 @@ def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
     )
 
 
-def _measure(jobs: pd.DataFrame, name: str, bootstrap: Bootstrap) -> JobMeasure:
-    estimate = median_over_jobs(_difference(jobs, name), bootstrap)
+def _measure(jobs: pd.DataFrame, measure: str, bootstrap: Bootstrap) -> JobMeasure:
+    estimate = median_over_jobs(_difference(jobs, measure), bootstrap)
     return JobMeasure(
-        **asdict(_shares(jobs, name)),
+        **asdict(_shares(jobs, measure)),
         median_low=estimate.low,
         median_high=estimate.high,
         why_no_interval=estimate.why_no_interval,
@@ -202,9 +202,9 @@ def jobs_table(paired_jobs: Sequence[PairedJobs], labels: Sequence[str]) -> pa.T
     tables = [JOBS.empty_table()]
     for pairs, label in zip(paired_jobs, labels, strict=True):
         jobs = pairs.jobs.assign(run=label, model=pairs.jobs["model_baseline"])
-        for name in MEASURES:
-            jobs[f"{name}_difference"] = jobs[name] - jobs[f"{name}_baseline"]
-        tables.append(table_by(JOBS, [jobs[name] for name in JOBS.names]))
+        for column_name in MEASURES:
+            jobs[f"{column_name}_difference"] = jobs[column_name] - jobs[f"{column_name}_baseline"]
+        tables.append(table_by(JOBS, [jobs[column_name] for column_name in JOBS.names]))
     return pa.concat_tables(tables)
 
 

@@ -245,8 +245,8 @@ def write_tables(plan: SweepPlan, store: Store) -> None:
     tables = _results(plan, runs, problems), _timings(runs)
     files = [store.folder / "results.parquet", store.folder / "timings.parquet"]
     with written_whole(files, overwrite=True) as parts:
-        for table, part in zip(tables, parts, strict=True):
-            pq.write_table(table, part)
+        for table, part_file in zip(tables, parts, strict=True):
+            pq.write_table(table, part_file)
 
 
 def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[str, str]) -> pa.Table:
@@ -274,7 +274,7 @@ def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
 def column_of(cells: Sequence[Cell]) -> pa.Array:
     """Return one column of values that vary: bool, int or float where all cells are; text otherwise."""
     values = [cell for cell in cells if cell is not None]
-    kinds = {next(kind for kind in (bool, int, float, str) if isinstance(cell, kind)) for cell in values}
+    kinds = {next(cell_type for cell_type in (bool, int, float, str) if isinstance(cell, cell_type)) for cell in values}
     if kinds == {bool} or (kinds and kinds <= {int, float}):
         return pa.array(cells, pa.float64() if float in kinds else None)
     return pa.array([None if cell is None else text_of(cell) for cell in cells], pa.string())

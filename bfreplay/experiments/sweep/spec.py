@@ -298,12 +298,12 @@ class _Reader:
 
     def check_options(self, values: Mapping[str, Any], row: str) -> None:
         """Check some options before the others are known, except those with placeholders."""
-        options = {name: value for name, value in values.items() if name not in self.parameters}
+        options = {option: value for option, value in values.items() if option not in self.parameters}
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
-        checkable = {name: value for name, value in options.items() if not has_placeholder(value)}
+        checkable = {option: value for option, value in options.items() if not has_placeholder(value)}
         with _within(row):
-            for name in values.keys() - options.keys():
-                check_value(name, values[name])
+            for option in values.keys() - options.keys():
+                check_value(option, values[option])
             RunOptions.from_mapping({**nodes, "jobs": _ANY_FILE, **checkable}, allow_code=self.allow_code)
 
     def point(
@@ -313,16 +313,16 @@ class _Reader:
         options = dict(self.common)
         for settings in (*(choice.options for choice in choices), own_options):
             options |= settings
-        values = {name: options.pop(name) for name in self.parameters if name in options}
+        values = {option: options.pop(option) for option in self.parameters if option in options}
         with _within(row):
             options = fill(options, values)
             run_options = RunOptions.from_mapping(options, folder=self.folder, allow_code=self.allow_code)
         cells = {choice.entry: choice.label for choice in choices if choice.label is not None} | values
-        for name in FIELDS.keys() & names:
+        for option in FIELDS.keys() & names:
             # a path as written: its place on this machine does not matter
-            is_path = FIELDS[name] in FILE_OPTIONS and name in options
-            cells[name] = cell_of(str(options[name]) if is_path else _value(run_options, FIELDS[name]))
-        return Point({field_name(name): cells.get(name) for name in names}, run_options)
+            is_path = FIELDS[option] in FILE_OPTIONS and option in options
+            cells[option] = cell_of(str(options[option]) if is_path else _value(run_options, FIELDS[option]))
+        return Point({field_name(option): cells.get(option) for option in names}, run_options)
 
 
 @contextmanager
@@ -370,8 +370,8 @@ def _picture_of(table: PictureTable | None) -> PictureSpec | None:
         return None
     y_columns, by_columns = ([names] if isinstance(names, str) else names for names in (table.y, table.by))
     with _within("[picture]"):
-        for name in y_columns:
-            checks.one_of("y", name, sorted(RESULT_COLUMNS))
+        for metric_name in y_columns:
+            checks.one_of("y", metric_name, sorted(RESULT_COLUMNS))
     return PictureSpec(field_name(table.x), tuple(y_columns), tuple(map(field_name, by_columns)))
 
 
@@ -387,10 +387,10 @@ def _with_option_names(vary: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _evenly(name: str, table: Mapping[str, Any]) -> list[float]:
+def _evenly(entry_name: str, table: Mapping[str, Any]) -> list[float]:
     """Return evenly spaced values from the first to the last, rounded to twelve digits."""
-    first, last = (checks.number(f"{edge} of {name}", table[edge]) for edge in ("from", "to"))
-    n_values = checks.whole(f"values of {name}", table["values"], 2, MOST_POINTS)
+    first, last = (checks.number(f"{edge} of {entry_name}", table[edge]) for edge in ("from", "to"))
+    n_values = checks.whole(f"values of {entry_name}", table["values"], 2, MOST_POINTS)
     values = [float(f"{first + (last - first) * k / (n_values - 1):.12g}") for k in range(n_values)]
     are_whole = all(isinstance(table[edge], int) for edge in ("from", "to")) and all(map(float.is_integer, values))
     return [int(value) for value in values] if are_whole else values

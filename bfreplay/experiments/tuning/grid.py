@@ -98,26 +98,26 @@ def grid_of(
         fixed_s = usable
     numbers = sorted(check_values("max_parallel", max_parallel, usual_max_parallel))
     if n_jobs is not None and numbers[-1] > n_jobs:
-        larger = ", ".join(str(number) for number in numbers if number > n_jobs)
+        larger = ", ".join(str(n_at_once) for n_at_once in numbers if n_at_once > n_jobs)
         notes.append(f"There are {n_jobs:,} jobs, so larger numbers at once ({larger}) are replaced by {n_jobs:,}.")
-        numbers = sorted({min(number, n_jobs) for number in numbers})
+        numbers = sorted({min(n_at_once, n_jobs) for n_at_once in numbers})
     forward_times: tuple[ForwardTime, ...] = (*fixed_s, AUTO) if AUTO in seconds else tuple(fixed_s)
     return Grid(forward_times, tuple(numbers), n_jobs is not None and numbers[-1] >= n_jobs, tuple(notes))
 
 
 def check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
     """Return the values of an option, each checked by the option."""
-    name = option_name(field)
+    option = option_name(field)
     raw_values = usual if values is None else values
 
     def refusal(problem: str, value: object, expected: str, fix: str) -> InputError:
-        return InputError(f"{name} {problem}", column=name, value=value, expected=expected, fix=fix)
+        return InputError(f"{option} {problem}", column=option, value=value, expected=expected, fix=fix)
 
     if isinstance(raw_values, str) or not isinstance(raw_values, Sequence):
         raise refusal("is not a list", raw_values, "a list of values", "put it in brackets")
     if not raw_values:
         raise refusal("has no values", list(raw_values), "at least one", "add some, or omit it for the default values")
-    checked_values = [OPTIONS[field].check(name, value) for value in raw_values]
+    checked_values = [OPTIONS[field].check(option, value) for value in raw_values]
     duplicates = [value for index, value in enumerate(checked_values) if value in checked_values[:index]]
     if duplicates:
         raise refusal("has a duplicate value", duplicates[0], "each value once", "remove one")
@@ -238,13 +238,13 @@ def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us:
     shape = len(grid.t_fwd), len(grid.max_parallel)
     columns = results.to_pydict()
     are_finished = not unlimited_work and None not in columns["last_finish"]
-    value = columns["samples"]
+    values = columns["samples"]
     if are_finished:
-        value = [(microseconds_of(time) - start_us) / 1e6 for time in columns["last_finish"]]
-    rescales = [np.array(columns[name], dtype=np.int64) for name in ("n_scale_ups", "n_scale_downs")]
+        values = [(microseconds_of(time) - start_us) / 1e6 for time in columns["last_finish"]]
+    rescales = [np.array(columns[column_name], dtype=np.int64) for column_name in ("n_scale_ups", "n_scale_downs")]
     return Surface(
         FINISH if are_finished else SAMPLES,
-        np.array(value, dtype=np.float64).reshape(shape),
+        np.array(values, dtype=np.float64).reshape(shape),
         sum(rescales).reshape(shape),
         np.array(columns["share_of_bound"], dtype=np.float64).reshape(shape),
         int(columns["n_pool_events"][0]),

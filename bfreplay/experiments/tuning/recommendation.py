@@ -59,18 +59,18 @@ def recommend(
         Relative; 0 recommends the best number.
 
     """
-    best = share.max(axis=0)
-    column = int(np.flatnonzero(best >= (1 - tolerance) * best.max() - _ROUNDING)[0])
+    best_share = share.max(axis=0)
+    column = int(np.flatnonzero(best_share >= (1 - tolerance) * best_share.max() - _ROUNDING)[0])
     rows = [_row(share[:, column_index], rescales[:, column_index]) for column_index in range(len(grid.max_parallel))]
     columns = tuple(
         Column(
-            max_parallel=number,
+            max_parallel=n_at_once,
             t_fwd=grid.t_fwd[rows[column_index]],
             best_t_fwd=grid.t_fwd[int(share[:, column_index].argmax())],
-            share=float(best[column_index]),
+            share=float(best_share[column_index]),
             flat=tuple(_flat(grid.t_fwd, share[:, column_index], within) for within in FLAT),
         )
-        for column_index, number in enumerate(grid.max_parallel)
+        for column_index, n_at_once in enumerate(grid.max_parallel)
     )
     return Recommendation(grid.t_fwd[rows[column]], grid.max_parallel[column], columns, (rows[column], column))
 
@@ -106,14 +106,14 @@ def validate(grid: Grid, recommendation: Recommendation, surface: Surface) -> Va
     row, column = recommendation.at
     own_share, others = float(share[row, column]), share[:, column]
     best_row = row if own_share >= others.max() else int(others.argmax())
-    best = divmod(int(share.argmax()), share.shape[1])
+    best_pair = divmod(int(share.argmax()), share.shape[1])
     bound = float(surface.share_of_bound[row, column])
     return Validation(
         share_of_bound=None if np.isnan(bound) else bound,
         loss=0.0 if others.max() == 0 else 1 - own_share / float(others.max()),
         best_t_fwd=grid.t_fwd[best_row],
         loss_of_grid=1 - own_share,
-        best_pair=(grid.t_fwd[best[0]], grid.max_parallel[best[1]]),
+        best_pair=(grid.t_fwd[best_pair[0]], grid.max_parallel[best_pair[1]]),
     )
 
 
@@ -159,14 +159,14 @@ def _edges(grid: Grid, recommendation: Recommendation, surface: Surface, toleran
     if not isinstance(recommendation.t_fwd, str) and len(fixed_s) > 1 and row in edges:
         next_row = 1 if row == 0 else row - 1
         if share[row, column] > share[next_row, column]:
-            place = f"{seconds(recommendation.t_fwd)} is the best T_fwd, at the edge of the values tried"
-            yield f"{place}: try values {edges[row]} it with --t-fwd."
+            edge_text = f"{seconds(recommendation.t_fwd)} is the best T_fwd, at the edge of the values tried"
+            yield f"{edge_text}: try values {edges[row]} it with --t-fwd."
     numbers = grid.max_parallel
-    best = share.max(axis=0)
+    best_share = share.max(axis=0)
     is_last = len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs
-    if is_last and best[-1] > (1 + tolerance) * best[-2]:
+    if is_last and best_share[-1] > (1 + tolerance) * best_share[-2]:
         limit_text = f"{numbers[-1]:,} is the largest number of jobs at once tried"
-        second = worse(best[-2] / best[-1], surface.measure)
+        second = worse(best_share[-2] / best_share[-1], surface.measure)
         yield f"{limit_text}, and {numbers[-2]:,} {second}: try more with --max-parallel."
 
 

@@ -126,10 +126,10 @@ def tune(
     shortest_s = min(part.duration_s for part in parts)
     grid = grid_of(t_fwd, max_parallel, n_jobs=n_jobs, shortest_s=shortest_s, n_pool_events=pool_us.size - 1)
     runs = [
-        replace(base, window=part.window, t_fwd=seconds, max_parallel=number)
+        replace(base, window=part.window, t_fwd=seconds, max_parallel=n_at_once)
         for part in parts
         for seconds in grid.t_fwd
-        for number in grid.max_parallel
+        for n_at_once in grid.max_parallel
     ]
     with resumable_folder(out, TUNING, stale=PICTURES) as folder:
         make_runs = partial(
@@ -186,7 +186,7 @@ def tune(
 _TIMED_S, _TIMED_EVENTS = 0.3, 250
 
 
-def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) -> float | None:
+def _expected_run_s(base_options: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) -> float | None:
     """Return the mean seconds of a run of the grid, from runs on the first pool events; ``None`` if these fail."""
     fixed_s = [value_s for value_s in grid.t_fwd if value_s != AUTO]
     seconds = 0.0
@@ -195,7 +195,7 @@ def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) ->
         n_events, took_s, is_loaded = min(_TIMED_EVENTS, pool_us.size - 1), 0.0, False
         while n_runs:
             window = iso_utc(int(pool_us[0])), iso_utc(int(pool_us[n_events]) + 1)
-            timed_run = replace(base, window=window, t_fwd=t_fwd, max_parallel=grid.max_parallel[-1])
+            timed_run = replace(base_options, window=window, t_fwd=t_fwd, max_parallel=grid.max_parallel[-1])
             try:
                 took_s = timed_run.run().session.seconds.total_s
             except BfreplayError:
@@ -215,8 +215,8 @@ def _surfaces(
     results = sweep_result.results
     size = results.num_rows // 2
     tuning_part, validation_part = (
-        surface_of(results.slice(index * size, size), grid, unlimited_work=unlimited_work, start_us=part.start_us)
-        for index, part in enumerate(parts)
+        surface_of(results.slice(index * size, size), grid, unlimited_work=unlimited_work, start_us=log_part.start_us)
+        for index, log_part in enumerate(parts)
     )
     if not tuning_part.share.any():
         raise InputError(
@@ -228,12 +228,12 @@ def _surfaces(
     return tuning_part, validation_part
 
 
-def _part(part: Part, surface: Surface) -> TunedPart:
+def _part(log_part: Part, surface: Surface) -> TunedPart:
     bound = surface.share_of_bound
     return TunedPart(
-        window=part.window,
-        window_us=(part.start_us, part.end_us),
-        duration_s=part.duration_s,
+        window=log_part.window,
+        window_us=(log_part.start_us, log_part.end_us),
+        duration_s=log_part.duration_s,
         idle_nodes=surface.idle_nodes,
         n_pool_events=surface.n_pool_events,
         measure=surface.measure,
