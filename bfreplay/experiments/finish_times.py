@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -175,12 +175,13 @@ def finish(
     scheduler_needs(out, scheduler)
     base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **options)
     log, workload = load_log(base), load_jobs_of(base)
-    _check_jobs(workload)
+    _check_inputs(log, workload)
     zone = choose_zone(tz, log.metadata)
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
     make_runs = partial(complete_sweep, processes=processes, scheduler=scheduler, progress=progress, on_wait=on_wait)
     with resumable_folder(out, FINISH, stale=PICTURES) as folder:
-        clusters = _Clusters(base, log, partial(make_runs, folder=folder / "dedicated"), dedicated)
+        node_type = log.node_types.names[0] if log.node_types.is_told_apart else _ANY_NODE
+        clusters = _Clusters(base, node_type, dedicated, partial(make_runs, folder=folder / "dedicated"))
         most_nodes = _most_nodes(base, log, workload)
         fastest_s = clusters.times([most_nodes, *([] if dedicated is None else [dedicated])])[most_nodes]
         begins = stratified_starts(
@@ -234,57 +235,51 @@ def finish(
     return saved.Finish(record, None if out is None else folder)
 
 
+@dataclass(slots=True)
 class _Clusters:
     """Runs on dedicated nodes, each made once; ``known`` has their times by number of nodes.
 
-    ``warnings`` has those of the number that was ``requested`` for: others are tried to find an answer.
+    ``warnings`` has those of the number that was ``requested``: others are tried to find an answer.
     """
 
-    def __init__(
-        self,
-        base: RunOptions,
-        log: NodeEvents,
-        make_runs: Callable[[Sequence[RunOptions]], SweepResult],
-        requested: int | None,
-    ) -> None:
-        names = log.node_types.names
-        if len(names) > 1:
-            raise InputError(
-                "the log has nodes of several types: it is open which of them to dedicate",
-                value=", ".join(names),
-                expected="nodes of one type",
-                fix="make a log of the nodes of one type",
-            )
-        self._type = names[0] if log.node_types.is_told_apart else _ANY_NODE
-        self._base = base
-        self._make_runs = make_runs
-        self._asked = requested
-        self.known: dict[int, float | None] = {}
-        self.warnings: list[str] = []
+    base: RunOptions
+    node_type: str
+    requested: int | None
+    make_runs: Callable[[Sequence[RunOptions]], SweepResult]
+    known: dict[int, float | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def times(self, numbers: Sequence[int]) -> dict[int, float | None]:
         """Return the seconds until all is done by number of nodes; ``None`` where the jobs never end."""
-        every = list(dict.fromkeys([*self.known, *numbers]))
+        all_numbers = list(dict.fromkeys([*self.known, *numbers]))
         of_log = {
             name: declaration.default for name, declaration in OPTIONS.items() if declaration.not_on_cluster is not None
         }
-        sweep_result = self._make_runs(
-            [replace(self._base, **of_log, events=None, cluster=f"{self._type}={n_nodes}") for n_nodes in every]
+        sweep_result = self.make_runs(
+            [replace(self.base, **of_log, events=None, cluster=f"{self.node_type}={number}") for number in all_numbers]
         )
-        for n_nodes, time in zip(every, sweep_result.results["last_finish"].to_pylist(), strict=True):
-            self.known[n_nodes] = None if time is None else microseconds_of(time) / 1e6
-        texts = dict(zip(every, sweep_result.results["warnings"].to_pylist(), strict=True))
-        self.warnings = [] if self._asked is None else list(texts[self._asked] or ())
+        columns = (sweep_result.results[name].to_pylist() for name in ("last_finish", "warnings"))
+        for n_nodes, last_finish, warnings in zip(all_numbers, *columns, strict=True):
+            self.known[n_nodes] = None if last_finish is None else microseconds_of(last_finish) / 1e6
+            if n_nodes == self.requested:
+                self.warnings = warnings or []
         return self.known
 
 
-def _check_jobs(workload: JobSet | JobSource) -> None:
+def _check_inputs(log: NodeEvents, workload: JobSet | JobSource) -> None:
     if isinstance(workload, JobSet) and not workload.submit_is_relative:
         raise InputError(
             "the jobs have calendar times, so they cannot start at another time",
             column="submit_time",
             expected="submit times after the start",
             fix="replace the column submit_time by submit_after_s, in seconds",
+        )
+    if len(log.node_types.names) > 1:
+        raise InputError(
+            "the log has nodes of several types: it is open which of them to dedicate",
+            value=", ".join(log.node_types.names),
+            expected="nodes of one type",
+            fix="make a log of the nodes of one type",
         )
 
 

@@ -15,8 +15,6 @@ from bfreplay.experiments.tuning.recommendation import Recommendation, worse
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, TradeOff, TradeOffPoint
 from bfreplay.wording import amount, duration, percent
 
-USUAL_RESERVE = (0,)
-USUAL_MIN_AGE = (0.0,)
 _LEAST = 0.02
 """Distance above the straight line, in shares of its ends, from which a point is a knee: less differs by chance."""
 
@@ -45,8 +43,8 @@ def weigh(
     InputError
         A list is empty, or has a duplicate or an invalid value.
     """
-    reserves = sorted({0, *check_values("reserve", reserve, USUAL_RESERVE)})
-    ages = sorted({0.0, *check_values("min_age", min_age, USUAL_MIN_AGE)})
+    reserves = sorted({0, *check_values("reserve", reserve, (0,))})
+    ages = sorted({0.0, *check_values("min_age", min_age, (0.0,))})
     pairs = [(nodes, seconds) for nodes in reserves for seconds in ages]
     recommended_run = replace(base_options, t_fwd=recommendation.t_fwd, max_parallel=recommendation.max_parallel)
     sweep_result = sweep_runs(
