@@ -38,15 +38,8 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 _INPUTS = ("events", "jobs", "policy")
 _KEYWORDS = tuple(name for name in OPTIONS if name not in _INPUTS)
 _OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done"}
-_LEARNING_OPTIONS = ("learn_curves", "measurement_noise")
-_OF_POLICY_TEXT = {
-    "round",
-    *(
-        name
-        for name, declaration in OPTIONS.items()
-        if declaration.group in (POLICY, SOLVER) and name not in _LEARNING_OPTIONS
-    ),
-}
+_OF_POLICY_TEXT = {name for name, declaration in OPTIONS.items() if declaration.group in (POLICY, SOLVER)}
+_OF_POLICY_TEXT = _OF_POLICY_TEXT - {"learn_curves", "measurement_noise"} | {"round"}
 
 
 def replay_log(

@@ -26,6 +26,7 @@ from bfreplay.workload import JobSet, JobSource
 
 _BYTES_PER_MB = 1_000_000
 _DERIVED_SETTINGS = {"max_parallel", "prices", "until_done"}
+_RUN_OPTIONS = {setting.name for setting in fields(RunSettings)} & {*OPTIONS}
 REPLAY_OPTIONS: set[str] = {setting.name for setting in fields(ReplaySettings)} & {*OPTIONS} - _DERIVED_SETTINGS
 
 
@@ -133,15 +134,10 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
 
 def run_settings_of(options: DeclaredOptions, *, with_tables: bool) -> RunSettings:
     """Return the settings of the run's baselines and tables."""
-    t_fwd = options.t_fwd
     return RunSettings(
-        unlimited_work=options.unlimited_work,
-        efficiency=options.efficiency,
-        bound=options.bound,
-        fairness=options.fairness,
-        ideal=options.ideal,
+        **{name: getattr(options, name) for name in _RUN_OPTIONS},
         tables=with_tables,
-        dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(t_fwd, str) else t_fwd,
+        dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(options.t_fwd, str) else options.t_fwd,
     )
 
 

@@ -52,7 +52,9 @@ def check_pairing(runs: Sequence[RunResult], labels: Sequence[str]) -> None:
         raise InputError("one run alone cannot be compared", value=len(runs), expected="two runs or more")
     base_run = runs[0]
     for run, label in zip(runs[1:], labels[1:], strict=True):
-        _check_work(base_run, run, label)
+        of_run, of_base = (result.record.config.unlimited_work for result in (run, base_run))
+        fix = "replay both with --unlimited-work, or both without"
+        _check_equal(run, label, "unlimited_work differs", of_run, of_base, fix)
         if have_same_nodes(base_run, run):
             _check_window(base_run, run, label)
             _check_log(base_run, run, label)
@@ -95,12 +97,6 @@ def _check_window(base_run: RunResult, run: RunResult, label: str) -> None:
     if run_window[0] != base_window[0] or not end_with_their_jobs([base_run, run]):
         run_text, base_text = (f"{iso_utc(start)} to {iso_utc(end)}" for start, end in (run_window, base_window))
         _check_equal(run, label, "its window differs", run_text, base_text, "replay both with the same --window")
-
-
-def _check_work(base_run: RunResult, run: RunResult, label: str) -> None:
-    of_run, of_base = (result.record.config.unlimited_work for result in (run, base_run))
-    fix = "replay both with --unlimited-work, or both without"
-    _check_equal(run, label, "unlimited_work differs", of_run, of_base, fix)
 
 
 def _check_log(base_run: RunResult, run: RunResult, label: str) -> None:
