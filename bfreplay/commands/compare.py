@@ -21,7 +21,7 @@ from bfreplay.commands.option_flags import (
 from bfreplay.commands.progress import lab_progress, warm_up_loops
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.study_options import Bootstrap
+from bfreplay.experiments.study_options import Bootstrap, SampleOptions
 from bfreplay.options import REQUIRED
 
 
@@ -86,8 +86,7 @@ compare.add_command(runs)
 
 @compare.command()
 @run_options("events", "jobs", "curves", "allow_code", events={"default": REQUIRED})
-@click.option("--sample", type=click.IntRange(min=1), default=50, help="Number of decisions to sample from the replay.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the sample.")
+@declared_options(SampleOptions)
 @click.option("--formulations", metavar="NAME,...", help="Built-in formulations to compare.  [default: all]")
 @click.option(
     "--backends", metavar="NAME,...", help="MILP back ends to compare them on.  [default: all that work here]"

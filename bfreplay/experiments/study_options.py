@@ -53,3 +53,14 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         check_options(self)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOptions:
+    """Options of the sample of decisions on which formulations are compared."""
+
+    sample: int = option(50, Whole(1), "Sample", "Number of decisions to sample from the replay.")
+    seed: int = option(0, Whole(0), "Sample", "Seed of the sample.")
+
+    def __post_init__(self) -> None:
+        check_options(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay import checks, defaults
+from bfreplay import defaults
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.experiments.study_options import SampleOptions
 from bfreplay.milp.isolation import GRACE_S
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
@@ -39,7 +39,7 @@ def no_progress(stage: str, n_done: int, n_total: int, pair: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LabSettings:
+class LabSettings(SampleOptions):
     """Options of one comparison.
 
     Parameters
@@ -61,8 +61,6 @@ class LabSettings:
         A number is out of range. The solvers check their own options.
     """
 
-    sample: int = 50
-    seed: int = 0
     t_fwd_s: float | str = defaults.T_FWD_S
     max_parallel: int = defaults.MAX_PARALLEL
     unlimited_work: bool = False
@@ -74,10 +72,6 @@ class LabSettings:
     reformulate_sets: bool = False
     memory_limit_bytes: int | None = None
     grace_s: float = GRACE_S
-
-    def __post_init__(self) -> None:
-        for column, minimum in (("sample", 1), ("seed", 0)):
-            checks.whole(column, getattr(self, column), minimum, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
