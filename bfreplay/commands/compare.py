@@ -115,7 +115,7 @@ compare.add_command(runs)
 @click.option("--strict", is_flag=True, help="Exit with code 1 if any answer was wrong, after writing everything.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def formulations(
-    sample: int, seed: int, out: Path | None, force: bool, as_json: bool, quiet: bool, **options: Any
+    sample: int, seed: int, out: Path | None, force: bool, as_json: bool, strict: bool, quiet: bool, **options: Any
 ) -> None:
     """Compare formulations and back ends on real decisions: speed, proofs, and wrong answers.
 
@@ -148,7 +148,6 @@ def formulations(
     for option in ("formulations", "backends"):
         options[option] = None if options[option] is None else split_names(options[option])
     pictures = None if options.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
-    is_strict = options.pop("strict")
     decision_options = RunOptions(**{option: options.pop(option) for option in OPTIONS if option in options})
     of_solver = solver_keywords(decision_options)
     del of_solver["fallback"]
@@ -176,5 +175,5 @@ def formulations(
             session=command_line(),
         )
     say(json_text(result.record.to_json()) if as_json else render(result))
-    if is_strict and any(summary_row.wrong for summary_row in result.record.summary):
+    if strict and any(summary_row.wrong for summary_row in result.record.summary):
         sys.exit(1)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
-from threading import Timer
 from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,18 +32,11 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
 
     A ``policy`` with loops of its own compiles them too, and is closed.
     """
+    from bfreplay._compiled import notice_of_compiling
     from bfreplay.runs.run_replay import warm_up
 
-    if quiet:
+    with nullcontext() if quiet else notice_of_compiling(tell_of_compiling):
         warm_up(policy)
-        return
-    notice = Timer(1.5, tell_of_compiling)
-    notice.daemon = True
-    notice.start()
-    try:
-        warm_up(policy)
-    finally:
-        notice.cancel()
 
 
 def tell_of_compiling() -> None:
