@@ -23,6 +23,7 @@ from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.result_folders.comparison import Estimate
 
 LEVEL = 0.95
+_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 LENGTHEN = 1.5
 LEAST_BLOCKS = 4
 LEAST_BINS = 16
@@ -83,12 +84,9 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate,
     if length is None:
         return Estimate.alone(mean, n_values, why_not), Band(ends, total, nothing, nothing)
     resampled = _resample(difference[:, None], length, bootstrap, lambda block: np.cumsum(block[:, 0])[ends - 1])
-    low, high = np.quantile(resampled, _tails(), axis=0)
-    expected_total, factor = mean * ends, _widening(n_values / length)
-    low, high = (total + factor * (edge - expected_total) for edge in (low, high))
-    return Estimate.interval(mean, float(low[-1]) / n_values, float(high[-1]) / n_values, n_values, length), Band(
-        ends, total, low, high
-    )
+    low, high = total + _widening(n_values / length) * (np.quantile(resampled, _TAILS, axis=0) - mean * ends)
+    estimate = Estimate.interval(mean, float(low[-1]) / n_values, float(high[-1]) / n_values, n_values, length)
+    return estimate, Band(ends, total, low, high)
 
 
 def relative_difference(baseline: Floats, other: Floats, bootstrap: Bootstrap) -> Estimate:
@@ -111,9 +109,8 @@ def relative_difference(baseline: Floats, other: Floats, bootstrap: Bootstrap) -
     resampled = _resample(np.stack([baseline, other], axis=1), length, bootstrap, lambda block: block.sum(axis=0))
     if not (resampled[:, 0] > 0.0).all():
         return Estimate.alone(ratio - 1.0, n_values, "A has none of it in most hours")
-    low, high = np.quantile(resampled[:, 1] / resampled[:, 0], _tails())
-    factor = _widening(n_values / length)
-    low, high = (ratio + factor * (float(edge) - ratio) for edge in (low, high))
+    quantiles = np.quantile(resampled[:, 1] / resampled[:, 0], _TAILS)
+    low, high = (ratio + _widening(n_values / length) * (quantiles - ratio)).tolist()
     return Estimate.interval(ratio - 1.0, low - 1.0, high - 1.0, n_values, length)
 
 
@@ -138,7 +135,7 @@ def median_over_jobs(difference: Floats, bootstrap: Bootstrap) -> Estimate:
     resampled = IIDBootstrap(difference, seed=np.random.default_rng(bootstrap.seed)).apply(
         np.median, bootstrap.resamples
     )
-    low, high = np.quantile(resampled, _tails())
+    low, high = np.quantile(resampled, _TAILS)
     return Estimate.interval(median, float(low), float(high), n_jobs)
 
 
@@ -174,9 +171,4 @@ def _widening(n_blocks: float) -> float:
     """Return Student's t with k - 1 degrees of freedom over the normal quantile, and the root of k / (k - 1)."""
     from scipy.special import ndtri, stdtrit
 
-    upper = (1 + LEVEL) / 2
-    return float(stdtrit(n_blocks - 1, upper) / ndtri(upper) * math.sqrt(n_blocks / (n_blocks - 1)))
-
-
-def _tails() -> tuple[float, float]:
-    return (1 - LEVEL) / 2, (1 + LEVEL) / 2
+    return float(stdtrit(n_blocks - 1, _TAILS[1]) / ndtri(_TAILS[1]) * math.sqrt(n_blocks / (n_blocks - 1)))

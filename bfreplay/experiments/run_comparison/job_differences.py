@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -220,44 +220,39 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDiffe
         return None
     higher = baseline.record.inputs.jobs.higher_is_better
     runs = (baseline, other)
-    finish_times = [_finished_s(run) for run in runs]
-    n_common = min(len(times) for times in finish_times)
+    finish_times = [
+        np.sort(times_us(run.table("jobs")["finished"].drop_null()) - run.record.config.window_start_us) / 1e6
+        for run in runs
+    ]
+    n_common = min(len(times_s) for times_s in finish_times)
     finish_rows: dict[int, FinishedTrial] = {}
     for word, share in _SHARES if n_common else ():
         n_trials = max(1, math.ceil(share * n_common))
-        baseline_s, other_s = (times[n_trials - 1] for times in finish_times)
-        finish_rows.setdefault(
-            n_trials,
-            FinishedTrial(which=word, k=n_trials, baseline=baseline_s, other=other_s, difference=other_s - baseline_s),
-        )
+        sides = _sides(*(float(times_s[n_trials - 1]) for times_s in finish_times))
+        finish_rows.setdefault(n_trials, FinishedTrial(which=word, k=n_trials, **sides))
+    sign = 1.0 if higher else -1.0
     scores = [_scores(run) for run in runs]
-    bests = [None if not len(score) else float(score.max() if higher else score.min()) for _, score in scores]
+    bests = [sign * float((sign * score).max()) if len(score) else None for _, score in scores]
     score_times: ReachedScore | None = None
     if bests[0] is not None and bests[1] is not None:
-        target = min(bests[0], bests[1]) if higher else max(bests[0], bests[1])
-        baseline_s, other_s = (
-            float(time[(score >= target) if higher else (score <= target)][0]) for time, score in scores
-        )
-        score_times = ReachedScore(score=target, baseline=baseline_s, other=other_s, difference=other_s - baseline_s)
+        target = sign * min(sign * bests[0], sign * bests[1])
+        sides = _sides(*(float(time_s[sign * score >= sign * target][0]) for time_s, score in scores))
+        score_times = ReachedScore(score=target, **sides)
     over = [run.record.config.after_s(run.summary.last_finish_us) for run in runs]
     return CampaignDifference(
         higher_is_better=higher,
         n_finished=Both(baseline=len(finish_times[0]), other=len(finish_times[1])),
         finished=list(finish_rows.values()),
-        over=_both(*over),
+        over=Pair(**_sides(*over)),
         reached=score_times,
-        best_score=_both(*bests),
+        best_score=Pair(**_sides(*bests)),
     )
 
 
-def _both(baseline: float | None, other: float | None) -> Pair:
+def _sides(baseline: float | None, other: float | None) -> dict[str, Any]:
+    """Return the values of both runs and their difference, by field; ``None`` where one is unknown."""
     difference = None if baseline is None or other is None else other - baseline
-    return Pair(baseline=baseline, other=other, difference=difference)
-
-
-def _finished_s(run: RunResult) -> list[float]:
-    finish_us = times_us(run.table("jobs")["finished"].drop_null())
-    return sorted(((finish_us - run.record.config.window_start_us) / 1e6).tolist())
+    return {"baseline": baseline, "other": other, "difference": difference}
 
 
 def _scores(run: RunResult) -> tuple[Floats, Floats]:

@@ -57,20 +57,19 @@ def recommend(
         Among equally good values of t_fwd the fewest rescales win; then the better one; then the smaller one.
     tolerance
         Relative; 0 recommends the best number.
-
     """
     best_share = share.max(axis=0)
     column = int(np.flatnonzero(best_share >= (1 - tolerance) * best_share.max() - _ROUNDING)[0])
-    rows = [_row(share[:, column_index], rescales[:, column_index]) for column_index in range(len(grid.max_parallel))]
+    rows = list(map(_row, share.T, rescales.T))
     columns = tuple(
         Column(
             max_parallel=n_at_once,
-            t_fwd=grid.t_fwd[rows[column_index]],
-            best_t_fwd=grid.t_fwd[int(share[:, column_index].argmax())],
-            share=float(best_share[column_index]),
-            flat=tuple(_flat(grid.t_fwd, share[:, column_index], within) for within in FLAT),
+            t_fwd=grid.t_fwd[row],
+            best_t_fwd=grid.t_fwd[int(column_share.argmax())],
+            share=float(column_share.max()),
+            flat=tuple(_flat(grid.t_fwd, column_share, within) for within in FLAT),
         )
-        for column_index, n_at_once in enumerate(grid.max_parallel)
+        for n_at_once, row, column_share in zip(grid.max_parallel, rows, share.T, strict=True)
     )
     return Recommendation(grid.t_fwd[rows[column]], grid.max_parallel[column], columns, (rows[column], column))
 
