@@ -9,17 +9,6 @@ from typing import Any, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.experiments import option_checks
-from bfreplay.experiments.option_conditions import (
-    ENDS_ON_CLUSTER,
-    NO_BACKEND,
-    NO_BASELINES,
-    NO_BOUND,
-    NO_FORWARD_TIME,
-    NO_LEARNING,
-    NO_RANDOMNESS,
-    NO_SOLVER,
-    check_together,
-)
 from bfreplay.options import (
     REQUIRED,
     Number,
@@ -47,7 +36,7 @@ def _backend_option(
     keyword: str, default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any
 ) -> _Value:
     """Return an option of MILP back ends, passed to their solver as ``keyword``."""
-    return option(default, check, SOLVER, text, no_effect=NO_BACKEND, passed_as=keyword, **attributes)
+    return option(default, check, SOLVER, text, no_effect=option_checks.NO_BACKEND, passed_as=keyword, **attributes)
 
 
 def _batch_option(default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any) -> _Value:
@@ -162,7 +151,7 @@ class DeclaredOptions:
         "the next event; or 'auto' to estimate it from past events.",
         metavar="SECONDS|AUTO",
         parse=option_checks.seconds_or_auto,
-        no_effect=(NO_FORWARD_TIME,),
+        no_effect=(option_checks.NO_FORWARD_TIME,),
     )
     max_parallel: int | None = option(
         None,
@@ -177,7 +166,10 @@ class DeclaredOptions:
         not_on_cluster=("a run on a cluster ends when its jobs are done", "remove --unlimited-work, or replay a log"),
     )
     until_done: bool = switch(
-        JOBS, "End the run when its jobs are done, not with the log.", is_rare=True, no_effect=(ENDS_ON_CLUSTER,)
+        JOBS,
+        "End the run when its jobs are done, not with the log.",
+        is_rare=True,
+        no_effect=(option_checks.ENDS_ON_CLUSTER,),
     )
     learn_curves: str | None = option(
         None,
@@ -191,7 +183,7 @@ class DeclaredOptions:
         POLICY,
         "Relative noise of the rates that --learn-curves measures: 0.05 is 5 %.",
         is_rare=True,
-        no_effect=(NO_LEARNING,),
+        no_effect=(option_checks.NO_LEARNING,),
     )
     solver: str = option(
         "exact",
@@ -199,7 +191,7 @@ class DeclaredOptions:
         SOLVER,
         "Solver of decisions: 'exact', a MILP back end such as 'cbc' or 'highs' (see "
         "'bfreplay solvers'), or package.module:Class.",
-        no_effect=(NO_SOLVER,),
+        no_effect=(option_checks.NO_SOLVER,),
     )
     formulation: str | None = option(
         None,
@@ -207,7 +199,7 @@ class DeclaredOptions:
         SOLVER,
         "MILP formulation for a back end; 'published' also works with the exact solver.",
         usual=f"{defaults.MILP_FORMULATION} for a back end",
-        no_effect=(NO_SOLVER,),
+        no_effect=(option_checks.NO_SOLVER,),
     )
     fallback: str = _backend_option(
         "fallback",
@@ -269,7 +261,7 @@ class DeclaredOptions:
         TIME,
         "Seed of the random first map with --semantics published, and of --measurement-noise.",
         is_rare=True,
-        no_effect=(NO_RANDOMNESS,),
+        no_effect=(option_checks.NO_RANDOMNESS,),
     )
     batch_jobs: str | PathLike[str] | None = _batch_option(
         None,
@@ -330,14 +322,14 @@ class DeclaredOptions:
         OUTPUT,
         "Also replay the jobs on dedicated nodes and report U; for a policy that learns "
         "curves or rates of pairs, also replay with known ones and report the cost of learning.",
-        no_effect=NO_BASELINES,
+        no_effect=option_checks.NO_BASELINES,
     )
     bound: bool = option(
         True,
         checks.truth,
         OUTPUT,
         "Also report the upper bound on samples, and the run's share of it.",
-        no_effect=NO_BOUND,
+        no_effect=option_checks.NO_BOUND,
     )
     allow_code: bool = switch(
         JOBS,
@@ -350,12 +342,12 @@ class DeclaredOptions:
 
     def __post_init__(self) -> None:
         check_options(self, named=option_name)
-        check_together(self)
+        option_checks.check_together(self)
 
     @property
     def ends_with_its_jobs(self) -> bool:
         """True if the run ends when its jobs are done, not with the log; it then has neither U nor a bound."""
-        return any(reason.holds(self) for reason in NO_BOUND)
+        return any(reason.holds(self) for reason in option_checks.NO_BOUND)
 
     def without_effect(self) -> dict[str, str]:
         """Return the options without effect, with the reason: ``{"seed": "with --semantics continuous ..."}``."""
