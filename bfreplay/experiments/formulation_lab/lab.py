@@ -56,7 +56,7 @@ def compare_formulations(
     out: str | Path | None = None,
     overwrite: bool = False,
     pictures: Callable[[Path], object] | None = None,
-    progress: LabProgress = no_progress,
+    progress: LabProgress | None = None,
     session: JsonObject | None = None,
 ) -> LabResult:
     """Solve decisions of a replay with every pair of a formulation and a back end, and with the exact solver.
@@ -94,7 +94,7 @@ def compare_formulations(
     InputError, OutputExistsError, SolverUnavailableError
         The log, the jobs, an option, a name or the output folder cannot be used.
     """
-    settings = settings or LabSettings()
+    settings, progress = settings or LabSettings(), progress or no_progress
     begin_s, begin_time = perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
     plan = plan_pairs(
         formulations,
