@@ -145,14 +145,13 @@ def as_options(options: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         An option is there under both names.
     """
-    named_options = {
-        option_name(name) if option_name(name) in FIELDS else name: value for name, value in options.items()
-    }
-    if len(named_options) < len(options):
-        twice = next(
-            name for name in named_options if name in options and FIELDS.get(name, name) in options and "-" in name
-        )
-        raise InputError(f"{twice} is given twice", column=twice, value=FIELDS[twice], expected="dashes or underscores")
+    named_options: dict[str, Any] = {}
+    for name, value in options.items():
+        option = option_name(name) if option_name(name) in FIELDS else name
+        if option in named_options:
+            problem, expected = f"{option} is given twice", "dashes or underscores"
+            raise InputError(problem, column=option, value=FIELDS[option], expected=expected)
+        named_options[option] = value
     return named_options
 
 

@@ -87,13 +87,9 @@ def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: flo
 
 def fastest(answers: Iterable[Answer]) -> Counter[str]:
     """Count the decisions on which each pair had the fastest proof; the exact solver does not compete."""
-    fastest_answer: dict[int, Answer] = {}
-    for answer in answers:
-        if answer.is_proven and answer.pair != EXACT:
-            rival = fastest_answer.get(answer.decision)
-            if rival is None or (answer.total_s, answer.pair) < (rival.total_s, rival.pair):
-                fastest_answer[answer.decision] = answer
-    return Counter(answer.pair for answer in fastest_answer.values())
+    proofs = [answer for answer in answers if answer.is_proven and answer.pair != EXACT]
+    proofs.sort(key=lambda answer: (answer.total_s, answer.pair), reverse=True)
+    return Counter({answer.decision: answer.pair for answer in proofs}.values())  # the last is the fastest
 
 
 def shifted_geometric_mean(seconds: Sequence[float], shift: float = SHIFT_S) -> float:
