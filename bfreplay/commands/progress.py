@@ -49,7 +49,7 @@ _LINE_S = 30.0
 
 
 class _Lines:
-    """Progress as occasional lines on stderr, with the methods of rich's bar for ``terminal_bar(piped=True)``."""
+    """Progress as occasional lines on stderr, with the methods of rich's bar for ``terminal_bar(is_piped=True)``."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self._columns = columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,10 +137,8 @@ def sweep(
                     if scheduler is None
                     else DaskExecutor(scheduler, store.folder, _inputs_of(plan, states.missing), on_wait)
                 )
-                try:
+                with closing(executor):
                     _run(plan, store, states, executor, progress, expected_run_s)
-                finally:
-                    executor.close()
         finally:
             store.tidy()
         write_tables(plan, store)
@@ -263,11 +262,10 @@ def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[s
 
 
 def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
-    sessions = {run_id: run.session for run_id, run in runs.items()}
-    columns = {"id": pa.array(sessions, pa.string())}
+    columns = {"id": pa.array(runs, pa.string())}
     for name in ("started", "worker", "load_s", *SECONDS, "peak_memory_mb"):
-        sources = [session.seconds if name in SECONDS else session for session in sessions.values()]
-        columns[name] = pa.array([source[name] for source in sources], pa.string() if name in _TEXTS else pa.float64())
+        measurements = [(run.session.seconds if name in SECONDS else run.session)[name] for run in runs.values()]
+        columns[name] = pa.array(measurements, pa.string() if name in _TEXTS else pa.float64())
     return pa.table(columns)
 
 
