@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bfreplay.bounds import Effort, UpperBound, upper_bound
-from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
@@ -23,7 +22,7 @@ from bfreplay.runs.saved_inputs import inputs_of
 from bfreplay.runs.shown_values import share_at_least
 from bfreplay.runs.summary_text import policy_words
 from bfreplay.wording import amount, paragraphs, percent
-from bfreplay.workload import Ending, JobSet, JobSource
+from bfreplay.workload import Ending, JobSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,11 +141,17 @@ def regret(
     n_bounds = len(set(keys))
     for run, key in zip(results, keys, strict=True):
         if key not in bound_of_key:
+            config = run.record.config
             log, workload = inputs_of(run, events, jobs, curves, allow_code=allow_code)
-            bound_of_key[key] = _bound_of(
-                run,
+            settings = ReplaySettings(config.max_parallel, config.semantics)
+            job_set = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
+            assert isinstance(job_set, JobSet)
+            bound_of_key[key] = upper_bound(
                 log,
-                workload,
+                job_set,
+                config.max_parallel,
+                decides_in_rounds=frees_rescaling(config),
+                gives_jobs_up=_gives_jobs_up(run),
                 effort=chosen_effort,
                 evaluations=evaluations,
                 with_finish=key in finished_keys,
@@ -187,22 +192,6 @@ def _key(run: RunResult) -> str:
 
 def _gives_jobs_up(run: RunResult) -> bool:
     return bool(run.summary.jobs.get(Ending.FAILED, 0))
-
-
-def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **search: Any) -> UpperBound:
-    """Return the bound of a run; ``search`` are keywords of ``upper_bound``."""
-    config = run.record.config
-    settings = ReplaySettings(config.max_parallel, config.semantics)
-    jobs = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
-    assert isinstance(jobs, JobSet)
-    return upper_bound(
-        log,
-        jobs,
-        config.max_parallel,
-        decides_in_rounds=frees_rescaling(config),
-        gives_jobs_up=_gives_jobs_up(run),
-        **search,
-    )
 
 
 def _refuse(run: RunResult) -> None:
