@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
+from threading import Timer
 from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,11 +33,18 @@ def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
 
     A ``policy`` with loops of its own compiles them too, and is closed.
     """
-    from bfreplay._compiled import notice_of_compiling
     from bfreplay.runs.run_replay import warm_up
 
-    with nullcontext() if quiet else notice_of_compiling(tell_of_compiling):
+    if quiet:
         warm_up(policy)
+        return
+    notice = Timer(1.5, tell_of_compiling)
+    notice.daemon = True
+    notice.start()
+    try:
+        warm_up(policy)
+    finally:
+        notice.cancel()
 
 
 def tell_of_compiling() -> None:

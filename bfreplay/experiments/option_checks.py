@@ -189,6 +189,10 @@ def _learns(options: DeclaredOptions) -> bool:
     return options.learn_curves is not None or learns(options.policy)
 
 
+def _unless_learning(reason: NoEffect) -> NoEffect:
+    return NoEffect(lambda run: reason.holds(run) and not _learns(run), reason.when)
+
+
 def _draws(options: DeclaredOptions) -> bool:
     return options.semantics == "published" or (options.learn_curves is not None and options.measurement_noise > 0)
 
@@ -204,10 +208,7 @@ NO_BOUND = (
     NoEffect(lambda run: run.measure is not None, "with --measure: U and the upper bound are not computed"),
     NoEffect(lambda run: run.until_done, "with --until-done: U and the upper bound are not computed"),
 )
-NO_BASELINES = tuple(
-    NoEffect(lambda run, without_bound=reason: without_bound.holds(run) and not _learns(run), reason.when)
-    for reason in NO_BOUND
-)
+NO_BASELINES = tuple(map(_unless_learning, NO_BOUND))
 
 
 def check_together(options: DeclaredOptions) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -247,7 +248,7 @@ class Trials:
         )
 
     def _answer(self, decision_index: int, pair: Pair | None, solution: Solution, optima_of_decision: Optima) -> Answer:
-        names = {"pair": EXACT, "formulation": COUNTS, "backend": EXACT}
+        names: dict[str, Any] = {"pair": EXACT, "formulation": COUNTS, "backend": EXACT}
         posed_optimum, is_worker_lost = optima_of_decision.optimum, False
         if pair is not None:
             names = {"pair": pair.name, "formulation": pair.formulation.name, "backend": pair.backend.name}

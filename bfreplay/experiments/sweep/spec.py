@@ -176,21 +176,17 @@ def _spec_of(document: Mapping[str, Any], tables: SpecTables, folder: Path | Non
     """Return the spec; errors name the table, not the file."""
     _check_size(tables)
     with _within("the file"):
-        own_names = {
-            "run": as_options(tables.run),
-            "vary": None if tables.vary is None else _with_option_names(tables.vary),
-            "runs": [as_options(run) for run in tables.runs],
-        }
-        document = {name: own_names.get(name, table) for name, table in document.items()}
-        reader = _Reader(own_names["run"], parameters_of(document), folder, allow_code)
-    reader.check_options(reader.common, "[run]")
-    axes = {name: reader.axis(name, values) for name, values in (own_names["vary"] or {}).items()}
+        common, runs = as_options(tables.run), [as_options(run) for run in tables.runs]
+        vary = _with_option_names(tables.vary or {})
+        renamed_tables = {"run": common, "vary": vary, "runs": runs}
+        document = {name: renamed_tables.get(name, table) for name, table in document.items()}
+        reader = _Reader(common, parameters_of(document), folder, allow_code)
+    reader.check_options(common, "[run]")
+    axes = {name: reader.axis(name, values) for name, values in vary.items()}
     _check_apart(axes)
-    single_runs = [
-        reader.single_run(run, axes, f"[[runs]] {number}") for number, run in enumerate(own_names["runs"], start=1)
-    ]
+    single_runs = [reader.single_run(run, axes, f"[[runs]] {number}") for number, run in enumerate(runs, start=1)]
     combinations = [] if single_runs and tables.vary is None else itertools.product(*axes.values())
-    names = tuple(dict.fromkeys([*axes, *itertools.chain.from_iterable(own_names["runs"])]))
+    names = tuple(dict.fromkeys([*axes, *itertools.chain.from_iterable(runs)]))
     points = [
         *(reader.point(choices, {}, names, ", ".join(map(str, choices)) or "[run]") for choices in combinations),
         *(

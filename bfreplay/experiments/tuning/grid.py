@@ -241,11 +241,11 @@ def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us:
     values = columns["samples"]
     if are_finished:
         values = [(microseconds_of(time) - start_us) / 1e6 for time in columns["last_finish"]]
-    rescales = [np.array(columns[column_name], dtype=np.int64) for column_name in ("n_scale_ups", "n_scale_downs")]
+    n_scale_ups, n_scale_downs = (np.array(columns[name], np.int64) for name in ("n_scale_ups", "n_scale_downs"))
     return Surface(
         FINISH if are_finished else SAMPLES,
         np.array(values, dtype=np.float64).reshape(shape),
-        sum(rescales).reshape(shape),
+        (n_scale_ups + n_scale_downs).reshape(shape),
         np.array(columns["share_of_bound"], dtype=np.float64).reshape(shape),
         int(columns["n_pool_events"][0]),
         float(columns["equivalent_nodes"][0]),
