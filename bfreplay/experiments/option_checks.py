@@ -7,15 +7,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
+from typing import Any
 
 from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.options import NoEffect, option_name, options_of
-
-if TYPE_CHECKING:
-    from bfreplay.experiments.declared_options import DeclaredOptions
 
 
 AUTO = "auto"
@@ -169,20 +166,20 @@ def _price_of(text: str) -> float | None:
 _CLUSTER = "v100=36,p100=36,k80=36"
 
 
-def _has_solver(options: DeclaredOptions) -> bool:
+def _has_solver(options: Any) -> bool:
     from bfreplay.policies.catalogue import capabilities_of
 
     return capabilities_of(options.policy).asks_solver
 
 
-def _looks_ahead(options: DeclaredOptions) -> bool:
+def _looks_ahead(options: Any) -> bool:
     """Return whether decisions have a forward-looking time: those of the run, or those on dedicated nodes for U."""
     from bfreplay.policies.catalogue import capabilities_of
 
     return not capabilities_of(options.policy).in_rounds or (options.efficiency and not options.ends_with_its_jobs)
 
 
-def _learns(options: DeclaredOptions) -> bool:
+def _learns(options: Any) -> bool:
     """Return whether the policy has to learn rates that a baseline knows."""
     from bfreplay.policies.catalogue import learns
 
@@ -193,7 +190,7 @@ def _unless_learning(reason: NoEffect) -> NoEffect:
     return NoEffect(lambda run: reason.holds(run) and not _learns(run), reason.when)
 
 
-def _draws(options: DeclaredOptions) -> bool:
+def _draws(options: Any) -> bool:
     return options.semantics == "published" or (options.learn_curves is not None and options.measurement_noise > 0)
 
 
@@ -211,8 +208,8 @@ NO_BOUND = (
 NO_BASELINES = tuple(map(_unless_learning, NO_BOUND))
 
 
-def check_together(options: DeclaredOptions) -> None:
-    """Raise ``InputError`` for options that are missing or exclude one another, whatever is in the files."""
+def check_together(options: Any) -> None:
+    """Raise ``InputError`` for ``DeclaredOptions`` that are missing or exclude one another, whatever is in the files."""
     if options.jobs is None:
         raise InputError(
             "the option 'jobs' is missing: the training jobs to replay",
@@ -247,7 +244,7 @@ def check_together(options: DeclaredOptions) -> None:
         )
 
 
-def _check_cluster(options: DeclaredOptions) -> None:
+def _check_cluster(options: Any) -> None:
     if options.events is not None:
         raise InputError(
             "both a log and a cluster are given",
