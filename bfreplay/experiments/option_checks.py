@@ -14,7 +14,6 @@ from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.options import NoEffect, option_name, options_of
 
-
 AUTO = "auto"
 """Value for a forward-looking time estimated from past events."""
 
@@ -209,7 +208,7 @@ NO_BASELINES = tuple(map(_unless_learning, NO_BOUND))
 
 
 def check_together(options: Any) -> None:
-    """Raise ``InputError`` for ``DeclaredOptions`` that are missing or exclude one another, whatever is in the files."""
+    """Raise ``InputError`` for ``DeclaredOptions`` that are missing, or exclude one another."""
     if options.jobs is None:
         raise InputError(
             "the option 'jobs' is missing: the training jobs to replay",
