@@ -298,8 +298,9 @@ class _Reader:
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
         checkable = {option: value for option, value in options.items() if not has_placeholder(value)}
         with _within(row):
-            for option in values.keys() - options.keys():
-                check_value(option, values[option])
+            for parameter in self.parameters:
+                if parameter in values:
+                    check_value(parameter, values[parameter])
             RunOptions.from_mapping({**nodes, "jobs": _ANY_FILE, **checkable}, allow_code=self.allow_code)
 
     def point(
@@ -314,7 +315,7 @@ class _Reader:
             options = fill(options, values)
             run_options = RunOptions.from_mapping(options, folder=self.folder, allow_code=self.allow_code)
         cells = {choice.entry: choice.label for choice in choices if choice.label is not None} | values
-        for option in FIELDS.keys() & names:
+        for option in filter(FIELDS.__contains__, names):
             # a path as written: its place on this machine does not matter
             is_path = FIELDS[option] in FILE_OPTIONS and option in options
             cells[option] = cell_of(str(options[option]) if is_path else _value(run_options, FIELDS[option]))
@@ -327,7 +328,7 @@ def _within(row: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise error.with_changes(row=row) from error
+        raise error if error.file else error.with_changes(row=row) from error
 
 
 def _check_size(tables: SpecTables) -> None:
