@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from bfreplay.experiments.run_comparison.confidence import Estimate, mean_difference, relative_difference
+from bfreplay.experiments.study_options import Bootstrap
 
 HOURS = (96, 168, 336, 720)
 LEVEL = 100.0  # samples of the baseline in an hour, on average
@@ -84,8 +85,8 @@ def main(n_series: int) -> None:
                 baseline = LEVEL + 10.0 * autoregressive(0.8, normal)(rng, n)
                 # a part of each difference follows the hour's samples: a slow wave under the noise
                 other = baseline * (1.0 + DIFFERENCE / LEVEL) + draw(rng, n)
-                mean, _ = mean_difference(other - baseline, resamples=RESAMPLES, seed=seed)
-                ratio = relative_difference(baseline, other, resamples=RESAMPLES, seed=seed)
+                mean, _ = mean_difference(other - baseline, Bootstrap(resamples=RESAMPLES, seed=seed))
+                ratio = relative_difference(baseline, other, Bootstrap(resamples=RESAMPLES, seed=seed))
                 for found, true, to in ((mean, DIFFERENCE, held[0]), (ratio, DIFFERENCE / LEVEL, held[1])):
                     if found.low is not None:
                         to.append(_holds(found, true))

@@ -6,7 +6,6 @@ import signal
 import sys
 import warnings
 from collections import UserDict
-from collections.abc import Iterator
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
@@ -15,6 +14,7 @@ import rich_click as click
 
 from bfreplay import __version__
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError, printable
+from bfreplay.options import field_name
 
 COMMANDS = (
     "ingest",
@@ -41,22 +41,11 @@ _STOPS = (KeyboardInterrupt, SystemExit)
 _CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 110}
 
 
-class _Commands(UserDict[str, click.Command]):
-    """Commands by name, each imported when it is used."""
+class _Commands(UserDict[str, Any]):
+    """Commands by name, each imported when it is used; the content is the name of its function."""
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-    def __contains__(self, name: object) -> bool:
-        return name in COMMANDS
-
-    def __missing__(self, name: str) -> click.Command:
-        if name not in COMMANDS:
-            raise KeyError(name)
-        function = name.replace("-", "_")
+    def __getitem__(self, name: str) -> click.Command:
+        function: str = self.data[name]
         command: click.Command = getattr(import_module(f"bfreplay.commands.{function}"), function)
         return command
 
@@ -92,7 +81,7 @@ class _Group(click.RichGroup):
             sys.exit(3)
 
 
-@click.group(cls=_Group, commands=_Commands(), context_settings=_CONTEXT)
+@click.group(cls=_Group, commands=_Commands({name: field_name(name) for name in COMMANDS}), context_settings=_CONTEXT)
 @click.version_option(__version__, prog_name="bfreplay")
 def main() -> None:
     """Find out what elastic training could have run on the idle nodes of a cluster, from the log of its scheduler.

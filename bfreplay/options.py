@@ -17,7 +17,7 @@ from bfreplay import checks
 _KEY = "option"
 """Key of the ``Option`` in the metadata of a dataclass field."""
 
-REQUIRED = object()
+REQUIRED: Any = object()
 """Default of an option that must be given."""
 
 _Value = TypeVar("_Value")
@@ -165,8 +165,13 @@ def option(
 ) -> _Value:
     """Return the dataclass field of an option; ``attributes`` as for ``Option``."""
     metadata = option_metadata(check, group, text, default=default, **attributes)
-    declaration: _Value = field(default=default, metadata=metadata)
+    declaration: _Value = field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)
     return declaration
+
+
+def switch(group: str, text: str, **attributes: Any) -> bool:
+    """Return the dataclass field of an option that is false unless given; ``attributes`` as for ``Option``."""
+    return option(False, checks.truth, group, text, **attributes)
 
 
 def option_metadata(check: Callable[[str, Any], Any], group: str, text: str, **attributes: Any) -> Mapping[str, Option]:
@@ -184,15 +189,16 @@ def flag_of(made: type, field: str) -> str:
     return options_of(made)[field].flag or f"--{option_name(field)}"
 
 
-def check_options(made: Any, *, keep_equal: bool = False) -> None:
-    """Replace the options of a frozen dataclass by their checked values; ``None`` where that is the default stays.
+def check_options(made: Any, named: Callable[[str], str] = str, *, keep_equal: bool = False) -> None:
+    """Replace the options of a frozen dataclass by their checked values; a ``None`` for which nothing is assumed stays.
 
-    With ``keep_equal`` values that are equal to the checked ones stay too: 360 for 360.0, as the user wrote it.
+    ``named`` returns the name of a field in messages. With ``keep_equal`` values that are equal to the checked ones
+    stay too: 360 for 360.0, as the user wrote it.
     """
     for name, declaration in options_of(type(made)).items():
         value = getattr(made, name)
-        if value is not None or declaration.default is not None:
-            checked = declaration.check(name, value)
+        if value is not None or declaration.default not in (None, REQUIRED):
+            checked = declaration.check(named(name), value)
             if not (keep_equal and checked == value):
                 object.__setattr__(made, name, checked)
 
@@ -209,3 +215,8 @@ def add_options(doc: str | None, options: Mapping[str, Option]) -> str:
 def option_name(field: str) -> str:
     """Return the name on the command line and in TOML files: ``"max-parallel"`` for ``"max_parallel"``."""
     return field.replace("_", "-")
+
+
+def field_name(option: str) -> str:
+    """Return the name as a field and as a column: ``"max_parallel"`` for ``"max-parallel"``."""
+    return option.replace("-", "_")

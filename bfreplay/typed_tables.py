@@ -100,7 +100,7 @@ def _located_error(
             break
         if index:
             value, expected = value[int(index)], expected.item_type
-            if isinstance(expected, inspect.StructType):
+            if isinstance(expected, inspect.StructType | inspect.DictType):
                 label, key = f"[[{key}]] {int(index) + 1}", None
         else:
             key, value, expected = name, value[name], _field_type(expected, name)
@@ -159,7 +159,9 @@ def _check(key_name: str, value: Any, expected: inspect.Type, label: str | None)
         case inspect.DictType(value_type=value_type):
             for key, inner in value.items():
                 _check(key, inner, value_type, label)
-        case inspect.ListType(item_type=inspect.StructType()) if not isinstance(value, list) or not value:
+        case inspect.ListType(item_type=inspect.StructType() | inspect.DictType()) if (
+            not isinstance(value, list) or not value
+        ):
             raise InputError(
                 f"{key_name} is no array of tables",
                 value=value,

@@ -10,21 +10,25 @@ from typing import Any
 import rich_click as click
 
 from bfreplay import defaults
-from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text, say
-from bfreplay.commands.option_flags import MILP_OPTIONS, PLACE, run_options, save_failures_option
+from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text, say, split_names
+from bfreplay.commands.option_flags import (
+    MILP_OPTIONS,
+    PLACE,
+    declared_options,
+    run_options,
+    save_failures_option,
+)
 from bfreplay.commands.progress import lab_progress, warm_up_loops
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.study_options import Bootstrap, SampleOptions
 from bfreplay.options import REQUIRED
 
 
 @click.command()
 @click.argument("runs", metavar="RUN RUN...", type=PLACE, nargs=-1, required=True)
 @click.option("--bin", metavar="LENGTH", default="1h", help="Length of the bins of time: 1h, 10min, 30s, 1d.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the bootstrap.")
-@click.option(
-    "--resamples", type=click.IntRange(min=100, max=1_000_000), default=2_000, help="Number of draws of the bootstrap."
-)
+@declared_options(Bootstrap)
 @click.option("--out", type=PLACE, help="Comparison folder to write.  [default: none]")
 @click.option("--force", is_flag=True, help="Replace the comparison folder if it exists.")
 @click.option("--no-pictures", is_flag=True, help="Do not draw pictures into the comparison folder.")
@@ -82,8 +86,7 @@ compare.add_command(runs)
 
 @compare.command()
 @run_options("events", "jobs", "curves", "allow_code", events={"default": REQUIRED})
-@click.option("--sample", type=click.IntRange(min=1), default=50, help="Number of decisions to sample from the replay.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the sample.")
+@declared_options(SampleOptions)
 @click.option("--formulations", metavar="NAME,...", help="Built-in formulations to compare.  [default: all]")
 @click.option(
     "--backends", metavar="NAME,...", help="MILP back ends to compare them on.  [default: all that work here]"
@@ -112,7 +115,7 @@ compare.add_command(runs)
 @click.option("--strict", is_flag=True, help="Exit with code 1 if any answer was wrong, after writing everything.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def formulations(
-    sample: int, seed: int, out: Path | None, force: bool, as_json: bool, quiet: bool, **options: Any
+    sample: int, seed: int, out: Path | None, force: bool, as_json: bool, strict: bool, quiet: bool, **options: Any
 ) -> None:
     """Compare formulations and back ends on real decisions: speed, proofs, and wrong answers.
 
@@ -135,36 +138,35 @@ def formulations(
     """
     from bfreplay.experiments import LabSettings, compare_formulations
     from bfreplay.experiments.formulation_lab.lab_text import render
-    from bfreplay.experiments.prepared_run import load_jobs_of, load_log, solver_keywords
+    from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of, solver_keywords
     from bfreplay.result_folders.records import LAB
     from bfreplay.result_folders.writing import check_target
 
     if out is not None:
         check_target(out, LAB, overwrite=force)  # refuse before the solvers work, not after
     check_failures_folder(options["save_failures"], out)
+    for option in ("formulations", "backends"):
+        options[option] = None if options[option] is None else split_names(options[option])
     pictures = None if options.pop("no_pictures") or out is None else drawing("draw_lab", quiet=quiet)
-    is_strict = options.pop("strict")
-    decision_options = RunOptions(**{name: options.pop(name) for name in OPTIONS if name in options})
+    decision_options = RunOptions(**{option: options.pop(option) for option in OPTIONS if option in options})
     of_solver = solver_keywords(decision_options)
-    of_solver["solver_seed"] = of_solver.pop("seed")
     del of_solver["fallback"]
+    log, jobs = load_log(decision_options), load_jobs_of(decision_options)
     settings = LabSettings(
         sample,
         seed,
-        decision_options.t_fwd,
-        decision_options.max_parallel or defaults.MAX_PARALLEL,
-        decision_options.unlimited_work,
+        t_fwd_s=decision_options.t_fwd,
+        max_parallel=max_parallel_of(decision_options, log, jobs),
+        unlimited_work=decision_options.unlimited_work,
+        solver_seed=of_solver.pop("seed"),
         **of_solver,
     )
-    log, jobs = load_log(decision_options), load_jobs_of(decision_options)
     warm_up_loops(quiet=quiet)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(
             log,
             jobs,
             settings,
-            formulations=_names(options.pop("formulations")),
-            backends=_names(options.pop("backends")),
             **options,
             out=out,
             overwrite=force,
@@ -173,10 +175,5 @@ def formulations(
             session=command_line(),
         )
     say(json_text(result.record.to_json()) if as_json else render(result))
-    if is_strict and any(row.wrong for row in result.record.summary):
+    if strict and any(summary_row.wrong for summary_row in result.record.summary):
         sys.exit(1)
-
-
-def _names(text: str | None) -> list[str] | None:
-    """Split ``"choices, counts_sos2"``."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

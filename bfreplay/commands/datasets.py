@@ -48,9 +48,9 @@ def list_logs(as_json: bool) -> None:
     from bfreplay.datasets.public_logs.fetching import data_folder, fetch_state
 
     folder = data_folder()
-    rows = [(log, fetch_state(log, folder)) for log in catalogue()]
+    rows = [(public_log, fetch_state(public_log, folder)) for public_log in catalogue()]
     if as_json:
-        documents = [log.to_dict() | {"bytes": log.bytes, "fetched": state} for log, state in rows]
+        documents = [public_log.to_dict() | {"bytes": public_log.bytes, "fetched": state} for public_log, state in rows]
         say(json.dumps(documents, indent=1))
     else:
         say(render_list(rows, folder))

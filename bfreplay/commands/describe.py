@@ -8,7 +8,7 @@ from pathlib import Path
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_without_matplotlib, say
-from bfreplay.commands.option_flags import PLACE, run_options
+from bfreplay.commands.option_flags import PLACE, run_options, time_zone_option
 from bfreplay.options import REQUIRED
 
 _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
@@ -16,13 +16,7 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 
 @click.command()
 @run_options("events", "window", events={"default": REQUIRED})
-@click.option(
-    "--tz",
-    "time_zone",
-    metavar="ZONE",
-    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
-    "[default: that of the log's source where it is known, else UTC]",
-)
+@time_zone_option
 @click.option("--pictures", type=PLACE, metavar="FOLDER", help="Draw pictures into FOLDER.")
 @click.option("--picture-format", type=click.Choice(list(_FORMATS)), default="png", help="Format of the pictures.")
 @click.option("--force", is_flag=True, help="Replace existing pictures.")
@@ -30,7 +24,7 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 def describe(
     events: Path,
     window: tuple[str, str] | None,
-    time_zone: str | None,
+    tz: str | None,
     pictures: Path | None,
     picture_format: str,
     force: bool,
@@ -55,7 +49,7 @@ def describe(
         from bfreplay.report import check_idleness_pictures, draw_idleness
 
         check_idleness_pictures(pictures, endings, overwrite=force)
-    idleness = figures.describe(events, window=window, tz=time_zone)
+    idleness = figures.describe(events, window=window, tz=tz)
     if pictures is not None:
         for file in draw_idleness(idleness, pictures, endings, overwrite=force):
             say(f"wrote {file}", err=True)

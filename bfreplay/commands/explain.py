@@ -12,7 +12,6 @@ from bfreplay.commands.inputs import check_picture_option, note, say
 from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 from bfreplay.errors import InputError
-from bfreplay.options import option_name
 
 
 @click.command()
@@ -42,7 +41,16 @@ from bfreplay.options import option_name
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bar, no notes.")
 def explain(
-    run: Path, job: str | None, at: str | None, picture: Path | None, force: bool, as_json: bool, **options: Any
+    run: Path,
+    job: str | None,
+    at: str | None,
+    t_fwd_s: float | None,
+    objective: str | None,
+    picture: Path | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Explain the outcome of the saved RUN: all its jobs, one job, or one decision.
 
@@ -62,11 +70,9 @@ def explain(
         raise click.UsageError("--at needs --job NAME.")
     if at is not None and picture is not None:
         raise click.UsageError("--picture draws a run or a job, not a decision: remove --at.")
-    question = {name: options.pop(name) for name in ("t_fwd_s", "objective")}
-    for name, value in question.items():
+    for flag, value in (("--t-fwd", t_fwd_s), ("--objective", objective)):
         if value is not None and at is None:
-            option = "--" + option_name(name.removesuffix("_s"))
-            raise click.UsageError(f"{option} is for one decision: give --job and --at as well.")
+            raise click.UsageError(f"{flag} is for one decision: give --job and --at as well.")
     from bfreplay.runs import RunResult
     from bfreplay.runs.explain import answers
     from bfreplay.runs.run_warnings import warning_lines
@@ -74,7 +80,6 @@ def explain(
     if picture is not None:
         check_picture_option(picture, force)  # refuse before the run is read, not after
     result = RunResult.load(run)
-    config, quiet = result.record.config, options.pop("quiet")
 
     def report(error: InputError, unknown: str) -> None:
         if not quiet:
@@ -83,14 +88,14 @@ def explain(
     reads_inputs = job is not None or as_json
     if reads_inputs:
         warm_up_loops(quiet=quiet)
-    edges_us = config.window_start_us, config.window_end_us
-    with replay_progress(*edges_us, hidden=quiet or not reads_inputs) as progress:
+    config = result.record.config
+    with replay_progress(config.window_start_us, config.window_end_us, hidden=quiet or not reads_inputs) as progress:
         answer = answers.explain(
             result,
             job,
             at,
-            t_fwd=question["t_fwd_s"],
-            objective=question["objective"],
+            t_fwd=t_fwd_s,
+            objective=objective,
             progress=progress,
             on_missing=report,
             **options,

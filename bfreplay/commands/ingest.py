@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 reading_options = adding(
-    *declared_options(ReadOptions),
+    declared_options(ReadOptions),
     click.option("--inventory", type=PLACE, help="File with the names of all nodes, used or not."),
     click.option(
         "--inventory-only", is_flag=True, help="Keep only the nodes of --inventory, and skip others in the log."
@@ -41,7 +41,7 @@ reading_options = adding(
 """Adds the options of ``ReadOptions``, the list of nodes and outages."""
 
 rule_options = adding(
-    *declared_options(
+    declared_options(
         OccupancyRules,
         assignment={
             "check": OneOf((*ASSIGNMENTS, "all")),
@@ -141,12 +141,12 @@ def ingest(
             "--assignment all has nothing to compare: the log names the nodes of every job", fix="omit --assignment"
         )
     with _status("Converting to node events ...", is_hidden=quiet):
-        rule_sets = [replace(rules, assignment=name) for name in ASSIGNMENTS] if is_spread else [rules]
-        built_logs = [schedule.build(each) for each in rule_sets]
-        for each in built_logs if strict else []:
-            each.report.refuse_warnings()
-        for each, file in zip(built_logs, outputs, strict=False):
-            write_events(each.events, file, overwrite=force)
+        rule_sets = [replace(rules, assignment=rule_name) for rule_name in ASSIGNMENTS] if is_spread else [rules]
+        built_logs = [schedule.build(built_log) for built_log in rule_sets]
+        for built_log in built_logs if strict else []:
+            built_log.report.refuse_warnings()
+        for built_log, file in zip(built_logs, outputs, strict=False):
+            write_events(built_log.events, file, overwrite=force)
         if batch_jobs is not None:
             built_logs[0].write_batch_jobs(batch_jobs, overwrite=force)
             outputs.append(batch_jobs)
@@ -166,7 +166,7 @@ def _how(reader: str) -> str:
     """Return the export commands of one reader, or of all for ``auto``."""
     from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader
 
-    found_readers = [find_reader(name) for name in (READERS.names() if reader == AUTO else [reader])]
+    found_readers = [find_reader(reader_name) for reader_name in (READERS.names() if reader == AUTO else [reader])]
     return paragraphs(
         [reader.title, *(f"  {export.command}\n    # {export.gives}" for export in reader.exports)]
         for reader in found_readers
@@ -180,7 +180,7 @@ def _outputs(out: Path | None, assignments: tuple[str, ...], force: bool) -> lis
     from bfreplay.datasets.log.load import writable_ending
 
     stem = out.name[: -len(writable_ending(out))]
-    outputs = [out.with_name(f"{stem}.{name}{out.name[len(stem) :]}") for name in assignments] or [out]
+    outputs = [out.with_name(f"{stem}.{assignment}{out.name[len(stem) :]}") for assignment in assignments] or [out]
     for file in outputs:
         refuse_existing(file, force)
     return outputs
@@ -211,7 +211,7 @@ def _document(built_logs: list[Any], outputs: list[Path], is_spread: bool) -> di
 
     metadata = built_logs[0].events.metadata
     outcome = {"metadata": metadata.to_json(), "outputs": [str(file) for file in outputs]}
-    spread = {"spread": [asdict(measure(each)) for each in built_logs]} if is_spread else {}
+    spread = {"spread": [asdict(measure(built_log)) for built_log in built_logs]} if is_spread else {}
     return {**metadata.notes["ingest"], **outcome, **spread}
 
 
@@ -219,11 +219,11 @@ def _text(built_logs: list[Any], reader: str, outputs: list[Path], is_spread: bo
     from bfreplay.datasets.ingest.occupancy.build import measure, spread_text
     from bfreplay.datasets.ingest.occupancy.report_text import render
 
-    text = render(built_logs[0], reader)
+    report_text = render(built_logs[0], reader)
     if is_spread:
-        text += "\n" + spread_text([measure(each) for each in built_logs])
+        report_text += "\n" + spread_text([measure(built_log) for built_log in built_logs])
     then = f"bfreplay describe {outputs[0]}" if outputs else "nothing was written: -o FILE writes the events"
-    return f"{text}\nnext        {then}"
+    return f"{report_text}\nnext        {then}"
 
 
 @contextmanager

@@ -60,6 +60,11 @@ def note(text: str) -> None:
     say(f"Note: {text}", err=True)
 
 
+def split_names(text: str) -> list[str]:
+    """Return names that are separated by commas, such as ``"choices, counts_sos2"``."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def json_text(document: object) -> str:
     """Return a record as JSON text for printing."""
     return json.dumps(document, indent=1, sort_keys=True, allow_nan=False)

@@ -133,17 +133,17 @@ def _picture_files(picture: Path, names: list[str], force: bool) -> dict[str, Pa
 
     files = {names[0]: picture}
     if len(names) > 1:
-        parts = {name: re.sub(r"[^\w.-]", "_", name) for name in names}
-        files = {name: picture.with_stem(f"{picture.stem}-{part}") for name, part in parts.items()}
+        parts = {curve_name: re.sub(r"[^\w.-]", "_", curve_name) for curve_name in names}
+        files = {curve_name: picture.with_stem(f"{picture.stem}-{part}") for curve_name, part in parts.items()}
     curve_of_file: dict[Path, str] = {}
-    for name, file in files.items():
+    for curve_name, file in files.items():
         if file in curve_of_file:
             raise InputError(
-                f"the pictures of the curves {curve_of_file[file]!r} and {name!r} would have one name",
+                f"the pictures of the curves {curve_of_file[file]!r} and {curve_name!r} would have one name",
                 value=file.name,
                 fix="rename one of the curves",
             )
-        curve_of_file[file] = name
+        curve_of_file[file] = curve_name
         check_picture(file, overwrite=force)
     return files
 

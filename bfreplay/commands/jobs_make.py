@@ -21,16 +21,16 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 def _output(ending: str) -> Callable[[_Command], _Command]:
     """Add -o and --force."""
-    text = f"File to write; its name ends in {ending}."
+    help_text = f"File to write; its name ends in {ending}."
     return adding(
-        click.option("-o", "--out", type=PLACE, required=True, help=text),
+        click.option("-o", "--out", type=PLACE, required=True, help=help_text),
         click.option("--force", is_flag=True, help="Replace the file if it exists."),
     )
 
 
 _job_options = adding(
     click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
-    click.option("--max-nodes", type=int, default=16, help="Maximum number of nodes of a job."),
+    click.option("--max-nodes", type=click.IntRange(1, 100_000), default=16, help="Maximum number of nodes of a job."),
     click.option(
         "--scale-up-cost",
         "scale_up_cost_s",
@@ -92,12 +92,12 @@ def _search_options(trials: int) -> Callable[[_Command], _Command]:
             help="Stop the campaign after this many hours.",
         ),
         click.option("--lower-is-better", is_flag=True, help="Lower scores are better, as for losses."),
-        click.option("--seed", type=int, default=0, help="Random seed."),
+        click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed."),
     )
 
 
-def _curves(text: str) -> Callable[[_Command], _Command]:
-    curves = click.option("--curves", "curves_file", type=PLACE, help=text)
+def _curves(help_text: str) -> Callable[[_Command], _Command]:
+    curves = click.option("--curves", "curves_file", type=PLACE, help=help_text)
     return adding(curves, run_options("allow_code"))
 
 
@@ -191,9 +191,9 @@ def nas(
     curves = None if curves_file is None else curves_of_file(curves_file, allow_code=allow_code)
     tables = _tables(options, usual_pruner="asha")
     tables["trial"]["model_choice"] = options["model_choice"]
-    text = nas_text(tables, names, curves, options["n_models"], out)
+    campaign_text = nas_text(tables, names, curves, options["n_models"], out)
     n_of = len(names or curves) if curves is not None else options["n_models"]
-    _write(out, force, text, f"{count(options['trials'], 'trial')} of {count(n_of, 'model')}")
+    _write(out, force, campaign_text, f"{count(options['trials'], 'trial')} of {count(n_of, 'model')}")
 
 
 @make.command("list")
@@ -205,7 +205,7 @@ def nas(
 @_job_options
 @click.option("--node-hours", type=float, default=30.0, help="Work of each job, in hours on one node.")
 @_arrival
-@click.option("--seed", type=int, default=0, help="Seed of arrivals, and of the order of jobs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of arrivals, and of the order of jobs.")
 def make_list(
     out: Path, force: bool, items: tuple[str, ...], curves_file: Path | None, allow_code: bool, **shape: Any
 ) -> None:
@@ -220,13 +220,12 @@ def make_list(
       bfreplay jobs make list --job language-model:5 --job segmentation:10 -o jobs.csv
       bfreplay jobs make list --curves curves.csv --job resnet50:40 -o jobs.csv
     """
-    from bfreplay import checks, write_jobs
+    from bfreplay import write_jobs
     from bfreplay.campaigns.make_campaign import curves_of_file, family_curves
     from bfreplay.campaigns.make_list import JobShape, jobs_of_list
 
     _check_output(out, force, ".csv")
-    checks.whole("--max-nodes", shape["max_nodes"], 1, 100_000)
-    arrival, seed = shape.pop("arrival"), checks.whole("--seed", shape.pop("seed"), 0)
+    arrival, seed = shape.pop("arrival"), shape.pop("seed")
     curves = (
         {family.name: family.curve for family in family_curves(shape["max_nodes"])}
         if curves_file is None
@@ -255,33 +254,29 @@ def make_throughputs(out: Path, force: bool) -> None:
     table = sample_throughputs()
     write_throughputs(table, out, overwrite=force)
     description = f"made-up rates of {count(len(table.job_types), 'job type')} on {', '.join(table.node_types)}"
-    cluster = ",".join(f"{name}=8" for name in table.tables)
+    cluster = ",".join(f"{node_type}=8" for node_type in table.tables)
     jobs = f'--jobs "gavel(n=20, jobs_per_hour=8)" --curves {shlex.quote(str(out))}'
     _say(out, description, f"bfreplay replay --cluster {cluster} {jobs} --policy gavel.max_min_fairness_perf")
 
 
 def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Return the tables of a campaign file from the given options; the file has defaults for the others."""
-    from bfreplay import checks
     from bfreplay.campaigns.make_campaign import arrival_of, plain, pruner_table
     from bfreplay.documents import pick
 
-    checks.whole("--max-nodes", options["max_nodes"], 1, 100_000)
-    checks.whole("--seed", options["seed"], 0)
     arrival = arrival_of(options["arrival"])
     settings = {
-        **{key: options[key] for key in ("name", "trials", "seed", "parallel")},
+        **{setting: options[setting] for setting in ("name", "trials", "seed", "parallel")},
         "arrival": arrival.pattern,
         **pick(arrival, "every_s", "per_hour"),
         "higher_is_better": not options["lower_is_better"],
     }
     limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
-    campaign = {key: value for key, value in settings.items() if value is not None}
-    campaign["budget"] = {key: plain(value) for key, value in limits.items() if value is not None}
+    settings["budget"] = {setting: plain(value) for setting, value in limits.items() if value is not None}
     of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
     tables = {
-        "campaign": campaign,
-        "trial": {key: plain(options[key]) for key in of_jobs},
+        "campaign": {setting: value for setting, value in settings.items() if value is not None},
+        "trial": {setting: plain(options[setting]) for setting in of_jobs},
         "pruner": pruner_table(options["pruner"] or usual_pruner, options["pruner_options"]),
     }
     if options["failures_per_epoch"]:
@@ -302,11 +297,11 @@ def _check_output(out: Path, force: bool, ending: str = ".toml") -> None:
     refuse_existing(out, force)
 
 
-def _write(out: Path, force: bool, text: str, description: str) -> None:
+def _write(out: Path, force: bool, file_text: str, description: str) -> None:
     from bfreplay.outputs import written_whole
 
-    with written_whole([out], force) as (part,):
-        part.write_text(text, encoding="utf-8")
+    with written_whole([out], force) as (part_file,):
+        part_file.write_text(file_text, encoding="utf-8")
     _say(out, description)
 
 

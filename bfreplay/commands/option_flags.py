@@ -1,4 +1,4 @@
-"""Options shared by commands: those of ``RunOptions``, and those of workers."""
+"""Options of commands, made from their declarations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from click.core import ParameterSource
 
 from bfreplay import checks
 from bfreplay.commands.inputs import note
-from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import GROUPS, OPTIONS
+from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.option_checks import amount, path
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED, Duration, Number, OneOf, Option, Whole, option_name, options_of
@@ -63,10 +62,10 @@ class _ListType(click.ParamType[list[Any]]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[Any]:
         """Return the values, each converted as by the option itself."""
-        words = [word.strip() for word in value.split(",")]
-        if not all(words):
+        item_texts = [item_text.strip() for item_text in value.split(",")]
+        if not all(item_texts):
             self.fail(f"the list {value!r} has an empty value; remove the extra comma.", param, ctx)
-        return [self._of.convert(word, param, ctx) for word in words]
+        return [self._of.convert(item_text, param, ctx) for item_text in item_texts]
 
 
 def adding(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
@@ -80,21 +79,35 @@ def adding(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
     return add
 
 
-def run_options(*names: str, **changes: Any) -> Callable[[_Command], _Command]:
-    """Add options of ``RunOptions`` to a command; in groups where it has all of them.
+def declared_options(
+    made: type, *names: str, is_grouped: bool = False, **changes: Mapping[str, Any]
+) -> Callable[[_Command], _Command]:
+    """Add options that a dataclass declares to a command.
 
     Parameters
     ----------
+    made
+        The dataclass.
     *names
-        Their fields; all by default.
-    **changed
+        Fields of the options; all by default.
+    is_grouped
+        Show each under its heading.
+    **changes
         Field to changed attributes of its ``Option``: ``max_parallel={"default": 10}``.
     """
-    options = [
-        _click_option(name, replace(OPTIONS[name], **changes.get(name, {})), is_grouped=not names)
-        for name in names or OPTIONS
-    ]
-    return adding(*([] if names else map(click.option_panel, (*GROUPS, RARE))), *options)
+    options = options_of(made)
+    return adding(
+        *(
+            _click_option(
+                field_name, replace(options[field_name], **changes.get(field_name, {})), is_grouped=is_grouped
+            )
+            for field_name in names or options
+        )
+    )
+
+
+run_options = partial(declared_options, RunOptions)
+"""Adds options of a run."""
 
 
 def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_Command], _Command]:
@@ -103,15 +116,15 @@ def run_inputs(whose: str = "run's", *, poses: str | None = None) -> Callable[[_
     ``poses`` describes --t-fwd of a command that poses a decision again, which also gets --objective.
     """
     options: list[Callable[[Any], Any]] = []
-    for name in ("events", "jobs", "curves"):
-        text = f"The {whose} {'log' if name == 'events' else name}.  [default: the recorded path]"
-        callback = None if name == "curves" else _resolve_bundled
-        options.append(click.option(f"--{name}", type=PLACE, help=text, callback=callback))
+    for input_kind in ("events", "jobs", "curves"):
+        help_text = f"The {whose} {'log' if input_kind == 'events' else input_kind}.  [default: the recorded path]"
+        callback = None if input_kind == "curves" else _resolve_bundled
+        options.append(click.option(f"--{input_kind}", type=PLACE, help=help_text, callback=callback))
     if poses is not None:
-        text = f"{poses}  [default: that of the run's policy]"
+        help_text = f"{poses}  [default: that of the run's policy]"
         options += [
             run_options("objective", objective=_OBJECTIVE_OF_RUN),
-            click.option("--t-fwd", "t_fwd_s", metavar="TIME", type=Parsed(amount), help=text),
+            click.option("--t-fwd", "t_fwd_s", metavar="TIME", type=Parsed(amount), help=help_text),
         ]
     return adding(*options, run_options("allow_code"))
 
@@ -129,13 +142,13 @@ def option_lists(**usual: str) -> Callable[[_Command], _Command]:
     return adding(
         *(
             click.option(
-                f"--{option_name(name)}",
-                name,
-                type=_ListType(_click_type(OPTIONS[name])),
+                f"--{option_name(field_name)}",
+                field_name,
+                type=_ListType(_click_type(OPTIONS[field_name])),
                 metavar="LIST",
-                help=f"Comma-separated values to try. {OPTIONS[name].help}  [default: {text}]",
+                help=f"Comma-separated values to try. {OPTIONS[field_name].help}  [default: {usual_values}]",
             )
-            for name, text in usual.items()
+            for field_name, usual_values in usual.items()
         )
     )
 
@@ -155,51 +168,43 @@ def note_options_without_effect(context: click.Context, options: RunOptions) -> 
     """Print a note for each given option of ``bfreplay replay`` without effect."""
     reasons = options.without_effect()
     if context.params["out"] is None:
-        tables = [name for name, declaration in OPTIONS.items() if declaration.only_writes]
+        tables = [field_name for field_name, declaration in OPTIONS.items() if declaration.only_writes]
         reasons |= dict.fromkeys(["force", *tables], "without --out")
     if MILP_OPTIONS[0] in reasons:
         reasons["save_failures"] = reasons[MILP_OPTIONS[0]]
     for option in context.command.params:
-        name = option.name or ""
-        if name in reasons and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            is_negative = context.params[name] is False and option.secondary_opts
-            words = option.secondary_opts if is_negative else option.opts
-            note(f"{words[0]} has no effect {reasons[name]}.")
-
-
-def declared_options(made: type, **changes: Mapping[str, Any]) -> list[Callable[[Any], Any]]:
-    """Return the options that a dataclass declares; ``changes`` of attributes by field, as for ``run_options``."""
-    return [
-        _click_option(name, replace(declaration, **changes.get(name, {})), is_grouped=False)
-        for name, declaration in options_of(made).items()
-    ]
+        field_name = option.name or ""
+        if field_name in reasons and context.get_parameter_source(field_name) is ParameterSource.COMMANDLINE:
+            is_negative = context.params[field_name] is False and option.secondary_opts
+            flag_names = option.secondary_opts if is_negative else option.opts
+            note(f"{flag_names[0]} has no effect {reasons[field_name]}.")
 
 
 def made_from(made: type[_Options], parameters: dict[str, Any]) -> _Options:
     """Return the dataclass from the options of a command, which are removed from ``parameters``."""
     values = {}
-    for name, declaration in options_of(made).items():
-        value = parameters.pop(name)
+    for field_name, declaration in options_of(made).items():
+        option_value = parameters.pop(field_name)
         if declaration.is_mapping:
-            value = dict(value)
+            option_value = dict(option_value)
         elif isinstance(declaration.check, Duration):
-            value *= declaration.unit_s
-        if value is not None:
-            values[name] = value
+            option_value *= declaration.unit_s
+        if option_value is not None:
+            values[field_name] = option_value
     return made(**values)
 
 
-def _click_option(name: str, declaration: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
+def _click_option(field_name: str, declaration: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
     if declaration.is_argument:
-        return click.argument(name, type=_click_type(declaration), required=declaration.default is REQUIRED)
+        return click.argument(field_name, type=_click_type(declaration), required=declaration.default is REQUIRED)
     is_switch, is_required = declaration.check is checks.truth, declaration.default is REQUIRED
-    words = declaration.flag or f"--{option_name(name)}"
+    flag_text = declaration.flag or f"--{option_name(field_name)}"
     default = None if is_required or declaration.is_mapping else declaration.default
     if isinstance(declaration.check, Duration):
         default = declaration.default / declaration.unit_s
     return click.option(
-        f"{words}/--no-{option_name(name)}" if is_switch and declaration.default else words,
-        name,
+        f"{flag_text}/--no-{option_name(field_name)}" if is_switch and declaration.default else flag_text,
+        field_name,
         default=default,
         show_default="required" if is_required else None,
         is_flag=is_switch or None,
@@ -233,24 +238,10 @@ def _click_type(declaration: Option) -> click.ParamType[Any]:
     return PLACE if declaration.check is path else click.STRING
 
 
-worker_options = adding(
-    click.option(
-        "--processes",
-        type=click.IntRange(min=1, max=checks.MOST_THREADS),
-        help="Number of parallel runs on this machine.  [default: the number of processors]",
-    ),
-    click.option(
-        "--scheduler", metavar="ADDRESS", help="Use the workers of a Dask scheduler instead, tcp://host:8786."
-    ),
+time_zone_option = click.option(
+    "--tz",
+    metavar="ZONE",
+    help="IANA name of the time zone for hours and weekdays, e.g. Europe/Paris.  "
+    "[default: that of the log's source where it is known, else UTC]",
 )
-"""Adds --processes and --scheduler."""
-
-
-def check_workers(processes: int | None, scheduler: str | None) -> None:
-    """Raise ``InputError`` for --processes with --scheduler."""
-    if processes is not None and scheduler is not None:
-        raise InputError(
-            "--processes cannot be combined with --scheduler, which has its own workers",
-            value=processes,
-            fix="remove one of the two",
-        )
+"""Adds --tz."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import rich_click as click
 
-from bfreplay.commands.inputs import note, say
+from bfreplay.commands.inputs import note, say, split_names
 from bfreplay.commands.option_flags import PLACE
 from bfreplay.errors import InputError
 from bfreplay.wording import count
@@ -32,19 +32,19 @@ def _list(context: click.Context, _option: click.Parameter, is_listing: bool) ->
 
     names = FIGURES.names()
     width = max(map(len, [*names, _SWEEP]))
-    for name in names:
+    for figure_name in names:
         try:
-            title = find_figure(name).title
+            title = find_figure(figure_name).title
         except InputError as error:  # a figure of another package
             title = f"({error.problem})"
-        say(f"{name:{width}}  {title}")
+        say(f"{figure_name:{width}}  {title}")
     say(f"{_SWEEP:{width}}  {_SWEEP_TITLE}")
     context.exit()
 
 
-def _names(context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def _names(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> list[str]:
     """Names separated by commas, or given one by one."""
-    return tuple(name.strip() for text in values for name in text.split(",") if name.strip())
+    return split_names(",".join(values))
 
 
 @click.command()
@@ -124,18 +124,18 @@ def plot(
         file = out or Path(f"{name}.png")
         draw_sweep(runs[0], file, SweepAxes(**axes), overwrite=force, quiet=quiet)
         return
-    if surplus := [option for option, value in axes.items() if value not in (None, ())]:
+    if surplus := [option for option, value in axes.items() if value not in (None, [])]:
         raise click.UsageError(f"--{surplus[0].replace('_', '-')} applies to 'sweep' only.")
-    from bfreplay.report.figures.figure import FIGURES, find_figure
-    from bfreplay.report.figures.picture_files import check_picture
+    from bfreplay.report.figures.figure import FIGURES, NothingToShowError, find_figure
+    from bfreplay.report.figures.picture_files import check_picture, save_picture
 
     if name == _ALL:
         if out is not None and out.exists() and not out.is_dir():
             raise InputError("the folder of the pictures is a file", file=out, fix="choose another name")
         ending = "svg" if svg else "png"
-        files = {name: (out or Path()) / f"{name}.{ending}" for name in FIGURES.names()}
+        files = {figure: (out or Path()) / f"{figure}.{ending}" for figure in FIGURES.names()}
     else:
-        figure = find_figure(name)
+        find_figure(name)
         files = {name: out or Path(f"{name.rpartition(':')[2]}.png")}
     for file in files.values():  # before the runs are read
         check_picture(file, overwrite=force)
@@ -146,40 +146,21 @@ def plot(
         results.append(RunResult.load(run))
         results[-1].check()  # complete, so that figures need no checks
     labelled_runs = _label_runs(results)
-    if name != _ALL:
-        _draw(figure, labelled_runs, files[name], window, force, quiet)
-        return
-    (out or Path()).mkdir(parents=True, exist_ok=True)
-    for each, file in files.items():
-        _draw_if_possible(each, labelled_runs, file, force, quiet)
-
-
-def _draw(
-    figure: RunFigure[Any],
-    runs: Mapping[str, RunResult],
-    file: Path,
-    window: tuple[str, str] | None,
-    force: bool,
-    quiet: bool,
-) -> None:
-    from bfreplay.report.figures.picture_files import save_picture
-
-    data = _data(figure, runs, window, quiet)
-    save_picture(figure.draw_runs(data), file, overwrite=force)
-    say(f"wrote {file}")
-
-
-def _draw_if_possible(name: str, runs: Mapping[str, RunResult], file: Path, force: bool, quiet: bool) -> None:
-    """Draw one of all figures; a note if it has nothing to show, or another package's figure cannot be imported."""
-    from bfreplay.report.figures.figure import FIGURES, NothingToShowError, find_figure
-
-    try:
-        _draw(find_figure(name), runs, file, None, force, quiet)
-    except InputError as error:
-        if name in FIGURES.built_in and not isinstance(error, NothingToShowError):
-            raise
-        if not quiet:
-            note(f"no {file.name}: {error.problem}.")
+    if name == _ALL:
+        (out or Path()).mkdir(parents=True, exist_ok=True)
+    for figure_name, file in files.items():
+        try:
+            figure = find_figure(figure_name)
+            save_picture(figure.draw_runs(_data(figure, labelled_runs, window, quiet)), file, overwrite=force)
+        except InputError as error:
+            # one of all may have nothing to show, or be of another package and break
+            is_fault = figure_name in FIGURES.built_in and not isinstance(error, NothingToShowError)
+            if name != _ALL or is_fault:
+                raise
+            if not quiet:
+                note(f"no {file.name}: {error.problem}.")
+        else:
+            say(f"wrote {file}")
 
 
 def _data(

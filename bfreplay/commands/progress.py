@@ -57,7 +57,7 @@ _LINE_S = 30.0
 
 
 class _Lines:
-    """Progress as occasional lines on stderr, with the methods of rich's bar for ``terminal_bar(piped=True)``."""
+    """Progress as occasional lines on stderr, with the methods of rich's bar for ``terminal_bar(is_piped=True)``."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self._columns = columns
@@ -227,7 +227,7 @@ _STAGES = {
 }
 
 
-@terminal_bar("{task.description:<28}", BAR, SHARE, "left", TIME_LEFT, "{task.fields[what]}")
+@terminal_bar("{task.description:<28}", BAR, SHARE, "left", TIME_LEFT, "{task.fields[detail]}")
 def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]]:
     """Bars on a terminal's stderr, one a stage: share done, time left, and the current pair."""
     tasks: dict[str, TaskID] = {}
@@ -235,17 +235,13 @@ def lab_progress(bar: Progress) -> Iterator[Callable[[str, int, int, str], None]
 
     def finish() -> None:
         for task in tasks.values():
-            bar.update(
-                task,
-                completed=next(running_task.total for running_task in bar.tasks if running_task.id == task),
-                detail="",
-            )
+            bar.update(task, completed=bar.tasks[bar.task_ids.index(task)].total, detail="")
 
     def update(stage: str, n_done: int, total: int, detail: str) -> None:
         nonlocal shown_s
         if stage not in tasks:
             finish()
-            tasks[stage] = bar.add_task(_STAGES[stage], total=total, what=detail)
+            tasks[stage] = bar.add_task(_STAGES[stage], total=total, detail=detail)
         now_s = perf_counter()
         if now_s - shown_s >= _PAUSE_S or stage in ("warm-up", "solve"):
             shown_s = now_s
@@ -284,18 +280,3 @@ def sweep_progress(bar: Progress) -> Iterator[Callable[[SweepProgress], None]]:
         )
 
     yield update
-
-
-@contextmanager
-def sweeping(scheduler: str | None, *, quiet: bool, stop_notice: Callable[[], str | None]) -> Iterator[dict[str, Any]]:
-    """Yield keywords for ``sweep`` and ``tune`` that show progress; ``stop_notice`` returns a note after Ctrl-C."""
-    if scheduler is None:
-        warm_up_loops(quiet=quiet)
-    waiting = "Waiting for the first Dask worker ..."
-    try:
-        with sweep_progress(hidden=quiet) as progress:
-            yield {"progress": progress, "on_wait": None if quiet else lambda: say(waiting, err=True)}
-    except (KeyboardInterrupt, SystemExit, SystemError):
-        if not quiet and (note := stop_notice()) is not None:
-            say(note, err=True)
-        raise

@@ -14,10 +14,17 @@ from click.core import ParameterSource
 
 from bfreplay import checks, defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, json_text, note, say
-from bfreplay.commands.option_flags import PLACE, RARE, note_options_without_effect, run_options, save_failures_option
+from bfreplay.commands.option_flags import (
+    PLACE,
+    RARE,
+    adding,
+    note_options_without_effect,
+    run_options,
+    save_failures_option,
+)
 from bfreplay.commands.progress import progress_of, warm_up_loops
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import FILE_OPTIONS, OUTPUT
+from bfreplay.experiments.declared_options import FILE_OPTIONS, GROUPS, OUTPUT
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import option_name
 
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@run_options()
+@adding(*map(click.option_panel, (*GROUPS, RARE)), run_options(is_grouped=True))
 @save_failures_option(RARE)
 @click.option("--out", type=PLACE, panel=OUTPUT, help="Run folder to write.  [default: none]")
 @click.option("--force", is_flag=True, panel=OUTPUT, help="Replace the run folder if it exists.")
@@ -131,18 +138,7 @@ def replay(
     say(json_text(document) if as_json else render(result))
 
 
-_RESUME_OPTIONS = (
-    "events",
-    "jobs",
-    "curves",
-    "batch_jobs",
-    "allow_code",
-    "resume",
-    "checkpoint_every",
-    "force",
-    "as_json",
-    "quiet",
-)
+_RESUME_OPTIONS = {*FILE_OPTIONS, "allow_code", "resume", "checkpoint_every", "force", "as_json", "quiet"}
 """Options that can be given for a run that is resumed."""
 
 
@@ -173,9 +169,9 @@ def _options_to_resume(context: click.Context, folder: Path) -> RunOptions:
             expected="one that 'bfreplay replay' began",
             fix="resume it there: replay_log(..., out=RUN, resume=True)",
         )
-    places = {option_name(name): context.params[name] for name in FILE_OPTIONS if context.params[name] is not None}
+    places = {option_name(name): str(context.params[name]) for name in FILE_OPTIONS if context.params[name] is not None}
     return RunOptions.from_mapping(
-        {**options, **{name: str(place) for name, place in places.items()}},
+        options | places,
         file=folder_of(folder),
         allow_code=context.params["allow_code"],
     )

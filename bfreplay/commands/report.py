@@ -54,16 +54,13 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
         from bfreplay.report.page.finish_page import write_finish_report
 
         write_finish_report(runs[0], out, overwrite=force)
-        if not quiet:
-            say(f"wrote {out.resolve()}", err=True)
-        return
-    results = [RunResult.load(run) for run in runs]
-    if len(results) == 1:
-        write_report(results[0], out, overwrite=force)
+    elif len(runs) == 1:
+        write_report(RunResult.load(runs[0]), out, overwrite=force)
     else:
         from bfreplay.experiments import RunComparison, compare
         from bfreplay.experiments.run_comparison.pairing import labels_of
 
+        results = [RunResult.load(run) for run in runs]
         by_label = dict(zip(labels_of(len(results)), results, strict=True))
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:
             comparison = Path(folder) / "comparison"

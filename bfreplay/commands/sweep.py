@@ -10,8 +10,8 @@ from pathlib import Path
 import rich_click as click
 
 from bfreplay.commands.inputs import say
-from bfreplay.commands.option_flags import PLACE, check_workers, run_options, worker_options
-from bfreplay.commands.progress import sweeping
+from bfreplay.commands.many_runs import check_workers, sweeping, worker_options
+from bfreplay.commands.option_flags import PLACE, run_options
 
 
 @click.command()
@@ -72,8 +72,7 @@ def sweep(
     if plan.spec.picture is not None:
         from bfreplay.commands.plot import SweepAxes, draw_sweep
 
-        shows = plan.spec.picture
-        axes = SweepAxes(shows.x, shows.y, shows.by)
+        axes = SweepAxes(*plan.spec.picture)
         draw_sweep(out, out / "picture.svg", axes, overwrite=True, quiet=True, prints_path=not as_json)
     say(json.dumps(rows, indent=1, allow_nan=False, default=datetime.isoformat) if as_json else render(result))
     if result.n_failed:

@@ -1,16 +1,25 @@
-"""All options of a run, declared once: name, check, default, help, and valid combinations."""
+"""All options of a run, declared once: name, check, default and help."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from os import PathLike
+from typing import Any, TypeVar
 
 from bfreplay import checks, defaults
-from bfreplay.defaults import BUNDLED
-from bfreplay.errors import InputError
 from bfreplay.experiments import option_checks
-from bfreplay.options import REQUIRED, NoEffect, Number, OneOf, Whole, option, option_metadata, option_name, options_of
+from bfreplay.options import (
+    REQUIRED,
+    Number,
+    OneOf,
+    Whole,
+    check_options,
+    option,
+    option_name,
+    options_of,
+    switch,
+)
 from bfreplay.policies import names as policies
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
@@ -19,51 +28,21 @@ GROUPS = (LOG, JOBS, POLICY, SOLVER, TIME, BATCH_JOBS, OUTPUT)
 """Headings of the options in help."""
 
 
-def _has_solver(options: DeclaredOptions) -> bool:
-    from bfreplay.policies.catalogue import capabilities_of
-
-    return capabilities_of(options.policy).asks_solver
-
-
-def _looks_ahead(options: DeclaredOptions) -> bool:
-    """Return whether decisions have a forward-looking time: those of the run, or those on dedicated nodes for U."""
-    from bfreplay.policies.catalogue import capabilities_of
-
-    return not capabilities_of(options.policy).in_rounds or (options.efficiency and not options.ends_with_its_jobs)
-
-
-def _learns(options: DeclaredOptions) -> bool:
-    """Return whether the policy has to learn rates that a baseline knows."""
-    from bfreplay.policies.catalogue import learns
-
-    return options.learn_curves is not None or learns(options.policy)
-
-
-def _draws(options: DeclaredOptions) -> bool:
-    return options.semantics == "published" or (options.learn_curves is not None and options.measurement_noise > 0)
-
-
-_NO_SOLVER = NoEffect(lambda run: not _has_solver(run), "with --policy {0.policy}")
-_OF_BACKENDS = (_NO_SOLVER, NoEffect(lambda run: run.solver == "exact", "with --solver exact"))
-_NO_FORWARD_TIME = NoEffect(lambda run: not _looks_ahead(run), "with --policy {0.policy}")
-_NO_LEARNING = NoEffect(lambda run: run.learn_curves is None, "without --learn-curves")
-_NO_RANDOMNESS = NoEffect(lambda run: not _draws(run), "with --semantics continuous and without --measurement-noise")
-_WITH_CLUSTER = "with --cluster: U and the upper bound are not computed"
-_WITH_MEASURE = "with --measure: U and the upper bound are not computed"
-_WITH_UNTIL_DONE = "with --until-done: U and the upper bound are not computed"
-_NO_BOUND = (
-    NoEffect(lambda run: run.cluster is not None, _WITH_CLUSTER),
-    NoEffect(lambda run: run.measure is not None, _WITH_MEASURE),
-    NoEffect(lambda run: run.until_done, _WITH_UNTIL_DONE),
-)
-_NO_BASELINES = (
-    NoEffect(lambda run: run.cluster is not None and not _learns(run), _WITH_CLUSTER),
-    NoEffect(lambda run: run.measure is not None and not _learns(run), _WITH_MEASURE),
-    NoEffect(lambda run: run.until_done and not _learns(run), _WITH_UNTIL_DONE),
-)
+_Value = TypeVar("_Value")
 _NO_BATCH_JOBS = "a dedicated cluster has no batch jobs", "remove it, or replay a log"
-_CLUSTER = "v100=36,p100=36,k80=36"
 _PRICES = ",".join(f"{name}={price:g}" for name, price in defaults.NODE_PRICES.items())
+
+
+def _backend_option(
+    keyword: str, default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any
+) -> _Value:
+    """Return an option of MILP back ends, passed to their solver as ``keyword``."""
+    return option(default, check, SOLVER, text, no_effect=option_checks.NO_BACKEND, passed_as=keyword, **attributes)
+
+
+def _batch_option(default: _Value, check: Callable[[str, Any], Any], text: str, **attributes: Any) -> _Value:
+    """Return an option of batch jobs, which a cluster does not have."""
+    return option(default, check, BATCH_JOBS, text, not_on_cluster=_NO_BATCH_JOBS, **attributes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +57,15 @@ class DeclaredOptions:
         is_argument=True,
         loads="log",
     )
-    jobs: str | PathLike[str] = field(
-        metadata=option_metadata(
-            option_checks.path,
-            JOBS,
-            "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
-            "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
-            "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
-            "jobs_per_hour=1)'; or package.module:Class of a job source.",
-            loads="jobs",
-        )
+    jobs: str | PathLike[str] = option(
+        REQUIRED,
+        option_checks.path,
+        JOBS,
+        "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
+        "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
+        "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
+        "jobs_per_hour=1)'; or package.module:Class of a job source.",
+        loads="jobs",
     )
     curves: str | PathLike[str] | None = option(
         None,
@@ -173,7 +151,7 @@ class DeclaredOptions:
         "the next event; or 'auto' to estimate it from past events.",
         metavar="SECONDS|AUTO",
         parse=option_checks.seconds_or_auto,
-        no_effect=(_NO_FORWARD_TIME,),
+        no_effect=(option_checks.NO_FORWARD_TIME,),
     )
     max_parallel: int | None = option(
         None,
@@ -182,20 +160,16 @@ class DeclaredOptions:
         "Maximum number of jobs at once; others queue.",
         usual=f"{defaults.MAX_PARALLEL}; all jobs with --cluster",
     )
-    unlimited_work: bool = option(
-        False,
-        checks.truth,
+    unlimited_work: bool = switch(
         JOBS,
         "Replay the first MAX-PARALLEL jobs from the start, with work that never ends: BFTrainer's setting for U.",
         not_on_cluster=("a run on a cluster ends when its jobs are done", "remove --unlimited-work, or replay a log"),
     )
-    until_done: bool = option(
-        False,
-        checks.truth,
+    until_done: bool = switch(
         JOBS,
         "End the run when its jobs are done, not with the log.",
         is_rare=True,
-        no_effect=(NoEffect(lambda run: run.cluster is not None, "with --cluster: such a run ends with its jobs"),),
+        no_effect=(option_checks.ENDS_ON_CLUSTER,),
     )
     learn_curves: str | None = option(
         None,
@@ -209,7 +183,7 @@ class DeclaredOptions:
         POLICY,
         "Relative noise of the rates that --learn-curves measures: 0.05 is 5 %.",
         is_rare=True,
-        no_effect=(_NO_LEARNING,),
+        no_effect=(option_checks.NO_LEARNING,),
     )
     solver: str = option(
         "exact",
@@ -217,7 +191,7 @@ class DeclaredOptions:
         SOLVER,
         "Solver of decisions: 'exact', a MILP back end such as 'cbc' or 'highs' (see "
         "'bfreplay solvers'), or package.module:Class.",
-        no_effect=(_NO_SOLVER,),
+        no_effect=(option_checks.NO_SOLVER,),
     )
     formulation: str | None = option(
         None,
@@ -225,73 +199,50 @@ class DeclaredOptions:
         SOLVER,
         "MILP formulation for a back end; 'published' also works with the exact solver.",
         usual=f"{defaults.MILP_FORMULATION} for a back end",
-        no_effect=(_NO_SOLVER,),
+        no_effect=(option_checks.NO_SOLVER,),
     )
-    fallback: str = option(
+    fallback: str = _backend_option(
+        "fallback",
         "exact",
         OneOf(("exact", "keep")),
-        SOLVER,
         "When a back end fails, use the exact solver, or keep all counts like the published program.",
-        no_effect=_OF_BACKENDS,
-        passed_as="fallback",
     )
-    time_limit: float = option(
+    time_limit: float = _backend_option(
+        "time_limit_s",
         defaults.TIME_LIMIT_S,
         Number(above=0),
-        SOLVER,
         "Time limit of a MILP back end for one decision, in seconds.",
         metavar="TIME",
         parse=option_checks.amount,
-        no_effect=_OF_BACKENDS,
-        passed_as="time_limit_s",
     )
-    gap: float = option(
+    gap: float = _backend_option(
+        "relative_gap",
         0.0,
         Number(least=0, below=1),
-        SOLVER,
         "Relative gap within which a MILP back end may call an answer optimal.",
-        no_effect=_OF_BACKENDS,
-        passed_as="relative_gap",
     )
-    threads: int = option(
-        1,
-        Whole(1, checks.MOST_THREADS),
-        SOLVER,
-        "Number of threads of a MILP back end (scip: always 1).",
-        no_effect=_OF_BACKENDS,
-        passed_as="threads",
+    threads: int = _backend_option(
+        "threads", 1, Whole(1, checks.MOST_THREADS), "Number of threads of a MILP back end (scip: always 1)."
     )
-    solver_seed: int = option(
-        0, Whole(0), SOLVER, "Seed of a MILP back end.", is_rare=True, no_effect=_OF_BACKENDS, passed_as="seed"
+    solver_seed: int = _backend_option("seed", 0, Whole(0), "Seed of a MILP back end.", is_rare=True)
+    warm_start: bool = _backend_option(
+        "warm_start", True, checks.truth, "Start from the current counts, on MILP back ends that can.", is_rare=True
     )
-    warm_start: bool = option(
-        True,
-        checks.truth,
-        SOLVER,
-        "Start from the current counts, on MILP back ends that can.",
-        is_rare=True,
-        no_effect=_OF_BACKENDS,
-        passed_as="warm_start",
-    )
-    reformulate_sets: bool = option(
+    reformulate_sets: bool = _backend_option(
+        "reformulate_sets",
         False,
         checks.truth,
-        SOLVER,
         "Replace special ordered sets by binaries on back ends without them, instead of refusing.",
         is_rare=True,
-        no_effect=_OF_BACKENDS,
-        passed_as="reformulate_sets",
     )
-    memory_limit: int | None = option(
+    memory_limit: int | None = _backend_option(
+        "memory_limit_bytes",
         None,
         Whole(1),
-        SOLVER,
         "Memory limit (address space) of a MILP back end's process, in MB.",
         usual="no limit",
         metavar="MB",
         is_rare=True,
-        no_effect=_OF_BACKENDS,
-        passed_as="memory_limit_bytes",
     )
     semantics: str = option(
         "continuous",
@@ -310,54 +261,39 @@ class DeclaredOptions:
         TIME,
         "Seed of the random first map with --semantics published, and of --measurement-noise.",
         is_rare=True,
-        no_effect=(_NO_RANDOMNESS,),
+        no_effect=(option_checks.NO_RANDOMNESS,),
     )
-    batch_jobs: str | PathLike[str] | None = option(
+    batch_jobs: str | PathLike[str] | None = _batch_option(
         None,
         option_checks.path,
-        BATCH_JOBS,
         "The batch jobs of EVENTS, as 'bfreplay ingest --batch-jobs' wrote them: "
         "their delays are propagated through the recorded schedule.",
-        not_on_cluster=_NO_BATCH_JOBS,
     )
-    clear: float | str = option(
+    clear: float | str = _batch_option(
         defaults.CLEAR_S,
         option_checks.seconds,
-        BATCH_JOBS,
         "Time to clear a node of training when a batch job starts "
         "on it; the batch job is late by it. 30s is Slurm's KillWait.",
         metavar="TIME",
         parse=option_checks.parse_seconds,
-        not_on_cluster=_NO_BATCH_JOBS,
     )
-    notice: bool = option(
+    notice: bool = _batch_option(
         False,
         checks.truth,
-        BATCH_JOBS,
         "Training is told when a node is reclaimed, and saves its state in the time "
         "of --clear: a preemption costs it only what its scale-down cost exceeds that.",
-        not_on_cluster=_NO_BATCH_JOBS,
     )
-    reserve: int = option(
-        0,
-        Whole(0),
-        BATCH_JOBS,
-        "Idle nodes to leave alone, for batch jobs to start on at once.",
-        metavar="NODES",
-        not_on_cluster=_NO_BATCH_JOBS,
+    reserve: int = _batch_option(
+        0, Whole(0), "Idle nodes to leave alone, for batch jobs to start on at once.", metavar="NODES"
     )
-    min_age: float | str = option(
+    min_age: float | str = _batch_option(
         0.0,
         option_checks.seconds,
-        BATCH_JOBS,
         "Time for which a node has to be idle before training may have it.",
         metavar="TIME",
         parse=option_checks.parse_seconds,
-        not_on_cluster=_NO_BATCH_JOBS,
     )
-    record_nodes: bool = option(
-        False,
-        checks.truth,
+    record_nodes: bool = switch(
         OUTPUT,
         "Also write which job held which node when (nodes.parquet); the report then has a Gantt chart.",
         only_writes=True,
@@ -370,16 +306,12 @@ class DeclaredOptions:
         usual=f"{_PRICES}; none for other types",
         metavar="TYPE=DOLLARS,...",
     )
-    fairness: bool = option(
-        False,
-        checks.truth,
+    fairness: bool = switch(
         OUTPUT,
         "Also replay the jobs under gavel.isolated (an equal part of the nodes for each) "
         "and report finish-time fairness rho: completion time over that under gavel.isolated.",
     )
-    ideal: bool = option(
-        False,
-        checks.truth,
+    ideal: bool = switch(
         OUTPUT,
         "Also apply the shares of a Gavel policy without rounds, on a cluster, and report "
         "the mean completion time, to show the cost of rounds.",
@@ -390,18 +322,16 @@ class DeclaredOptions:
         OUTPUT,
         "Also replay the jobs on dedicated nodes and report U; for a policy that learns "
         "curves or rates of pairs, also replay with known ones and report the cost of learning.",
-        no_effect=_NO_BASELINES,
+        no_effect=option_checks.NO_BASELINES,
     )
     bound: bool = option(
         True,
         checks.truth,
         OUTPUT,
         "Also report the upper bound on samples, and the run's share of it.",
-        no_effect=_NO_BOUND,
+        no_effect=option_checks.NO_BOUND,
     )
-    allow_code: bool = option(
-        False,
-        checks.truth,
+    allow_code: bool = switch(
         JOBS,
         "Import code that the files name (package.module:thing); it runs with your "
         "permissions. By default only code named on the command line is imported.",
@@ -411,80 +341,18 @@ class DeclaredOptions:
     )
 
     def __post_init__(self) -> None:
-        for name, declaration in OPTIONS.items():
-            value = getattr(self, name)
-            if value is None and declaration.default is REQUIRED:
-                raise InputError(
-                    f"the option {option_name(name)!r} is missing: the training jobs to replay",
-                    column=name,
-                    expected='jobs = "FILE" (--jobs FILE)',
-                    fix=f"{BUNDLED!r} stands for the bundled jobs",
-                )
-            if value is not None or declaration.default is not None:
-                object.__setattr__(self, name, declaration.check(option_name(name), value))
-        _check_together(self)
+        check_options(self, named=option_name)
+        option_checks.check_together(self)
 
     @property
     def ends_with_its_jobs(self) -> bool:
         """True if the run ends when its jobs are done, not with the log; it then has neither U nor a bound."""
-        return self.cluster is not None or self.measure is not None or self.until_done
+        return any(reason.holds(self) for reason in option_checks.NO_BOUND)
 
     def without_effect(self) -> dict[str, str]:
         """Return the options without effect, with the reason: ``{"seed": "with --semantics continuous ..."}``."""
-        reasons = {name: declaration.reason_without_effect(self) for name, declaration in OPTIONS.items()}
-        return {name: reason for name, reason in reasons.items() if reason is not None}
-
-
-def _check_together(options: DeclaredOptions) -> None:
-    """Raise ``InputError`` for options that exclude one another, whatever is in the files."""
-    if options.cluster is None:
-        if options.events is None:
-            raise InputError(
-                "the option 'events' is missing: neither a log nor a cluster is given",
-                column="events",
-                expected=f'events = "FILE", or cluster = "{_CLUSTER}" (replay EVENTS, or --cluster {_CLUSTER})',
-                fix=f"name one of the two; {BUNDLED!r} stands for the bundled log",
-            )
-    else:
-        _check_cluster(options)
-    if options.until_done and options.unlimited_work:
-        raise InputError(
-            "the run is to end with its jobs, but unlimited work never ends",
-            column="until-done",
-            value=True,
-            expected="--until-done, or --unlimited-work",
-            fix="remove one of the two",
-        )
-    if options.measure is not None and options.unlimited_work:
-        raise InputError(
-            "a run with measured jobs ends when they are done, but unlimited work never ends",
-            column="measure",
-            value=f"{options.measure[0]}:{options.measure[1]}",
-            expected="--measure, or --unlimited-work",
-            fix="remove one of the two",
-        )
-
-
-def _check_cluster(options: DeclaredOptions) -> None:
-    if options.events is not None:
-        raise InputError(
-            "both a log and a cluster are given",
-            column="cluster",
-            value=options.cluster,
-            expected=f"one of the two; the log is {options.events}",
-            fix="remove EVENTS (events) or --cluster",
-        )
-    for own_name, declaration in OPTIONS.items():
-        value = getattr(options, own_name)
-        if declaration.not_on_cluster is not None and value != declaration.default:
-            name, (reason, fix) = option_name(own_name), declaration.not_on_cluster
-            raise InputError(
-                f"--{name} cannot be combined with --cluster: {reason}",
-                column=name,
-                value=value,
-                expected=f"a log of events with --{name}",
-                fix=fix,
-            )
+        reasons = {field_name: declaration.reason_without_effect(self) for field_name, declaration in OPTIONS.items()}
+        return {field_name: reason for field_name, reason in reasons.items() if reason is not None}
 
 
 OPTIONS = options_of(DeclaredOptions)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.finish_text import answer_of, cautions, notes
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
-from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
+from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
+from bfreplay.experiments.study_options import N_STARTS, FinishOptions
+from bfreplay.experiments.sweep import SweepProgress, SweepResult
 from bfreplay.options import option_name
 from bfreplay.outputs import write_whole
 from bfreplay.result_folders import finish as saved
@@ -111,28 +113,16 @@ def stratified_starts(first_us: int, last_us: int, n_starts: int, rng: np.random
     return np.minimum(start_s, last) * _SECOND_US
 
 
-N_STARTS = 48
-"""Starts by default: the quartiles then rest on a dozen starts each."""
-
 PICTURES = ("finish.png", "finish.svg")
 """Pictures that the command draws in its folder."""
 
 _AT_ONCE = 4
 """Numbers of dedicated nodes tried at once; the same on every machine, as the answer may depend on it."""
 
-_FIXED_OPTIONS = (
-    "cluster",
-    "measure",
-    "unlimited_work",
-    "until_done",
-    "semantics",
-    "efficiency",
-    "bound",
-    "fairness",
-    "ideal",
-    "batch_jobs",
-    "record_nodes",
-)
+_OPTIONS_OF_ENDS = ("cluster", "measure", "unlimited_work", "until_done", "semantics")
+_OPTIONS_OF_OUTPUT = ("efficiency", "bound", "fairness", "ideal", "batch_jobs", "record_nodes")
+_FIXED_OPTIONS = (*_OPTIONS_OF_ENDS, *_OPTIONS_OF_OUTPUT)
+"""Options of a run that ``finish`` sets."""
 _QUARTILES = (0.25, 0.5, 0.75)
 _ANY_NODE = "node"
 
@@ -181,63 +171,55 @@ def finish(
         A run failed.
     """
     checks.known_keys(options, [name for name in OPTIONS if name not in _FIXED_OPTIONS], "finish", "option")
-    n_starts, seed = checks.whole("starts", starts, 1), checks.whole("seed", seed, 0)
-    if dedicated is not None:
-        dedicated = checks.whole("dedicated", dedicated, 1)
+    own_options = FinishOptions(dedicated=dedicated, starts=starts, seed=seed)
     scheduler_needs(out, scheduler)
     base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **options)
     log, workload = load_log(base), load_jobs_of(base)
-    _check_jobs(workload)
+    _check_inputs(log, workload)
     zone = choose_zone(tz, log.metadata)
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
-    workers: dict[str, Any] = {
-        "processes": processes,
-        "scheduler": scheduler,
-        "progress": progress,
-        "on_wait": on_wait,
-        "retry_failed": True,
-    }
+    make_runs = partial(complete_sweep, processes=processes, scheduler=scheduler, progress=progress, on_wait=on_wait)
     with resumable_folder(out, FINISH, stale=PICTURES) as folder:
-        clusters = _Clusters(base, log, folder / "dedicated", workers, dedicated)
+        node_type = log.node_types.names[0] if log.node_types.is_told_apart else _ANY_NODE
+        clusters = _Clusters(base, node_type, dedicated, partial(make_runs, folder=folder / "dedicated"))
         most_nodes = _most_nodes(base, log, workload)
         fastest_s = clusters.times([most_nodes, *([] if dedicated is None else [dedicated])])[most_nodes]
         begins = stratified_starts(
-            log.window_start_us, _latest_start(log, fastest_s, most_nodes), n_starts, np.random.default_rng(seed)
+            log.window_start_us,
+            _latest_start(log, fastest_s, most_nodes),
+            own_options.starts,
+            np.random.default_rng(own_options.seed),
         )
         on_log = [replace(base, window=(iso_utc(begin), iso_utc(log.window_end_us))) for begin in begins.tolist()]
-        sweep_result = sweep(on_log, folder / "starts", **workers)
-        refuse_failures(sweep_result.results)
+        sweep_result = make_runs(on_log, folder=folder / "starts")
         starts_on_log = _starts(sweep_result, begins.tolist(), log.window_end_us)
         quantiles = _quantiles(starts_on_log)
         worth = _worth(quantiles, clusters, most_nodes)
-        is_search = not isinstance(workload, JobSet)
-        on_dedicated = [
-            saved.Dedicated(nodes=n_nodes, duration_s=seconds) for n_nodes, seconds in sorted(clusters.known.items())
-        ]
         record = saved.FinishRecord(
             schema_version=FINISH.schema_version,
             versions=versions(),
             config=saved.FinishConfig(
                 options={
-                    name: value
-                    for name, value in base.to_json().items()
+                    name: option_value
+                    for name, option_value in base.to_json().items()
                     if name not in FILE_OPTIONS and name not in map(option_name, _FIXED_OPTIONS)
                 },
-                dedicated=dedicated,
-                starts=n_starts,
-                seed=seed,
+                **asdict(own_options),
                 time_zone=None if zone is None else zone[0],
             ),
             inputs=saved.FinishInputs(
-                events=[InputFile(name=source.name, sha256=source.sha256) for source in log.sources],
+                events=[InputFile(name=source_file.name, sha256=source_file.sha256) for source_file in log.sources],
                 window_us=(log.window_start_us, log.window_end_us),
                 n_nodes=len(log.nodes),
                 jobs=[InputFile(name=name, sha256=digest) for name, digest in workload.sources],
-                is_search=is_search,
+                is_search=not isinstance(workload, JobSet),
             ),
             starts=starts_on_log,
             quantiles=quantiles,
-            dedicated=on_dedicated,
+            dedicated=[
+                saved.Dedicated(nodes=n_nodes, duration_s=seconds)
+                for n_nodes, seconds in sorted(clusters.known.items())
+            ],
             worth=worth,
             answer="",
             warnings=[],
@@ -249,54 +231,42 @@ def finish(
             warnings=list(dict.fromkeys([*sweep_result.warnings, *clusters.warnings, *cautions(record)])),
             notes=notes(record, None if zone is None else zone[2]),
         )
-        text = record_json(record, "the finish")
-        if out is not None:
-            write_whole(folder / FINISH.record_file, text)
+        write_whole(folder / FINISH.record_file, record_json(record, "the finish"))
     return saved.Finish(record, None if out is None else folder)
 
 
+@dataclass(slots=True)
 class _Clusters:
     """Runs on dedicated nodes, each made once; ``known`` has their times by number of nodes.
 
-    ``warnings`` has those of the number that was ``requested`` for: others are tried to find an answer.
+    ``warnings`` has those of the number that was ``requested``: others are tried to find an answer.
     """
 
-    def __init__(
-        self, base: RunOptions, log: NodeEvents, folder: Path, workers: dict[str, Any], requested: int | None
-    ) -> None:
-        names = log.node_types.names
-        if len(names) > 1:
-            raise InputError(
-                "the log has nodes of several types: it is open which of them to dedicate",
-                value=", ".join(names),
-                expected="nodes of one type",
-                fix="make a log of the nodes of one type",
-            )
-        self._type = names[0] if log.node_types.is_told_apart else _ANY_NODE
-        self._base = base
-        self._folder = folder
-        self._workers = workers
-        self._asked = requested
-        self.known: dict[int, float | None] = {}
-        self.warnings: list[str] = []
+    base: RunOptions
+    node_type: str
+    requested: int | None
+    make_runs: Callable[[Sequence[RunOptions]], SweepResult]
+    known: dict[int, float | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def times(self, numbers: Sequence[int]) -> dict[int, float | None]:
         """Return the seconds until all is done by number of nodes; ``None`` where the jobs never end."""
-        every = list(dict.fromkeys([*self.known, *numbers]))
+        all_numbers = list(dict.fromkeys([*self.known, *numbers]))
         of_log = {
             name: declaration.default for name, declaration in OPTIONS.items() if declaration.not_on_cluster is not None
         }
-        runs = [replace(self._base, **of_log, events=None, cluster=f"{self._type}={n_nodes}") for n_nodes in every]
-        sweep_result = sweep(runs, self._folder, **self._workers)
-        refuse_failures(sweep_result.results)
-        for n_nodes, time in zip(every, sweep_result.results["last_finish"].to_pylist(), strict=True):
-            self.known[n_nodes] = None if time is None else microseconds_of(time) / 1e6
-        texts = dict(zip(every, sweep_result.results["warnings"].to_pylist(), strict=True))
-        self.warnings = [] if self._asked is None else list(texts[self._asked] or ())
+        sweep_result = self.make_runs(
+            [replace(self.base, **of_log, events=None, cluster=f"{self.node_type}={number}") for number in all_numbers]
+        )
+        columns = (sweep_result.results[name].to_pylist() for name in ("last_finish", "warnings"))
+        for n_nodes, last_finish, warnings in zip(all_numbers, *columns, strict=True):
+            self.known[n_nodes] = None if last_finish is None else microseconds_of(last_finish) / 1e6
+            if n_nodes == self.requested:
+                self.warnings = warnings or []
         return self.known
 
 
-def _check_jobs(workload: JobSet | JobSource) -> None:
+def _check_inputs(log: NodeEvents, workload: JobSet | JobSource) -> None:
     if isinstance(workload, JobSet) and not workload.submit_is_relative:
         raise InputError(
             "the jobs have calendar times, so they cannot start at another time",
@@ -304,14 +274,21 @@ def _check_jobs(workload: JobSet | JobSource) -> None:
             expected="submit times after the start",
             fix="replace the column submit_time by submit_after_s, in seconds",
         )
+    if len(log.node_types.names) > 1:
+        raise InputError(
+            "the log has nodes of several types: it is open which of them to dedicate",
+            value=", ".join(log.node_types.names),
+            expected="nodes of one type",
+            fix="make a log of the nodes of one type",
+        )
 
 
-def _most_nodes(base: RunOptions, log: NodeEvents, workload: JobSet | JobSource) -> int:
+def _most_nodes(base_options: RunOptions, log: NodeEvents, workload: JobSet | JobSource) -> int:
     """Return the largest number of dedicated nodes that the jobs could use, within the number of nodes of the log."""
     if not isinstance(workload, JobSet):  # jobs to come are unknown
         return len(log.nodes)
-    assert base.max_parallel is not None
-    return min(len(log.nodes), base.max_parallel * max(job.max_nodes for job in workload))
+    assert base_options.max_parallel is not None
+    return min(len(log.nodes), base_options.max_parallel * max(job.max_nodes for job in workload))
 
 
 def _latest_start(log: NodeEvents, fastest_s: float | None, most_nodes: int) -> int:
@@ -336,7 +313,7 @@ def _latest_start(log: NodeEvents, fastest_s: float | None, most_nodes: int) -> 
 
 
 def _starts(sweep_result: SweepResult, begins: list[int], end_us: int) -> list[saved.Start]:
-    columns = (sweep_result.results[name].to_pylist() for name in ("id", "last_finish"))
+    columns = (sweep_result.results[column_name].to_pylist() for column_name in ("id", "last_finish"))
     return [
         saved.Start(
             time=iso_utc(start_us),

@@ -5,10 +5,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from bfreplay import checks
@@ -16,17 +14,7 @@ from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, OPTIONS, POLICY, SOLVER, DeclaredOptions
-from bfreplay.experiments.prepared_run import (
-    REPLAY_OPTIONS,
-    files_of,
-    learning,
-    load_jobs_of,
-    load_log,
-    part_of,
-    policy_for,
-    run_settings_of,
-    settings_of,
-)
+from bfreplay.experiments.prepared_run import OBJECT_MARK, REPLAY_OPTIONS, part_of, prepare_run
 from bfreplay.options import add_options
 from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
@@ -38,15 +26,8 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 _INPUTS = ("events", "jobs", "policy")
 _KEYWORDS = tuple(name for name in OPTIONS if name not in _INPUTS)
 _OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done"}
-_LEARNING_OPTIONS = ("learn_curves", "measurement_noise")
-_OF_POLICY_TEXT = {
-    "round",
-    *(
-        name
-        for name, declaration in OPTIONS.items()
-        if declaration.group in (POLICY, SOLVER) and name not in _LEARNING_OPTIONS
-    ),
-}
+_OF_POLICY_TEXT = {name for name, declaration in OPTIONS.items() if declaration.group in (POLICY, SOLVER)}
+_OF_POLICY_TEXT = _OF_POLICY_TEXT - {"learn_curves", "measurement_noise"} | {"round"}
 
 
 def replay_log(
@@ -180,7 +161,6 @@ def _session_of(
     portions: bool = False,
 ) -> ReplaySession:
     """Check what is given, load what is named, and return the session."""
-    begin_s = perf_counter()
     checks.known_keys(options, [*inspect.signature(replay_log).parameters], "replay_log", "option")
     checks.instance("events", events, (NodeEvents, str, PathLike, type(None)), "NodeEvents, a file, or 'sample'")
     checks.instance("settings", settings, (ReplaySettings, type(None)), "a ReplaySettings; or give its options by name")
@@ -195,7 +175,7 @@ def _session_of(
     if not isinstance(jobs, str | PathLike):
         _refuse(options, {"curves"}, "jobs", "an object")
     texts: dict[str, Any] = {
-        name: str(argument) if isinstance(argument, str | PathLike) else f"<{type(argument).__name__}>"
+        name: str(argument) if isinstance(argument, str | PathLike) else f"{OBJECT_MARK}{type(argument).__name__}>"
         for name, argument in zip(_INPUTS, (events, jobs, policy), strict=True)
         if argument is not None
     }
@@ -208,22 +188,15 @@ def _session_of(
         for name, reason in declaration.without_effect().items():
             if name in options:
                 warnings.warn(f"{name} has no effect {reason}", stacklevel=3)
-    log = part_of(events, declaration) if isinstance(events, NodeEvents) else load_log(declaration)
-    workload = load_jobs_of(declaration) if isinstance(jobs, str | PathLike) else workload_of(jobs)
-    settings = settings_of(declaration, log, workload) if settings is None else settings
-    places = {name: place for name, place in files_of(declaration).items() if not texts.get(name, "").startswith("<")}
-    return ReplaySession(
-        log,
-        workload,
-        learning(policy, declaration)
-        if isinstance(policy, Policy)
-        else policy_for(declaration, save_failures=save_failures),
-        settings,
-        run_settings_of(declaration, with_tables=with_tables),
-        replace(output, session={"load_s": perf_counter() - begin_s, "files": places}),
-        portions=portions,
-        batch_jobs=declaration.batch_jobs,
+    prepared_run = prepare_run(
+        declaration,
+        log=part_of(events, declaration) if isinstance(events, NodeEvents) else None,
+        jobs=None if isinstance(jobs, str | PathLike) else workload_of(jobs),
+        policy=policy if isinstance(policy, Policy) else None,
+        settings=settings,
+        save_failures=save_failures,
     )
+    return prepared_run.session(output, with_tables=with_tables, portions=portions)
 
 
 def _saving(every: str | float | None, resume: bool) -> Saving:
@@ -233,12 +206,12 @@ def _saving(every: str | float | None, resume: bool) -> Saving:
 
 def _with_keyword(error: InputError) -> InputError:
     """Return the error with the option named as a keyword: ``t_fwd`` for ``t-fwd``."""
-    name = error.column or ""
-    if name not in FIELDS:
+    option_name = error.column or ""
+    if option_name not in FIELDS:
         return error
     return InputError(
-        error.problem.replace(name, FIELDS[name]),
-        column=FIELDS[name],
+        error.problem.replace(option_name, FIELDS[option_name]),
+        column=FIELDS[option_name],
         value=error.value,
         expected=error.expected,
         fix=error.fix,
@@ -247,12 +220,12 @@ def _with_keyword(error: InputError) -> InputError:
 
 def _refuse(options: dict[str, Any], names: set[str], parameter: str, description: str) -> None:
     """Raise ``InputError`` for an option that is also part of a given object."""
-    for name in options:
-        if name in names:
+    for option_name in options:
+        if option_name in names:
             raise InputError(
-                f"{name} is given twice: as an option and by {description} as {parameter}",
-                column=name,
-                value=options[name],
+                f"{option_name} is given twice: as an option and by {description} as {parameter}",
+                column=option_name,
+                value=options[option_name],
                 expected="one of the two",
                 fix=f"set it where the object is made, or remove {parameter}",
             )

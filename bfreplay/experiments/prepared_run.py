@@ -21,24 +21,28 @@ from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs import Output, RunResult, RunSettings, run_replay
+from bfreplay.runs import Output, ReplaySession, RunResult, RunSettings
 from bfreplay.workload import JobSet, JobSource
+
+OBJECT_MARK = "<"
+"""Start of the text that stands for an object, given in Python where options name a file or a policy."""
 
 _BYTES_PER_MB = 1_000_000
 _DERIVED_SETTINGS = {"max_parallel", "prices", "until_done"}
+_RUN_OPTIONS = {setting.name for setting in fields(RunSettings)} & {*OPTIONS}
 REPLAY_OPTIONS: set[str] = {setting.name for setting in fields(ReplaySettings)} & {*OPTIONS} - _DERIVED_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """The log, the jobs and the policy of ``options``, for one replay.
+    """The log, the jobs, the policy and the settings of ``options``, for one replay.
 
     Parameters
     ----------
     options
         Options of the run.
-    log, jobs, policy
-        Loaded inputs, and the policy.
+    log, jobs, policy, settings
+        Loaded inputs, the policy, and the settings of the replay.
     load_s
         Seconds to load and make them.
     """
@@ -47,25 +51,26 @@ class PreparedRun:
     log: NodeEvents
     jobs: JobSet | JobSource
     policy: Policy
+    settings: ReplaySettings
     load_s: float
 
-    @property
-    def settings(self) -> ReplaySettings:
-        """Settings of the replay."""
-        return settings_of(self.options, self.log, self.jobs)
-
-    def replay(self, output: Output | None = None, *, with_tables: bool = False) -> RunResult:
-        """Replay, and close the policy; arguments and errors as those of ``run_replay``."""
-        output = output or Output()
-        return run_replay(
+    def session(self, output: Output, *, with_tables: bool, portions: bool = False) -> ReplaySession:
+        """Return the session of the replay; arguments and errors as those of ``ReplaySession``."""
+        return ReplaySession(
             self.log,
             self.jobs,
             self.policy,
             self.settings,
             run_settings_of(self.options, with_tables=with_tables),
             replace(output, session={"load_s": self.load_s, "files": files_of(self.options), **output.session}),
+            portions=portions,
             batch_jobs=self.options.batch_jobs,
         )
+
+    def replay(self, output: Output | None = None, *, with_tables: bool = False) -> RunResult:
+        """Replay, and close the policy; errors as those of ``run_replay``."""
+        with self.session(output or Output(), with_tables=with_tables) as session:
+            return session.run()
 
 
 def prepare_run(
@@ -73,15 +78,17 @@ def prepare_run(
     *,
     log: NodeEvents | None = None,
     jobs: JobSet | JobSource | None = None,
+    policy: Policy | None = None,
+    settings: ReplaySettings | None = None,
     save_failures: str | Path | None = None,
 ) -> PreparedRun:
-    """Load the inputs that are not given, and make the policy; errors as ``RunOptions.prepare``."""
+    """Load the inputs that are not given, and make the policy and the settings; errors as ``RunOptions.prepare``."""
     begin_s = perf_counter()
     log = load_log(options) if log is None else log
     jobs = load_jobs_of(options) if jobs is None else jobs
-    settings_of(options, log, jobs)
-    policy = policy_for(options, save_failures=save_failures)
-    return PreparedRun(options, log, jobs, policy, perf_counter() - begin_s)
+    settings = settings_of(options, log, jobs) if settings is None else settings
+    policy = policy_for(options, save_failures=save_failures) if policy is None else learning(policy, options)
+    return PreparedRun(options, log, jobs, policy, settings, perf_counter() - begin_s)
 
 
 def load_log(options: DeclaredOptions) -> NodeEvents:
@@ -121,7 +128,7 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
             fix="give more jobs, or measure fewer",
         )
     return ReplaySettings(
-        **{name: getattr(options, name) for name in REPLAY_OPTIONS},
+        **{field_name: getattr(options, field_name) for field_name in REPLAY_OPTIONS},
         max_parallel=max_parallel_of(options, log, jobs),
         clear_s=float(options.clear),
         min_age_s=float(options.min_age),
@@ -133,15 +140,10 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
 
 def run_settings_of(options: DeclaredOptions, *, with_tables: bool) -> RunSettings:
     """Return the settings of the run's baselines and tables."""
-    t_fwd = options.t_fwd
     return RunSettings(
-        unlimited_work=options.unlimited_work,
-        efficiency=options.efficiency,
-        bound=options.bound,
-        fairness=options.fairness,
-        ideal=options.ideal,
+        **{name: getattr(options, name) for name in _RUN_OPTIONS},
         tables=with_tables,
-        dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(t_fwd, str) else t_fwd,
+        dedicated_t_fwd_s=defaults.T_FWD_S if isinstance(options.t_fwd, str) else options.t_fwd,
     )
 
 
@@ -199,14 +201,13 @@ def solver_keywords(options: DeclaredOptions) -> dict[str, Any]:
 
 
 def files_of(options: DeclaredOptions) -> dict[str, str]:
-    """Return the absolute path, or the name, of each input by kind; a cluster has neither."""
-    paths = {}
+    """Return the absolute path, or the name, of each input by kind; clusters and objects have neither."""
+    jobs = resolve_sample(Path(options.jobs), "jobs")
+    paths = {"jobs": str(jobs if is_source_name(jobs) else jobs.absolute())}
     if options.events is not None:
         paths["events"] = str(resolve_sample(Path(options.events), "events").absolute())
-    jobs = resolve_sample(Path(options.jobs), "jobs")
-    paths["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
     if options.curves is not None:
         paths["curves"] = place_of(options.curves)
     if options.batch_jobs is not None:
         paths["batch_jobs"] = str(Path(options.batch_jobs).absolute())
-    return paths
+    return {kind: path for kind, path in paths.items() if not str(getattr(options, kind)).startswith(OBJECT_MARK)}

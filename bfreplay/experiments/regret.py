@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bfreplay.bounds import Effort, UpperBound, upper_bound
-from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
@@ -23,7 +22,7 @@ from bfreplay.runs.saved_inputs import inputs_of
 from bfreplay.runs.shown_values import share_at_least
 from bfreplay.runs.summary_text import policy_words
 from bfreplay.wording import amount, paragraphs, percent
-from bfreplay.workload import Ending, JobSet, JobSource
+from bfreplay.workload import Ending, JobSet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,8 +130,8 @@ def regret(
     try:
         chosen_effort = Effort(effort)
     except ValueError as error:
-        words = " or ".join(repr(effort_level.value) for effort_level in Effort)
-        raise InputError("unknown effort", column="effort", value=effort, expected=words) from error
+        effort_words = " or ".join(repr(effort_level.value) for effort_level in Effort)
+        raise InputError("unknown effort", column="effort", value=effort, expected=effort_words) from error
     results = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     for run in results:
         _refuse(run)
@@ -142,35 +141,43 @@ def regret(
     n_bounds = len(set(keys))
     for run, key in zip(results, keys, strict=True):
         if key not in bound_of_key:
+            config = run.record.config
             log, workload = inputs_of(run, events, jobs, curves, allow_code=allow_code)
-            search: dict[str, Any] = {
-                "effort": chosen_effort,
-                "evaluations": evaluations,
-                "with_finish": key in finished_keys,
-            }
-            search["progress"] = None if progress is None else partial(progress, len(bound_of_key), n_bounds)
-            bound_of_key[key] = _bound_of(run, log, workload, **search)
+            settings = ReplaySettings(config.max_parallel, config.semantics)
+            job_set = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
+            assert isinstance(job_set, JobSet)
+            bound_of_key[key] = upper_bound(
+                log,
+                job_set,
+                config.max_parallel,
+                decides_in_rounds=frees_rescaling(config),
+                gives_jobs_up=_gives_jobs_up(run),
+                effort=chosen_effort,
+                evaluations=evaluations,
+                with_finish=key in finished_keys,
+                progress=None if progress is None else partial(progress, len(bound_of_key), n_bounds),
+            )
     names = _names(results)
     return Regrets(
         Regret(
-            run=name,
+            run=run_name,
             policy=policy_words(run.record.config),
             max_parallel=run.record.config.max_parallel,
             samples=run.summary.ledger.samples,
             bound=bound_of_key[key],
             warnings=tuple(run.warnings),
         )
-        for name, run, key in zip(names, results, keys, strict=True)
+        for run_name, run, key in zip(names, results, keys, strict=True)
     )
 
 
 def _names(runs: Sequence[RunResult]) -> list[str]:
     """Return the names of the runs' folders; the paths as given where two folders have the same name."""
     names = ["in memory" if run.folder is None else run.folder.name for run in runs]
-    ambiguous_names = {name for name, n_runs in Counter(names).items() if n_runs > 1}
+    ambiguous_names = {folder_name for folder_name, n_runs in Counter(names).items() if n_runs > 1}
     return [
-        name if run.folder is None or name not in ambiguous_names else str(run.folder)
-        for name, run in zip(names, runs, strict=True)
+        folder_name if run.folder is None or folder_name not in ambiguous_names else str(run.folder)
+        for folder_name, run in zip(names, runs, strict=True)
     ]
 
 
@@ -180,31 +187,21 @@ def _key(run: RunResult) -> str:
     ways = frees_rescaling(config), _gives_jobs_up(run)
     files = [[source.sha256 for source in source_files] for source_files in (inputs.events.files, inputs.jobs.files)]
     identity = files if all(files) else run.folder
-    return repr(([config[part] for part in parts], ways, identity))
+    return repr(([config[setting] for setting in parts], ways, identity))
 
 
 def _gives_jobs_up(run: RunResult) -> bool:
     return bool(run.summary.jobs.get(Ending.FAILED, 0))
 
 
-def _bound_of(run: RunResult, log: NodeEvents, workload: JobSet | JobSource, **search: Any) -> UpperBound:
-    """Return the bound of a run; ``search`` are keywords of ``upper_bound``."""
-    config = run.record.config
-    settings = ReplaySettings(config.max_parallel, config.semantics)
-    jobs = jobs_in_window(workload, log, settings, unlimited_work=config.unlimited_work)
-    assert isinstance(jobs, JobSet)
-    ways: dict[str, Any] = {"decides_in_rounds": frees_rescaling(config), "gives_jobs_up": _gives_jobs_up(run)}
-    return upper_bound(log, jobs, config.max_parallel, **ways, **search)
-
-
 def _refuse(run: RunResult) -> None:
     """Refuse jobs of a source, and a run that ended with its jobs: any policy does the same work."""
-    config, source = run.record.config, run.record.inputs.jobs.source
-    if source is not None:
+    config, job_source = run.record.config, run.record.inputs.jobs.source
+    if job_source is not None:
         raise InputError(
             "there is no upper bound for a job source: under another policy it may make other jobs",
             file=run.folder,
-            value=source["name"],
+            value=job_source["name"],
             expected="runs of a plain job set",
         )
     if config.until_done or config.measured is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-import pyarrow as pa
+from typing import Any
 
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep import SweepResult, sweep
 from bfreplay.outputs import remove_leftovers, scratch_prefix
 from bfreplay.result_folders.records import ResultKind
 from bfreplay.result_folders.writing import check_target, unwritable
@@ -63,13 +64,15 @@ def scheduler_needs(out: str | Path | None, scheduler: str | None) -> None:
         )
 
 
-def refuse_failures(results: pa.Table) -> None:
-    """Raise ``BfreplayError`` if a run of the sweep with these ``results`` failed."""
-    errors = [error for error in results["error"].to_pylist() if error is not None]
+def complete_sweep(runs: Iterable[RunOptions], folder: Path, **keywords: Any) -> SweepResult:
+    """Make all runs, also those that failed before; ``keywords`` of ``sweep``. ``BfreplayError`` if a run fails."""
+    result = sweep(runs, folder, retry_failed=True, **keywords)
+    errors = [error for error in result.results["error"].to_pylist() if error is not None]
     if errors:
         raise BfreplayError(
-            f"{len(errors):,} of {results.num_rows:,} runs failed, so the results cannot be compared\n"
+            f"{len(errors):,} of {result.results.num_rows:,} runs failed, so the results cannot be compared\n"
             f"  first:    {errors[0]}\n"
             "  fix:      try this run alone with 'bfreplay replay'; with --out the same command retries the failed "
             "runs only"
         )
+    return result

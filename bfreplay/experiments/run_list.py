@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +54,15 @@ class ListedRun:
     def start_time(self) -> str | None:
         """Start of the replay, ISO-8601; ``None`` for a damaged folder."""
         return None if self.run is None else self.run.session.started
+
+    def to_json(self) -> JsonObject:
+        """Return name, folder, time and error."""
+        return {
+            "name": self.name,
+            "folder": str(self.folder),
+            "made": self.start_time,
+            "error": self.error or None,
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,38 +121,19 @@ class RunList(Sequence[ListedRun]):
     def headline(self) -> dict[str, list[str]]:
         """Metrics for tables of many runs, as texts by column."""
         is_cluster = [cluster_of(run.record) is not None for run in self.readable]
-        values = {name: self.metrics.get(name, [None] * len(is_cluster)) for name in COLUMNS}
+        values = {column_name: self.metrics.get(column_name, [None] * len(is_cluster)) for column_name in COLUMNS}
         return headline_texts(values, log=not all(is_cluster), cluster=any(is_cluster))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per run: name, time, error, the options that differ, and the metrics of any run."""
         import pandas as pd
 
-        return pd.DataFrame(
-            [
-                {
-                    "name": listed_run.name,
-                    "folder": str(listed_run.folder),
-                    "made": listed_run.start_time,
-                    "error": listed_run.error or None,
-                    **options,
-                    **metrics,
-                }
-                for listed_run, options, metrics in self.rows()
-            ]
-        )
+        return pd.DataFrame([listed_run.to_json() | options | metrics for listed_run, options, metrics in self.rows()])
 
     def to_json(self) -> list[JsonObject]:
         """Return plain data, one object per run."""
         return [
-            {
-                "name": listed_run.name,
-                "folder": str(listed_run.folder),
-                "made": listed_run.start_time,
-                "error": listed_run.error or None,
-                "options": options,
-                "metrics": metrics,
-            }
+            {**listed_run.to_json(), "options": options, "metrics": metrics}
             for listed_run, options, metrics in self.rows()
         ]
 
@@ -228,18 +218,18 @@ def _fit_columns(
     """
     if width is None:
         return {**options, **metrics}, []
-    short = {name: [_shorten(text) for text in texts] for name, texts in options.items()}
-    of_jobs = [name for name in options if name.startswith("jobs.")]
+    short = {column_name: [_shorten(text) for text in texts] for column_name, texts in options.items()}
+    of_jobs = [column_name for column_name in options if column_name.startswith("jobs.")]
     n_free = width - max(len(run.name) for run in runs) - len("  2026-03-01 12:30")
     for_metrics, fits = 0.4 * width, set[str]()
-    for name in (*(name for name in options if name not in of_jobs), *metrics, *of_jobs):
-        texts = short.get(name) or metrics[name]
-        n_needed = 2 + max(map(len, (name, *texts)))
-        if n_needed <= n_free - (for_metrics if name in options and name not in of_jobs else 0):
+    for column_name in (*(column_name for column_name in options if column_name not in of_jobs), *metrics, *of_jobs):
+        texts = short.get(column_name) or metrics[column_name]
+        n_needed = 2 + max(map(len, (column_name, *texts)))
+        if n_needed <= n_free - (for_metrics if column_name in options and column_name not in of_jobs else 0):
             n_free -= n_needed
-            fits.add(name)
-    columns = {name: texts for name, texts in (*short.items(), *metrics.items()) if name in fits}
-    return columns, [name for name in (*options, *metrics) if name not in fits]
+            fits.add(column_name)
+    columns = {column_name: texts for column_name, texts in (*short.items(), *metrics.items()) if column_name in fits}
+    return columns, [column_name for column_name in (*options, *metrics) if column_name not in fits]
 
 
 def _shorten(text: str) -> str:
@@ -253,50 +243,45 @@ def creation_time_text(listed_run: ListedRun) -> str:
 
 def _run_folders(folder: Path) -> Iterator[Path]:
     for place, below, files in os.walk(folder):
-        below[:] = sorted(name for name in below if not name.startswith("."))
+        below[:] = sorted(folder_name for folder_name in below if not folder_name.startswith("."))
         if not _FILES.isdisjoint(files):
             below.clear()
             yield Path(place)
 
 
 def _read_run(folder: Path, below: Path) -> ListedRun:
-    name = folder.name if folder == below else str(folder.relative_to(below))
+    run_name = (folder.name if folder == below else str(folder.relative_to(below))) or str(folder.resolve())
     try:
         run = RunResult.load(folder)
         for file, digest in run.digests.items():
             check_digest(folder / file, digest, RUN)
-        return ListedRun(name or str(folder.resolve()), folder, run)
+        return ListedRun(run_name, folder, run)
     except FileNotFoundError as error:
-        return ListedRun(name or str(folder.resolve()), folder, None, f"{Path(error.filename).name} is missing")
+        return ListedRun(run_name, folder, None, f"{Path(error.filename).name} is missing")
     except (BfreplayError, OSError) as error:
         place = Path(getattr(error, "file", None) or folder)
         prefix = "" if place == folder else f"{place.name}: "
-        text = f"{prefix}{str(error).splitlines()[0]}"
-        return ListedRun(name or str(folder.resolve()), folder, None, text)
+        return ListedRun(run_name, folder, None, f"{prefix}{str(error).splitlines()[0]}")
 
 
-def _is_different(name: str, flat: Sequence[JsonObject]) -> bool:
-    by_policy: defaultdict[object, set[Hashable]] = defaultdict(set)
+def _is_different(option_name: str, flat: Sequence[JsonObject]) -> bool:
+    by_policy: defaultdict[object, set[str]] = defaultdict(set)  # values as text, which is hashable
     for options in flat:
-        by_policy[options.get("policy.name")].add(_hashable(options.get(name)))
-    values = set[Hashable]().union(*by_policy.values()) - {_hashable(None)}
-    is_of_source = name.startswith("jobs.")  # a file of jobs has none of these
+        by_policy[options.get("policy.name")].add(repr(options.get(option_name)))
+    values = set[str]().union(*by_policy.values()) - {repr(None)}
+    is_of_source = option_name.startswith("jobs.")  # a file of jobs has none of these
     return len(values) > 1 or (not is_of_source and any(len(policy_values) > 1 for policy_values in by_policy.values()))
-
-
-def _hashable(value: Any) -> Hashable:
-    return repr(value)
 
 
 def _inputs(runs: Sequence[RunResult]) -> Iterator[JsonObject]:
     """Yield the names of log and jobs, and the window, of each run."""
     logs = _names(runs, lambda run: [(file.name, file.sha256) for file in run.record.inputs.events.files])
     jobs = _names(runs, lambda run: [(file.name, file.sha256) for file in run.record.inputs.jobs.files])
-    for run, log, job_files in zip(runs, logs, jobs, strict=True):
+    for run, log_text, job_files in zip(runs, logs, jobs, strict=True):
         record = run.record
         ends_with_jobs = f"from {instant_words(record, record.config.window_start_us)}"
         yield {
-            "log": log if log and cluster_of(record) is None else log_name(run),
+            "log": log_text if log_text and cluster_of(record) is None else log_name(run),
             "jobs": job_files or (record.inputs.jobs.source or {}).get("name", f"{record.inputs.jobs.n_jobs} jobs"),
             "window": ends_with_jobs if record.config.until_done else window_words(record),
         }

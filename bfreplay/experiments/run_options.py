@@ -83,10 +83,7 @@ class RunOptions(DeclaredOptions):
         """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``."""
         values = {name: getattr(self, field_name) for name, field_name in FIELDS.items()}
         if absolute:
-            option_of_field = {name: option_name(name) for name in FILE_OPTIONS}
-            values |= {
-                option: _from_folder(name, values[option], Path.cwd()) for name, option in option_of_field.items()
-            }
+            values |= {option_name(name): _from_folder(name, getattr(self, name), Path.cwd()) for name in FILE_OPTIONS}
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()
@@ -148,14 +145,13 @@ def as_options(options: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         An option is there under both names.
     """
-    named_options = {
-        option_name(name) if option_name(name) in FIELDS else name: value for name, value in options.items()
-    }
-    if len(named_options) < len(options):
-        twice = next(
-            name for name in named_options if name in options and FIELDS.get(name, name) in options and "-" in name
-        )
-        raise InputError(f"{twice} is given twice", column=twice, value=FIELDS[twice], expected="dashes or underscores")
+    named_options: dict[str, Any] = {}
+    for name, value in options.items():
+        option = option_name(name) if option_name(name) in FIELDS else name
+        if option in named_options:
+            problem, expected = f"{option} is given twice", "dashes or underscores"
+            raise InputError(problem, column=option, value=FIELDS[option], expected=expected)
+        named_options[option] = value
     return named_options
 
 

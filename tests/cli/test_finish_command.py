@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from bfreplay.cli import main
 from bfreplay.commands.finish import finish
-from bfreplay.experiments.finish_times import N_STARTS
+from bfreplay.experiments.study_options import N_STARTS
 from bfreplay.experiments.sweep import run_sweep
 from tests.experiments.sweep.small_sweeps import Inline
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 
 from bfreplay.cli import main
 from bfreplay.commands.tune import tune
+from bfreplay.experiments.study_options import TOLERANCE, TRAIN
 from bfreplay.experiments.sweep import run_sweep
 from bfreplay.experiments.tuning.grid import USUAL_MAX_PARALLEL, USUAL_T_FWD
-from bfreplay.experiments.tuning.tuner import TOLERANCE, TRAIN
 from tests.experiments.sweep.small_sweeps import Inline
 from tests.experiments.tuning.little_logs import write_jobs, write_log
 
@@ -98,8 +98,8 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
         (("--max-parallel", "5,ten"), "'ten' is not a valid integer"),
         (("--max-parallel", "0"), "not in the range x>=1"),
         (("--train", "1"), "train leaves nothing"),
-        (("--train", "0"), "train is out of range"),
-        (("--tolerance", "1"), "tolerance is out of range"),
+        (("--train", "0"), "not in the range 0<x<=1"),
+        (("--tolerance", "1"), "not in the range 0<=x<1"),
         (("--policy", "bftrianer"), "unknown policy"),
         (("--window", "2024-05-01", "2024-06-01"), "the window reaches outside the log"),
         (("--picture", "mine.pdf"), ".png or .svg"),

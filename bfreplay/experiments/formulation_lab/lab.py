@@ -13,7 +13,13 @@ import pyarrow as pa
 from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.experiments.formulation_lab.pairs import EXACT, PairPlan, plan_pairs
-from bfreplay.experiments.formulation_lab.sampling import DecisionSample, LabSettings, sample_decisions
+from bfreplay.experiments.formulation_lab.sampling import (
+    DecisionSample,
+    LabProgress,
+    LabSettings,
+    no_progress,
+    sample_decisions,
+)
 from bfreplay.experiments.formulation_lab.summary import (
     ROWS,
     DecisionRow,
@@ -35,10 +41,6 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 KEPT_FAILURES = 5
 """Number of failures kept per pair and outcome in ``failures`` of the lab folder."""
-
-LabProgress = Callable[[str, int, int, str], None]
-"""Called with (stage, done, to do, next pair). Stages: ``count`` and ``capture``, the two replays, in microseconds;
-``warm-up`` in pairs; ``solve`` in answers. It must be quick."""
 
 
 def compare_formulations(
@@ -83,7 +85,7 @@ def compare_formulations(
     pictures
         Called with the complete but not yet renamed folder, to draw into it: ``bfreplay.report.draw_lab``.
     progress
-        See ``LabProgress``.
+        See ``sampling.LabProgress``.
     session
         More entries for the record's ``session``, such as the command line.
 
@@ -92,9 +94,8 @@ def compare_formulations(
     InputError, OutputExistsError, SolverUnavailableError
         The log, the jobs, an option, a name or the output folder cannot be used.
     """
-    settings = settings or LabSettings()
+    settings, progress = settings or LabSettings(), progress or no_progress
     begin_s, begin_time = perf_counter(), datetime.now(UTC).isoformat(timespec="seconds")
-    tell: LabProgress = progress or (lambda stage, n_done, total, detail: None)
     plan = plan_pairs(
         formulations,
         backends,
@@ -111,18 +112,11 @@ def compare_formulations(
         if failures is None and folder is not None:
             failures, most_failures = folder / FAILURES, KEPT_FAILURES
         with Trials(plan, settings, failures, most_failures) as trials:
-            sample = sample_decisions(
-                events,
-                workload,
-                settings,
-                lambda number, n_done, total: tell("count" if number == 1 else "capture", n_done, total, ""),
-            )
+            sample = sample_decisions(events, workload, settings, progress)
             sampled_s = perf_counter()
-            trials.warm_up(lambda n_done, total, pair: tell("warm-up", n_done, total, pair))
+            trials.warm_up(progress)
             warm_s = perf_counter()
-            answers, optima = trials.run(
-                sample.decisions, lambda n_done, total, pair: tell("solve", n_done, total, pair)
-            )
+            answers, optima = trials.run(sample.decisions, progress)
             worker_starts = trials.worker_starts
         rows = summarise(answers, [EXACT, *(pair.name for pair in plan.pairs)], settings.time_limit_s)
         tables = _tables(sample, answers, optima, rows)
@@ -137,7 +131,7 @@ def _tables(
     sample: DecisionSample, answers: Sequence[Answer], optima: Sequence[Optima], summary: Sequence[SummaryRow]
 ) -> dict[str, pa.Table]:
     """Return the tables by name."""
-    names = [row.pair for row in summary]
+    names = [summary_row.pair for summary_row in summary]
     sizes = {decision.index: (decision.problem.n_jobs, decision.problem.capacity) for decision in sample.decisions}
     decisions = [
         DecisionRow(
@@ -146,11 +140,11 @@ def _tables(
             n_idle=sampled_decision.problem.capacity,
             n_jobs=sampled_decision.problem.n_jobs,
             n_held=int(sampled_decision.problem.current.sum()),
-            optimum=best.optimum,
-            published_optimum=best.published_optimum,
+            optimum=optima_of_decision.optimum,
+            published_optimum=optima_of_decision.published_optimum,
             stratum=sampled_decision.stratum,
         )
-        for sampled_decision, best in zip(sample.decisions, optima, strict=True)
+        for sampled_decision, optima_of_decision in zip(sample.decisions, optima, strict=True)
     ]
     sorted_answers = sorted(answers, key=lambda answer: (answer.decision, names.index(answer.pair)))
     rows: dict[str, Sequence[object]] = {
@@ -160,7 +154,7 @@ def _tables(
         "profile": performance_profile(answers, names),
         "time_by_size": time_by_size(answers, sizes, names),
     }
-    return {name: table_of(rows[name], row) for name, row in ROWS.items()}
+    return {name: table_of(rows[name], summary_row) for name, summary_row in ROWS.items()}
 
 
 def _record(

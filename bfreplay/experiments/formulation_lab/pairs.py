@@ -117,9 +117,9 @@ def _formulations(
                 formulations[name] = formulation_of(name)
             except BfreplayError as error:  # a broken one of another package is skipped
                 omissions.append(NotCompared(name, "", str(error).splitlines()[0]))
-    for number, choice in enumerate([*(selection or ()), *additions]):
+    for position, choice in enumerate([*(selection or ()), *additions]):
         if not isinstance(choice, str):
-            formulations[f"{type(choice).__name__} ({number + 1})"] = choice
+            formulations[f"{type(choice).__name__} ({position + 1})"] = choice
         elif choice not in formulations:
             formulations[choice] = formulation_of(choice)
     names = distinct_names((spelling, formulation.name) for spelling, formulation in formulations.items())
@@ -131,25 +131,25 @@ def _backends(
 ) -> list[NamedBackend]:
     backends: dict[str, Backend] = {}
     if selection is None:
-        for name in BACKENDS.names():
+        for backend_name in BACKENDS.names():
             try:
-                backend = backend_of(name)
+                backend = backend_of(backend_name)
                 reason = why_not(backend)
             except BfreplayError as error:  # as above
                 reason = str(error).splitlines()[0]
             if reason:
-                omissions.append(NotCompared("", name, reason))
+                omissions.append(NotCompared("", backend_name, reason))
             else:
-                backends[name] = backend
-    for name in [*(selection or ()), *additions]:
-        if name not in backends:
-            backends[name] = backend_of(name)
-            if reason := why_not(backends[name]):
-                raise SolverUnavailableError(f"{name} does not work here: {reason}")
+                backends[backend_name] = backend
+    for backend_name in [*(selection or ()), *additions]:
+        if backend_name not in backends:
+            backends[backend_name] = backend_of(backend_name)
+            if reason := why_not(backends[backend_name]):
+                raise SolverUnavailableError(f"{backend_name} does not work here: {reason}")
     names = distinct_names((spelling, backend.name) for spelling, backend in backends.items())
     return [
-        NamedBackend(name, BACKENDS.location(spelling), backend)
-        for name, (spelling, backend) in zip(names, backends.items(), strict=True)
+        NamedBackend(backend_name, BACKENDS.location(spelling), backend)
+        for backend_name, (spelling, backend) in zip(names, backends.items(), strict=True)
     ]
 
 

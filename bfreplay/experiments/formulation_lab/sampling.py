@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay import checks, defaults
+from bfreplay import defaults
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.experiments.study_options import SampleOptions
 from bfreplay.milp.isolation import GRACE_S
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.policies import BFTrainerPolicy, Decision, PolicyState
@@ -29,12 +29,17 @@ Sizes = NDArray[np.int64]
 CLASSES = 4
 """Number of quantile classes of idle nodes, and of jobs."""
 
-PassProgress = Callable[[int, int, int], None]
-"""Called with (pass, 1 or 2; microseconds replayed; microseconds to replay)."""
+LabProgress = Callable[[str, int, int, str], None]
+"""Called with (stage, done, to do, next pair). Stages: ``count`` and ``capture``, the two replays, in microseconds;
+``warm-up`` in pairs; ``solve`` in answers. It must be quick."""
+
+
+def no_progress(stage: str, n_done: int, n_total: int, pair: str) -> None:
+    """``LabProgress`` that tells nobody."""
 
 
 @dataclass(frozen=True, slots=True)
-class LabSettings:
+class LabSettings(SampleOptions):
     """Options of one comparison.
 
     Parameters
@@ -56,8 +61,6 @@ class LabSettings:
         A number is out of range. The solvers check their own options.
     """
 
-    sample: int = 50
-    seed: int = 0
     t_fwd_s: float | str = defaults.T_FWD_S
     max_parallel: int = defaults.MAX_PARALLEL
     unlimited_work: bool = False
@@ -69,10 +72,6 @@ class LabSettings:
     reformulate_sets: bool = False
     memory_limit_bytes: int | None = None
     grace_s: float = GRACE_S
-
-    def __post_init__(self) -> None:
-        for column, minimum in (("sample", 1), ("seed", 0)):
-            checks.whole(column, getattr(self, column), minimum, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +116,7 @@ class DecisionSample:
 
 
 def sample_decisions(
-    events: NodeEvents, jobs: JobSet | JobSource, settings: LabSettings, progress: PassProgress | None = None
+    events: NodeEvents, jobs: JobSet | JobSource, settings: LabSettings, progress: LabProgress = no_progress
 ) -> DecisionSample:
     """Replay ``jobs`` on ``events`` twice with BFTrainer's policy and exact decisions, and sample these.
 
@@ -136,7 +135,7 @@ def sample_decisions(
         No decision of the replay needs a solver, or an option of the replay is invalid.
     """
 
-    def replay_pass(number: int, labels_to_keep: frozenset[int]) -> tuple[_Watch, RunRecord]:
+    def replay_pass(stage: str, labels_to_keep: frozenset[int]) -> tuple[_Watch, RunRecord]:
         watch = _Watch(settings.t_fwd_s, labels_to_keep)
         start_us, length_us = events.window_start_us, events.window_end_us - events.window_start_us
         result = run_replay(
@@ -145,13 +144,11 @@ def sample_decisions(
             watch,
             ReplaySettings(settings.max_parallel),
             RunSettings(unlimited_work=settings.unlimited_work, efficiency=False, bound=False, tables=False),
-            Output(
-                progress=None if progress is None else lambda now_us, _: progress(number, now_us - start_us, length_us)
-            ),
+            Output(progress=lambda now_us, _: progress(stage, now_us - start_us, length_us, "")),
         )
         return watch, result.record
 
-    first, record = replay_pass(1, frozenset())
+    first, record = replay_pass("count", frozenset())
     if not first.time_us:
         raise InputError(
             "no decision of this replay needs a solver: no job was active while a node was idle",
@@ -159,15 +156,15 @@ def sample_decisions(
             fix="choose another window, or jobs that are submitted while nodes are idle",
         )
     labels, n_taken, strata = choose(np.array(first.n_idle), np.array(first.n_jobs), settings.sample, settings.seed)
-    second, _ = replay_pass(2, frozenset(n_taken.tolist()))
+    second, _ = replay_pass("capture", frozenset(n_taken.tolist()))
     if second.fingerprint() != first.fingerprint():
         raise BfreplayError(
             f"two replays of the same log differ: {len(first.time_us)} decisions in the first pass, "
             f"{len(second.time_us)} in the second, or other ones; did a file change?"
         )
     decisions = tuple(
-        SampledDecision(index, first.time_us[index], labels[index], problem)
-        for index, problem in zip(n_taken.tolist(), second.problems, strict=True)
+        SampledDecision(decision_index, first.time_us[decision_index], labels[decision_index], problem)
+        for decision_index, problem in zip(n_taken.tolist(), second.problems, strict=True)
     )
     sampling = Sampling(asked=settings.sample, available=len(first.time_us), taken=len(decisions), strata=strata)
     return DecisionSample(decisions, sampling, record)
@@ -269,5 +266,5 @@ def _own_arrays(problem: AllocationProblem) -> AllocationProblem:
     """Copy arrays that belong to the replay, without the unused counts above every job's maximum."""
     names = ("current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss")
     gain = problem.gain[:, : int(problem.max_nodes.max()) + 1].copy()
-    copies = {name: getattr(problem, name).copy() for name in names}
+    copies = {array_name: getattr(problem, array_name).copy() for array_name in names}
     return AllocationProblem(gain=gain, capacity=int(problem.capacity), **copies)

@@ -82,18 +82,14 @@ def summarise(answers: Sequence[Answer], pairs: Sequence[str], time_limit_s: flo
     answers_of_pair = by_pair(answers)
     exact_s = {answer.decision: answer.total_s for answer in answers_of_pair[EXACT] if answer.is_proven}
     wins = fastest(answers)
-    return [_row(name, answers_of_pair[name], exact_s, wins[name], time_limit_s) for name in pairs]
+    return [_row(pair_name, answers_of_pair[pair_name], exact_s, wins[pair_name], time_limit_s) for pair_name in pairs]
 
 
 def fastest(answers: Iterable[Answer]) -> Counter[str]:
     """Count the decisions on which each pair had the fastest proof; the exact solver does not compete."""
-    best: dict[int, Answer] = {}
-    for answer in answers:
-        if answer.is_proven and answer.pair != EXACT:
-            rival = best.get(answer.decision)
-            if rival is None or (answer.total_s, answer.pair) < (rival.total_s, rival.pair):
-                best[answer.decision] = answer
-    return Counter(answer.pair for answer in best.values())
+    proofs = [answer for answer in answers if answer.is_proven and answer.pair != EXACT]
+    proofs.sort(key=lambda answer: (answer.total_s, answer.pair), reverse=True)
+    return Counter({answer.decision: answer.pair for answer in proofs}.values())  # the last is the fastest
 
 
 def shifted_geometric_mean(seconds: Sequence[float], shift: float = SHIFT_S) -> float:
@@ -107,10 +103,10 @@ def shifted_geometric_mean(seconds: Sequence[float], shift: float = SHIFT_S) -> 
 
 def winner(rows: Sequence[SummaryRow]) -> Winner | None:
     """Return the pair with most of the fastest proofs (then least ``sgm_s``); ``None`` if no pair proved anything."""
-    rows_with_proofs = [row for row in rows if row.pair != EXACT and row.proven]
+    rows_with_proofs = [summary_row for summary_row in rows if summary_row.pair != EXACT and summary_row.proven]
     if not rows_with_proofs:
         return None
-    best = min(rows_with_proofs, key=lambda row: (-row.fastest, row.sgm_s, row.pair))
+    best = min(rows_with_proofs, key=lambda summary_row: (-summary_row.fastest, summary_row.sgm_s, summary_row.pair))
     return Winner(pair=best.pair, fastest=best.fastest, decisions=best.decisions, times_exact=best.times_exact)
 
 
@@ -125,11 +121,11 @@ def _row(name: str, answers: Sequence[Answer], exact_s: dict[int, float], wins: 
     ]
     penalised_s = [answer.total_s if answer.is_proven else max(answer.total_s, time_limit_s) for answer in answers]
     medians: JsonObject = {}
-    for part in ("build", "solve", "total"):
-        seconds = [getattr(answer, f"{part}_s") for answer in solved_answers]
-        medians |= {f"{part}_median_s": _percentile(seconds, 50), f"{part}_p95_s": _percentile(seconds, 95)}
-    for part in ("columns", "rows", "entries"):
-        medians[f"{part}_median"] = _percentile([getattr(answer, part) for answer in answers_with_model], 50)
+    for measure in ("build", "solve", "total"):
+        seconds = [getattr(answer, f"{measure}_s") for answer in solved_answers]
+        medians |= {f"{measure}_median_s": _percentile(seconds, 50), f"{measure}_p95_s": _percentile(seconds, 95)}
+    for measure in ("columns", "rows", "entries"):
+        medians[f"{measure}_median"] = _percentile([getattr(answer, measure) for answer in answers_with_model], 50)
     gaps = [math.inf if answer.gap is None else answer.gap for answer in solved_answers]
     losses = [math.inf if answer.relative_loss is None else answer.relative_loss for answer in solved_answers]
     # of the two exact optima: with --gap an answer that counts as proven may lose more than the formulation costs
@@ -190,33 +186,33 @@ def performance_profile(answers: Sequence[Answer], pairs: Sequence[str]) -> list
     """
     rows = []
     for field in FIELDS:
-        entrants = [name for name in pairs if field == "all" or name != EXACT]
-        for name, ratios in _ratios(answers, entrants).items():
+        entrants = [pair_name for pair_name in pairs if field == "all" or pair_name != EXACT]
+        for pair_name, ratios in _ratios(answers, entrants).items():
             finite = np.sort([ratio for ratio in ratios if np.isfinite(ratio)])
             for tau in np.unique(np.append(finite, 1.0)).tolist():
                 share = float(np.searchsorted(finite, tau, side="right")) / len(ratios)
-                rows.append(ProfileStep(field=field, pair=name, tau=tau, share=share))
+                rows.append(ProfileStep(field=field, pair=pair_name, tau=tau, share=share))
     return rows
 
 
 def _ratios(answers: Sequence[Answer], entrants: Sequence[str]) -> dict[str, list[float]]:
     """Return for each entrant one ratio per decision."""
-    best: dict[int, float] = defaultdict(lambda: np.inf)
+    fastest_s: dict[int, float] = defaultdict(lambda: np.inf)
     for answer in answers:
         if answer.pair in entrants and answer.is_proven:
-            best[answer.decision] = min(best[answer.decision], answer.total_s)
+            fastest_s[answer.decision] = min(fastest_s[answer.decision], answer.total_s)
     answers_of_pair = by_pair(answers)
     return {
-        name: [
-            _over(answer.total_s, best[answer.decision]) if answer.is_proven else np.inf
-            for answer in answers_of_pair[name]
+        pair_name: [
+            _over(answer.total_s, fastest_s[answer.decision]) if answer.is_proven else np.inf
+            for answer in answers_of_pair[pair_name]
         ]
-        for name in entrants
+        for pair_name in entrants
     }
 
 
-def _over(seconds: float, best: float) -> float:
-    return 1.0 if seconds <= best else seconds / best if best > 0 else np.inf
+def _over(seconds: float, fastest_s: float) -> float:
+    return 1.0 if seconds <= fastest_s else seconds / fastest_s if fastest_s > 0 else np.inf
 
 
 def time_by_size(
@@ -236,9 +232,9 @@ def time_by_size(
     """
     rows = []
     answers_of_pair = by_pair(answers)
-    for name in pairs:
+    for pair_name in pairs:
         bins: dict[int, list[Answer]] = defaultdict(list)
-        for answer in answers_of_pair[name]:
+        for answer in answers_of_pair[pair_name]:
             n_jobs, n_idle = sizes[answer.decision]
             bins[(n_jobs * n_idle).bit_length() - 1].append(answer)
         for power, inside in sorted(bins.items()):
@@ -246,7 +242,7 @@ def time_by_size(
             columns = [answer.columns for answer in inside if answer.columns is not None]
             rows.append(
                 SizeBin(
-                    pair=name,
+                    pair=pair_name,
                     size_from=2**power,
                     size_to=2 ** (power + 1),
                     decisions=len(inside),

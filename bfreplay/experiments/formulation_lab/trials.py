@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bfreplay.experiments.formulation_lab.pairs import EXACT, Pair, PairPlan
-from bfreplay.experiments.formulation_lab.sampling import LabSettings, SampledDecision
+from bfreplay.experiments.formulation_lab.sampling import LabProgress, LabSettings, SampledDecision, no_progress
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.files.decision_json import FailureFolder
 from bfreplay.milp.files.models import file_stem
@@ -124,43 +125,6 @@ class Answer:
         return self.outcome is Outcome.PROVEN
 
 
-def answer_of(
-    solution: Solution,
-    *,
-    decision: int,
-    pair: str,
-    formulation: str,
-    backend: str,
-    optimum: float | None,
-    optimum_of_problem: float | None,
-    is_worker_lost: bool = False,
-) -> Answer:
-    """Make the row of one decision and pair."""
-    objective = finite_or_none(solution.objective)
-    return Answer(
-        decision=decision,
-        pair=pair,
-        formulation=formulation,
-        backend=backend,
-        outcome=outcome_of(solution, has_optimum=optimum_of_problem is not None),
-        process_status=solution.process_status.value,
-        solver_status=solution.solver_status.value,
-        quality=solution.quality.value,
-        objective=objective,
-        bound=finite_or_none(solution.bound),
-        gap=finite_or_none(solution.gap),
-        posed_optimum=optimum_of_problem,
-        optimum=optimum,
-        relative_loss=None if objective is None or optimum is None else relative_loss(objective, optimum),
-        build_s=solution.build_s,
-        solve_s=solution.solve_s,
-        total_s=solution.build_s + solution.solve_s,
-        **({} if solution.size is None else asdict(solution.size)),
-        worker_lost=is_worker_lost,
-        message=solution.message,
-    )
-
-
 def relative_loss(objective: float, optimum: float) -> float:
     """Return ``(optimum - objective) / max(1, |optimum|)``."""
     return (optimum - objective) / max(1.0, abs(optimum))
@@ -173,9 +137,6 @@ def finite_or_none(number: float) -> float | None:
 
 WARM_UP_LIMIT_S = 5.0
 """Time limit of the tiny decision for warming up."""
-
-TrialProgress = Callable[[int, int, str], None]
-"""Called before every solve with (solves done, solves to do, pair)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,19 +198,18 @@ class Trials:
     @property
     def worker_starts(self) -> dict[str, int]:
         """Number of workers started so far, by back end."""
-        return {name: worker.starts for name, worker in self._workers.items()}
+        return {backend_name: worker.starts for backend_name, worker in self._workers.items()}
 
-    def warm_up(self, progress: TrialProgress | None = None) -> None:
+    def warm_up(self, progress: LabProgress = no_progress) -> None:
         """Start every worker and let every pair answer a tiny decision, so that imports are not measured."""
         self._exact.solve(_tiny())
         for n_done, pair in enumerate(self._pairs):
-            if progress is not None:
-                progress(n_done, len(self._pairs), pair.name)
+            progress("warm-up", n_done, len(self._pairs), pair.name)
             if self._tiny_works(pair):
                 self._warm_pair.setdefault(pair.backend.name, pair)
 
     def run(
-        self, decisions: Sequence[SampledDecision], progress: TrialProgress | None = None
+        self, decisions: Sequence[SampledDecision], progress: LabProgress = no_progress
     ) -> tuple[list[Answer], list[Optima]]:
         """Answer every decision with every pair and the exact solver.
 
@@ -261,14 +221,14 @@ class Trials:
         entrants += zip(self._pairs, self._solvers, strict=True)
         for position, decision in enumerate(decisions):
             problems = (decision.problem, decision.problem.within_published_limit())
-            best = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in problems))
-            optima.append(best)
+            optima_of_decision = Optima(*(finite_or_none(self._exact.solve(problem).objective) for problem in problems))
+            optima.append(optima_of_decision)
             for place in range(len(entrants)):
                 pair, solver = entrants[(place + position) % len(entrants)]
-                if progress is not None:
-                    progress(len(answers), len(decisions) * len(entrants), EXACT if pair is None else pair.name)
+                pair_name = EXACT if pair is None else pair.name
+                progress("solve", len(answers), len(decisions) * len(entrants), pair_name)
                 problem = replace(decision.problem)  # without values cached by another pair
-                answers.append(self._answer(decision.index, pair, solver.solve(problem), best))
+                answers.append(self._answer(decision.index, pair, solver.solve(problem), optima_of_decision))
         return answers, optima
 
     def _solver(self, pair: Pair, time_limit_s: float, save_failures: FailureFolder | None) -> MilpSolver:
@@ -287,33 +247,39 @@ class Trials:
             worker=self._workers[pair.backend.name],
         )
 
-    def _answer(self, index: int, pair: Pair | None, solution: Solution, best: Optima) -> Answer:
-        if pair is None:
-            return answer_of(
-                solution,
-                decision=index,
-                pair=EXACT,
-                formulation=COUNTS,
-                backend=EXACT,
-                optimum=best.optimum,
-                optimum_of_problem=best.optimum,
-            )
-        raw_solution = solution.rejected or solution
-        is_worker_lost = raw_solution.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
-        warm = self._warm_pair.get(pair.backend.name)
-        # the new worker answers the tiny decision; if that fails, it gets no more of them
-        if is_worker_lost and warm is not None and not self._tiny_works(warm):
-            del self._warm_pair[pair.backend.name]
-        is_limited = pair.formulation.formulation.change_limited
-        return answer_of(
-            raw_solution,
-            decision=index,
-            pair=pair.name,
-            formulation=pair.formulation.name,
-            backend=pair.backend.name,
-            optimum=best.optimum,
-            optimum_of_problem=best.published_optimum if is_limited else best.optimum,
-            is_worker_lost=is_worker_lost,
+    def _answer(self, decision_index: int, pair: Pair | None, solution: Solution, optima_of_decision: Optima) -> Answer:
+        names: dict[str, Any] = {"pair": EXACT, "formulation": COUNTS, "backend": EXACT}
+        posed_optimum, is_worker_lost = optima_of_decision.optimum, False
+        if pair is not None:
+            names = {"pair": pair.name, "formulation": pair.formulation.name, "backend": pair.backend.name}
+            if pair.formulation.formulation.change_limited:
+                posed_optimum = optima_of_decision.published_optimum
+            solution = solution.rejected or solution
+            is_worker_lost = solution.process_status in (ProcessStatus.CRASHED, ProcessStatus.TIMED_OUT)
+            warm_pair = self._warm_pair.get(pair.backend.name)
+            # the new worker answers the tiny decision; if that fails, it gets no more of them
+            if is_worker_lost and warm_pair is not None and not self._tiny_works(warm_pair):
+                del self._warm_pair[pair.backend.name]
+        objective, optimum = finite_or_none(solution.objective), optima_of_decision.optimum
+        return Answer(
+            decision=decision_index,
+            **names,
+            outcome=outcome_of(solution, has_optimum=posed_optimum is not None),
+            process_status=solution.process_status.value,
+            solver_status=solution.solver_status.value,
+            quality=solution.quality.value,
+            objective=objective,
+            bound=finite_or_none(solution.bound),
+            gap=finite_or_none(solution.gap),
+            posed_optimum=posed_optimum,
+            optimum=optimum,
+            relative_loss=None if objective is None or optimum is None else relative_loss(objective, optimum),
+            build_s=solution.build_s,
+            solve_s=solution.solve_s,
+            total_s=solution.build_s + solution.solve_s,
+            **({} if solution.size is None else asdict(solution.size)),
+            worker_lost=is_worker_lost,
+            message=solution.message,
         )
 
     def _tiny_works(self, pair: Pair) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 from bfreplay.result_folders.comparison import CAUSES, CampaignDifference, RunDifference
@@ -23,20 +24,17 @@ WORDS: Mapping[str, tuple[str, str]] = {
 ONE_START = "This is one start and one seed: `bfreplay finish` with each of the two compares many starts."
 
 
-def answer_of(pair: RunDifference) -> str:
+def answer_of(run_difference: RunDifference) -> str:
     """Return one or two sentences about a run and its baseline."""
-    other, baseline = pair.run, pair.baseline
-    if pair.campaign is None:
-        return _samples(other, baseline, pair)
-    text, baseline_value, difference = (
-        _campaign(other, baseline, pair.campaign),
-        pair.samples.baseline,
-        pair.samples.difference,
-    )
+    run_label, baseline = run_difference.run, run_difference.baseline
+    if run_difference.campaign is None:
+        return _samples(run_label, baseline, run_difference)
+    sentence = _campaign(run_label, baseline, run_difference.campaign)
+    baseline_value, difference = run_difference.samples.baseline, run_difference.samples.difference
     if baseline_value > 0.0 and abs(difference) > _EQUAL * baseline_value:
-        text += f"; its trials processed {percent(difference / baseline_value)} % "
-        text += f"{'more' if difference > 0 else 'fewer'} samples"
-    return f"{text}. {ONE_START}"
+        sentence += f"; its trials processed {percent(difference / baseline_value)} % "
+        sentence += f"{'more' if difference > 0 else 'fewer'} samples"
+    return f"{sentence}. {ONE_START}"
 
 
 def percent(share: float) -> str:
@@ -49,78 +47,74 @@ def signed_percent(share: float) -> str:
     return f"{'-' if share < 0 else '+'}{percent(share)} %"
 
 
-def _samples(other: str, baseline: str, pair: RunDifference) -> str:
-    samples = pair.samples
-    baseline_value, other_value, difference = (float(samples[key]) for key in ("baseline", "other", "difference"))
+def _samples(run_label: str, baseline: str, run_difference: RunDifference) -> str:
+    samples = run_difference.samples
+    baseline_value, other_value, difference = (float(samples[side]) for side in ("baseline", "other", "difference"))
     if baseline_value <= 0.0 and other_value <= 0.0:
-        return f"Neither {other} nor {baseline} processed any sample."
+        return f"Neither {run_label} nor {baseline} processed any sample."
     if baseline_value <= 0.0:
-        return f"{other} processed {amount(other_value)} samples, {baseline} none."
+        return f"{run_label} processed {amount(other_value)} samples, {baseline} none."
     if samples.equal_by_construction:
         return (
-            f"{other} processed as many samples as {baseline}: all jobs were done in both. "
-            f"{_times(other, baseline, pair)}"
+            f"{run_label} processed as many samples as {baseline}: all jobs were done in both. "
+            f"{_times(run_label, baseline, run_difference)}"
         )
     if abs(difference) <= _EQUAL * baseline_value:
-        row = next(row for row in pair.hours if row.measure == "samples")
-        is_same = row.mean.low == 0.0 and row.mean.high == 0.0
-        return f"{other} processed as many samples as {baseline}{', in every hour' if is_same else ''}."
+        hour_measure = next(hour_measure for hour_measure in run_difference.hours if hour_measure.measure == "samples")
+        is_same = hour_measure.mean.low == 0.0 and hour_measure.mean.high == 0.0
+        return f"{run_label} processed as many samples as {baseline}{', in every hour' if is_same else ''}."
     share = difference / baseline_value
-    text = (
-        f"{other} processed {percent(share)} % {'more' if share > 0 else 'fewer'} samples than {baseline} "
-        f"({_interval(pair)})"
+    sentence = (
+        f"{run_label} processed {percent(share)} % {'more' if share > 0 else 'fewer'} samples than {baseline} "
+        f"({_interval(run_difference)})"
     )
-    return f"{text}, mostly because {_why(pair)}."
+    return f"{sentence}, mostly because {_why(run_difference)}."
 
 
-def _interval(pair: RunDifference) -> str:
+def _interval(run_difference: RunDifference) -> str:
     """Return the interval, with the sign of the sentence."""
-    estimate = pair.samples.relative
+    estimate = run_difference.samples.relative
     if estimate.low is None or estimate.high is None:
         return f"no interval: {estimate.why_no_interval}"
-    sign = 1.0 if pair.samples.difference > 0 else -1.0
+    sign = 1.0 if run_difference.samples.difference > 0 else -1.0
     low, high = sorted((sign * estimate.low, sign * estimate.high))
     ends = [f"{'-' if edge < 0 else ''}{percent(edge)}" for edge in (low, high)]
-    text = f"95 % interval of this share {ends[0]} to {ends[1]} %"
-    return text if low > 0 else f"{text}: not significant on this log alone"
+    interval_text = f"95 % interval of this share {ends[0]} to {ends[1]} %"
+    return interval_text if low > 0 else f"{interval_text}: not significant on this log alone"
 
 
-def _why(pair: RunDifference) -> str:
+def _why(run_difference: RunDifference) -> str:
     """Return the largest parts in the direction of the difference, and the largest part against it."""
-    difference, baseline_value = pair.samples.difference, pair.samples.baseline
+    difference, baseline_value = run_difference.samples.difference, run_difference.samples.baseline
     sign = 1.0 if difference > 0 else -1.0
-    parts = {name: sign * pair.causes[name] for name in CAUSES}
-    along = sorted((name for name in CAUSES if parts[name] > 0), key=lambda name: -parts[name])
-    causes, so_far, all_along = [], 0.0, sum(parts[name] for name in along)
-    for name in along:
-        causes.append(name)
-        so_far += parts[name]
-        if so_far >= _MOSTLY * all_along:
-            break
-    text = " and ".join(_part(name, pair, baseline_value) for name in causes)
-    worst = min(CAUSES, key=lambda name: parts[name])
+    parts = {cause: sign * run_difference.causes[cause] for cause in CAUSES}
+    along = sorted((cause for cause in CAUSES if parts[cause] > 0), key=lambda cause: -parts[cause])
+    totals = list(itertools.accumulate(parts[cause] for cause in along))
+    n_causes = 1 + sum(total < _MOSTLY * totals[-1] for total in totals)
+    reason_text = " and ".join(_part(cause, run_difference, baseline_value) for cause in along[:n_causes])
+    worst = min(CAUSES, key=lambda cause: parts[cause])
     if parts[worst] < -_AGAINST * abs(difference):
-        text += f", although {_part(worst, pair, baseline_value)}"
-    return text
+        reason_text += f", although {_part(worst, run_difference, baseline_value)}"
+    return reason_text
 
 
-def _part(name: str, pair: RunDifference, baseline_value: float) -> str:
-    size = pair.causes[name]
-    return f"{WORDS[name][0 if size > 0 else 1]} ({signed_percent(size / baseline_value)})"
+def _part(cause: str, run_difference: RunDifference, baseline_value: float) -> str:
+    size = run_difference.causes[cause]
+    return f"{WORDS[cause][0 if size > 0 else 1]} ({signed_percent(size / baseline_value)})"
 
 
-def _times(other: str, baseline: str, pair: RunDifference) -> str:
-    over = pair.over
+def _times(run_label: str, baseline: str, run_difference: RunDifference) -> str:
+    over = run_difference.over
     assert over.baseline is not None  # all jobs were done
     assert over.other is not None
     saving = over.baseline - over.other
-    text = f"{other} was done {_earlier(saving)}{'' if saving else f' as {baseline}'}"
+    sentence = f"{run_label} was done {_earlier(saving)}{'' if saving else f' as {baseline}'}"
     if saving:
-        text += f", after {duration(over.other)} instead of {duration(over.baseline)}"
-    finish = next(row for row in pair.jobs.measures if row.measure == "finish_s")
+        sentence += f", after {duration(over.other)} instead of {duration(over.baseline)}"
+    finish = next(job_measure for job_measure in run_difference.jobs.measures if job_measure.measure == "finish_s")
     if finish.median:
-        text += f"; half of its jobs finished at least {_earlier(-finish.median)} than in {baseline}"
-    return f"{text}."
+        sentence += f"; half of its jobs finished at least {_earlier(-finish.median)} than in {baseline}"
+    return f"{sentence}."
 
 
 def _earlier(saving_s: float) -> str:
@@ -129,18 +123,18 @@ def _earlier(saving_s: float) -> str:
     return f"{duration(abs(saving_s))} {'earlier' if saving_s > 0 else 'later'}"
 
 
-def _campaign(other: str, baseline: str, campaign: CampaignDifference) -> str:
+def _campaign(run_label: str, baseline: str, campaign: CampaignDifference) -> str:
     """Return a sentence on finish and scores; samples are not comparable when different trials are pruned."""
-    over, best, score_times = campaign.over, campaign.best_score, campaign.reached
+    over, best_scores, score_times = campaign.over, campaign.best_score, campaign.reached
     if over.difference is not None:
-        text = f"{other} finished {_earlier(-over.difference)}{' than' if over.difference else ' as'} {baseline}"
+        text = f"{run_label} finished {_earlier(-over.difference)}{' than' if over.difference else ' as'} {baseline}"
     else:
         n_finished = campaign.n_finished
-        text = f"{other} finished {n_finished.other:,} trials in the window, {baseline} {n_finished.baseline:,}"
+        text = f"{run_label} finished {n_finished.other:,} trials in the window, {baseline} {n_finished.baseline:,}"
     if score_times is None:
         return text
     when = _earlier(-score_times.difference)
-    if best.difference:
-        scores = f"its best simulated score is {best.other:.6g}, {baseline}'s {best.baseline:.6g}"
+    if best_scores.difference:
+        scores = f"its best simulated score is {best_scores.other:.6g}, {baseline}'s {best_scores.baseline:.6g}"
         return f"{text}; {scores}; it reached {score_times.score:.6g} {when}"
-    return f"{text}, with the same best simulated score ({best.other:.6g}), reached {when}"
+    return f"{text}, with the same best simulated score ({best_scores.other:.6g}), reached {when}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from bfreplay.experiments.run_comparison.job_differences import (
     run_jobs,
 )
 from bfreplay.experiments.run_comparison.pairing import check_pairing, differing_options, have_same_nodes, labels_of
+from bfreplay.experiments.study_options import RESAMPLES, Bootstrap
 from bfreplay.result_folders.comparison import (
     Both,
     Causes,
@@ -60,8 +61,6 @@ from bfreplay.runs.metrics import BY_COLUMN
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import distinct_warnings
 from bfreplay.versions import versions
-
-RESAMPLES = 2_000
 
 _NUMBERS = ("difference", "low", "high")
 CUMULATIVE = pa.schema(
@@ -112,8 +111,7 @@ def compare(
     """
     begin_time = datetime.now(UTC).isoformat(timespec="seconds")
     bin_s = checks.length_of_time("bin", bin)
-    seed = checks.whole("seed", seed, 0)
-    resamples = checks.whole("resamples", resamples, 100, 1_000_000)
+    bootstrap = Bootstrap(seed=seed, resamples=resamples)
     results = [run if isinstance(run, RunResult) else RunResult.load(run) for run in runs]
     labels = labels_of(len(results))
     check_pairing(results, labels)
@@ -135,9 +133,9 @@ def compare(
         paired_jobs = [pair_jobs(jobs[0], job) for job in jobs[1:]]
         pairs, bands = [], []
         for side, pair_of_jobs in zip(sides[1:], paired_jobs, strict=True):
-            of_jobs = job_differences(pair_of_jobs, resamples=resamples, seed=seed)
-            pair, band = _difference(sides[0], side, of_jobs, resamples=resamples, seed=seed)
-            pairs.append(msgspec.structs.replace(pair, answer=answer_of(pair)))
+            of_jobs = job_differences(pair_of_jobs, bootstrap)
+            run_difference, band = _difference(sides[0], side, of_jobs, bootstrap)
+            pairs.append(msgspec.structs.replace(run_difference, answer=answer_of(run_difference)))
             bands.append(band)
         tables = {
             "hours": hours_table(hours, labels),
@@ -149,8 +147,7 @@ def compare(
             versions=versions(),
             config=ComparisonConfig(
                 bin_s=bin_s,
-                seed=seed,
-                resamples=resamples,
+                **asdict(bootstrap),
                 level=LEVEL,
                 least_bins=LEAST_BINS,
                 least_blocks=LEAST_BLOCKS,
@@ -191,7 +188,7 @@ class _Side:
 
 
 def _difference(
-    baseline: _Side, other: _Side, jobs: JobDifferences, *, resamples: int, seed: int
+    baseline: _Side, other: _Side, jobs: JobDifferences, bootstrap: Bootstrap
 ) -> tuple[RunDifference, Band]:
     """Return the difference of two runs without the answer, and the band of the picture."""
     rows, bands = [], {}
@@ -201,19 +198,19 @@ def _difference(
     n_bins = _bins_with_jobs(baseline.hours, over) if is_same else baseline.hours.edge_us.size - 1
     totals = Both(baseline=totals_of(baseline.run), other=totals_of(other.run))
     is_equal_by_construction = _equal_by_construction(baseline.run, other.run)
-    for name in MEASURES:
-        baseline_values, other_values = baseline.hours.values[name], other.hours.values[name]
+    for measure in MEASURES:
+        baseline_values, other_values = baseline.hours.values[measure], other.hours.values[measure]
         difference = _without_rounding(baseline_values, other_values)[:n_bins]
-        mean, bands[name] = mean_difference(difference, resamples=resamples, seed=seed)
-        if name == "samples" and is_equal_by_construction and difference.any():
+        mean, bands[measure] = mean_difference(difference, bootstrap)
+        if measure == "samples" and is_equal_by_construction and difference.any():
             mean = Estimate.alone(mean.value, n_bins, _BY_CONSTRUCTION)
-            nothing = np.full(bands[name].bins.size, np.nan)
-            bands[name] = replace(bands[name], low=nothing, high=nothing)
+            nothing = np.full(bands[measure].bins.size, np.nan)
+            bands[measure] = replace(bands[measure], low=nothing, high=nothing)
         sums = {"baseline": float(baseline_values.sum()), "other": float(other_values.sum())}
-        rows.append(HourMeasure(measure=name, **sums, mean=mean, total=mean.times(n_bins)))
+        rows.append(HourMeasure(measure=measure, **sums, mean=mean, total=mean.times(n_bins)))
     baseline_values, other_values = baseline.hours.values["samples"], other.hours.values["samples"]
     of_both = (baseline_values[:n_bins], (baseline_values + _without_rounding(baseline_values, other_values))[:n_bins])
-    relative = relative_difference(*of_both, resamples=resamples, seed=seed)
+    relative = relative_difference(*of_both, bootstrap)
     if is_equal_by_construction and (baseline_values != other_values).any():
         relative = Estimate.alone(relative.value, n_bins, _BY_CONSTRUCTION)
     samples_a, samples_b = totals.baseline["samples"], totals.other["samples"]
@@ -297,4 +294,4 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
 
 def totals_of(run: RunResult) -> dict[str, int | float]:
     """Return the metrics of one run that are compared, by ``TOTALS``, without those that it does not have."""
-    return {name: value for name in TOTALS if (value := BY_COLUMN[name].of(run)) is not None}
+    return {metric_name: value for metric_name in TOTALS if (value := BY_COLUMN[metric_name].of(run)) is not None}

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 
 from bfreplay.experiments.run_comparison.hours import Floats, Ints
+from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.result_folders.comparison import Estimate
 
 LEVEL = 0.95
+_TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
 LENGTHEN = 1.5
 LEAST_BLOCKS = 4
 LEAST_BINS = 16
@@ -61,17 +63,15 @@ def block_length(series: Floats) -> int:
     return min(n_values, math.ceil(LENGTHEN * max(length, math.cbrt(n_values))))
 
 
-def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[Estimate, Band]:
+def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate, Band]:
     """Estimate the mean of a series of differences (T,), and its cumulative sum.
 
     Parameters
     ----------
     difference
         B - A in each bin, so that both runs are resampled together.
-    resamples
-        Number of series drawn.
-    seed
-        Seed of the draw, >= 0.
+    bootstrap
+        Seed, and number of series drawn.
     """
     mean, n_values = float(difference.mean()), difference.size
     ends = np.unique(np.linspace(1, n_values, min(n_values, _BAND_ENDS)).round().astype(np.int64))
@@ -83,16 +83,13 @@ def mean_difference(difference: Floats, *, resamples: int, seed: int) -> tuple[E
     length, why_not = _blocks(difference)
     if length is None:
         return Estimate.alone(mean, n_values, why_not), Band(ends, total, nothing, nothing)
-    resampled = _resample(difference[:, None], length, resamples, seed, lambda block: np.cumsum(block[:, 0])[ends - 1])
-    low, high = np.quantile(resampled, _tails(), axis=0)
-    expected_total, factor = mean * ends, _widening(n_values / length)
-    low, high = (total + factor * (edge - expected_total) for edge in (low, high))
-    return Estimate.interval(mean, float(low[-1]) / n_values, float(high[-1]) / n_values, n_values, length), Band(
-        ends, total, low, high
-    )
+    resampled = _resample(difference[:, None], length, bootstrap, lambda block: np.cumsum(block[:, 0])[ends - 1])
+    low, high = total + _widening(n_values / length) * (np.quantile(resampled, _TAILS, axis=0) - mean * ends)
+    estimate = Estimate.interval(mean, float(low[-1]) / n_values, float(high[-1]) / n_values, n_values, length)
+    return estimate, Band(ends, total, low, high)
 
 
-def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed: int) -> Estimate:
+def relative_difference(baseline: Floats, other: Floats, bootstrap: Bootstrap) -> Estimate:
     """Estimate ``sum(other) / sum(baseline) - 1`` of two series (T,), resampled together.
 
     The length of blocks is that of ``other - ratio * baseline``, which is proportional to the ratio's error.
@@ -109,16 +106,15 @@ def relative_difference(baseline: Floats, other: Floats, *, resamples: int, seed
     length, why_not = _blocks(error)
     if length is None:
         return Estimate.alone(ratio - 1.0, n_values, why_not)
-    resampled = _resample(np.stack([baseline, other], axis=1), length, resamples, seed, lambda block: block.sum(axis=0))
+    resampled = _resample(np.stack([baseline, other], axis=1), length, bootstrap, lambda block: block.sum(axis=0))
     if not (resampled[:, 0] > 0.0).all():
         return Estimate.alone(ratio - 1.0, n_values, "A has none of it in most hours")
-    low, high = np.quantile(resampled[:, 1] / resampled[:, 0], _tails())
-    factor = _widening(n_values / length)
-    low, high = (ratio + factor * (float(edge) - ratio) for edge in (low, high))
+    quantiles = np.quantile(resampled[:, 1] / resampled[:, 0], _TAILS)
+    low, high = (ratio + _widening(n_values / length) * (quantiles - ratio)).tolist()
     return Estimate.interval(ratio - 1.0, low - 1.0, high - 1.0, n_values, length)
 
 
-def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estimate:
+def median_over_jobs(difference: Floats, bootstrap: Bootstrap) -> Estimate:
     """Estimate the median of differences of J jobs (J,), with the percentile interval of the bootstrap over jobs.
 
     Jobs of one run share its nodes, so they are not independent: the interval shows the spread of the jobs, not the
@@ -136,8 +132,10 @@ def median_over_jobs(difference: Floats, *, resamples: int, seed: int) -> Estima
         from arch.bootstrap import IIDBootstrap
     except ImportError:
         return Estimate.alone(median, n_jobs, NO_LIBRARY)
-    resampled = IIDBootstrap(difference, seed=np.random.default_rng(seed)).apply(np.median, resamples)
-    low, high = np.quantile(resampled, _tails())
+    resampled = IIDBootstrap(difference, seed=np.random.default_rng(bootstrap.seed)).apply(
+        np.median, bootstrap.resamples
+    )
+    low, high = np.quantile(resampled, _TAILS)
     return Estimate.interval(median, float(low), float(high), n_jobs)
 
 
@@ -159,11 +157,13 @@ def _blocks(series: Floats) -> tuple[int | None, str | None]:
     return length, None
 
 
-def _resample(columns: Floats, length: int, resamples: int, seed: int, statistic: Any) -> Floats:
+def _resample(columns: Floats, length: int, bootstrap: Bootstrap, statistic: Any) -> Floats:
     """Return ``statistic`` (some sums) of ``columns`` (T, C) in every resample: (R, ...)."""
     from arch.bootstrap import CircularBlockBootstrap
 
-    resampled = CircularBlockBootstrap(length, columns, seed=np.random.default_rng(seed)).apply(statistic, resamples)
+    resampled = CircularBlockBootstrap(length, columns, seed=np.random.default_rng(bootstrap.seed)).apply(
+        statistic, bootstrap.resamples
+    )
     return np.asarray(resampled, dtype=np.float64)
 
 
@@ -171,9 +171,4 @@ def _widening(n_blocks: float) -> float:
     """Return Student's t with k - 1 degrees of freedom over the normal quantile, and the root of k / (k - 1)."""
     from scipy.special import ndtri, stdtrit
 
-    upper = (1 + LEVEL) / 2
-    return float(stdtrit(n_blocks - 1, upper) / ndtri(upper) * math.sqrt(n_blocks / (n_blocks - 1)))
-
-
-def _tails() -> tuple[float, float]:
-    return (1 - LEVEL) / 2, (1 + LEVEL) / 2
+    return float(stdtrit(n_blocks - 1, _TAILS[1]) / ndtri(_TAILS[1]) * math.sqrt(n_blocks / (n_blocks - 1)))

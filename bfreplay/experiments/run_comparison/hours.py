@@ -87,7 +87,10 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
     time_us = times_us(rows["time"])
     samples = _floats(rows["samples_since_last"])
     bin_index = np.clip(np.searchsorted(edge_us, time_us, side="right") - 1, 0, edge_us.size - 2)
-    node_hours = _held_node_us(run, edge_us) / NODE_US_PER_HOUR
+    node_us = StepColumns(edge_us)
+    for step_us, count in SavedAllocations.of(run).nodes_in_parts(int(edge_us[0]), int(edge_us[-1])):
+        node_us.add(step_us, count)
+    node_hours = node_us.area_us.astype(np.float64) / NODE_US_PER_HOUR
     idle = best_known_idle([run], edge_us) if idle_node_hours is None else idle_node_hours
     samples_by_bin = _spread(run, time_us, samples, edge_us)
     values = {"samples": samples_by_bin, "held_node_hours": node_hours, "free_node_hours": idle - node_hours}
@@ -119,13 +122,6 @@ def _in_proportion(since: Ints, until: Ints, amount: Floats, edge_us: Ints) -> F
     upto = np.concatenate([[0.0], np.cumsum(amount)])
     at_edge = np.interp((edge_us - edge_us[0]).astype(np.float64), knots.astype(np.float64), upto)
     return np.asarray(np.diff(at_edge), dtype=np.float64)
-
-
-def _held_node_us(run: RunResult, edge_us: Ints) -> Floats:
-    step_columns = StepColumns(edge_us)
-    for step_us, count in SavedAllocations.of(run).nodes_in_parts(int(edge_us[0]), int(edge_us[-1])):
-        step_columns.add(step_us, count)
-    return step_columns.area_us.astype(np.float64)
 
 
 def best_known_idle(runs: Sequence[RunResult], edge_us: Ints) -> Floats:
@@ -162,7 +158,7 @@ def hours_table(runs: Sequence[RunHours], labels: Sequence[str]) -> pa.Table:
     """Return the rows of all runs, bin by bin: ``run``, ``begin``, ``end``, ``MEASURES``."""
     n_bins = runs[0].edge_us.size - 1
     times = np.tile(runs[0].edge_us.astype("datetime64[us]"), (len(runs), 1))
-    columns = (np.concatenate([run.values[name] for run in runs]) for name in MEASURES)
+    columns = (np.concatenate([run.values[measure] for run in runs]) for measure in MEASURES)
     return table_by(HOURS, [np.repeat(labels, n_bins).tolist(), times[:, :-1].ravel(), times[:, 1:].ravel(), *columns])
 
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 
 from bfreplay.experiments.run_comparison.confidence import median_over_jobs
 from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S, Floats, times_us
+from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.result_folders.comparison import (
     Both,
     CampaignDifference,
@@ -80,8 +81,8 @@ def run_jobs(run: RunResult) -> pd.DataFrame:
     table = run.table("jobs")
     start_us = run.record.config.window_start_us
 
-    def time_us(name: str) -> Floats:
-        column = table[name].cast("int64")
+    def time_us(column_name: str) -> Floats:
+        column = table[column_name].cast("int64")
         since_start_us = np.asarray(column.fill_null(0), dtype=np.int64) - start_us
         return np.where(np.asarray(column.is_valid(), dtype=bool), since_start_us.astype(np.float64), np.nan)
 
@@ -109,7 +110,7 @@ def pair_jobs(baseline: pd.DataFrame, other: pd.DataFrame) -> PairedJobs:
     return PairedJobs(common_jobs[is_same], only_in_baseline, only_in_other, int((~is_same).sum()))
 
 
-def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDifferences:
+def job_differences(pairs: PairedJobs, bootstrap: Bootstrap) -> JobDifferences:
     """Return everything about the pairs: measures, changes of status, and measures model by model."""
     jobs = pairs.jobs
     changes = Counter((a, b) for a, b in zip(jobs["status_baseline"], jobs["status"], strict=True) if a != b)
@@ -120,45 +121,45 @@ def job_differences(pairs: PairedJobs, *, resamples: int, seed: int) -> JobDiffe
         only_in_baseline=pairs.only_in_baseline,
         only_in_other=pairs.only_in_other,
         n_other_params=pairs.n_other_params,
-        measures=[_measure(jobs, name, resamples=resamples, seed=seed) for name in MEASURES],
+        measures=[_measure(jobs, measure, bootstrap) for measure in MEASURES],
         status_changes=[
             StatusChange(baseline=before, other=after, n_jobs=n_jobs)
             for (before, after), n_jobs in sorted(changes.items(), key=lambda item: (-item[1], item[0]))
         ],
         models=[
-            ModelMeasure(model=model, **asdict(_shares(jobs[models == model], name)))
+            ModelMeasure(model=model, **asdict(_shares(jobs[models == model], measure)))
             for model in (names if len(names) > 1 else [])
-            for name in MEASURES
+            for measure in MEASURES
         ],
     )
 
 
-def _difference(jobs: pd.DataFrame, name: str) -> Floats:
+def _difference(jobs: pd.DataFrame, measure: str) -> Floats:
     """Return the differences of jobs with the measure in both runs; equal values give exactly 0."""
-    baseline_values, other_values = jobs[[f"{name}_baseline", name]].dropna().to_numpy().T
+    baseline_values, other_values = jobs[[f"{measure}_baseline", measure]].dropna().to_numpy().T
     slack = (
         _TIME_TOLERANCE_S
-        if name.endswith("_s")
+        if measure.endswith("_s")
         else _RELATIVE_TOLERANCE * np.maximum(np.abs(baseline_values), np.abs(other_values))
     )
     difference = other_values - baseline_values
     return np.where(np.abs(difference) <= slack, 0.0, difference)
 
 
-def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
+def _shares(jobs: pd.DataFrame, measure: str) -> JobShares:
     """Count jobs by the better run; a job with the measure in one run only was better in that run."""
-    in_baseline, in_other = jobs[f"{name}_baseline"].notna(), jobs[name].notna()
-    difference = _difference(jobs, name)
+    in_baseline, in_other = jobs[f"{measure}_baseline"].notna(), jobs[measure].notna()
+    difference = _difference(jobs, measure)
     less, more, equal = (int(test.sum()) for test in (difference < 0, difference > 0, difference == 0))
     only_a, only_b = int((in_baseline & ~in_other).sum()), int((in_other & ~in_baseline).sum())
-    better, worse = (less, more) if LESS_IS_BETTER[name] else (more, less)
-    has_direction = LESS_IS_BETTER[name] is not None
+    better, worse = (less, more) if LESS_IS_BETTER[measure] else (more, less)
+    has_direction = LESS_IS_BETTER[measure] is not None
     low = median = mean = high = None
     if difference.size:
         low, high = (float(percentile) for percentile in np.percentile(difference, _SPREAD))
         median, mean = float(np.median(difference)), float(difference.mean())
     return JobShares(
-        measure=name,
+        measure=measure,
         n_both=int(difference.size),
         only_in_baseline=only_a,
         only_in_other=only_b,
@@ -174,10 +175,10 @@ def _shares(jobs: pd.DataFrame, name: str) -> JobShares:
     )
 
 
-def _measure(jobs: pd.DataFrame, name: str, *, resamples: int, seed: int) -> JobMeasure:
-    estimate = median_over_jobs(_difference(jobs, name), resamples=resamples, seed=seed)
+def _measure(jobs: pd.DataFrame, measure: str, bootstrap: Bootstrap) -> JobMeasure:
+    estimate = median_over_jobs(_difference(jobs, measure), bootstrap)
     return JobMeasure(
-        **asdict(_shares(jobs, name)),
+        **asdict(_shares(jobs, measure)),
         median_low=estimate.low,
         median_high=estimate.high,
         why_no_interval=estimate.why_no_interval,
@@ -201,9 +202,9 @@ def jobs_table(paired_jobs: Sequence[PairedJobs], labels: Sequence[str]) -> pa.T
     tables = [JOBS.empty_table()]
     for pairs, label in zip(paired_jobs, labels, strict=True):
         jobs = pairs.jobs.assign(run=label, model=pairs.jobs["model_baseline"])
-        for name in MEASURES:
-            jobs[f"{name}_difference"] = jobs[name] - jobs[f"{name}_baseline"]
-        tables.append(table_by(JOBS, [jobs[name] for name in JOBS.names]))
+        for column_name in MEASURES:
+            jobs[f"{column_name}_difference"] = jobs[column_name] - jobs[f"{column_name}_baseline"]
+        tables.append(table_by(JOBS, [jobs[column_name] for column_name in JOBS.names]))
     return pa.concat_tables(tables)
 
 
@@ -219,44 +220,39 @@ def campaign_differences(baseline: RunResult, other: RunResult) -> CampaignDiffe
         return None
     higher = baseline.record.inputs.jobs.higher_is_better
     runs = (baseline, other)
-    finish_times = [_finished_s(run) for run in runs]
-    n_common = min(len(times) for times in finish_times)
+    finish_times = [
+        np.sort(times_us(run.table("jobs")["finished"].drop_null()) - run.record.config.window_start_us) / 1e6
+        for run in runs
+    ]
+    n_common = min(len(times_s) for times_s in finish_times)
     finish_rows: dict[int, FinishedTrial] = {}
     for word, share in _SHARES if n_common else ():
         n_trials = max(1, math.ceil(share * n_common))
-        baseline_s, other_s = (times[n_trials - 1] for times in finish_times)
-        finish_rows.setdefault(
-            n_trials,
-            FinishedTrial(which=word, k=n_trials, baseline=baseline_s, other=other_s, difference=other_s - baseline_s),
-        )
+        sides = _sides(*(float(times_s[n_trials - 1]) for times_s in finish_times))
+        finish_rows.setdefault(n_trials, FinishedTrial(which=word, k=n_trials, **sides))
+    sign = 1.0 if higher else -1.0
     scores = [_scores(run) for run in runs]
-    bests = [None if not len(score) else float(score.max() if higher else score.min()) for _, score in scores]
+    bests = [sign * float((sign * score).max()) if len(score) else None for _, score in scores]
     score_times: ReachedScore | None = None
     if bests[0] is not None and bests[1] is not None:
-        target = min(bests[0], bests[1]) if higher else max(bests[0], bests[1])
-        baseline_s, other_s = (
-            float(time[(score >= target) if higher else (score <= target)][0]) for time, score in scores
-        )
-        score_times = ReachedScore(score=target, baseline=baseline_s, other=other_s, difference=other_s - baseline_s)
+        target = sign * min(sign * bests[0], sign * bests[1])
+        sides = _sides(*(float(time_s[sign * score >= sign * target][0]) for time_s, score in scores))
+        score_times = ReachedScore(score=target, **sides)
     over = [run.record.config.after_s(run.summary.last_finish_us) for run in runs]
     return CampaignDifference(
         higher_is_better=higher,
         n_finished=Both(baseline=len(finish_times[0]), other=len(finish_times[1])),
         finished=list(finish_rows.values()),
-        over=_both(*over),
+        over=Pair(**_sides(*over)),
         reached=score_times,
-        best_score=_both(*bests),
+        best_score=Pair(**_sides(*bests)),
     )
 
 
-def _both(baseline: float | None, other: float | None) -> Pair:
+def _sides(baseline: float | None, other: float | None) -> dict[str, Any]:
+    """Return the values of both runs and their difference, by field; ``None`` where one is unknown."""
     difference = None if baseline is None or other is None else other - baseline
-    return Pair(baseline=baseline, other=other, difference=difference)
-
-
-def _finished_s(run: RunResult) -> list[float]:
-    finish_us = times_us(run.table("jobs")["finished"].drop_null())
-    return sorted(((finish_us - run.record.config.window_start_us) / 1e6).tolist())
+    return {"baseline": baseline, "other": other, "difference": difference}
 
 
 def _scores(run: RunResult) -> tuple[Floats, Floats]:

@@ -85,11 +85,11 @@ class DaskExecutor:
             The scheduler has ended.
         """
         # the folder is part of the name: another sweep may have the same content and another folder
-        place = uuid.uuid5(uuid.NAMESPACE_URL, str(self._folder)).hex[:12]
-        key_of = {f"bfreplay-{key}-{place}": key for key in tasks}
-        self._futures = [self._client.submit(work, tasks[key], key=name) for name, key in key_of.items()]
+        folder_digest = uuid.uuid5(uuid.NAMESPACE_URL, str(self._folder)).hex[:12]
+        key_of = {f"bfreplay-{task_key}-{folder_digest}": task_key for task_key in tasks}
+        self._futures = [self._client.submit(work, tasks[task_key], key=name) for name, task_key in key_of.items()]
         for future in self._distributed.as_completed(self._futures, loop=self._client.loop):
-            key = key_of[future.key]
+            task_key = key_of[future.key]
             if future.status == "cancelled":
                 raise BfreplayError(
                     f"the Dask scheduler at {self._address} has ended, or has cancelled the runs\n"
@@ -97,10 +97,10 @@ class DaskExecutor:
                 )
             try:
                 # an answer that was lost with its worker is computed again
-                outcome = Done(key, future.result())
+                outcome = Done(task_key, future.result())
             except self._distributed.KilledWorker as error:
                 outcome = Done(
-                    key, died=f"on {error.last_worker.address}" if error.last_worker is not None else "on Dask"
+                    task_key, died=f"on {error.last_worker.address}" if error.last_worker is not None else "on Dask"
                 )
             yield outcome
 

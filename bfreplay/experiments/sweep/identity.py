@@ -70,11 +70,11 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "schema_version": RUN.schema_version,
         "options": {**_effective(options), "max-parallel": max_parallel_of(options, log, jobs)},
         "window_us": None if options.window is None else list(window_us(options.window)),
-        "events": [source.sha256 for source in log.sources],
+        "events": [source_file.sha256 for source_file in log.sources],
         "jobs": [digest for _, digest in jobs.sources],
         "batch_jobs": None if options.batch_jobs is None else SourceFile.of(Path(options.batch_jobs)).sha256,
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
-        "code": {place: digest_of_module(place.partition(":")[0]) for place in sorted(named_code)},
+        "code": {code_place: digest_of_module(code_place.partition(":")[0]) for code_place in sorted(named_code)},
         "solver": _solver_version(options.solver) if policy.asks_solver else None,
         "highspy": versions()["highspy"] if policy.linear_programs else None,
         "scipy": versions()["scipy"] if options.bound and not options.ends_with_its_jobs else None,
@@ -87,14 +87,14 @@ def _effective(options: RunOptions) -> dict[str, Any]:
     values: dict[str, Any] = {"objective": "own", **options.to_json(), "policy": _policy_text(options.policy)}
     values.setdefault("formulation", COUNTS if options.solver == EXACT else defaults.MILP_FORMULATION)
     omitted_names = {*map(option_name, FILE_OPTIONS), "window", *map(option_name, options.without_effect())}
-    return {name: value for name, value in values.items() if name not in omitted_names}
+    return {option: option_value for option, option_value in values.items() if option not in omitted_names}
 
 
 def _policy_text(spec: str) -> str:
     """Return the policy with all its parameters, sorted."""
-    name, settings = policy_settings(spec)
-    parameters = ", ".join(f"{key}={value!r}" for key, value in sorted(settings.items()))
-    return f"{name}({parameters})" if parameters else name
+    policy_name, settings = policy_settings(spec)
+    parameters = ", ".join(f"{parameter}={value!r}" for parameter, value in sorted(settings.items()))
+    return f"{policy_name}({parameters})" if parameters else policy_name
 
 
 def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
@@ -106,7 +106,7 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
             for job in jobs
             for curve in (job.throughput, job.objective, *(job.throughput_by_type or {}).values())
         }
-        places |= {f"{kind.__module__}:{kind.__qualname__}" for kind in curves}
+        places |= {f"{curve_type.__module__}:{curve_type.__qualname__}" for curve_type in curves}
     elif is_source_name(options.jobs):
         places |= set(_foreign(JOB_SOURCES, str(options.jobs)))
     else:
@@ -124,14 +124,14 @@ def _named_code(policy: str, objective: str, formulation: str, solver: str) -> f
         (FORMULATIONS, formulation),
         (BACKENDS, solver),
     ):
-        places.update(place for name in _NAME.findall(spec) for place in _foreign(registry, name))
-        places.update(place for place in _PLACE.findall(spec) if _is_importable(place))
+        places.update(code_place for code_name in _NAME.findall(spec) for code_place in _foreign(registry, code_name))
+        places.update(code_place for code_place in _PLACE.findall(spec) if _is_importable(code_place))
     return frozenset(places)
 
 
-def _foreign(registry: Registry, name: str) -> Iterator[str]:
-    if name in registry.names() or _PLACE.fullmatch(name):
-        yield registry.location(name)
+def _foreign(registry: Registry, code_name: str) -> Iterator[str]:
+    if code_name in registry.names() or _PLACE.fullmatch(code_name):
+        yield registry.location(code_name)
 
 
 @cache
@@ -139,8 +139,8 @@ def _solver_version(solver: str) -> str | None:
     return None if solver == EXACT else version_of(backend_of(solver))
 
 
-def _is_importable(place: str) -> bool:
-    return file_of_module(place.partition(":")[0]) is not None
+def _is_importable(code_place: str) -> bool:
+    return file_of_module(code_place.partition(":")[0]) is not None
 
 
 def file_of_module(module: str) -> Path | None:

@@ -55,7 +55,7 @@ def key_of(options: RunOptions, input_kind: str) -> Key:
 def load_expected_log(key: Key, expectation: Known | None) -> NodeEvents:
     """Load a log; ``InputError`` if it cannot be loaded, or its files are not the ``expectation`` ones."""
     log = load_log(RunOptions(**{"jobs": BUNDLED, **dict(key)}))
-    _check_same("events", [source.sha256 for source in log.sources], expectation)
+    _check_same("events", [source_file.sha256 for source_file in log.sources], expectation)
     return log
 
 

@@ -126,20 +126,20 @@ class ProcessExecutor:
         try:
             while waiting or running:
                 while waiting and free:
-                    key, slot = waiting.popleft(), free.popleft()
-                    running[slot.start(work, tasks[key])] = (key, slot)
+                    task_key, slot = waiting.popleft(), free.popleft()
+                    running[slot.start(work, tasks[task_key])] = (task_key, slot)
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    key, slot = running.pop(future)
+                    task_key, slot = running.pop(future)
                     free.append(slot)
                     cause_of_death = slot.cause_of_death(future)
                     if not cause_of_death:
-                        yield Done(key, future.result())
+                        yield Done(task_key, future.result())
                         continue
-                    deaths[key] += 1
-                    if deaths[key] < MOST_DEATHS:
-                        waiting.appendleft(key)
+                    deaths[task_key] += 1
+                    if deaths[task_key] < MOST_DEATHS:
+                        waiting.appendleft(task_key)
                     else:
-                        yield Done(key, died=cause_of_death)
+                        yield Done(task_key, died=cause_of_death)
         finally:
             if running:  # the caller has stopped
                 self.close()
@@ -230,10 +230,10 @@ def _safe_path() -> Iterator[str | None]:
             _set_safe_path(environment)
 
 
-def _set_safe_path(value: str | None) -> None:
+def _set_safe_path(setting: str | None) -> None:
     os.environ.pop(_SAFE_PATH, None)
-    if value is not None:
-        os.environ[_SAFE_PATH] = value
+    if setting is not None:
+        os.environ[_SAFE_PATH] = setting
 
 
 def _begin(safe_path: str | None) -> None:

@@ -68,16 +68,16 @@ def parameters_of(document: Mapping[str, Any]) -> tuple[str, ...]:
         One has the name of an option or of a column of the results.
     """
     names = tuple(dict.fromkeys(placeholders_in(document)))
-    for name in names:
-        is_option = option_name(name) in OPTION_NAMES
-        if is_option or name in RESULT_COLUMNS:
+    for parameter in names:
+        is_option = option_name(parameter) in OPTION_NAMES
+        if is_option or parameter in RESULT_COLUMNS:
             other_meaning = "an option" if is_option else "a column of the results"
             raise InputError(
-                f"the placeholder {{{name}}} cannot have this name: it is {other_meaning}",
-                column=name,
-                value=f"{{{name}}}",
+                f"the placeholder {{{parameter}}} cannot have this name: it is {other_meaning}",
+                column=parameter,
+                value=f"{{{parameter}}}",
                 expected="another word in braces",
-                fix=f"choose another name, for example {{job_{name}}}",
+                fix=f"choose another name, for example {{job_{parameter}}}",
             )
     return names
 
@@ -95,7 +95,7 @@ def fill(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any
     InputError
         A placeholder has no value.
     """
-    return {name: _fill_value(name, value, values) for name, value in options.items()}
+    return {option: _fill_value(option, value, values) for option, value in options.items()}
 
 
 def _fill_value(option: str, value: Any, values: Mapping[str, Any]) -> Any:
@@ -107,21 +107,21 @@ def _fill_value(option: str, value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _text(option: str, match: re.Match[str], values: Mapping[str, Any]) -> str:
-    name = match[1]
-    if name is None:
+    parameter = match[1]
+    if parameter is None:
         return match[0][0]
-    if name not in values:
+    if parameter not in values:
         raise InputError(
-            f"the placeholder {{{name}}} has no value",
+            f"the placeholder {{{parameter}}} has no value",
             column=option,
             value=match.string,
-            expected=f"{name} = [...] in [vary], or {name} = VALUE in [run]",
-            fix=f"add one; for literal braces write them twice: {{{{{name}}}}}",
+            expected=f"{parameter} = [...] in [vary], or {parameter} = VALUE in [run]",
+            fix=f"add one; for literal braces write them twice: {{{{{parameter}}}}}",
         )
-    return text_of(values[name])
+    return text_of(values[parameter])
 
 
-def check_value(name: str, value: object) -> None:
+def check_value(parameter: str, value: object) -> None:
     """Raise ``InputError`` for a value that cannot be part of a text.
 
     Raises
@@ -131,9 +131,9 @@ def check_value(name: str, value: object) -> None:
     """
     if not isinstance(value, str | int | float):
         raise InputError(
-            f"{name} cannot be part of a text",
-            column=name,
+            f"{parameter} cannot be part of a text",
+            column=parameter,
             value=value,
             expected="a number, text, true or false",
-            fix=f"it replaces {{{name}}}: write one value",
+            fix=f"it replaces {{{parameter}}}: write one value",
         )

@@ -121,7 +121,7 @@ class _Checks:
         log, jobs = self._inputs.log(options), self._inputs.jobs(options)
         nodes, of_jobs = key_of(whole_log, "log"), key_of(options, "jobs")
         settings = settings_of(options, log, jobs)
-        of_policy = (*(getattr(options, name) for name in _OF_A_POLICY), options.semantics, nodes)
+        of_policy = (*(getattr(options, field_name) for field_name in _OF_A_POLICY), options.semantics, nodes)
         if of_policy not in self._seen:
             policy = policy_for(options)
             policy.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,11 +132,13 @@ def sweep(
         states = outlook(plan, store)
         try:
             if states.missing:
-                executor = _executor(plan, store, states.missing, processes, scheduler, on_wait)
-                try:
+                executor: Executor = (
+                    ProcessExecutor(processes)
+                    if scheduler is None
+                    else DaskExecutor(scheduler, store.folder, _inputs_of(plan, states.missing), on_wait)
+                )
+                with closing(executor):
                     _run(plan, store, states, executor, progress, expected_run_s)
-                finally:
-                    executor.close()
         finally:
             store.tidy()
         write_tables(plan, store)
@@ -163,20 +167,10 @@ def outlook(plan: SweepPlan, store: Store) -> Outlook:
     return Outlook(**{state: tuple(ids) for state, ids in runs.items()})
 
 
-def _executor(
-    plan: SweepPlan,
-    store: Store,
-    missing: Sequence[str],
-    processes: int | None,
-    scheduler: str | None,
-    on_wait: Callable[[], None] | None,
-) -> Executor:
-    if scheduler is None:
-        return ProcessExecutor(processes)
-    places = {
-        file for run_id in missing for file in files_of(plan.runs[run_id].options).values() if Path(file).is_absolute()
-    }
-    return DaskExecutor(scheduler, store.folder, sorted(places), on_wait)
+def _inputs_of(plan: SweepPlan, run_ids: Iterable[str]) -> list[str]:
+    """Return the files that some runs read."""
+    files = itertools.chain.from_iterable(files_of(plan.runs[run_id].options).values() for run_id in run_ids)
+    return sorted({file for file in files if Path(file).is_absolute()})
 
 
 def _run(
@@ -250,8 +244,8 @@ def write_tables(plan: SweepPlan, store: Store) -> None:
     tables = _results(plan, runs, problems), _timings(runs)
     files = [store.folder / "results.parquet", store.folder / "timings.parquet"]
     with written_whole(files, overwrite=True) as parts:
-        for table, part in zip(tables, parts, strict=True):
-            pq.write_table(table, part)
+        for table, part_file in zip(tables, parts, strict=True):
+            pq.write_table(table, part_file)
 
 
 def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[str, str]) -> pa.Table:
@@ -268,18 +262,17 @@ def _results(plan: SweepPlan, runs: Mapping[str, RunResult], problems: Mapping[s
 
 
 def _timings(runs: Mapping[str, RunResult]) -> pa.Table:
-    sessions = {run_id: run.session for run_id, run in runs.items()}
-    columns = {"id": pa.array(sessions, pa.string())}
+    columns = {"id": pa.array(runs, pa.string())}
     for name in ("started", "worker", "load_s", *SECONDS, "peak_memory_mb"):
-        sources = [session.seconds if name in SECONDS else session for session in sessions.values()]
-        columns[name] = pa.array([source[name] for source in sources], pa.string() if name in _TEXTS else pa.float64())
+        measurements = [(run.session.seconds if name in SECONDS else run.session)[name] for run in runs.values()]
+        columns[name] = pa.array(measurements, pa.string() if name in _TEXTS else pa.float64())
     return pa.table(columns)
 
 
 def column_of(cells: Sequence[Cell]) -> pa.Array:
     """Return one column of values that vary: bool, int or float where all cells are; text otherwise."""
     values = [cell for cell in cells if cell is not None]
-    kinds = {next(kind for kind in (bool, int, float, str) if isinstance(cell, kind)) for cell in values}
+    kinds = {next(cell_type for cell_type in (bool, int, float, str) if isinstance(cell, cell_type)) for cell in values}
     if kinds == {bool} or (kinds and kinds <= {int, float}):
         return pa.array(cells, pa.float64() if float in kinds else None)
     return pa.array([None if cell is None else text_of(cell) for cell in cells], pa.string())

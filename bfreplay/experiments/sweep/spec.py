@@ -6,15 +6,16 @@ import datetime
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta, field
 
 from bfreplay import checks, defaults
 from bfreplay.datasets.jobs.tables import read_toml
-from bfreplay.datasets.located import with_location
 from bfreplay.documents import refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES
@@ -28,17 +29,33 @@ from bfreplay.experiments.sweep.placeholders import (
     has_placeholder,
     parameters_of,
 )
-from bfreplay.options import option_name
+from bfreplay.options import field_name
+from bfreplay.typed_tables import TypedTable, typed_table
 
 MOST_POINTS = 100_000
 """Largest number of points; at a second each, a day."""
 
-_TABLES = ("run", "vary", "runs", "picture")
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
 _ANY_FILE = "sample"
 _EVEN = {"from", "to", "values"}
 """Keys of evenly spaced values."""
-_Found = TypeVar("_Found")
+
+
+class PictureTable(TypedTable, frozen=True):
+    """``[picture]``."""
+
+    x: str
+    y: str | Annotated[list[str], Meta(min_length=1)]
+    by: str | list[str] = field(default_factory=list)
+
+
+class SpecTables(TypedTable, frozen=True):
+    """All tables of a spec."""
+
+    run: dict[str, Any] = field(default_factory=dict)
+    vary: dict[str, Any] | None = None
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    picture: PictureTable | None = None
 
 
 class PictureSpec(NamedTuple):
@@ -80,20 +97,15 @@ class SweepSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
-    """Values of one option, or labels of groups of options."""
+class _Choice:
+    """One value of an entry of [vary]: an option or parameter with its value, or a label with the options it sets."""
 
-    name: str
-    settings: Sequence[Mapping[str, Any]]
-    labels: Sequence[str] | None = None
+    entry: str
+    options: Mapping[str, Any]
+    label: str | None = None
 
-    @property
-    def options(self) -> set[str]:
-        return set(itertools.chain.from_iterable(self.settings))
-
-
-_Chosen = Sequence[tuple[_Axis, int]]
-"""Axes, each with the position of one value."""
+    def __str__(self) -> str:
+        return f"{self.entry} = {repr(self.options[self.entry]) if self.label is None else self.label}"
 
 
 def read_spec(file: str | Path, *, allow_code: bool = False) -> SweepSpec:
@@ -132,7 +144,13 @@ def spec_of(
     InputError
         A table, option, label or value cannot be used, a parameter has no value, or the sweep has no runs.
     """
-    return _Reader(document, folder, file, allow_code).spec()
+    place = file or "the mapping"
+    refuse_other_toml(document, place, "a sweep")
+    tables = typed_table(document, SpecTables, place)
+    try:
+        return _spec_of(document, tables, folder, allow_code)
+    except InputError as error:
+        raise error if file is None or error.file else error.with_changes(file=file) from error
 
 
 def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
@@ -149,271 +167,230 @@ def spec_of_options(runs: Iterable[RunOptions]) -> SweepSpec:
             raise InputError("this is not a run of a sweep", value=option, expected="RunOptions")
     if not options:
         raise InputError("the sweep has no runs", expected="at least one RunOptions", fix="give some")
-    differing = [name for name in map(_column, OPTION_NAMES) if len({_value(option, name) for option in options}) > 1]
+    differing = [name for name in FIELDS.values() if len({_value(option, name) for option in options}) > 1]
     points = tuple(Point({name: cell_of(_value(option, name)) for name in differing}, option) for option in options)
     return SweepSpec(tuple(differing), points, {"runs": [option.to_json() for option in options]})
 
 
-@dataclass(slots=True)
+def _spec_of(document: Mapping[str, Any], tables: SpecTables, folder: Path | None, allow_code: bool) -> SweepSpec:
+    """Return the spec; errors name the table, not the file."""
+    _check_size(tables)
+    with _within("the file"):
+        common, runs = as_options(tables.run), [as_options(run) for run in tables.runs]
+        vary = _with_option_names(tables.vary or {})
+        renamed_tables = {"run": common, "vary": vary, "runs": runs}
+        document = {name: renamed_tables.get(name, table) for name, table in document.items()}
+        reader = _Reader(common, parameters_of(document), folder, allow_code)
+    reader.check_options(common, "[run]")
+    axes = {name: reader.axis(name, values) for name, values in vary.items()}
+    _check_apart(axes)
+    single_runs = [reader.single_run(run, axes, f"[[runs]] {number}") for number, run in enumerate(runs, start=1)]
+    combinations = [] if single_runs and tables.vary is None else itertools.product(*axes.values())
+    names = tuple(dict.fromkeys([*axes, *itertools.chain.from_iterable(runs)]))
+    points = [
+        *(reader.point(choices, {}, names, ", ".join(map(str, choices)) or "[run]") for choices in combinations),
+        *(
+            reader.point(choices, options, names, f"[[runs]] {number}")
+            for number, (choices, options) in enumerate(single_runs, start=1)
+        ),
+    ]
+    return SweepSpec(tuple(map(field_name, names)), tuple(points), _plain(document), _picture_of(tables.picture))
+
+
+@dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the tables of one spec."""
+    """Reads the options of the tables: those ``common`` to all runs, and names in braces that are ``parameters``."""
 
-    _document: Mapping[str, Any]
-    _folder: Path | None
-    _file: Path | None
-    _allow_code: bool
-    _parameters: tuple[str, ...] = ()
+    common: Mapping[str, Any]
+    parameters: tuple[str, ...]
+    folder: Path | None
+    allow_code: bool
 
-    def spec(self) -> SweepSpec:
-        refuse_other_toml(self._document, self._file or "the mapping", "a sweep")
-        self._locate(partial(checks.known_keys, self._document, _TABLES, "a sweep"), "the file")
-        self._check_size()
-        self._document = self._locate(lambda: _as_options(self._document), "the file")
-        self._parameters = self._locate(
-            lambda: parameters_of({name: self._document.get(name) for name in _TABLES}), "the file"
-        )
-        common = self._table(self._document.get("run", {}), "[run]")
-        self._check_options(common, "[run]")
-        axes = [
-            self._axis(name, table) for name, table in self._table(self._document.get("vary", {}), "[vary]").items()
-        ]
-        self._check_apart(axes)
-        extra = self._extra(axes)
-        only_extra = extra and "vary" not in self._document
-        combinations = [] if only_extra else itertools.product(*(range(len(axis.settings)) for axis in axes))
-        varied_names = dict.fromkeys([*(axis.name for axis in axes), *itertools.chain.from_iterable(extra)])
-        columns = tuple(map(_column, varied_names))
-        points = []
-        for places in combinations:
-            selection = list(zip(axes, places, strict=True))
-            points.append(self._point(_merge(common, selection, {}), selection, columns, _row(selection)))
-        for number, table in enumerate(extra, start=1):
-            labelled_axes = {axis.name: axis for axis in axes if axis.labels is not None and axis.name in table}
-            selection = [(axis, list(axis.labels or ()).index(table[name])) for name, axis in labelled_axes.items()]
-            own_options = {name: value for name, value in table.items() if name not in labelled_axes}
-            points.append(self._point(_merge(common, selection, own_options), selection, columns, f"[[runs]] {number}"))
-        return SweepSpec(columns, tuple(points), _plain(self._document), self._picture())
-
-    def _picture(self) -> PictureSpec | None:
-        table = self._document.get("picture")
-        if table is None:
-            return None
-        row = "[picture]"
-        self._locate(partial(checks.known_keys, self._table(table, row), ("x", "y", "by"), "a picture"), row)
-        x_column = self._locate(lambda: checks.text("x", table.get("x")), row)
-        y_columns, by_columns = (self._names_in(table.get(key, []), key) for key in ("y", "by"))
-        if not y_columns:
-            raise self._error(
-                "the picture has no metric", row, "y", y_columns, "metrics of the table", 'write y = ["samples"]'
-            )
-        for name in y_columns:
-            if name not in RESULT_COLUMNS:
-                raise self._error(
-                    "the picture has an unknown metric",
-                    row,
-                    "y",
-                    name,
-                    ", ".join(sorted(RESULT_COLUMNS)),
-                    checks.nearest(name, RESULT_COLUMNS, "choose one of these"),
-                )
-        return PictureSpec(_column(x_column), y_columns, tuple(map(_column, by_columns)))
-
-    def _names_in(self, value: object, key: str) -> tuple[str, ...]:
-        names = [value] if isinstance(value, str) else value
-        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-            raise self._error(
-                f"{key} of the picture is not a list", "[picture]", key, value, "a list of columns", "write [...]"
-            )
-        return tuple(names)
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        """Names that can have values."""
-        return (*OPTION_NAMES, *self._parameters)
-
-    def _point(self, options: Mapping[str, Any], selection: _Chosen, columns: Sequence[str], row: str) -> Point:
-        labels = {axis.name: axis.labels[place] for axis, place in selection if axis.labels is not None}
-        values = {name: options[name] for name in self._parameters if name in options}
-        options = {name: value for name, value in options.items() if name not in values}
-        options = self._locate(lambda: fill(options, values), row)
-        run_options = RunOptions.from_mapping(
-            options, folder=self._folder, file=self._file, row=row, allow_code=self._allow_code
-        )
-        cells = {_column(name): value for name, value in {**labels, **values}.items()}
-        for column in columns:
-            if option_name(column) in OPTION_NAMES:
-                name = option_name(column)
-                # a path as written: its place on this machine does not matter
-                original_paths = FIELDS[name] in FILE_OPTIONS and name in options
-                cells[column] = cell_of(str(options[name]) if original_paths else _value(run_options, column))
-        return Point({column: cells.get(column) for column in columns}, run_options)
-
-    def _axis(self, name: str, axis_value: object) -> _Axis:
+    def axis(self, name: str, values: object) -> list[_Choice]:
+        """Return the choices of an entry of [vary]."""
         row = f"[vary] {name}"
-        if isinstance(axis_value, Mapping) and set(axis_value) != _EVEN:
-            return self._label_axis(name, axis_value)
-        self._check_name(name)
-        if isinstance(axis_value, Mapping):
-            axis_value = self._locate(partial(_evenly, name, axis_value), row)
-        if not isinstance(axis_value, Sequence) or isinstance(axis_value, str):
-            raise self._error(
-                f"{name} in [vary] is not a list",
-                row,
-                name,
-                axis_value,
-                "a list of values",
-                f"write {name} = [...], or move it to [run]",
-            )
-        if not axis_value:
-            raise self._error(
-                f"{name} in [vary] has no values", row, name, axis_value, "at least one value", "add some"
-            )
-        settings = [{name: value} for value in axis_value]
-        for setting in settings:
-            self._check_options(setting, row)
-        return _Axis(name, settings)
-
-    def _check_name(self, name: str) -> None:
-        if name not in self._names:
-            raise self._error(
+        if isinstance(values, Mapping) and set(values) != _EVEN:
+            return self._labelled_axis(name, values)
+        known_names = (*OPTION_NAMES, *self.parameters)
+        if name not in known_names:
+            fix = f'write {{{name}}} into the text of an option, such as jobs = "gavel(n=100, seed={{{name}}})"'
+            raise InputError(
                 f"{name!r} in [vary] is neither an option nor a placeholder {{{name}}} in a text",
-                "[vary]",
-                name,
-                name,
-                ", ".join(self._names),
-                checks.nearest(
-                    name,
-                    self._names,
-                    f'write {{{name}}} into the text of an option, such as jobs = "gavel(n=100, seed={{' + name + '})"',
-                ),
+                row="[vary]",
+                column=name,
+                value=name,
+                expected=", ".join(known_names),
+                fix=checks.nearest(name, known_names, fix),
             )
+        if isinstance(values, Mapping):
+            with _within(row):
+                values = _evenly(name, values)
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            raise InputError(
+                f"{name} in [vary] is not a list",
+                row=row,
+                column=name,
+                value=values,
+                expected="a list of values",
+                fix=f"write {name} = [...], or move it to [run]",
+            )
+        if not values:
+            problem = f"{name} in [vary] has no values"
+            raise InputError(problem, row=row, column=name, value=values, expected="at least one value", fix="add some")
+        choices = [_Choice(name, {name: value}) for value in values]
+        for choice in choices:
+            self.check_options(choice.options, row)
+        return choices
 
-    def _label_axis(self, name: str, table: Mapping[str, Any]) -> _Axis:
-        row = f"[vary.{name}]"
-        other_meaning = "an option" if name in OPTION_NAMES else "a column of the results"
-        if name in self._parameters:
-            other_meaning = "a placeholder"
-        if name in self._names or _column(name) in RESULT_COLUMNS or not _LABEL.fullmatch(name):
-            is_name = _LABEL.fullmatch(name) is not None
-            raise self._error(
+    def _labelled_axis(self, name: str, table: Mapping[str, Any]) -> list[_Choice]:
+        row, is_name = f"[vary.{name}]", _LABEL.fullmatch(name) is not None
+        other_meaning = (
+            "an option"
+            if name in OPTION_NAMES
+            else "a placeholder"
+            if name in self.parameters
+            else "a column of the results"
+            if field_name(name) in RESULT_COLUMNS
+            else None
+        )
+        if other_meaning or not is_name:
+            raise InputError(
                 f"{name!r} cannot be the name of a group of options" + (f": it is {other_meaning}" if is_name else ""),
-                row,
-                name,
-                name,
-                "letters, digits, - and _; not an option, and not a column of the results",
-                "choose another name, for example workload",
+                row=row,
+                column=name,
+                value=name,
+                expected="letters, digits, - and _; not an option, and not a column of the results",
+                fix="choose another name, for example workload",
             )
         if not table:
-            raise self._error(f"{row} has no labels", row, name, {}, "LABEL = { OPTION = VALUE, ... }", "add some")
+            expected = "LABEL = { OPTION = VALUE, ... }"
+            raise InputError(f"{row} has no labels", row=row, column=name, value={}, expected=expected, fix="add some")
         for label, options in table.items():
-            self._locate(partial(checks.name, "label", label, name), row)
-            self._check_options(self._table(options, f"{row} {label}"), f"{row} {label}")
-        return _Axis(name, list(table.values()), list(table))
+            with _within(row):
+                checks.name("label", label, name)
+            if not isinstance(options, Mapping):
+                raise InputError(
+                    f"{row} {label} is not a table",
+                    row=f"{row} {label}",
+                    value=options,
+                    expected=f"{row} {label} with options",
+                    fix="write OPTION = VALUE below it",
+                )
+            self.check_options(options, f"{row} {label}")
+        return [_Choice(name, options, label) for label, options in table.items()]
 
-    def _check_apart(self, axes: Sequence[_Axis]) -> None:
-        """Refuse two axes that set the same option."""
-        for first, second in itertools.combinations(axes, 2):
-            common_options = sorted(first.options & second.options)
-            if common_options:
-                raise self._error(
-                    f"{common_options[0]} is set by {first.name} and by {second.name}",
-                    "[vary]",
-                    common_options[0],
-                    common_options[0],
-                    "each option in one place of [vary]",
-                    "remove one of them",
+    def single_run(
+        self, table: Mapping[str, Any], axes: Mapping[str, Sequence[_Choice]], row: str
+    ) -> tuple[list[_Choice], dict[str, Any]]:
+        """Return the labels that an entry of [[runs]] names, and its own options."""
+        options, choices = dict(table), []
+        for name, axis in axes.items():
+            labels = [choice.label for choice in axis if choice.label is not None]
+            if labels and name in options:
+                with _within(row):
+                    choices.append(axis[labels.index(checks.one_of(name, options.pop(name), labels))])
+        self.check_options(options, row)
+        return choices, options
+
+    def check_options(self, values: Mapping[str, Any], row: str) -> None:
+        """Check some options before the others are known, except those with placeholders."""
+        options = {option: value for option, value in values.items() if option not in self.parameters}
+        nodes = {} if "cluster" in options else {"events": _ANY_FILE}
+        checkable = {option: value for option, value in options.items() if not has_placeholder(value)}
+        with _within(row):
+            for parameter in self.parameters:
+                if parameter in values:
+                    check_value(parameter, values[parameter])
+            RunOptions.from_mapping({**nodes, "jobs": _ANY_FILE, **checkable}, allow_code=self.allow_code)
+
+    def point(
+        self, choices: Sequence[_Choice], own_options: Mapping[str, Any], names: Sequence[str], row: str
+    ) -> Point:
+        """Return the point of some choices and options; its cells are those of ``names``."""
+        options = dict(self.common)
+        for settings in (*(choice.options for choice in choices), own_options):
+            options |= settings
+        values = {option: options.pop(option) for option in self.parameters if option in options}
+        with _within(row):
+            options = fill(options, values)
+            run_options = RunOptions.from_mapping(options, folder=self.folder, allow_code=self.allow_code)
+        cells = {choice.entry: choice.label for choice in choices if choice.label is not None} | values
+        for option in filter(FIELDS.__contains__, names):
+            # a path as written: its place on this machine does not matter
+            is_path = FIELDS[option] in FILE_OPTIONS and option in options
+            cells[option] = cell_of(str(options[option]) if is_path else _value(run_options, FIELDS[option]))
+        return Point({field_name(option): cells.get(option) for option in names}, run_options)
+
+
+@contextmanager
+def _within(row: str) -> Iterator[None]:
+    """Name the table in errors that are raised inside."""
+    try:
+        yield
+    except InputError as error:
+        raise error if error.file else error.with_changes(row=row) from error
+
+
+def _check_size(tables: SpecTables) -> None:
+    """Refuse too many runs before reading them."""
+    lengths = [_length(values) for values in (tables.vary or {}).values() if isinstance(values, Sized)]
+    size = (math.prod(lengths) if lengths else 0) + len(tables.runs)
+    if size > MOST_POINTS:
+        raise InputError(
+            f"the sweep is {size:,} runs",
+            row="[vary]" if lengths else "[[runs]]",
+            value=" x ".join(map(str, lengths)) or size,
+            expected=f"at most {MOST_POINTS:,}",
+            fix="vary fewer values",
+        )
+
+
+def _check_apart(axes: Mapping[str, Sequence[_Choice]]) -> None:
+    """Refuse two entries of [vary] that set the same option."""
+    entry_of_option: dict[str, str] = {}
+    for choice in itertools.chain.from_iterable(axes.values()):
+        for option in choice.options:
+            entry = entry_of_option.setdefault(option, choice.entry)
+            if entry != choice.entry:
+                raise InputError(
+                    f"{option} is set by {entry} and by {choice.entry}",
+                    row="[vary]",
+                    column=option,
+                    value=option,
+                    expected="each option in one place of [vary]",
+                    fix="remove one of them",
                 )
 
-    def _check_size(self) -> None:
-        """Refuse too many runs before reading them."""
-        vary, runs = (self._document.get(name) for name in ("vary", "runs"))
-        axis_values = vary.values() if isinstance(vary, Mapping) else ()
-        lengths = [_length(values) for values in axis_values if isinstance(values, Sized)]
-        size = (math.prod(lengths) if lengths else 0) + (len(runs) if isinstance(runs, Sized) else 0)
-        if size > MOST_POINTS:
-            raise self._error(
-                f"the sweep is {size:,} runs",
-                "[vary]" if lengths else "[[runs]]",
-                None,
-                " x ".join(map(str, lengths)) or size,
-                f"at most {MOST_POINTS:,}",
-                "vary fewer values",
-            )
 
-    def _extra(self, axes: Sequence[_Axis]) -> Sequence[Mapping[str, Any]]:
-        tables = self._document.get("runs", [])
-        if not isinstance(tables, Sequence) or isinstance(tables, str):
-            raise self._error(
-                "runs is not a list of tables",
-                "[[runs]]",
-                "runs",
-                tables,
-                "[[runs]] in a line of its own, options below",
-                "write [[runs]] with two brackets",
-            )
-        labels_of_axis = {axis.name: axis.labels for axis in axes if axis.labels is not None}
-        for number, table in enumerate(tables, start=1):
-            row = f"[[runs]] {number}"
-            self._table(table, row)
-            for name, labels in labels_of_axis.items():
-                if name in table:
-                    self._locate(partial(checks.one_of, name, table[name], labels), row)
-            self._check_options({name: value for name, value in table.items() if name not in labels_of_axis}, row)
-        return tables
+def _picture_of(table: PictureTable | None) -> PictureSpec | None:
+    if table is None:
+        return None
+    y_columns, by_columns = ([names] if isinstance(names, str) else names for names in (table.y, table.by))
+    with _within("[picture]"):
+        for metric_name in y_columns:
+            checks.one_of("y", metric_name, sorted(RESULT_COLUMNS))
+    return PictureSpec(field_name(table.x), tuple(y_columns), tuple(map(field_name, by_columns)))
 
-    def _check_options(self, values: Mapping[str, Any], row: str) -> None:
-        """Check some options before the others are known, except those with placeholders."""
-        for name in values:
-            if name in self._parameters:
-                self._locate(partial(check_value, name, values[name]), row)
-        options = {
-            name: value for name, value in values.items() if name not in self._parameters and not has_placeholder(value)
+
+def _with_option_names(vary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of [vary], and the options of their labels, by the names that files use."""
+    return {
+        name: {
+            label: as_options(options) if isinstance(options, Mapping) else options for label, options in values.items()
         }
-        nodes = {} if "cluster" in options else {"events": _ANY_FILE}
-        values = {**nodes, "jobs": _ANY_FILE, **options}
-        self._locate(lambda: RunOptions.from_mapping(values, allow_code=self._allow_code), row)
-
-    def _table(self, value: object, label: str) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping):
-            raise self._error(
-                f"{label} is not a table", label, None, value, f"{label} with options", "write OPTION = VALUE below it"
-            )
-        return value
-
-    def _locate(self, check: Callable[[], _Found], row: str) -> _Found:
-        try:
-            return check()
-        except InputError as error:
-            raise error if self._file is None else with_location(error, self._file, row) from error
-
-    def _error(self, problem: str, row: str, column: str | None, value: object, expected: str, fix: str) -> InputError:
-        return InputError(problem, file=self._file, row=row, column=column, value=value, expected=expected, fix=fix)
+        if isinstance(values, Mapping)
+        else values
+        for name, values in as_options(vary).items()
+    }
 
 
-def _as_options(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with the options of its tables by the names that files use."""
-
-    def rename(table: Any) -> Any:
-        return as_options(table) if isinstance(table, Mapping) else table
-
-    converted = {name: rename(table) if name in ("run", "vary") else table for name, table in document.items()}
-    if isinstance(vary := converted.get("vary"), Mapping):
-        converted["vary"] = {
-            name: {label: rename(setting) for label, setting in axis.items()} if isinstance(axis, Mapping) else axis
-            for name, axis in vary.items()
-        }
-    if isinstance(runs := converted.get("runs"), list | tuple):
-        converted["runs"] = [rename(run) for run in runs]
-    return converted
-
-
-def _evenly(name: str, table: Mapping[str, Any]) -> list[float]:
+def _evenly(entry_name: str, table: Mapping[str, Any]) -> list[float]:
     """Return evenly spaced values from the first to the last, rounded to twelve digits."""
-    first, last = (checks.number(f"{each} of {name}", table[each]) for each in ("from", "to"))
-    n_values = checks.whole(f"values of {name}", table["values"], 2, MOST_POINTS)
-    each = [float(f"{first + (last - first) * k / (n_values - 1):.12g}") for k in range(n_values)]
-    are_whole = all(isinstance(table[key], int) for key in ("from", "to")) and all(map(float.is_integer, each))
-    return [int(value) for value in each] if are_whole else each
+    first, last = (checks.number(f"{edge} of {entry_name}", table[edge]) for edge in ("from", "to"))
+    n_values = checks.whole(f"values of {entry_name}", table["values"], 2, MOST_POINTS)
+    values = [float(f"{first + (last - first) * k / (n_values - 1):.12g}") for k in range(n_values)]
+    are_whole = all(isinstance(table[edge], int) for edge in ("from", "to")) and all(map(float.is_integer, values))
+    return [int(value) for value in values] if are_whole else values
 
 
 def _length(values: Sized) -> int:
@@ -422,28 +399,10 @@ def _length(values: Sized) -> int:
     return number if isinstance(number, int) else len(values)
 
 
-def _merge(common: Mapping[str, Any], selection: _Chosen, own_options: Mapping[str, Any]) -> dict[str, Any]:
-    settings = [common, *(axis.settings[place] for axis, place in selection), own_options]
-    return {name: value for setting in settings for name, value in setting.items()}
-
-
-def _row(selection: _Chosen) -> str:
-    """Return the name of one combination in messages."""
-    values = (
-        f"{axis.name} = {axis.labels[place] if axis.labels is not None else axis.settings[place][axis.name]!r}"
-        for axis, place in selection
-    )
-    return ", ".join(values) or "[run]"
-
-
-def _column(name: str) -> str:
-    return name.replace("-", "_")
-
-
-def _value(options: RunOptions, field: str) -> Any:
+def _value(options: RunOptions, attribute: str) -> Any:
     """Return the value of an option for the table, with the known default of ``max_parallel``."""
-    value = getattr(options, field)
-    is_usual = field == "max_parallel" and value is None and options.cluster is None
+    value = getattr(options, attribute)
+    is_usual = attribute == "max_parallel" and value is None and options.cluster is None
     return defaults.MAX_PARALLEL if is_usual else value
 
 

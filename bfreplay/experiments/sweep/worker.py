@@ -132,8 +132,8 @@ def worker_name() -> str:
 
 
 def _check_code(task: RunTask) -> None:
-    for place, digest in task.content["code"].items():
-        module = place.partition(":")[0]
+    for code_place, digest in task.content["code"].items():
+        module = code_place.partition(":")[0]
         current_digest = digest_of_module(module)
         if current_digest != digest:
             raise OtherCodeError(
@@ -168,10 +168,10 @@ def _replay(task: RunTask, store: Store) -> None:
 
 
 def _stamps(options: RunOptions) -> dict[str, Stamp]:
-    files = {name: getattr(options, name) for name in FILE_OPTIONS}
+    files = {field_name: getattr(options, field_name) for field_name in FILE_OPTIONS}
     if is_source_name(options.jobs):
         del files["jobs"]
-    return {name: _stamp(Path(file)) for name, file in files.items() if file is not None}
+    return {field_name: _stamp(Path(file)) for field_name, file in files.items() if file is not None}
 
 
 def _stamp(file: Path) -> Stamp:

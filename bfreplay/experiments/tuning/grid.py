@@ -98,43 +98,29 @@ def grid_of(
         fixed_s = usable
     numbers = sorted(check_values("max_parallel", max_parallel, usual_max_parallel))
     if n_jobs is not None and numbers[-1] > n_jobs:
-        larger = ", ".join(str(number) for number in numbers if number > n_jobs)
+        larger = ", ".join(str(n_at_once) for n_at_once in numbers if n_at_once > n_jobs)
         notes.append(f"There are {n_jobs:,} jobs, so larger numbers at once ({larger}) are replaced by {n_jobs:,}.")
-        numbers = sorted({min(number, n_jobs) for number in numbers})
+        numbers = sorted({min(n_at_once, n_jobs) for n_at_once in numbers})
     forward_times: tuple[ForwardTime, ...] = (*fixed_s, AUTO) if AUTO in seconds else tuple(fixed_s)
     return Grid(forward_times, tuple(numbers), n_jobs is not None and numbers[-1] >= n_jobs, tuple(notes))
 
 
 def check_values(field: str, values: Sequence[_Value] | None, usual: Sequence[_Value]) -> list[_Value]:
     """Return the values of an option, each checked by the option."""
-    name = option_name(field)
+    option = option_name(field)
     raw_values = usual if values is None else values
+
+    def refusal(problem: str, value: object, expected: str, fix: str) -> InputError:
+        return InputError(f"{option} {problem}", column=option, value=value, expected=expected, fix=fix)
+
     if isinstance(raw_values, str) or not isinstance(raw_values, Sequence):
-        raise InputError(
-            f"{name} is not a list",
-            column=name,
-            value=raw_values,
-            expected="a list of values",
-            fix="put it in brackets",
-        )
+        raise refusal("is not a list", raw_values, "a list of values", "put it in brackets")
     if not raw_values:
-        raise InputError(
-            f"{name} has no values",
-            column=name,
-            value=list(raw_values),
-            expected="at least one",
-            fix="add some, or omit it for the default values",
-        )
-    checked_values = [OPTIONS[field].check(name, value) for value in raw_values]
+        raise refusal("has no values", list(raw_values), "at least one", "add some, or omit it for the default values")
+    checked_values = [OPTIONS[field].check(option, value) for value in raw_values]
     duplicates = [value for index, value in enumerate(checked_values) if value in checked_values[:index]]
     if duplicates:
-        raise InputError(
-            f"{name} has a duplicate value",
-            column=name,
-            value=duplicates[0],
-            expected="each value once",
-            fix="remove one",
-        )
+        raise refusal("has a duplicate value", duplicates[0], "each value once", "remove one")
     return checked_values
 
 
@@ -250,25 +236,17 @@ def surface_of(results: pa.Table, grid: Grid, *, unlimited_work: bool, start_us:
         Start of the part.
     """
     shape = len(grid.t_fwd), len(grid.max_parallel)
-    samples, last_finish, bound, n_scale_ups, n_scale_downs, n_events, idle_nodes = (
-        results[name].to_pylist()
-        for name in (
-            "samples",
-            "last_finish",
-            "share_of_bound",
-            "n_scale_ups",
-            "n_scale_downs",
-            "n_pool_events",
-            "equivalent_nodes",
-        )
-    )
-    are_finished = not unlimited_work and None not in last_finish
-    value = [(microseconds_of(time) - start_us) / 1e6 for time in last_finish] if are_finished else samples
+    columns = results.to_pydict()
+    are_finished = not unlimited_work and None not in columns["last_finish"]
+    values = columns["samples"]
+    if are_finished:
+        values = [(microseconds_of(time) - start_us) / 1e6 for time in columns["last_finish"]]
+    n_scale_ups, n_scale_downs = (np.array(columns[name], np.int64) for name in ("n_scale_ups", "n_scale_downs"))
     return Surface(
         FINISH if are_finished else SAMPLES,
-        np.array(value, dtype=np.float64).reshape(shape),
-        (np.array(n_scale_ups, dtype=np.int64) + np.array(n_scale_downs, dtype=np.int64)).reshape(shape),
-        np.array(bound, dtype=np.float64).reshape(shape),
-        int(n_events[0]),
-        float(idle_nodes[0]),
+        np.array(values, dtype=np.float64).reshape(shape),
+        (n_scale_ups + n_scale_downs).reshape(shape),
+        np.array(columns["share_of_bound"], dtype=np.float64).reshape(shape),
+        int(columns["n_pool_events"][0]),
+        float(columns["equivalent_nodes"][0]),
     )

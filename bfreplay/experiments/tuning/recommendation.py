@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay import checks
 from bfreplay.datasets.times import iso_utc
 from bfreplay.experiments.tuning.grid import SAMPLES, ForwardTime, Grid, Part, Surface, seconds
 from bfreplay.result_folders.tuning import Column, Validation
@@ -58,25 +57,19 @@ def recommend(
         Among equally good values of t_fwd the fewest rescales win; then the better one; then the smaller one.
     tolerance
         Relative; 0 recommends the best number.
-
-    Raises
-    ------
-    InputError
-        ``tolerance`` is no number from 0 to below 1.
     """
-    checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
-    best = share.max(axis=0)
-    column = int(np.flatnonzero(best >= (1 - tolerance) * best.max() - _ROUNDING)[0])
-    rows = [_row(share[:, column_index], rescales[:, column_index]) for column_index in range(len(grid.max_parallel))]
+    best_share = share.max(axis=0)
+    column = int(np.flatnonzero(best_share >= (1 - tolerance) * best_share.max() - _ROUNDING)[0])
+    rows = list(map(_row, share.T, rescales.T))
     columns = tuple(
         Column(
-            max_parallel=number,
-            t_fwd=grid.t_fwd[rows[column_index]],
-            best_t_fwd=grid.t_fwd[int(share[:, column_index].argmax())],
-            share=float(best[column_index]),
-            flat=tuple(_flat(grid.t_fwd, share[:, column_index], within) for within in FLAT),
+            max_parallel=n_at_once,
+            t_fwd=grid.t_fwd[row],
+            best_t_fwd=grid.t_fwd[int(column_share.argmax())],
+            share=float(column_share.max()),
+            flat=tuple(_flat(grid.t_fwd, column_share, within) for within in FLAT),
         )
-        for column_index, number in enumerate(grid.max_parallel)
+        for n_at_once, row, column_share in zip(grid.max_parallel, rows, share.T, strict=True)
     )
     return Recommendation(grid.t_fwd[rows[column]], grid.max_parallel[column], columns, (rows[column], column))
 
@@ -92,13 +85,9 @@ def _flat(t_fwd: Sequence[ForwardTime], share: NDArray[np.float64], within: floa
     if not fixed_s:
         return None
     share = share[: len(fixed_s)]
-    near = share >= (1 - within) * share.max() - _ROUNDING
-    low = high = int(share.argmax())
-    while low > 0 and near[low - 1]:
-        low -= 1
-    while high + 1 < len(fixed_s) and near[high + 1]:
-        high += 1
-    return fixed_s[low], fixed_s[high]
+    far = np.flatnonzero(share < (1 - within) * share.max() - _ROUNDING)
+    best = share.argmax()
+    return fixed_s[far[far < best].max(initial=-1) + 1], fixed_s[far[far > best].min(initial=len(fixed_s)) - 1]
 
 
 FEW_EVENTS = 50
@@ -116,14 +105,14 @@ def validate(grid: Grid, recommendation: Recommendation, surface: Surface) -> Va
     row, column = recommendation.at
     own_share, others = float(share[row, column]), share[:, column]
     best_row = row if own_share >= others.max() else int(others.argmax())
-    best = divmod(int(share.argmax()), share.shape[1])
+    best_pair = divmod(int(share.argmax()), share.shape[1])
     bound = float(surface.share_of_bound[row, column])
     return Validation(
         share_of_bound=None if np.isnan(bound) else bound,
         loss=0.0 if others.max() == 0 else 1 - own_share / float(others.max()),
         best_t_fwd=grid.t_fwd[best_row],
         loss_of_grid=1 - own_share,
-        best_pair=(grid.t_fwd[best[0]], grid.max_parallel[best[1]]),
+        best_pair=(grid.t_fwd[best_pair[0]], grid.max_parallel[best_pair[1]]),
     )
 
 
@@ -169,14 +158,14 @@ def _edges(grid: Grid, recommendation: Recommendation, surface: Surface, toleran
     if not isinstance(recommendation.t_fwd, str) and len(fixed_s) > 1 and row in edges:
         next_row = 1 if row == 0 else row - 1
         if share[row, column] > share[next_row, column]:
-            place = f"{seconds(recommendation.t_fwd)} is the best T_fwd, at the edge of the values tried"
-            yield f"{place}: try values {edges[row]} it with --t-fwd."
+            edge_text = f"{seconds(recommendation.t_fwd)} is the best T_fwd, at the edge of the values tried"
+            yield f"{edge_text}: try values {edges[row]} it with --t-fwd."
     numbers = grid.max_parallel
-    best = share.max(axis=0)
+    best_share = share.max(axis=0)
     is_last = len(numbers) > 1 and column == len(numbers) - 1 and not grid.takes_all_jobs
-    if is_last and best[-1] > (1 + tolerance) * best[-2]:
+    if is_last and best_share[-1] > (1 + tolerance) * best_share[-2]:
         limit_text = f"{numbers[-1]:,} is the largest number of jobs at once tried"
-        second = worse(best[-2] / best[-1], surface.measure)
+        second = worse(best_share[-2] / best_share[-1], surface.measure)
         yield f"{limit_text}, and {numbers[-2]:,} {second}: try more with --max-parallel."
 
 

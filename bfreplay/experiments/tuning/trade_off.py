@@ -15,14 +15,12 @@ from bfreplay.experiments.tuning.recommendation import Recommendation, worse
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, TradeOff, TradeOffPoint
 from bfreplay.wording import amount, duration, percent
 
-USUAL_RESERVE = (0,)
-USUAL_MIN_AGE = (0.0,)
 _LEAST = 0.02
 """Distance above the straight line, in shares of its ends, from which a point is a knee: less differs by chance."""
 
 
 def weigh(
-    base: RunOptions,
+    base_options: RunOptions,
     parts: tuple[Part, Part],
     recommendation: Recommendation,
     reserve: Sequence[int] | None,
@@ -33,7 +31,7 @@ def weigh(
 
     Parameters
     ----------
-    base, parts, recommendation
+    base_options, parts, recommendation
         Options, parts of the log, and the recommended T_fwd and number of jobs at once, which all runs use.
     reserve, min_age
         Values to try; ``None`` for none but 0. Nothing left alone is always tried.
@@ -45,35 +43,35 @@ def weigh(
     InputError
         A list is empty, or has a duplicate or an invalid value.
     """
-    reserves = sorted({0, *check_values("reserve", reserve, USUAL_RESERVE)})
-    ages = sorted({0.0, *check_values("min_age", min_age, USUAL_MIN_AGE)})
+    reserves = sorted({0, *check_values("reserve", reserve, (0,))})
+    ages = sorted({0.0, *check_values("min_age", min_age, (0.0,))})
     pairs = [(nodes, seconds) for nodes in reserves for seconds in ages]
-    recommended_run = replace(base, t_fwd=recommendation.t_fwd, max_parallel=recommendation.max_parallel)
+    recommended_run = replace(base_options, t_fwd=recommendation.t_fwd, max_parallel=recommendation.max_parallel)
     sweep_result = sweep_runs(
         [
-            replace(recommended_run, window=part.window, reserve=nodes, min_age=seconds)
-            for part in parts
+            replace(recommended_run, window=log_part.window, reserve=nodes, min_age=seconds)
+            for log_part in parts
             for nodes, seconds in pairs
         ]
     )
     pair_grid = Grid((recommendation.t_fwd,), tuple(range(1, len(pairs) + 1)))  # a column for each pair
     share, measure, hours = {}, {}, {}
-    for index, (name, part) in enumerate(zip(PARTS, parts, strict=True)):
+    for index, (part_name, log_part) in enumerate(zip(PARTS, parts, strict=True)):
         rows = sweep_result.results.slice(index * len(pairs), len(pairs))
-        surface = surface_of(rows, pair_grid, unlimited_work=base.unlimited_work, start_us=part.start_us)
-        share[name], measure[name] = surface.share[0], surface.measure
-        hours[name] = np.array(rows["batch_delay_node_hours"].to_pylist(), np.float64)
+        surface = surface_of(rows, pair_grid, unlimited_work=base_options.unlimited_work, start_us=log_part.start_us)
+        share[part_name], measure[part_name] = surface.share[0], surface.measure
+        hours[part_name] = np.array(rows["batch_delay_node_hours"].to_pylist(), np.float64)
     knee = knee_of(share[TUNED_ON], hours[TUNED_ON])
     points = [
         TradeOffPoint(
             reserve=nodes,
             min_age_s=seconds,
-            share={name: float(share[name][index]) for name in PARTS},
-            delay_node_hours={name: float(hours[name][index]) for name in PARTS},
+            share={part_name: float(share[part_name][index]) for part_name in PARTS},
+            delay_node_hours={part_name: float(hours[part_name][index]) for part_name in PARTS},
         )
         for index, (nodes, seconds) in enumerate(pairs)
     ]
-    return TradeOff(clear_s=float(base.clear), measure=measure, points=points, knee=knee)
+    return TradeOff(clear_s=float(base_options.clear), measure=measure, points=points, knee=knee)
 
 
 def knee_of(share: NDArray[np.float64], delay: NDArray[np.float64]) -> int:
@@ -122,8 +120,8 @@ def trade_off_cautions(trade_off: TradeOff) -> list[str]:
         ("--min-age", knee.min_age_s, largest.min_age_s, f"{knee.min_age_s:g} s"),
     )
     return [
-        f"{text} is the largest {option} tried, and the best to spare batch jobs: try more."
-        for option, value, most, text in pairs
+        f"{value_text} is the largest {option} tried, and the best to spare batch jobs: try more."
+        for option, value, most, value_text in pairs
         if trade_off.knee and value == most > 0
     ]
 
@@ -146,8 +144,8 @@ def trade_off_rows(trade_off: TradeOff) -> list[list[str]]:
             [
                 f"{point.reserve:,}",
                 duration(point.min_age_s) if point.min_age_s else "0",
-                " / ".join(f"{100 * point.share[name]:.2f}" for name in PARTS),
-                " / ".join(amount(point.delay_node_hours[name]) for name in PARTS)
+                " / ".join(f"{100 * point.share[part_name]:.2f}" for part_name in PARTS),
+                " / ".join(amount(point.delay_node_hours[part_name]) for part_name in PARTS)
                 + (" *" if index == trade_off.knee else "  "),
             ]
             for index, point in enumerate(trade_off.points)

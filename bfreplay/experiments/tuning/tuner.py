@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.option_checks import AUTO
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
-from bfreplay.experiments.resumable_folder import refuse_failures, resumable_folder, scheduler_needs
+from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep import SweepProgress, SweepResult, sweep
+from bfreplay.experiments.study_options import TOLERANCE, TRAIN, TuningOptions
+from bfreplay.experiments.sweep import SweepProgress, SweepResult
 from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
 from bfreplay.experiments.tuning.trade_off import trade_off_cautions, trade_off_sentence, weigh
@@ -41,8 +43,6 @@ from bfreplay.result_folders.writing import record_json
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet
 
-TRAIN = 0.67
-TOLERANCE = 0.01
 SWEEP_FOLDER, TRADE_OFF_FOLDER = "sweep", "trade-off"
 """Folders of the runs in the folder of a tuning: of the grid, and with nodes left alone."""
 PICTURES = ("tuning.png", "tuning.svg")
@@ -110,7 +110,7 @@ def tune(
     base = RunOptions(
         events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
     )
-    checks.number("tolerance", tolerance, least=0, most=np.nextafter(1, 0))
+    own_options = TuningOptions(train=train, tolerance=tolerance)
     scheduler_needs(out, scheduler)
     log, job_set = load_log(base), load_jobs_of(base)
     if unlimited_work and not isinstance(job_set, JobSet):
@@ -120,50 +120,41 @@ def tune(
             expected="a plain job set, or work that ends",
             fix="add --own-work (Python: unlimited_work=False)",
         )
-    parts = split(log.window_start_us, log.window_end_us, train)
+    parts = split(log.window_start_us, log.window_end_us, own_options.train)
     n_jobs = len(job_set) if isinstance(job_set, JobSet) else None
     pool_us = pool_of(log).time_us
     shortest_s = min(part.duration_s for part in parts)
     grid = grid_of(t_fwd, max_parallel, n_jobs=n_jobs, shortest_s=shortest_s, n_pool_events=pool_us.size - 1)
     runs = [
-        replace(base, window=part.window, t_fwd=seconds, max_parallel=number)
+        replace(base, window=part.window, t_fwd=seconds, max_parallel=n_at_once)
         for part in parts
         for seconds in grid.t_fwd
-        for number in grid.max_parallel
+        for n_at_once in grid.max_parallel
     ]
-    run_s = None if progress is None else _expected_run_s(base, grid, pool_us)
     with resumable_folder(out, TUNING, stale=PICTURES) as folder:
-
-        def made(options: list[RunOptions], name: str) -> SweepResult:
-            result = sweep(
-                options,
-                folder / name,
-                processes=processes,
-                scheduler=scheduler,
-                retry_failed=True,
-                progress=progress,
-                on_wait=on_wait,
-                expected_run_s=run_s,
-            )
-            refuse_failures(result.results)
-            return result
-
-        sweep_result = made(runs, SWEEP_FOLDER)
+        make_runs = partial(
+            complete_sweep,
+            processes=processes,
+            scheduler=scheduler,
+            progress=progress,
+            on_wait=on_wait,
+            expected_run_s=None if progress is None else _expected_run_s(base, grid, pool_us),
+        )
+        sweep_result = make_runs(runs, folder / SWEEP_FOLDER)
         surfaces = _surfaces(sweep_result, grid, parts, unlimited_work=unlimited_work)
         recommendation = recommend(grid, surfaces[0].share, surfaces[0].rescales, tolerance=tolerance)
         validation = validate(grid, recommendation, surfaces[1])
         trade_off = None
         if reserve is not None or min_age is not None:
             trade_off = weigh(
-                base, parts, recommendation, reserve, min_age, lambda options: made(options, TRADE_OFF_FOLDER)
+                base, parts, recommendation, reserve, min_age, partial(make_runs, folder=folder / TRADE_OFF_FOLDER)
             )
         record = TuningRecord(
             schema_version=TUNING.schema_version,
             versions=versions(),
             config=TuningConfig(
                 options={name: value for name, value in base.to_json().items() if name not in _GRID_OPTIONS},
-                train=train,
-                tolerance=tolerance,
+                **asdict(own_options),
                 flat=FLAT,
             ),
             inputs=TuningInputs(
@@ -188,16 +179,14 @@ def tune(
             trade_off=trade_off,
             notes=[*grid.notes, *([_OTHER_JOBS] if unlimited_work and len(grid.max_parallel) > 1 else [])],
         )
-        text = record_json(record, "the tuning")
-        if out is not None:
-            write_whole(folder / TUNING.record_file, text)
+        write_whole(folder / TUNING.record_file, record_json(record, "the tuning"))
     return Tuning(record, None if out is None else folder)
 
 
 _TIMED_S, _TIMED_EVENTS = 0.3, 250
 
 
-def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) -> float | None:
+def _expected_run_s(base_options: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) -> float | None:
     """Return the mean seconds of a run of the grid, from runs on the first pool events; ``None`` if these fail."""
     fixed_s = [value_s for value_s in grid.t_fwd if value_s != AUTO]
     seconds = 0.0
@@ -206,7 +195,7 @@ def _expected_run_s(base: RunOptions, grid: Grid, pool_us: NDArray[np.int64]) ->
         n_events, took_s, is_loaded = min(_TIMED_EVENTS, pool_us.size - 1), 0.0, False
         while n_runs:
             window = iso_utc(int(pool_us[0])), iso_utc(int(pool_us[n_events]) + 1)
-            timed_run = replace(base, window=window, t_fwd=t_fwd, max_parallel=grid.max_parallel[-1])
+            timed_run = replace(base_options, window=window, t_fwd=t_fwd, max_parallel=grid.max_parallel[-1])
             try:
                 took_s = timed_run.run().session.seconds.total_s
             except BfreplayError:
@@ -226,8 +215,8 @@ def _surfaces(
     results = sweep_result.results
     size = results.num_rows // 2
     tuning_part, validation_part = (
-        surface_of(results.slice(index * size, size), grid, unlimited_work=unlimited_work, start_us=part.start_us)
-        for index, part in enumerate(parts)
+        surface_of(results.slice(index * size, size), grid, unlimited_work=unlimited_work, start_us=log_part.start_us)
+        for index, log_part in enumerate(parts)
     )
     if not tuning_part.share.any():
         raise InputError(
@@ -239,12 +228,12 @@ def _surfaces(
     return tuning_part, validation_part
 
 
-def _part(part: Part, surface: Surface) -> TunedPart:
+def _part(log_part: Part, surface: Surface) -> TunedPart:
     bound = surface.share_of_bound
     return TunedPart(
-        window=part.window,
-        window_us=(part.start_us, part.end_us),
-        duration_s=part.duration_s,
+        window=log_part.window,
+        window_us=(log_part.start_us, log_part.end_us),
+        duration_s=log_part.duration_s,
         idle_nodes=surface.idle_nodes,
         n_pool_events=surface.n_pool_events,
         measure=surface.measure,

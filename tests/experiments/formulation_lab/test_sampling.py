@@ -125,8 +125,8 @@ def test_sampled_problems_are_not_touched_by_the_replay_that_goes_on():
 def test_both_passes_report_their_progress():
     calls = []
     sample_decisions(EVENTS, JOBS, LabSettings(sample=2, **OPTIONS), progress=lambda *call: calls.append(call))
-    assert {number for number, _, _ in calls} == {1, 2}
-    assert all(0 <= done <= total == 60_000_000 for _, done, total in calls)
+    assert {stage for stage, *_ in calls} == {"count", "capture"}
+    assert all(0 <= done <= total == 60_000_000 for _, done, total, _ in calls)
 
 
 def test_a_log_that_changes_between_the_passes_is_noticed(monkeypatch):

@@ -13,12 +13,13 @@ from bfreplay.experiments.run_comparison.job_differences import (
     pair_jobs,
     run_jobs,
 )
+from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.workload import JobSet
 from tests.experiments.run_comparison.little_runs import HOUR, run
 from tests.replay.tiny import job, log
 
-FEW = {"resamples": 200, "seed": 0}
+FEW = Bootstrap(resamples=200)
 
 
 def _pair(a, b):
@@ -47,7 +48,7 @@ def test_times_are_counted_from_the_start_of_the_window_and_waiting_from_the_sub
 
 
 def test_shares_and_medians_are_those_of_the_pairs(pair):
-    found = job_differences(pair, **FEW)
+    found = job_differences(pair, FEW)
     start = _of(found, "start_s")
     assert (start["n_both"], start["only_in_other"]) == (2, 1)  # j2 starts only where two run at once
     assert (start["n_better"], start["n_equal"], start["n_worse"]) == (2, 1, 0)
@@ -60,7 +61,7 @@ def test_shares_and_medians_are_those_of_the_pairs(pair):
 
 
 def test_changes_of_status_are_counted(pair):
-    changes = {(row["baseline"], row["other"]): row["n_jobs"] for row in job_differences(pair, **FEW)["status_changes"]}
+    changes = {(row["baseline"], row["other"]): row["n_jobs"] for row in job_differences(pair, FEW)["status_changes"]}
     both = zip(pair.jobs["status_baseline"], pair.jobs["status"], strict=True)
     assert changes == {(a, b): 1 for a, b in both if a != b}
     assert ("queued", "running") in changes or ("waiting", "running") in changes
@@ -72,17 +73,17 @@ def test_a_job_that_finishes_in_one_run_only_is_better_there():
     first, second = run(events, jobs, max_parallel=1), run(events, JobSet(jobs.jobs[1:]), max_parallel=1)
     pairs = _pair(first, second)
     assert (pairs.only_in_baseline, pairs.only_in_other) == (1, 0)
-    finish = _of(job_differences(pairs, **FEW), "finish_s")
+    finish = _of(job_differences(pairs, FEW), "finish_s")
     assert (finish["n_both"], finish["n_better"], finish["only_in_other"]) == (0, 0, 0)
     more = run(log(2, [], 2 * HOUR, [0, 1]), jobs, max_parallel=2)
-    finish = _of(job_differences(_pair(first, more), **FEW), "finish_s")
+    finish = _of(job_differences(_pair(first, more), FEW), "finish_s")
     assert (finish["n_both"], finish["only_in_other"], finish["n_better"], finish["n_worse"]) == (1, 1, 2, 0)
     assert finish["median"] < 0
 
 
 def test_the_same_run_twice_differs_in_nothing(pair):
     baseline = {name: pair.jobs[f"{name}_baseline"] for name in ("status", *MEASURES)}
-    same = job_differences(replace(pair, jobs=pair.jobs.assign(**baseline)), **FEW)
+    same = job_differences(replace(pair, jobs=pair.jobs.assign(**baseline)), FEW)
     assert same["status_changes"] == []
     for row in same["measures"]:
         assert row["n_less"] == row["n_more"] == 0
@@ -93,13 +94,13 @@ def test_models_are_told_apart_where_there_are_several():
     events = log(2, [], HOUR, [0, 1])
     jobs = [replace(job(f"j{k}", work=9_000.0), model="ab"[k % 2]) for k in range(4)]
     a, b = (run(events, JobSet(jobs), max_parallel=n) for n in (1, 4))
-    found = job_differences(_pair(a, b), **FEW)
+    found = job_differences(_pair(a, b), FEW)
     assert {(row["model"], row["measure"], row["n_both"]) for row in found["models"]} >= {
         ("a", "finish_s", 2),
         ("b", "finish_s", 2),
     }
     one_model = [replace(each, model="a") for each in jobs]
-    assert job_differences(_pair(*[run(events, JobSet(one_model))] * 2), **FEW)["models"] == []
+    assert job_differences(_pair(*[run(events, JobSet(one_model))] * 2), FEW)["models"] == []
 
 
 def test_jobs_of_the_same_name_and_other_parameters_are_not_paired():

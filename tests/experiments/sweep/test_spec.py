@@ -158,8 +158,8 @@ def test_no_option_is_called_like_a_column_of_the_results():
         ("[vary]\nseed = [1]\n[vary.set]\na = { seed = 1 }\n", "set by seed and by set", "[vary]"),
         ("[vary.set]\nbig = { seed = 1 }\n[[runs]]\nset = 'bgi'\n", "did you mean 'big'?", "[[runs]] 1"),
         ("[[runs]]\nsed = 1\n", "did you mean 'seed'?", "[[runs]] 1"),
-        ("[runs]\nseed = 1\n", "runs is not a list of tables", "[[runs]]"),
-        ("run = 5\n", "[run] is not a table", "[run]"),
+        ("[runs]\nseed = 1\n", "runs is no array of tables", "[[runs]]"),
+        ("run = 5\n", "[run] is no table", "[run]"),
         ("[vary]\nseed = [1, 2\n", "cannot be read as TOML", "sweep.toml"),
     ],
 )

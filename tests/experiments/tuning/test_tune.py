@@ -210,7 +210,7 @@ def test_one_that_does_not_come_to_its_end_leaves_no_record_of_an_earlier_one(fi
     def killed(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bfreplay.experiments.tuning.tuner.sweep", killed)
+    monkeypatch.setattr("bfreplay.experiments.tuning.tuner.complete_sweep", killed)
     with pytest.raises(KeyboardInterrupt):
         _tune(files, out=files / "out", t_fwd=[20])
     assert not (files / "out" / "tuning.json").exists()
