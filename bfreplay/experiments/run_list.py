@@ -14,7 +14,7 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.run_comparison.pairing import log_name, options_of
 from bfreplay.result_folders.reading import check_digest
 from bfreplay.result_folders.records import RUN, JsonObject
-from bfreplay.runs.comparison_words import option_text
+from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.headline_metrics import COLUMNS, column_heading, headline_texts, split_constants
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, window_words

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bfreplay.runs.metrics import BY_COLUMN
-from bfreplay.runs.shown_values import value_text
+from bfreplay.wording import value_text
 
 COLUMNS = {name: metric for name, metric in BY_COLUMN.items() if metric.in_results_table}
 """Metrics in the table of a sweep, by column."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY
-from bfreplay.runs.shown_values import Kind
+from bfreplay.wording import Kind
 
 Of = Callable[[RunResult], Any]
 

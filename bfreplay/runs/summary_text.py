@@ -10,8 +10,17 @@ from bfreplay.runs.run_record import BatchStartCounts, Bound, Efficiency, Learni
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, scheduling_lines, window_words
-from bfreplay.runs.shown_values import share_at_least
-from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, parts_of_whole, percent, signed_amount
+from bfreplay.wording import (
+    amount,
+    count,
+    duration,
+    labelled_lines,
+    paragraphs,
+    parts_of_whole,
+    percent,
+    share_at_least,
+    signed_amount,
+)
 
 _LabelAndText = tuple[str, str]
 """Label and text of a line."""

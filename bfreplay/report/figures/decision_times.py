@@ -22,9 +22,8 @@ from bfreplay.report.figures.axes import (
 )
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Trace, by_run, join_text, tag
-from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
-from bfreplay.wording import amount, count
+from bfreplay.wording import Column, ShownTable, amount, count
 
 if TYPE_CHECKING:
     import pyarrow as pa

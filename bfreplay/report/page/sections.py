@@ -33,8 +33,9 @@ from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_l
 from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cost_of, weight_text
-from bfreplay.runs.shown_values import Column, ShownTable, exact, value_text
+from bfreplay.runs.shown_values import exact
 from bfreplay.runs.step_functions import StepSeries
+from bfreplay.wording import Column, ShownTable, value_text
 
 if TYPE_CHECKING:
     import pandas as pd

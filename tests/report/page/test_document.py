@@ -21,7 +21,7 @@ from bfreplay.report.page.headline import _FIRST
 from bfreplay.report.page.sentences import cautions
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
-from bfreplay.runs.shown_values import value_text
+from bfreplay.wording import value_text
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.report.page.expected import expected_facts
