@@ -87,7 +87,10 @@ def digits(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
-def labelled_lines(lines: Iterable[tuple[str, str]], width: int = 12) -> list[str]:
+LABEL_WIDTH = 12
+
+
+def labelled_lines(lines: Iterable[tuple[str, str]], width: int = LABEL_WIDTH) -> list[str]:
     """Return lines such as ``Seconds     0.51``, from label and text."""
     return [f"{label:<{width}}{text}" for label, text in lines]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bfreplay.result_folders.comparison import ComparisonRecord, RunDifference
-from bfreplay.runs.metrics import BY_COLUMN
+from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.wording import Column, ShownTable, count, duration
 
 _ROUNDING = 1e-9
@@ -41,9 +41,25 @@ JOB_WORDS = {
 }
 """Measures of each job."""
 
-_LABELS = {name: metric.comparison_label for name, metric in BY_COLUMN.items() if metric.comparison_label}
-TOTALS = {"samples": _LABELS["samples"]} | _LABELS
-"""Totals of each run: samples, then in the order of the metrics."""
+TOTALS = {
+    "samples": "samples",
+    "used_node_hours": "node-hours used",
+    "useful_node_hours": "node-hours useful",
+    "rescaling_node_hours": "node-hours of rescaling",
+    "preempted_node_hours": "node-hours preempted",
+    "unallocated_node_hours": "node-hours unallocated",
+    "stalled_node_hours": f"node-hours stalled: {HELD_NOTHING_MADE}",
+    "gross_samples_per_used_node_hour": "samples made per used node-hour",
+    "rescale_samples": "samples that rescaling cost",
+    "preemption_samples": "samples that preemption cost",
+    "n_scale_ups": "rescales up",
+    "n_scale_downs": "rescales down",
+    "n_preemptions": "preemptions",
+    "n_batch_starts_met": "starts of batch jobs that met a training",
+    "batch_delay_node_hours": "node-hours of delay to batch jobs",
+    "n_decisions": "decisions",
+}
+"""Totals of each run, by column of its metric."""
 
 
 def but_rounding(difference: float, level: float) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import ROWS, Mark, amount_of, by_run, in_lines, join_text, sentence
-from bfreplay.runs.summary_text import BOUND_WORDS
+from bfreplay.runs.metric import BOUND_WORDS
 from bfreplay.wording import Column, ShownTable, amount, duration, value_text
 
 if TYPE_CHECKING:
