@@ -190,12 +190,12 @@ class ShownTable:
             for row in self.rows
         ]
         left = [position for position, column in enumerate(self.columns) if not column.is_number]
-        lines: list[str] = []
-        for narrowest in _HEADING_WIDTHS:
-            lines = aligned_lines([*_heading_rows(self.columns, texts, narrowest), *texts], left)
-            if max(map(len, lines)) <= WIDTH:
-                break
-        return [self.caption, *lines]
+        layouts = [
+            aligned_lines([*_heading_rows(self.columns, texts, narrowest), *texts], left)
+            for narrowest in _HEADING_WIDTHS
+        ]
+        fitting = (lines for lines in layouts if max(map(len, lines)) <= WIDTH)
+        return [self.caption, *next(fitting, layouts[0])]
 
 
 def _heading_rows(
