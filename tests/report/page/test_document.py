@@ -111,7 +111,7 @@ def run(run_name, request) -> RunResult:
 def expected(run_name, run):
     """The numbers that its page has to tell."""
     by_hand = {"pool_events": _POOL_EVENTS[run_name]} if run_name in _POOL_EVENTS else {}
-    return by_hand | expected_facts(run.folder)
+    return expected_facts(run.folder) | by_hand
 
 
 @pytest.fixture(scope="session")
