@@ -16,7 +16,7 @@ from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.report.figures.figure import FIGURES, find_figure
-from bfreplay.report.page.document import html_of, one_run_page, window_text, write_report
+from bfreplay.report.page.document import one_run_page, window_text, write_report
 from bfreplay.report.page.headline import _FIRST
 from bfreplay.report.page.sentences import cautions
 from bfreplay.runs import RunResult
@@ -250,7 +250,7 @@ def test_a_run_gives_the_same_page_whether_it_was_just_made_or_read_again(tmp_pa
     events.metadata = replace(events.metadata, skipped={"no node": 2, "no end": 1})
     jobs = JobSet([replace(job("a", work=500.0), params={"rate": 0.1, "batch": 8}), job("b")])
     made = replay_log(events, jobs, BFTrainerPolicy(60.0), out=tmp_path / "run")
-    assert html_of(one_run_page(made)) == html_of(one_run_page(RunResult.load(tmp_path / "run")))
+    assert one_run_page(made) == one_run_page(RunResult.load(tmp_path / "run"))
 
 
 def test_a_log_without_a_calendar_has_no_dates(learned_run, tmp_path):
