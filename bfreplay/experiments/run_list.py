@@ -262,10 +262,10 @@ def _run_folders(folder: Path) -> Iterator[Path]:
 def _read_run(folder: Path, below: Path) -> ListedRun:
     name = folder.name if folder == below else str(folder.relative_to(below))
     try:
-        run = RunResult.load(folder)
-        for file, digest in run.digests.items():
+        run_result = RunResult.load(folder)
+        for file, digest in run_result.digests.items():
             check_digest(folder / file, digest, RUN)
-        return ListedRun(name or str(folder.resolve()), folder, run)
+        return ListedRun(name or str(folder.resolve()), folder, run_result)
     except FileNotFoundError as error:
         return ListedRun(name or str(folder.resolve()), folder, None, f"{Path(error.filename).name} is missing")
     except (BfreplayError, OSError) as error:

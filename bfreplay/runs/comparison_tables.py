@@ -139,29 +139,29 @@ def option_table(record: ComparisonRecord) -> ShownTable:
 
 def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
     """Sums over the window, their difference, and its 95 % interval by blocks of neighbouring bins."""
-    other, base = pair.run, pair.baseline
+    other, baseline = pair.run, pair.baseline
     columns = [
         Column("measure", "Sum over the window"),
-        Column("baseline", base, "amount"),
+        Column("baseline", baseline, "amount"),
         Column("other", other, "amount"),
-        Column("difference", f"{other} - {base}", "signed"),
-        Column("relative", f"of {base}'s", "percent"),
+        Column("difference", f"{other} - {baseline}", "signed"),
+        Column("relative", f"of {baseline}'s", "percent"),
         Column("low", "95 % interval from", "signed"),
         Column("high", "to", "signed"),
         Column("n", "bins", "count"),
         Column("block_length", "bins in a block", "count"),
     ]
-    reasons = [row.total.why_no_interval for row in pair.hours]
+    reasons = [hour_row.total.why_no_interval for hour_row in pair.hours]
     if any(reasons):
         columns.append(Column("why_no_interval", "no interval because"))
     rows = []
-    for row, reason in zip(pair.hours, reasons, strict=True):
-        total, below = row.total, row.baseline
+    for hour_row, reason in zip(pair.hours, reasons, strict=True):
+        total, below = hour_row.total, hour_row.baseline
         difference = but_rounding(total.value or 0.0, below)
         cells = [
-            HOUR_WORDS[row.measure],
+            HOUR_WORDS[hour_row.measure],
             below,
-            row.other,
+            hour_row.other,
             difference,
             difference / below if below else None,
             total.low,
@@ -170,24 +170,24 @@ def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
             total.block_length,
         ]
         rows.append([*cells, reason] if any(reasons) else cells)
-    return ShownTable(f"{other} against {base}, by bins of {bin_words(record.config.bin_s)}", tuple(columns), rows)
+    return ShownTable(f"{other} against {baseline}, by bins of {bin_words(record.config.bin_s)}", tuple(columns), rows)
 
 
 def cause_table(record: ComparisonRecord) -> ShownTable:
     """Parts of each difference in samples, which add up to it; shares are of the baseline's samples."""
     columns = [Column("part", "Part of the difference")]
     for pair in record.pairs:
-        other, base = pair.run, pair.baseline
-        columns.append(Column(f"samples.{other}", f"{other} - {base}, samples", "signed"))
-        columns.append(Column(f"share.{other}", f"{other} - {base}, of {base}'s", "percent"))
+        other, baseline = pair.run, pair.baseline
+        columns.append(Column(f"samples.{other}", f"{other} - {baseline}, samples", "signed"))
+        columns.append(Column(f"share.{other}", f"{other} - {baseline}, of {baseline}'s", "percent"))
     rows: list[list[Any]] = []
     for name in [*CAUSE_WORDS, None]:
-        row: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
+        cells_of_cause: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
         for pair in record.pairs:
             below = pair.samples.baseline
             size = but_rounding(pair.samples.difference if name is None else pair.causes[name], below)
-            row += [size, size / below if below else None]
-        rows.append(row)
+            cells_of_cause += [size, size / below if below else None]
+        rows.append(cells_of_cause)
     return ShownTable("Causes of the differences in samples", tuple(columns), rows)
 
 
@@ -207,9 +207,9 @@ def total_table(record: ComparisonRecord) -> ShownTable:
 
 def job_measure_table(pair: RunDifference) -> ShownTable:
     """Differences job by job: jobs better and worse, the median with its interval, and the spread of the jobs."""
-    other, base = pair.run, pair.baseline
+    other, baseline = pair.run, pair.baseline
     columns = (
-        Column("measure", f"{other} - {base}, by job"),
+        Column("measure", f"{other} - {baseline}, by job"),
         Column("n_both", "jobs in both", "count"),
         Column("n_better", "better", "count"),
         Column("n_equal", "equal", "count"),
@@ -229,25 +229,25 @@ def job_measure_table(pair: RunDifference) -> ShownTable:
         for row in pair.jobs.measures
         if row.n_both or row.only_in_baseline or row.only_in_other
     ]
-    return ShownTable(f"{other} against {base}, job by job", columns, rows)
+    return ShownTable(f"{other} against {baseline}, job by job", columns, rows)
 
 
 def status_table(pair: RunDifference) -> ShownTable:
     """Jobs whose status differs."""
-    other, base = pair.run, pair.baseline
+    other, baseline = pair.run, pair.baseline
     columns = (
-        Column("baseline", f"Status in {base}"),
+        Column("baseline", f"Status in {baseline}"),
         Column("other", f"in {other}"),
         Column("n_jobs", "jobs", "count"),
     )
     changes = pair.jobs.status_changes
     rows = [[change.baseline.replace("_", " "), change.other.replace("_", " "), change.n_jobs] for change in changes]
-    return ShownTable(f"Jobs with another status in {other} than in {base}", columns, rows)
+    return ShownTable(f"Jobs with another status in {other} than in {baseline}", columns, rows)
 
 
 def model_table(pair: RunDifference) -> ShownTable:
     """Median differences model by model."""
-    other, base = pair.run, pair.baseline
+    other, baseline = pair.run, pair.baseline
     rows_of = {(row.model, row.measure): row for row in pair.jobs.models}
     measures = [name for name in _JOBS if any(row.n_both for pair_key, row in rows_of.items() if pair_key[1] == name)]
     columns = [Column("model", "Model"), Column("n_jobs", "pairs", "count")]
@@ -256,18 +256,18 @@ def model_table(pair: RunDifference) -> ShownTable:
     for model in dict.fromkeys(model for model, _ in rows_of):
         medians = (_in_hours(name, rows_of[model, name].median) for name in measures)
         rows.append([model, rows_of[model, "done_samples"].n_both, *medians])
-    return ShownTable(f"{other} - {base} by model", tuple(columns), rows)
+    return ShownTable(f"{other} - {baseline} by model", tuple(columns), rows)
 
 
 def campaign_table(pair: RunDifference) -> ShownTable:
     """Times of finished trials, of the end of the search and of scores, in hours from the start of the window."""
-    campaign, other, base = pair.campaign, pair.run, pair.baseline
+    campaign, other, baseline = pair.campaign, pair.run, pair.baseline
     assert campaign is not None
     columns = (
         Column("milestone", "Milestone"),
-        Column("baseline", base, "amount"),
+        Column("baseline", baseline, "amount"),
         Column("other", other, "amount"),
-        Column("difference", f"{other} - {base}", "signed"),
+        Column("difference", f"{other} - {baseline}", "signed"),
     )
     keys = ("baseline", "other", "difference")
     rows: list[list[Any]] = [
@@ -280,7 +280,7 @@ def campaign_table(pair: RunDifference) -> ShownTable:
         words = f"simulated score {best_times.score:.6g} reached, h"
         rows.append([words, *(_in_hours("_s", best_times[which_run]) for which_run in keys)])
         rows.append(["best simulated score", *(campaign.best_score[which_run] for which_run in keys)])
-    return ShownTable(f"{other} against {base}, the campaign", columns, rows)
+    return ShownTable(f"{other} against {baseline}, the campaign", columns, rows)
 
 
 def _in_hours(measure: str, value: float | None) -> float | None:

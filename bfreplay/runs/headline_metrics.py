@@ -58,10 +58,10 @@ def headline_texts(values: Mapping[str, Sequence[Any]], *, log: bool, cluster: b
         True if some of the runs replayed a log, and if some ran on a cluster.
     """
     texts = {
-        name: [cell_text(name, value) for value in values[name]]
-        for name in COLUMNS
-        if (log and name in _LOG_HEADINGS) or (cluster and name in _CLUSTER_HEADINGS)
-        if any(value is not None for value in values[name])
+        column_name: [cell_text(column_name, value) for value in values[column_name]]
+        for column_name in COLUMNS
+        if (log and column_name in _LOG_HEADINGS) or (cluster and column_name in _CLUSTER_HEADINGS)
+        if any(value is not None for value in values[column_name])
     }
     if not any([*values["deadlines_met"], *values["deadlines_missed"]]):
         texts.pop("deadlines_missed", None)

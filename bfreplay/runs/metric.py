@@ -40,18 +40,18 @@ class Metric:
     value: Of | str
     column: str = ""
 
-    def of(self, run: RunResult) -> Any:
+    def of(self, result: RunResult) -> Any:
         """Return the value for a run; ``None`` for none, or where a part of the path is ``None``."""
         if not isinstance(self.value, str):
-            return self.value(run)
-        entry: Any = run.summary
+            return self.value(result)
+        entry: Any = result.summary
         for name in self.value.split("."):
             entry = entry.get(name) if isinstance(entry, Mapping) else getattr(entry, name, None)
-        return run.record.config.after_s(entry) if self.kind == "seconds" and self.value.endswith("_us") else entry
+        return result.record.config.after_s(entry) if self.kind == "seconds" and self.value.endswith("_us") else entry
 
-    def words_for(self, run: RunResult | None = None) -> str:
+    def words_for(self, result: RunResult | None = None) -> str:
         """Return the description, for this run or in general."""
-        return self.words.format(**(_IN_GENERAL if run is None else words_of_run(run)))
+        return self.words.format(**(_IN_GENERAL if result is None else words_of_run(result)))
 
     @property
     def type(self) -> str:
@@ -69,14 +69,14 @@ BOUND_WORDS = {
 _IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
 
 
-def words_of_run(run: RunResult) -> dict[str, str]:
+def words_of_run(result: RunResult) -> dict[str, str]:
     """Return the words for a run that stand in descriptions of metrics by name."""
-    fairness, efficiency = run.summary.scheduling.finish_time_fairness, run.summary.efficiency
-    bound = run.summary.bound
+    fairness, efficiency = result.summary.scheduling.finish_time_fairness, result.summary.efficiency
+    bound = result.summary.bound
     return {
         "bound": "" if bound is None else BOUND_WORDS[bound.kind],
         "dedicated": "" if efficiency is None else f"{amount(efficiency.equivalent_nodes)} dedicated nodes",
-        "others": " (other trials may be pruned there)" if run.record.inputs.jobs.of_source else "",
+        "others": " (other trials may be pruned there)" if result.record.inputs.jobs.of_source else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
-        "whom": "the measured jobs" if run.record.config.measured else _IN_GENERAL["whom"],
+        "whom": "the measured jobs" if result.record.config.measured else _IN_GENERAL["whom"],
     }

@@ -40,22 +40,22 @@ def _node_hours(label: str, words: str) -> tuple[Metric, Metric]:
     )
 
 
-def idle_until_done_us(run: RunResult) -> int | None:
+def idle_until_done_us(result: RunResult) -> int | None:
     """Idle node-microseconds before the last job ended; ``None`` with jobs left, or without the table of idle nodes."""
-    done_us = run.summary.last_finish_us
-    if done_us is None or not run.has_table("pool"):
+    done_us = result.summary.last_finish_us
+    if done_us is None or not result.has_table("pool"):
         return None
     idle_us, until_us = 0, done_us
-    for rows in run.batches("pool", ("time", "n_idle"), backwards=True):
+    for rows in result.batches("pool", ("time", "n_idle"), backwards=True):
         since, n_idle = (np.asarray(rows[name].cast("int64"), dtype=np.int64) for name in ("time", "n_idle"))
         idle_us += int(n_idle @ np.diff(np.minimum(np.append(since, until_us), done_us)))
         until_us = int(since[0]) if since.size else until_us
     return idle_us
 
 
-def _useful_share_before_end(run: RunResult) -> float | None:
-    idle_us = idle_until_done_us(run)
-    return None if idle_us is None else _over(run.summary.ledger.useful_node_us, idle_us)
+def _useful_share_before_end(result: RunResult) -> float | None:
+    idle_us = idle_until_done_us(result)
+    return None if idle_us is None else _over(result.summary.ledger.useful_node_us, idle_us)
 
 
 def _job_hours(hours: NodeHours) -> float:
@@ -84,21 +84,21 @@ def _times(name: str, words: str) -> tuple[Metric, Metric]:
 
 
 def _deadlines(name: str, words: str) -> Metric:
-    def deadlines(run: RunResult) -> int | None:
-        n_by_outcome = run.summary.deadlines
+    def deadlines(result: RunResult) -> int | None:
+        n_by_outcome = result.summary.deadlines
         return n_by_outcome.get(name, 0) if any(n_by_outcome.values()) else None
 
     return Metric(f"deadlines.{name}", words, "count", deadlines)
 
 
-def _deadlines_share(run: RunResult) -> float | None:
-    n_by_outcome = run.summary.deadlines
+def _deadlines_share(result: RunResult) -> float | None:
+    n_by_outcome = result.summary.deadlines
     return _over(n_by_outcome.get("met", 0), sum(n_by_outcome.values()))
 
 
-def _acceptance_share(run: RunResult) -> float | None:
+def _acceptance_share(result: RunResult) -> float | None:
     """Share of jobs accepted, by the policy's own counts; ``None`` without such counts."""
-    counts = run.summary.policy or {}
+    counts = result.summary.policy or {}
     n_accepts, n_declines = counts.get("accepted"), counts.get("declined")
     if not (isinstance(n_accepts, int) and isinstance(n_declines, int)):
         return None
@@ -109,9 +109,9 @@ def _decisions(kind: str, words: str) -> Metric:
     return Metric(f"decisions.{kind}", words, "count", lambda run: run.summary.decisions.get(kind, 0))
 
 
-def _params(run: RunResult) -> str | None:
+def _params(result: RunResult) -> str | None:
     """Parameters of the job with the best score, as text."""
-    params = None if run.summary.scores is None else run.summary.scores.best_params
+    params = None if result.summary.scores is None else result.summary.scores.best_params
     if not params:
         return None
     texts = {name: f"{value:.6g}" if isinstance(value, float) else str(value) for name, value in sorted(params.items())}
@@ -396,10 +396,10 @@ METRICS: tuple[Metric, ...] = (
 BY_COLUMN = {metric.column: metric for metric in METRICS if metric.column}
 
 
-def key_figures(run: RunResult) -> dict[str, KeyFigure]:
-    """Return the key figures of ``run`` by key; every run has the same keys."""
+def key_figures(result: RunResult) -> dict[str, KeyFigure]:
+    """Return the key figures of ``result`` by key; every run has the same keys."""
     return {
-        metric.figure_key: KeyFigure(metric.figure_key, metric.words_for(run), metric.of(run), metric.kind)
+        metric.figure_key: KeyFigure(metric.figure_key, metric.words_for(result), metric.of(result), metric.kind)
         for metric in METRICS
         if metric.figure_key
     }

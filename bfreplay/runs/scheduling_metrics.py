@@ -242,21 +242,21 @@ _WEIGHTS = (
 )
 
 
-def scheduling_tables(run: RunResult) -> Iterator[ShownTable]:
+def scheduling_tables(run_result: RunResult) -> Iterator[ShownTable]:
     """Tables of node types if the log has several, and of weights if jobs have several and their table was kept."""
-    scheduling = run.summary.scheduling
-    by_type = run.record.inputs.events.metadata.node_types
+    scheduling = run_result.summary.scheduling
+    by_type = run_result.record.inputs.events.metadata.node_types
     if by_type:
-        prices = run.record.config.prices
+        prices = run_result.record.config.prices
         rows = [
             [name, len(by_type[name]), hours, prices.get(name), cost_of({name: hours}, prices)]
             for name, hours in scheduling.node_hours_by_type.items()
         ]
         yield ShownTable("Node types", _TYPES, rows)
-    if not run.has_table("jobs"):
+    if not run_result.has_table("jobs"):
         return
-    jobs = run.table("jobs").select(["weight", "finished"])
-    measured_slice = slice(*(run.record.config.measured or (None,)))
+    jobs = run_result.table("jobs").select(["weight", "finished"])
+    measured_slice = slice(*(run_result.record.config.measured or (None,)))
     weights = jobs["weight"].to_pylist()[measured_slice]
     if len(set(weights)) > 1:
         has_finish = jobs["finished"].is_valid().to_pylist()[measured_slice]

@@ -240,24 +240,25 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
             yield f"    all jobs were done after {finish}: use more jobs, or --unlimited-work"
 
 
-def _figures(run: RunResult) -> Iterator[str]:
+def _figures(run_result: RunResult) -> Iterator[str]:
     """Yield the lines of the metrics that have a value, and why there are none."""
-    summary, words = run.summary, words_of_run(run)
-    values = {metric.figure_key or metric.column: (metric.of(run), metric.kind) for metric in METRICS}
-    shown = {
+    summary, words = run_result.summary, words_of_run(run_result)
+    values = {metric.figure_key or metric.column: (metric.of(run_result), metric.kind) for metric in METRICS}
+    text_by_metric = {
         name: value_text(value, kind)
         for name, (value, kind) in values.items()
         if value is not None and (value or kind != "count")
     }
     texts_by_label = {
-        label: [text.format(shown[name], **words) for name, text in parts.items() if name in shown]
+        label: [text.format(text_by_metric[name], **words) for name, text in parts.items() if name in text_by_metric]
         for label, parts in _LINES.items()
     }
-    printed = {name for parts in _LINES.values() for name in parts}
+    printed_names = {name for parts in _LINES.values() for name in parts}
     texts_by_label["Also"] = [
-        f"{metric.words_for(run)} {shown[metric.figure_key]}"
+        f"{metric.words_for(run_result)} {text_by_metric[metric.figure_key]}"
         for metric in METRICS
-        if metric.figure_key in shown.keys() - printed and metric.figure_key.partition(".")[0] not in _IN_OTHER_LINES
+        if metric.figure_key in text_by_metric.keys() - printed_names
+        and metric.figure_key.partition(".")[0] not in _IN_OTHER_LINES
     ]
     if summary.reason_without_baselines is not None:
         texts_by_label["Baselines"] = [f"none: {summary.reason_without_baselines}"]
@@ -266,11 +267,11 @@ def _figures(run: RunResult) -> Iterator[str]:
     if summary.batch_delays is not None and summary.batch_delays.n_nodes_unmatched:
         nodes = count(summary.batch_delays.n_nodes_unmatched, "node")
         texts_by_label["Unmatched"] = [f"{nodes} that became busy under a training job are of no batch job of the file"]
-    hidden = _OF_UNFINISHED if {"done_s", "bound.done_s"} <= shown.keys() else ()
-    if not is_about_scheduling(run.record):
-        hidden += _OF_SCHEDULING
+    hidden_labels = _OF_UNFINISHED if {"done_s", "bound.done_s"} <= text_by_metric.keys() else ()
+    if not is_about_scheduling(run_result.record):
+        hidden_labels += _OF_SCHEDULING
     for label, texts in texts_by_label.items():
-        unbroken = "" if label in hidden else ", ".join(text.replace(" ", _NO_BREAK) for text in texts)
+        unbroken = "" if label in hidden_labels else ", ".join(text.replace(" ", _NO_BREAK) for text in texts)
         lines = textwrap.wrap(unbroken, WIDTH - LABEL_WIDTH, break_on_hyphens=False, break_long_words=False)
         yield from labelled_lines((label if line is lines[0] else "", line.replace(_NO_BREAK, " ")) for line in lines)
 

@@ -81,10 +81,10 @@ def write_comparison_report(
     return write_page(comparison_page(runs, comparison), file, overwrite=overwrite)
 
 
-def one_run_page(run: RunResult) -> str:
+def one_run_page(run_result: RunResult) -> str:
     """Return the page about one run."""
-    sections = [*figure_sections({"": run}), *job_sections(run)]
-    return _page({"": run}, answer(run, key_figures(run)), sections)
+    sections = [*figure_sections({"": run_result}), *job_sections(run_result)]
+    return _page({"": run_result}, answer(run_result, key_figures(run_result)), sections)
 
 
 def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | None = None) -> str:
@@ -149,8 +149,8 @@ def _title(runs: Sequence[RunResult]) -> str:
     """Title of the page and its tab."""
     places = []
     for run in runs:
-        cluster, log = cluster_of(run.record), run.record.inputs.events.metadata.cluster
-        suffix = f" of {cluster or log}" if cluster or log else ""
+        cluster, log_cluster = cluster_of(run.record), run.record.inputs.events.metadata.cluster
+        suffix = f" of {cluster or log_cluster}" if cluster or log_cluster else ""
         places.append(("a cluster" if cluster is not None else "idle nodes") + suffix)
     places_text = " and on ".join(dict.fromkeys(places))
     return (
@@ -160,11 +160,11 @@ def _title(runs: Sequence[RunResult]) -> str:
 
 def _window(runs: Sequence[RunResult]) -> JsonObject:
     """Return the times for the scripts: see ``time_view.js``."""
-    run = runs[0]
-    start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
+    first_run = runs[0]
+    start_us, duration_s = first_run.record.config.window_start_us, first_run.summary.duration_s
     unit, unit_s = next((entry for entry in _UNITS if duration_s >= 2 * entry[1]), ("seconds", 1))
     return {
-        "start_ms": None if run.record.inputs.is_relative else start_us / 1000,
+        "start_ms": None if first_run.record.inputs.is_relative else start_us / 1000,
         "duration_s": duration_s,
         "shown_s": first_view_end_s(runs),
         "unit": unit,
@@ -172,15 +172,15 @@ def _window(runs: Sequence[RunResult]) -> JsonObject:
     }
 
 
-def window_text(run: RunResult) -> str:
+def window_text(run_result: RunResult) -> str:
     """``2021-02-10 00:48:48 to 2021-02-24 22:19:29 UTC``, or ``0 to 2 h after the start of the log``."""
-    words = window_words(run.record)
-    return words if run.record.inputs.is_relative else f"{words.replace('T', ' ').replace('Z', '')} UTC"
+    words = window_words(run_result.record)
+    return words if run_result.record.inputs.is_relative else f"{words.replace('T', ' ').replace('Z', '')} UTC"
 
 
-def _input_files(run: RunResult) -> list[tuple[str, str, str]]:
+def _input_files(run_result: RunResult) -> list[tuple[str, str, str]]:
     """Use, name and SHA-256 of each input file."""
-    inputs = run.record.inputs
+    inputs = run_result.record.inputs
     digests = {input_file.sha256 for input_file in (*inputs.events.files, *inputs.jobs.files)}
     sources = [source_file for source_file in inputs.events.metadata.source_files if source_file.sha256 not in digests]
     files = {"events": inputs.events.files, "jobs": inputs.jobs.files, "made from": sources}
