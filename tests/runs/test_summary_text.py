@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bfreplay.runs import metrics, replay_log, summary_text
+from bfreplay import replay_log
+from bfreplay.runs import metrics, summary_text
 from bfreplay.runs.metric import Metric
 from bfreplay.runs.metrics import METRICS, key_figures
 from bfreplay.runs.summary_text import render
