@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_FLOOR, Context
+from typing import Any, Literal
 
+WIDTH = 100
+"""Columns of a terminal that text is laid out for."""
+_HEADING_WIDTHS = (WIDTH, 24, 18, 14, 11, 8)
 _LARGEST_WHOLE = 1e12
 
 
@@ -79,7 +87,10 @@ def digits(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
-def labelled_lines(lines: Iterable[tuple[str, str]], width: int = 12) -> list[str]:
+LABEL_WIDTH = 12
+
+
+def labelled_lines(lines: Iterable[tuple[str, str]], width: int = LABEL_WIDTH) -> list[str]:
     """Return lines such as ``Seconds     0.51``, from label and text."""
     return [f"{label:<{width}}{text}" for label, text in lines]
 
@@ -94,6 +105,114 @@ def aligned_lines(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -
         ).rstrip()
         for row in rows
     ]
+
+
+Kind = Literal[
+    "text", "count", "amount", "percent", "at-least", "ratio", "seconds", "ms", "samples", "signed", "number", "time"
+]
+"""Format of a value, with three significant digits by default: ``count`` 1,234 in full; ``amount`` 1,660 (node-hours,
+nodes); ``percent`` of a share, 12.3 %; ``at-least`` the same, rounded down; ``ratio`` 0.498; ``seconds`` as a duration,
+3.40 h; ``ms`` of seconds, 0.356 ms; ``samples`` 8.11e+11; ``signed`` +12.3, of a difference; ``number`` six digits, of
+scores; ``time`` of microseconds since the epoch, in UTC."""
+
+
+MISSING = "–"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
+
+
+def value_text(value: Any, kind: Kind, missing: str = MISSING) -> str:
+    """Text of a value; ``missing`` for ``None`` and nan."""
+    return missing if value is None or (isinstance(value, float) and math.isnan(value)) else _WRITERS[kind](value)
+
+
+def share_at_least(share: float) -> str:
+    """Percent, rounded down to three significant digits."""
+    rounding_error = 1e-12  # a share of 1 may come out below 1
+    return percent(float(_DOWN.create_decimal(share + rounding_error)) if share else 0.0)
+
+
+_WRITERS: Mapping[Kind, Callable[[Any], str]] = {
+    "text": str,
+    "count": "{:,}".format,
+    "amount": amount,
+    "percent": percent,
+    "at-least": share_at_least,
+    "ratio": amount,
+    "seconds": duration,
+    "ms": lambda seconds: f"{amount(seconds * 1e3)} ms",
+    "samples": amount,
+    "signed": signed_amount,
+    "number": "{:.6g}".format,
+    "time": lambda time_us: f"{_EPOCH + timedelta(microseconds=time_us):%Y-%m-%d %H:%M:%S}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: name in the data, heading with the unit, format of the cells."""
+
+    key: str
+    words: str
+    kind: Kind = "text"
+
+    def of_run(self, label: str) -> Column:
+        """Return the column for one of several runs."""
+        return replace(self, key=f"{self.key}.{label}", words=f"{label}: {self.words}") if label else self
+
+    @property
+    def is_number(self) -> bool:
+        """True if cells are right-aligned."""
+        return self.kind != "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """Rows of plain values, ``None`` for a missing one; the first cell is the heading of its row."""
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[Any]]
+
+    def without(self, *keys: str) -> ShownTable:
+        """Return the table without the columns of these keys."""
+        kept = [position for position, column in enumerate(self.columns) if column.key not in keys]
+        return replace(
+            self,
+            columns=tuple(self.columns[position] for position in kept),
+            rows=[[row[position] for position in kept] for row in self.rows],
+        )
+
+    def lines(self) -> list[str]:
+        """Return the caption and the table for a terminal; headings take several lines where it would be too wide."""
+        texts = [
+            [value_text(value, column.kind, "-") for value, column in zip(row, self.columns, strict=True)]
+            for row in self.rows
+        ]
+        left = [position for position, column in enumerate(self.columns) if not column.is_number]
+        layouts = [
+            aligned_lines([*_heading_rows(self.columns, texts, narrowest), *texts], left)
+            for narrowest in _HEADING_WIDTHS
+        ]
+        fitting = (lines for lines in layouts if max(map(len, lines)) <= WIDTH)
+        return [self.caption, *next(fitting, layouts[0])]
+
+
+def _heading_rows(
+    columns: Sequence[Column], texts: Sequence[Sequence[str]], narrowest: int
+) -> Iterator[tuple[str, ...]]:
+    """Return the headings in lines of words as wide as the cells, but at least ``narrowest``."""
+    headings = []
+    for column, *cells in zip(columns, *texts, strict=True):
+        width = max(narrowest, *map(len, column.words.split()), *map(len, cells))
+        headings.append(textwrap.wrap(column.words, width, break_on_hyphens=False) or [""])
+    height = max(map(len, headings))
+    return zip(*([*[""] * (height - len(lines)), *lines] for lines in headings), strict=True)
+
+
+def table_of(caption: str, kinds: Mapping[str, Kind], rows: Sequence[Sequence[Any]]) -> ShownTable:
+    """Return a table whose headings, with the formats of their columns, are its keys too."""
+    return ShownTable(caption, tuple(Column(words, words, kind) for words, kind in kinds.items()), rows)
 
 
 def paragraphs(blocks: Iterable[Sequence[str]]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
-from bfreplay.wording import aligned_lines, count, duration, paragraphs
+from bfreplay.wording import Kind, count, duration, paragraphs, table_of
 
 FEW_TIMES = 5
 """A log shorter than this many medians holds too few starts that do not overlap."""
@@ -99,23 +99,19 @@ def notes(record: FinishRecord, unknown_zone: str | None) -> list[str]:
 
 
 def _starts(record: FinishRecord) -> list[str]:
-    quantiles = record.quantiles
-    first, last = record.starts[0].time, record.starts[-1].time
-    times = (quantiles.quarter_s, quantiles.median_s, quantiles.three_quarters_s)
-    time_texts = ["unknown" if time is None else duration(time) for time in times]
-    return [
+    first, last, quantiles = record.starts[0].time, record.starts[-1].time, record.quantiles
+    times = [quantiles.quarter_s, quantiles.median_s, quantiles.three_quarters_s]
+    caption = (
         f"{count(len(record.starts), 'start')} from {first} to {last}, {record.n_done:,} finished before the log ends "
-        f"({iso_utc(record.inputs.window_us[1])}).",
-        *aligned_lines([["", "a quarter", "half", "three quarters"], ["of the starts within", *time_texts]]),
-    ]
+        f"({iso_utc(record.inputs.window_us[1])})."
+    )
+    kinds: dict[str, Kind] = {"starts": "text", **dict.fromkeys(["a quarter", "half", "three quarters"], "seconds")}
+    return table_of(caption, kinds, [["all done within", *times]]).lines()
 
 
 def _dedicated(record: FinishRecord) -> list[str]:
-    worth, requested = record.worth, record.config.dedicated
-    node_counts = {worth.nodes - 1, worth.nodes, requested, max(cluster.nodes for cluster in record.dedicated)}
-    rows = [
-        [f"{cluster.nodes:,}", "never" if cluster.duration_s is None else duration(cluster.duration_s)]
-        for cluster in record.dedicated
-        if cluster.nodes in node_counts
-    ]
-    return aligned_lines([["dedicated nodes", "all done after"], *rows], ())
+    worth, clusters = record.worth, record.dedicated
+    node_counts = {worth.nodes - 1, worth.nodes, record.config.dedicated, max(cluster.nodes for cluster in clusters)}
+    rows = [[cluster.nodes, cluster.duration_s] for cluster in clusters if cluster.nodes in node_counts]
+    kinds: dict[str, Kind] = {"dedicated nodes": "count", "all done after": "seconds"}
+    return table_of("Time until all is done on dedicated nodes (-: never)", kinds, rows).lines()

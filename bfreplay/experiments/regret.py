@@ -19,9 +19,8 @@ from bfreplay.runs.make_record import frees_rescaling
 from bfreplay.runs.run_checks import jobs_in_window
 from bfreplay.runs.run_warnings import distinct_warnings, warning_lines
 from bfreplay.runs.saved_inputs import inputs_of
-from bfreplay.runs.shown_values import share_at_least
 from bfreplay.runs.summary_text import policy_words
-from bfreplay.wording import amount, paragraphs, percent
+from bfreplay.wording import amount, paragraphs, percent, share_at_least
 from bfreplay.workload import Ending, JobSet
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.run_comparison.pairing import log_name, options_of
 from bfreplay.result_folders.reading import check_digest
 from bfreplay.result_folders.records import RUN, JsonObject
-from bfreplay.runs.comparison_words import option_text
+from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.headline_metrics import COLUMNS, column_heading, headline_texts, split_constants
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, window_words
@@ -252,10 +252,10 @@ def _run_folders(folder: Path) -> Iterator[Path]:
 def _read_run(folder: Path, below: Path) -> ListedRun:
     run_name = (folder.name if folder == below else str(folder.relative_to(below))) or str(folder.resolve())
     try:
-        run = RunResult.load(folder)
-        for file, digest in run.digests.items():
+        run_result = RunResult.load(folder)
+        for file, digest in run_result.digests.items():
             check_digest(folder / file, digest, RUN)
-        return ListedRun(run_name, folder, run)
+        return ListedRun(run_name, folder, run_result)
     except FileNotFoundError as error:
         return ListedRun(run_name, folder, None, f"{Path(error.filename).name} is missing")
     except (BfreplayError, OSError) as error:

@@ -12,7 +12,7 @@ from bfreplay.report.figures.figure import FIGURES, find_figure
 from bfreplay.report.page.templates import template
 from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.scheduling_metrics import is_about_scheduling
-from bfreplay.runs.shown_values import value_text
+from bfreplay.wording import value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,10 +6,45 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bfreplay.runs.metrics import BY_COLUMN
-from bfreplay.runs.shown_values import value_text
+from bfreplay.wording import value_text
 
-COLUMNS = {name: metric for name, metric in BY_COLUMN.items() if metric.in_results_table}
+_NOT_IN_SWEEPS = (
+    "used_node_hours",
+    "gross_samples_per_used_node_hour",
+    "rescale_samples",
+    "preemption_samples",
+    "n_jobs_started",
+)
+COLUMNS = {name: metric for name, metric in BY_COLUMN.items() if name not in _NOT_IN_SWEEPS}
 """Metrics in the table of a sweep, by column."""
+
+_LOG_HEADINGS = {
+    "samples": "samples",
+    "u": "U",
+    "share_of_bound": "of the bound",
+    "done_s": "last finish",
+    "best_score": "best simulated score",
+    "batch_delay_node_hours": "batch delay, node-hours",
+    "propagated_delay_node_hours": "propagated delay, node-hours",
+}
+"""Headings of the columns that are printed if some of the runs replayed a log."""
+_CLUSTER_HEADINGS = {
+    "known_average_jct_s": "average JCT, known rates",
+    "deadlines_satisfied": "deadlines met",
+    "accepted_as_published": "as published",
+    "average_jct_s": "average JCT",
+    "ideal_average_jct_s": "ideal JCT",
+    "makespan_s": "makespan",
+    "utilisation": "utilisation",
+    "cost": "cost",
+    "average_rho": "average rho",
+    "worst_rho": "worst rho",
+    "unfair_share": "unfair",
+    "n_plan_solves_stopped": "solves stopped",
+    "deadlines_missed": "deadlines missed",
+}
+"""Headings of the columns that are printed if some ran on a cluster."""
+_HEADINGS = _LOG_HEADINGS | _CLUSTER_HEADINGS
 
 
 def headline_texts(values: Mapping[str, Sequence[Any]], *, log: bool, cluster: bool) -> dict[str, list[str]]:
@@ -23,10 +58,10 @@ def headline_texts(values: Mapping[str, Sequence[Any]], *, log: bool, cluster: b
         True if some of the runs replayed a log, and if some ran on a cluster.
     """
     texts = {
-        name: [cell_text(name, value) for value in values[name]]
-        for name, metric in COLUMNS.items()
-        if (log and metric.log_heading) or (cluster and metric.cluster_heading)
-        if any(value is not None for value in values[name])
+        column_name: [cell_text(column_name, value) for value in values[column_name]]
+        for column_name in COLUMNS
+        if (log and column_name in _LOG_HEADINGS) or (cluster and column_name in _CLUSTER_HEADINGS)
+        if any(value is not None for value in values[column_name])
     }
     if not any([*values["deadlines_met"], *values["deadlines_missed"]]):
         texts.pop("deadlines_missed", None)
@@ -44,7 +79,7 @@ def split_constants(texts: Mapping[str, list[str]]) -> tuple[dict[str, list[str]
 
 def column_heading(column: str) -> str:
     """Heading of a metric in tables of many runs."""
-    return COLUMNS[column].log_heading or COLUMNS[column].cluster_heading or column
+    return _HEADINGS.get(column, column)
 
 
 def cell_text(column: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Definition of a metric of a run: words, value, format, and where it is shown."""
+"""Definition of a metric of a run: words, value and format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY
-from bfreplay.runs.shown_values import Kind
+from bfreplay.wording import Kind, amount
 
 Of = Callable[[RunResult], Any]
 
@@ -32,13 +32,6 @@ class Metric:
     column
         Its name, with the unit, in the table of results of a sweep and in ``bfreplay compare runs``; empty for a metric
         that neither has.
-    log_heading, cluster_heading
-        Heading of its column where ``bfreplay sweep`` and ``bfreplay runs`` print several runs. It is printed if some
-        of these replayed a log, or ran on a cluster, and the heading for that is not empty.
-    in_results_table
-        True if the table of results of a sweep has the column.
-    comparison_label
-        Label of its row in ``bfreplay compare runs``; empty if runs are not compared by it.
     """
 
     figure_key: str
@@ -46,23 +39,19 @@ class Metric:
     kind: Kind
     value: Of | str
     column: str = ""
-    log_heading: str = ""
-    cluster_heading: str = ""
-    in_results_table: bool = True
-    comparison_label: str = ""
 
-    def of(self, run: RunResult) -> Any:
+    def of(self, result: RunResult) -> Any:
         """Return the value for a run; ``None`` for none, or where a part of the path is ``None``."""
         if not isinstance(self.value, str):
-            return self.value(run)
-        entry: Any = run.summary
+            return self.value(result)
+        entry: Any = result.summary
         for name in self.value.split("."):
             entry = entry.get(name) if isinstance(entry, Mapping) else getattr(entry, name, None)
-        return run.record.config.after_s(entry) if self.kind == "seconds" and self.value.endswith("_us") else entry
+        return result.record.config.after_s(entry) if self.kind == "seconds" and self.value.endswith("_us") else entry
 
-    def words_for(self, run: RunResult | None = None) -> str:
+    def words_for(self, result: RunResult | None = None) -> str:
         """Return the description, for this run or in general."""
-        return self.words.format(**(_IN_GENERAL if run is None else _of_run(run)))
+        return self.words.format(**(_IN_GENERAL if result is None else words_of_run(result)))
 
     @property
     def type(self) -> str:
@@ -70,13 +59,24 @@ class Metric:
         return {"text": "string", "count": "int64", "time": "timestamp[us, tz=UTC]"}.get(self.kind, "double")
 
 
+BOUND_WORDS = {
+    "priced": "the upper bound",
+    "free_rescaling": "the upper bound with free rescaling",
+    "work": "the upper bound with free rescaling and free choice among the jobs",
+}
+"""Words for an upper bound, by its kind."""
+
 _IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
 
 
-def _of_run(run: RunResult) -> dict[str, str]:
-    fairness = run.summary.scheduling.finish_time_fairness
+def words_of_run(result: RunResult) -> dict[str, str]:
+    """Return the words for a run that stand in descriptions of metrics by name."""
+    fairness, efficiency = result.summary.scheduling.finish_time_fairness, result.summary.efficiency
+    bound = result.summary.bound
     return {
-        "others": " (other trials may be pruned there)" if run.record.inputs.jobs.of_source else "",
+        "bound": "" if bound is None else BOUND_WORDS[bound.kind],
+        "dedicated": "" if efficiency is None else f"{amount(efficiency.equivalent_nodes)} dedicated nodes",
+        "others": " (other trials may be pruned there)" if result.record.inputs.jobs.of_source else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
-        "whom": "the measured jobs" if run.record.config.measured else _IN_GENERAL["whom"],
+        "whom": "the measured jobs" if result.record.config.measured else _IN_GENERAL["whom"],
     }

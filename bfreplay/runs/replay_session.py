@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bfreplay.bounds import upper_bound
+from bfreplay.bounds import UpperBound, upper_bound
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.events import LAST_US, bound_us
 from bfreplay.datasets.log.portions import Portions, Rows
@@ -48,7 +48,8 @@ from bfreplay.runs.baselines import (
 from bfreplay.runs.batch_delays import BatchJobsOfRun
 from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_inputs, summary_of
 from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
-from bfreplay.runs.run_record import RunRecord, Seconds, Session
+from bfreplay.runs.run_config import RunConfig
+from bfreplay.runs.run_record import BatchDelayCounts, RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_settings import Output, RunSettings, Saving
 from bfreplay.saved_state import State, UnsavedError, classes_inside, read_state, restore_state, save_state, write_state
@@ -178,21 +179,18 @@ class ReplaySession:
             self._stack.callback(self._checkpoints.close)
         self._folder = self._stack.enter_context(new_folder(self._out, RUN, overwrite=output.overwrite))
         events, jobs, folder = self.events, self._anchored, self._folder
-        types = events.node_types.names
-        nowhere = folder is None and not self._run_settings.tables
-        run_tables = (
-            RunTables.nowhere(types)
-            if nowhere
-            else RunTables.open(
+        if folder is None and not self._run_settings.tables:
+            run_tables = RunTables.nowhere(events.node_types.names)
+        else:
+            run_tables = RunTables.open(
                 events.nodes,
                 folder=folder,
                 checkpoints=self._checkpoints,
                 with_nodes=self.settings.record_nodes,
                 with_reports=not isinstance(jobs, JobSet),
-                type_names=types,
+                type_names=events.node_types.names,
                 shared=isinstance(jobs, JobSet) and jobs.colocation is not None,
             )
-        )
         self.policy.foresee(events)
         self._measured: tuple[Baselines | None, Total | None] = (None, None)
         if not isinstance(jobs, JobSet):  # before the run: a source describes its last replay, which must be this run
@@ -421,64 +419,33 @@ class ReplaySession:
 
     def _result(self, ledger: Ledger) -> RunResult:
         """Measure the run against its baselines, and close its tables."""
-        events, policy, settings, engine, run_settings = (
-            self.events,
-            self.policy,
-            self.settings,
-            self.engine,
-            self._run_settings,
-        )
-        jobs, config, seconds, run_tables = self._anchored, self._config, self._seconds, engine.run_tables
+        events, jobs, policy, settings = self.events, self._anchored, self.policy, self.settings
+        engine, config, seconds = self.engine, self._config, self._seconds
         with _measure_into(seconds, "isolated_s"):
-            jct_s_alone = isolated_jct_s(events, jobs, policy, settings) if run_settings.fairness else None
+            jct_s_alone = isolated_jct_s(events, jobs, policy, settings) if self._run_settings.fairness else None
         with _measure_into(seconds, "ideal_s"):
-            ideal = ideal_jct_s(events, jobs, policy, settings) if run_settings.ideal else None
+            ideal = ideal_jct_s(events, jobs, policy, settings) if self._run_settings.ideal else None
         with _measure_into(seconds, "loop_s"):
             engine.outcomes.write(jct_s_alone)
             whole_log = events
             if engine.end_us < events.window_end_us:
                 events = events.between(events.window_start_us, engine.end_us)
                 config = msgspec.structs.replace(config, window_end_us=engine.end_us)
-            tables = run_tables.close()
+            tables = engine.run_tables.close()
         baseline, known_total = self._measured
         if isinstance(jobs, JobSet):
             baseline, known_total = self._measure_dedicated(whole_log, events, ledger.idle_node_us)
-        bound = None
-        if run_settings.bound and self._no_baselines is None and isinstance(jobs, JobSet):
-            every_job_done = engine.outcomes.by_status["finished"] == len(jobs)
-            with _measure_into(seconds, "bound_s"):
-                bound = upper_bound(
-                    events,
-                    jobs,
-                    settings.max_parallel,
-                    decides_in_rounds=frees_rescaling(config),
-                    gives_jobs_up=any(engine.outcomes.by_status[ending] for ending in (Ending.FAILED, Ending.DECLINED)),
-                    with_finish=engine.outcomes.last_finish_us is not None,
-                    finished_us=engine.outcomes.last_finish_us if every_job_done else None,
-                    most_idle=engine.most_idle if self.portions is None else None,  # or of another log
-                )
-        delays = None
-        if self._batch_jobs is not None:
-            meetings, clear_us = engine.pool.batch_starts.met, round(settings.clear_s * 1e6)
-            delays, table = self._batch_jobs.delays(meetings, clear_us, engine.end_us)
-            if self._folder is None:
-                tables["batch_delays"] = table
-            else:
-                pq.write_table(table, self._folder / "batch_delays.parquet")
+        with _measure_into(seconds, "bound_s"):
+            bound = self._bound(events, config)
+        delays = None if self._batch_jobs is None else self._delays(self._batch_jobs, tables)
         summary = summary_of(
             events, engine, ledger, baseline, known_total, bound, self._no_baselines, jct_s_alone, ideal, delays
         )
-        measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": run_tables.write_s}
+        measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": engine.run_tables.write_s}
         seconds["loop_s"] -= sum(measures.values())
-        caller_entries = self._called
+        caller_entries, inputs, version = self._called, self._inputs, RUN.schema_version
         return RunResult(
-            RunRecord(
-                schema_version=RUN.schema_version,
-                versions=versions(),
-                config=config,
-                inputs=self._inputs,
-                summary=summary,
-            ),
+            RunRecord(schema_version=version, versions=versions(), config=config, inputs=inputs, summary=summary),
             None if self._out is None else self._out.resolve(),
             tables,
             session=Session(
@@ -493,6 +460,32 @@ class ReplaySession:
                 more=caller_entries,
             ),
         )
+
+    def _bound(self, events: NodeEvents, config: RunConfig) -> UpperBound | None:
+        """Return the upper bound on the samples in the part of the log that the run lasted, if it is asked for."""
+        jobs, outcomes = self._anchored, self.engine.outcomes
+        if not self._run_settings.bound or self._no_baselines is not None or not isinstance(jobs, JobSet):
+            return None
+        return upper_bound(
+            events,
+            jobs,
+            self.settings.max_parallel,
+            decides_in_rounds=frees_rescaling(config),
+            gives_jobs_up=any(outcomes.by_status[ending] for ending in (Ending.FAILED, Ending.DECLINED)),
+            with_finish=outcomes.last_finish_us is not None,
+            finished_us=outcomes.last_finish_us if outcomes.by_status["finished"] == len(jobs) else None,
+            most_idle=self.engine.most_idle if self.portions is None else None,  # or of another log
+        )
+
+    def _delays(self, batch_jobs: BatchJobsOfRun, tables: dict[str, pa.Table]) -> BatchDelayCounts:
+        """Propagate the delays of batch jobs, and keep their table."""
+        clear_us = round(self.settings.clear_s * 1e6)
+        delays, table = batch_jobs.delays(self.engine.pool.batch_starts.met, clear_us, self.engine.end_us)
+        if self._folder is None:
+            tables["batch_delays"] = table
+        else:
+            pq.write_table(table, self._folder / "batch_delays.parquet")
+        return delays
 
     def _measure_dedicated(
         self, whole_log: NodeEvents, events: NodeEvents, idle_us: int | None = None

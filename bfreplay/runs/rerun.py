@@ -68,7 +68,7 @@ class EndOfRerun(Exception):  # noqa: N818  # no error: it ends the replay
 
 
 class ComparedDecisions(RowTable):
-    """Compares the decisions of a replay, row by row, with the decision table of ``run`` up to row ``last``.
+    """Compares the decisions of a replay, row by row, with the decision table of ``run_result`` up to row ``last``.
 
     Raises
     ------
@@ -76,12 +76,12 @@ class ComparedDecisions(RowTable):
         There is no such row.
     """
 
-    def __init__(self, run: RunResult, last: int) -> None:
+    def __init__(self, run_result: RunResult, last: int) -> None:
         super().__init__(DECISIONS, TableSink())
-        check_decision(run, last)
+        check_decision(run_result, last)
         self.last = last
-        self._version = run.record.versions.get("bfreplay")
-        batches = run.batches("decisions", (*_COLUMNS, "counts"))
+        self._version = run_result.record.versions.get("bfreplay")
+        batches = run_result.batches("decisions", (*_COLUMNS, "counts"))
         self._recorded = (piece for rows in batches for piece in rows.to_batches(max_chunksize=_ROWS) if len(piece))
         self._n_read = 0
         self._read()
@@ -144,13 +144,13 @@ class ComparedDecisions(RowTable):
             self._read()
 
 
-def check_decision(run: RunResult, index: int) -> None:
+def check_decision(run_result: RunResult, index: int) -> None:
     """Raise ``InputError`` unless the run has a decision ``index``."""
-    total = run.n_rows("decisions")
+    total = run_result.n_rows("decisions")
     if not 0 <= index < total:
         raise InputError(
             "the run has no such decision",
-            file=run.folder,
+            file=run_result.folder,
             column="decision",
             value=index,
             expected=f"0 to {total - 1}" if total else "a run with decisions",

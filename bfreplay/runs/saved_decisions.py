@@ -44,7 +44,7 @@ class Poser:
 
     Parameters
     ----------
-    run
+    run_result
         The run.
     t_fwd_s
         Forward-looking time of the problems; by default that of the run's policy at each decision.
@@ -61,9 +61,9 @@ class Poser:
     """
 
     def __init__(
-        self, run: RunResult, t_fwd_s: float | None, objective: str | None = None, *, allow_code: bool = False
+        self, run_result: RunResult, t_fwd_s: float | None, objective: str | None = None, *, allow_code: bool = False
     ) -> None:
-        config = run.record.config
+        config = run_result.record.config
         policy = config.policy_description
         # for decisions without a recorded one, which were not put to the policy
         self._default_s = policy.t_fwd_s if policy.forward_time is None else policy.forward_time.start_s
@@ -76,8 +76,8 @@ class Poser:
                 fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
             )
         self._is_bftrainers = policy.name == BFTrainerPolicy.name
-        self._objective = _objective_of(run, policy.objective_spec, objective, allow_code)
-        self._learner = _learner_of(run)
+        self._objective = _objective_of(run_result, policy.objective_spec, objective, allow_code)
+        self._learner = _learner_of(run_result)
         self._is_seeded = config.semantics == Semantics.PUBLISHED
 
     def t_fwd_s(self, moment: Moment) -> float:
@@ -114,17 +114,17 @@ class Poser:
         return deepcopy(self._objective.problem(state, self.t_fwd_s(moment))) if needs_problem else None
 
 
-def _objective_of(run: RunResult, spec_of_run: str, given_spec: str | None, allow_code: bool) -> Objective:
+def _objective_of(run_result: RunResult, spec_of_run: str, given_spec: str | None, allow_code: bool) -> Objective:
     """Make the objective of the run from the user's spec, or from that in its record."""
     if given_spec is None:
-        with locate_errors((run.folder or Path()) / RUN.record_file, "config.policy.objective", "spec"):
+        with locate_errors((run_result.folder or Path()) / RUN.record_file, "config.policy.objective", "spec"):
             # a run without a folder was made in this process, from objects of the user
-            return objective_of(spec_of_run, allow_code=allow_code or run.folder is None)
+            return objective_of(spec_of_run, allow_code=allow_code or run_result.folder is None)
     objective = objective_of(given_spec)
     if objective.spec != spec_of_run:
         raise InputError(
             "the objective is not that of the run",
-            file=run.folder,
+            file=run_result.folder,
             column="objective",
             value=objective.spec,
             expected=spec_of_run,
@@ -133,22 +133,22 @@ def _objective_of(run: RunResult, spec_of_run: str, given_spec: str | None, allo
     return objective
 
 
-def _learner_of(run: RunResult) -> LearningPolicy | None:
+def _learner_of(run_result: RunResult) -> LearningPolicy | None:
     """Return the policy that learned the curves in the run; ``None`` where the curves were known."""
-    options = learning_from_record(run.record.config.policy)
+    options = learning_from_record(run_result.record.config.policy)
     if options is None:
         return None
     base_policy = BFTrainerPolicy()  # any policy will do: learning depends only on the times of its decisions
-    base_policy.wakes_on = _wake_triggers(run)
+    base_policy.wakes_on = _wake_triggers(run_result)
     return LearningPolicy(base_policy, **options)
 
 
-def _wake_triggers(run: RunResult) -> Trigger:
+def _wake_triggers(run_result: RunResult) -> Trigger:
     """Return the events after which the policy decided: all but those with status ``not_needed``."""
     names = ("trigger", "n_jobs", "n_idle", "process_status")
     ignored_words = {
         word
-        for rows in run.batches("decisions", names)
+        for rows in run_result.batches("decisions", names)
         for trigger, n_jobs, n_idle, status in zip(*(rows[name].to_pylist() for name in names), strict=True)
         if n_jobs and n_idle and status == ProcessStatus.NOT_NEEDED
         for word in trigger.split("+")
@@ -169,23 +169,23 @@ def _worth(problem: AllocationProblem, counts: NDArray[np.int64]) -> float:
     )
 
 
-def is_placed_by_policy(run: RunResult) -> bool:
+def is_placed_by_policy(run_result: RunResult) -> bool:
     """Return whether the policy chose nodes, not only their number, so that counts alone do not repeat the run."""
-    words = run.columns("decisions", "trigger")["trigger"].cast("string").unique().to_pylist()
+    words = run_result.columns("decisions", "trigger")["trigger"].cast("string").unique().to_pylist()
     return (
-        len(run.record.inputs.node_types) > 1
-        or (run.has_table("allocations") and SavedAllocations.of(run).is_shared)
+        len(run_result.record.inputs.node_types) > 1
+        or (run_result.has_table("allocations") and SavedAllocations.of(run_result).is_shared)
         or any("round" in word.split("+") for word in words)
     )
 
 
-def refuse_placed_by_policy(run: RunResult, advice: str) -> None:
+def refuse_placed_by_policy(run_result: RunResult, advice: str) -> None:
     """Raise ``InputError`` for a run whose decisions cannot be posed again; ``advice`` names an alternative."""
-    if is_placed_by_policy(run):
+    if is_placed_by_policy(run_result):
         raise InputError(
-            f"the policy {run.record['config']['policy']['name']!r} chose the nodes of jobs itself, so its "
+            f"the policy {run_result.record['config']['policy']['name']!r} chose the nodes of jobs itself, so its "
             "decisions cannot be posed again as node counts",
-            file=run.folder,
+            file=run_result.folder,
             column="policy",
             fix=advice,
         )
@@ -336,14 +336,14 @@ def decision_at(run: RunResult, time_us: int) -> int:
     return int(np.searchsorted(times, time_us, side="right")) - 1
 
 
-def _check_something_to_decide(run: RunResult, index: int) -> None:
-    check_decision(run, index)
-    table = run.columns("decisions", "n_jobs", "n_idle")
+def _check_something_to_decide(run_result: RunResult, index: int) -> None:
+    check_decision(run_result, index)
+    table = run_result.columns("decisions", "n_jobs", "n_idle")
     n_jobs, n_idle = (table[name][index].as_py() for name in ("n_jobs", "n_idle"))
     if not (n_jobs and n_idle):
         raise InputError(
             "there was nothing to decide",
-            file=run.folder,
+            file=run_result.folder,
             column="decision",
             value=index,
             expected="a decision with jobs and idle nodes",
@@ -352,12 +352,12 @@ def _check_something_to_decide(run: RunResult, index: int) -> None:
 
 
 def _decision(
-    run: RunResult, moment: Moment, problem: AllocationProblem, names: Sequence[str], t_fwd_s: float
+    run_result: RunResult, moment: Moment, problem: AllocationProblem, names: Sequence[str], t_fwd_s: float
 ) -> RecordedDecision:
     worth = worth_of(problem, moment.counts)
-    record = run.record
+    record = run_result.record
     about = {
-        "run": None if run.folder is None else run.folder.resolve().name,
+        "run": None if run_result.folder is None else run_result.folder.resolve().name,
         "decision": moment.index,
         "time": iso_utc(moment.state.time_us),
         "trigger": moment.row["trigger"],

@@ -1,10 +1,12 @@
-"""Scheduling metrics of a run, and their text: completion times, makespan, utilisation, cost, fairness."""
+"""Scheduling metrics of a run, and their tables: completion times, makespan, utilisation, cost, fairness."""
 
 from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +17,11 @@ from bfreplay.policies import Policy
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
 from bfreplay.replay.settings import ReplaySettings
-from bfreplay.runs.run_record import ContentionFairness, Fairness, Ideal, RunRecord, Scheduling
-from bfreplay.wording import amount, count, duration, percent
+from bfreplay.runs.run_record import ContentionFairness, Fairness, RunRecord, Scheduling
+from bfreplay.wording import Column, ShownTable, duration
+
+if TYPE_CHECKING:
+    from bfreplay.runs.run_result import RunResult
 
 ISOLATED_POLICY = "gavel.isolated"
 """Baseline of finish-time fairness: every job gets an equal part of the nodes."""
@@ -222,93 +227,43 @@ def instant_words(record: RunRecord, time_us: int) -> str:
     return f"{duration(time_us / 1e6)} after the start of the log"
 
 
-def scheduling_lines(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """Yield the label and text of each line; fairness alone for a run that is not about scheduling."""
-    scheduling = record.summary.scheduling
-    if not is_about_scheduling(record):
-        yield from _fairness(scheduling.finish_time_fairness)
+_TYPES = (
+    Column("node_type", "node type"),
+    Column("nodes", "nodes", "count"),
+    Column("held_node_hours", "node-hours held", "amount"),
+    Column("price", "dollars a node-hour", "number"),
+    Column("cost", "cost, dollars", "amount"),
+)
+_WEIGHTS = (
+    Column("weight", "weight"),
+    Column("n_jobs", "jobs", "count"),
+    Column("n_completed", "completed", "count"),
+    Column("average_jct_s", "submit to finish, mean", "seconds"),
+)
+
+
+def scheduling_tables(run_result: RunResult) -> Iterator[ShownTable]:
+    """Tables of node types if the log has several, and of weights if jobs have several and their table was kept."""
+    scheduling = run_result.summary.scheduling
+    by_type = run_result.record.inputs.events.metadata.node_types
+    if by_type:
+        prices = run_result.record.config.prices
+        rows = [
+            [name, len(by_type[name]), hours, prices.get(name), cost_of({name: hours}, prices)]
+            for name, hours in scheduling.node_hours_by_type.items()
+        ]
+        yield ShownTable("Node types", _TYPES, rows)
+    if not run_result.has_table("jobs"):
         return
-    yield from _completion(scheduling)
-    yield from _ideal(scheduling.average_jct_s, record.summary.ideal)
-    if scheduling.makespan_s is not None:
-        yield "Makespan", duration(scheduling.makespan_s)
-    if scheduling.utilisation is not None:
-        yield "Utilisation", f"{percent(scheduling.utilisation)} of the node-hours"
-    yield from _job_hours(scheduling, record.config.prices)
-    yield from _fairness(scheduling.finish_time_fairness)
-    yield from _contention_fairness(scheduling.contention_fairness)
-    plans = plans_of(record)
-    if plans is not None:
-        n_plans, n_stops = plans
-        limit_words = "every solve came to its end"
-        if n_stops:
-            limit_words = (
-                f"{count(n_stops, 'solve')} ended at the time limit, or without an answer: another machine may plan "
-                "otherwise"
-            )
-        yield "Plans", f"{n_plans:,}; {limit_words}"
-    rounds = rounds_of(record)
-    if rounds is not None:
-        yield "Rounds", f"{rounds['n_rounds']:,}; shares computed {count(rounds['n_recomputations'], 'time')}"
-        if rounds["lease_opportunities"]:
-            n_extensions, n_opportunities = rounds["lease_extensions"], rounds["lease_opportunities"]
-            lease_words = f"{n_extensions:,} times of {n_opportunities:,} ({percent(n_extensions / n_opportunities)})"
-            yield "Leases", f"a job kept its nodes for another round {lease_words}"
-
-
-def _completion(scheduling: Scheduling) -> Iterator[tuple[str, str]]:
-    done_words = count(scheduling.n_jobs, "job")
-    if scheduling.n_completed < scheduling.n_jobs:
-        done_words = f"{scheduling.n_completed:,} of {done_words}"
-    if scheduling.average_jct_s is None:
-        yield "JCT", f"{done_words} completed"
-        return
-    yield "JCT", f"{duration(scheduling.average_jct_s)} on average, submit to finish, {done_words} completed"
-    if len(scheduling.average_jct_s_by_weight) > 1:
-        by_weight = sorted(scheduling.average_jct_s_by_weight.items(), key=lambda entry: float(entry[0]))
-        yield "", ", ".join(f"{duration(jct_s)} of weight {weight}" for weight, jct_s in by_weight)
-
-
-def _job_hours(scheduling: Scheduling, prices: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    hours = scheduling.node_hours_by_type
-    if len(hours) > 1:
-        yield (
-            "Node-hours",
-            "held: " + ", ".join(f"{amount(node_hours)} of {name}" for name, node_hours in hours.items()),
-        )
-    if scheduling.cost is not None:
-        price_words = ", ".join(f"{prices[name]:g} for {name}" for name in hours if name in prices)
-        yield "Cost", f"{amount(scheduling.cost)} dollars of the held node-hours ({price_words})"
-
-
-def _ideal(jct_s: float | None, ideal: Ideal | None) -> Iterator[tuple[str, str]]:
-    if ideal is not None and ideal.average_jct_s:
-        addition = "" if jct_s is None else f"; with rounds {jct_s / ideal.average_jct_s - 1:+.1%}"
-        n_words = count(ideal.n_completed, "job")
-        yield (
-            "Ideal",
-            f"{duration(ideal.average_jct_s)} on average if shares were applied without rounds, {n_words}{addition}",
-        )
-
-
-def _contention_fairness(fairness: ContentionFairness | None) -> Iterator[tuple[str, str]]:
-    if fairness is None or fairness.largest_rho is None or fairness.unfair_share is None:
-        return
-    yield (
-        "Contention",
-        f"{fairness.contention:.3g} jobs for each node; at most {fairness.largest_rho:.3g} times as long as alone with "
-        f"that contention, {percent(fairness.unfair_share)} of the jobs above {UNFAIR_RHO:g} times",
-    )
-
-
-def _fairness(fairness: Fairness | None) -> Iterator[tuple[str, str]]:
-    if fairness is None:
-        return
-    if fairness.average_rho is None:
-        yield "Fairness", f"no job was done both here and under {fairness.policy}"
-        return
-    yield (
-        "Fairness",
-        f"a job took {fairness.average_rho:.3g} times as long as under {fairness.policy} on average, "
-        f"{fairness.largest_rho:.3g} times at most, {percent(fairness.share_above_1 or 0.0)} of the jobs longer",
-    )
+    jobs = run_result.table("jobs").select(["weight", "finished"])
+    measured_slice = slice(*(run_result.record.config.measured or (None,)))
+    weights = jobs["weight"].to_pylist()[measured_slice]
+    if len(set(weights)) > 1:
+        has_finish = jobs["finished"].is_valid().to_pylist()[measured_slice]
+        n_jobs = Counter(map(weight_text, weights))
+        finishes = Counter(weight_text(weight) for weight, ends in zip(weights, has_finish, strict=True) if ends)
+        rows = [
+            [weight, n_of_weight, finishes[weight], scheduling.average_jct_s_by_weight.get(weight)]
+            for weight, n_of_weight in sorted(n_jobs.items(), key=lambda entry: float(entry[0]))
+        ]
+        yield ShownTable("Weights of jobs", _WEIGHTS, rows)

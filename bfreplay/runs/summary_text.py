@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 
 from bfreplay.policies.objectives.built_in import OWN
-from bfreplay.runs.run_config import RunConfig
-from bfreplay.runs.run_record import BatchStartCounts, Bound, Efficiency, LearningCost, RunRecord, Summary
+from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.runs.metric import words_of_run
+from bfreplay.runs.metrics import METRICS
+from bfreplay.runs.run_config import PolicyDescription, RunConfig
+from bfreplay.runs.run_record import RunRecord
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import warning_lines
-from bfreplay.runs.scheduling_metrics import cluster_of, instant_words, scheduling_lines, window_words
-from bfreplay.runs.shown_values import share_at_least
-from bfreplay.wording import amount, count, duration, labelled_lines, paragraphs, parts_of_whole, percent, signed_amount
+from bfreplay.runs.scheduling_metrics import (
+    cluster_of,
+    instant_words,
+    is_about_scheduling,
+    scheduling_tables,
+    window_words,
+)
+from bfreplay.wording import (
+    LABEL_WIDTH,
+    WIDTH,
+    amount,
+    count,
+    duration,
+    labelled_lines,
+    paragraphs,
+    parts_of_whole,
+    percent,
+    value_text,
+)
 
 _LabelAndText = tuple[str, str]
 """Label and text of a line."""
 _BAR_WIDTH = 30
 _SOON = 0.5
+_NO_BREAK = "\xa0"
 DECISION_WORDS = {
     "proven": "proven optimal",
     "proven_by_fallback": "proven optimal by the fallback",
@@ -28,13 +49,109 @@ DECISION_WORDS = {
     "unproven_by_design": "by a rule, without a proof",
 }
 """Words for the keys of ``summary.decisions``."""
-_OWN_PARAMETERS = ("events", "futures", "memory")
-"""Parameters of the policies that look ahead."""
-_DEADLINE_WORDS = {
-    "open": "undecided at the end of the window",
-    "void": "ended before by the source",
-    "declined": "declined by the policy",
+_LINES = {
+    "Pool events": {"pool_events": "{}"},
+    "Samples": {
+        "samples": "{} processed",
+        "samples.rescaling": "{} lost to rescaling",
+        "samples.preemption": "{} lost to preemption",
+        "dedicated.samples": "{} on {dedicated}",
+    },
+    "U": {"u": "{} times the samples of {dedicated}"},
+    "Bound": {"bound.share": "at least {} of {bound}"},
+    "Done": {
+        "done_s": "after {}",
+        "dedicated.done_s": "after {} on {dedicated}",
+        "known.done_s": "after {} with known curves",
+        "bound.done_s": "not before {} under any policy",
+    },
+    "Learning": {
+        "learning.lost": "{} of the samples lost",
+        "known.samples": "{} samples with known curves",
+        "known.jct.mean_s": "{} from submit to finish on average with known rates",
+    },
+    "Jobs": {f"jobs.{status}": f"{{}} {status.replace('_', ' ')}" for status in STATUSES},
+    "First start": {
+        "n_jobs_started": "{} jobs",
+        "submit_to_start.median_s": "median {} after submission",
+        "submit_to_start.p95_s": "95 % within {}",
+    },
+    "Finish": {
+        "submit_to_finish.median_s": "median {} after submission",
+        "submit_to_finish.p95_s": "95 % within {}",
+    },
+    "Deadlines": {
+        "deadlines.met": "{} met",
+        "deadlines.missed": "{} missed",
+        "deadlines.declined": "{} declined by the policy",
+        "deadlines.open": "{} undecided at the end of the window",
+        "deadlines.void": "{} ended before by the source",
+    },
+    "Best score": {
+        "best.score": "{} (simulated)",
+        "best.job": "by {}",
+        "best.after_s": "after {}",
+        "best.params": "with {}",
+        "known.best_score": "{} with known curves",
+        "dedicated.best_score": "{} on {dedicated}",
+    },
+    "Last score": {"best_finished.score": "{}, the best of a finished job", "best_finished.job": "by {}"},
+    "Reports": {"reports": "{}"},
+    "JCT": {
+        "measured.jobs": "{} measured",
+        "measured.completed": "{} completed",
+        "jct.mean_s": "{} on average from submit to finish",
+    },
+    "Ideal": {"ideal.jct.mean_s": "{} on average if shares were applied without rounds"},
+    "Makespan": {"makespan_s": "{}"},
+    "Utilisation": {"utilisation": "{} of the node-hours"},
+    "Cost": {"cost": "{} dollars of the held node-hours"},
+    "Fairness": {
+        "rho.mean": "a job took {} times as long as {under} on average",
+        "rho.most": "{} times at most",
+        "rho.above_1": "{} of the jobs longer",
+    },
+    "Contention": {
+        "contention": "{} jobs for each node",
+        "worst_rho": "at most {} times as long as alone with that contention",
+        "unfair_share": "{} of the jobs above 1.05 times",
+    },
+    "Plans": {
+        "plans": "{}",
+        "plans.stopped": "{} solves stopped or without an answer: another machine may plan otherwise",
+    },
+    "Rounds": {"rounds": "{}", "rounds.recomputations": "shares computed {} times"},
+    "Leases": {"leases": "a job kept its nodes for another round {} times", "leases.opportunities": "of {} possible"},
+    "Rescales": {"rescales.up": "{} up", "rescales.down": "{} down", "preemptions": "{} by preemption"},
+    "Batch jobs": {
+        "batch_starts": "{} starts",
+        "batch_starts.met": "{} met nodes of training jobs",
+        "batch_starts.met_share": "{} of the starts",
+        "batch_starts.nodes_met": "{} nodes met",
+        "batch_delay.node_hours": "{} node-hours of delay",
+        "batch_delay.share": "{} of their node-hours",
+        "batch_delay.clear_s": "{} to clear a node",
+    },
+    "Late starts": {
+        "batch_jobs": "delays propagated through the schedule of {} batch jobs",
+        "batch_jobs.late": "{} start late",
+        "batch_jobs.late_node_hours": "{} node-hours",
+        "batch_jobs.median_s": "median {}",
+        "batch_jobs.p99_s": "99 % within {}",
+        "batch_jobs.worst_s": "at most {}",
+        "batch_jobs.worst": "job {}",
+    },
 }
+"""Lines of metrics: label, and the texts of its metrics by key, or by column for one that is no key figure."""
+_IN_OTHER_LINES = (
+    *("window", "nodes", "idle", "node_hours", "share", "bound", "jobs", "deadlines"),
+    *("decisions", "fallbacks", "seconds"),
+)
+"""First words of the keys of metrics that other lines show, or that follow from those; any other is printed."""
+_OF_SCHEDULING = ("JCT", "Makespan", "Utilisation", "Contention")
+"""Lines of a run about scheduling alone."""
+_OF_UNFINISHED = ("U", "Bound")
+"""Lines of a run with jobs left: where all work is done, only times tell policies apart."""
 _NODE_HOURS = ("useful", "rescaling", "preempted", "unallocated", "stalled")
 
 
@@ -45,7 +162,8 @@ def render(result: RunResult) -> str:
         warning_lines(result.warnings),
         labelled_lines(_header(record)),
         [*_node_hours(record)],
-        labelled_lines(_training(record)),
+        [*_figures(result)],
+        *(table.lines() for table in scheduling_tables(result) if is_about_scheduling(record)),
         [*_decisions(result), *labelled_lines(_session(result))],
     ]
     return paragraphs(parts)
@@ -55,8 +173,9 @@ def policy_words(config: RunConfig) -> str:
     """Return the policy of a run in words: ``bftrainer, decided by exact, T_fwd 120 s``."""
     policy, policy_entries = config.policy_description, config.policy
     details = [policy.name]
-    details += [f"{key} {policy_entries[key]}" for key in _OWN_PARAMETERS if key in policy_entries]
     if policy.solver is not None:
+        own_entries = policy_entries.keys() - {*PolicyDescription.__struct_fields__}
+        details += [f"{key} {policy_entries[key]}" for key in sorted(own_entries) if type(policy_entries[key]) is int]
         details.append(f"decided by {policy.solver.name}")
     if isinstance(policy_entries.get("round_s"), int | float):
         details.append(f"rounds of {duration(policy_entries['round_s'])}")
@@ -90,24 +209,6 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
         yield "Cluster", f"{cluster} ({n_nodes}) for {duration(summary.duration_s)}: {idle} node-hours"
 
 
-def _job_times(summary: Summary) -> Iterator[_LabelAndText]:
-    job_times = summary.job_times
-    n_arrivals = sum(summary.jobs.values()) - summary.jobs["not_submitted"]
-    for times, words in ((job_times.submit_to_start, "first start"), (job_times.submit_to_finish, "finish")):
-        if times.median_s is not None and times.p95_s is not None:
-            subset_words = "" if times.n_jobs == n_arrivals else f"{times.n_jobs:,} of {count(n_arrivals, 'job')}, "
-            quantiles = f"median {duration(times.median_s)}, 95 % within {duration(times.p95_s)}"
-            yield "", f"from submit to {words}: {subset_words}{quantiles}"
-    if many := summary.jobs["not_submitted"]:
-        yield "", f"{count(many, 'job')} submitted after the end of the window"
-    if any(summary.deadlines.values()):
-        deadlines = summary.deadlines.items()
-        yield (
-            "Deadlines",
-            ", ".join(f"{number:,} {_DEADLINE_WORDS.get(word, word)}" for word, number in deadlines if number),
-        )
-
-
 def fallback_words(record: RunRecord) -> str | None:
     """Return a sentence on the decisions that the fallback answered; ``None`` without any."""
     solver = record.config.policy_description.solver
@@ -139,157 +240,40 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
             yield f"    all jobs were done after {finish}: use more jobs, or --unlimited-work"
 
 
-def _training(record: RunRecord) -> Iterator[_LabelAndText]:
-    summary, start_us = record.summary, record.config.window_start_us
-    ledger, efficiency, learning = summary.ledger, summary.efficiency, summary.learning
-    cost = f"rescaling cost {amount(ledger.rescale_samples)}, preemption {amount(ledger.preemption_samples)}"
-    yield "Samples", f"{amount(ledger.samples)} processed; {cost}"
-    if efficiency is not None:
-        nodes = f"{amount(efficiency.equivalent_nodes)} dedicated nodes"
-        if record.inputs.jobs.of_source:
-            yield (
-                "Dedicated",
-                _elsewhere(
-                    f"on {nodes}",
-                    efficiency.dedicated_samples,
-                    efficiency.dedicated_jobs,
-                    efficiency.dedicated_best_score,
-                    record.config.after_s(efficiency.dedicated_last_finish_us),
-                ),
-            )
-        else:
-            yield from _efficiency(efficiency, nodes, start_us)
-    if learning is not None and record.inputs.jobs.of_source:
-        yield (
-            "Learning",
-            _elsewhere(
-                "with known curves",
-                learning.known_samples,
-                learning.known_jobs,
-                learning.known_best_score,
-                record.config.after_s(learning.known_last_finish_us),
-            ),
-        )
-    elif learning is not None and record.config.decides_in_rounds:
-        yield "Learning", _learning_in_rounds(summary.scheduling.average_jct_s, learning.known_average_jct_s)
-    elif learning is not None:
-        yield "Learning", _learning(learning, start_us)
-    yield from _bound(summary.bound, start_us, summary.last_finish_us)
+def _figures(run_result: RunResult) -> Iterator[str]:
+    """Yield the lines of the metrics that have a value, and why there are none."""
+    summary, words = run_result.summary, words_of_run(run_result)
+    values = {metric.figure_key or metric.column: (metric.of(run_result), metric.kind) for metric in METRICS}
+    text_by_metric = {
+        name: value_text(value, kind)
+        for name, (value, kind) in values.items()
+        if value is not None and (value or kind != "count")
+    }
+    texts_by_label = {
+        label: [text.format(text_by_metric[name], **words) for name, text in parts.items() if name in text_by_metric]
+        for label, parts in _LINES.items()
+    }
+    printed_names = {name for parts in _LINES.values() for name in parts}
+    texts_by_label["Also"] = [
+        f"{metric.words_for(run_result)} {text_by_metric[metric.figure_key]}"
+        for metric in METRICS
+        if metric.figure_key in text_by_metric.keys() - printed_names
+        and metric.figure_key.partition(".")[0] not in _IN_OTHER_LINES
+    ]
     if summary.reason_without_baselines is not None:
-        yield "Baselines", f"none: {summary.reason_without_baselines}"
-    yield "Jobs", _statuses(summary.jobs) or "none submitted in the window"
-    yield from _job_times(summary)
-    yield from _scores(summary, start_us)
-    yield from scheduling_lines(record)
-    rescales = (
-        f"{summary.n_scale_ups:,} up, {summary.n_scale_downs:,} down, {count(summary.n_preemptions, 'preemption')}"
-    )
-    yield "Rescales", f"{rescales} in {count(summary.n_pool_events, 'pool event')}"
-    if summary.batch_starts is not None:
-        yield "Batch jobs", batch_words(record.config, summary.batch_starts)
-    if (late := summary.batch_delays) is not None:
-        of_all = f"{late.n_jobs_delayed:,} of {count(late.n_jobs, 'batch job')}"
-        jobs = f"propagated through their schedule, {of_all} start late"
-        if late.n_jobs_delayed:
-            jobs += (
-                f": median {duration(late.median_s or 0.0)}, 99 % within {duration(late.p99_s or 0.0)}, at most "
-                f"{duration(late.worst_s)} (job {late.worst_job}); {amount(late.node_hours)} node-hours, "
-                f"{amount(late.direct_node_hours)} of them by clearing alone"
-            )
-        yield "", jobs
-        if late.n_nodes_unmatched:
-            nodes = count(late.n_nodes_unmatched, "node")
-            yield "", f"{nodes} that became busy under a training job are of no batch job of the file"
-
-
-def batch_words(config: RunConfig, starts: BatchStartCounts) -> str:
-    """Return what the run did to the starts of batch jobs, in words."""
-    if not starts.n_starts_met:
-        return f"none of {count(starts.n_starts, 'batch start')} met a node of a training job"
-    met_words = (
-        f"{starts.n_starts_met:,} of {count(starts.n_starts, 'batch start')} ({percent(starts.met_share or 0.0)})"
-    )
-    delay_words = f"{duration(config.clear_s)} to clear a node, {amount(starts.delay_node_hours)} node-hours of delay"
-    share_words = "" if starts.delay_share is None else f", {percent(starts.delay_share)} of their node-hours"
-    return f"{met_words} met {count(starts.n_nodes_met, 'node')} of training jobs: with {delay_words}{share_words}"
-
-
-def _statuses(jobs: Mapping[str, int]) -> str:
-    return ", ".join(f"{n_jobs:,} {status.replace('_', ' ')}" for status, n_jobs in jobs.items() if n_jobs)
-
-
-def _efficiency(efficiency: Efficiency, nodes: str, start_us: int) -> Iterator[_LabelAndText]:
-    u = efficiency.u
-    reason = f"undefined: the same jobs process nothing on {nodes}"
-    own_us, other_us = efficiency.last_finish_us, efficiency.dedicated_last_finish_us
-    if own_us is not None and other_us is not None:
-        own, other = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
-        yield "U", f"1: all jobs are done in both, after {own} on the idle nodes and {other} on {nodes}"
-    else:
-        yield "U", reason if u is None else f"{amount(u)} times the samples of {nodes} in this window"
-
-
-BOUND_WORDS = {
-    "priced": "the upper bound",
-    "free_rescaling": "the upper bound with free rescaling",
-    "work": "the upper bound with free rescaling and free choice among the jobs",
-}
-"""Words for an upper bound, by its kind."""
-
-
-def _bound(bound: Bound | None, start_us: int, finish_us: int | None) -> Iterator[_LabelAndText]:
-    if bound is None or bound.share is None:
-        return
-    if finish_us is None or bound.earliest_finish_us is None:
-        yield "Bound", f"at least {share_at_least(bound.share)} of {BOUND_WORDS[bound.kind]}"
-    else:
-        finish, earliest = (duration((time_us - start_us) / 1e6) for time_us in (finish_us, bound.earliest_finish_us))
-        yield "Bound", f"all jobs are done after {finish}; no policy can finish before {earliest} (lower bound)"
-
-
-def _elsewhere(place: str, samples: float, jobs: Mapping[str, int], best: float | None, finish_s: float | None) -> str:
-    """Text about a job source in another replay, where other jobs may be pruned: samples do not compare them."""
-    parts = [f"{amount(samples)} samples", _statuses(jobs)]
-    if best is not None:
-        parts.append(f"best simulated score {best:.6g}")
-    parts.append("not finished" if finish_s is None else f"finished after {duration(finish_s)}")
-    return f"{place}: {', '.join(filter(None, parts))}"
-
-
-def _learning(learning: LearningCost, start_us: int) -> str:
-    lost_share = learning.lost
-    if lost_share is None:
-        return "nothing is processed with known curves either"
-    share = f"{percent(abs(lost_share))} {'fewer' if lost_share >= 0 else 'more'} samples than with known curves"
-    own_us, other_us = learning.last_finish_us, learning.known_last_finish_us
-    if own_us is None or other_us is None:
-        return share
-    own, other = (duration((time_us - start_us) / 1e6) for time_us in (own_us, other_us))
-    return f"{share}; all jobs are done after {own}, with known curves after {other}"
-
-
-def _learning_in_rounds(jct_s: float | None, base_s: float | None) -> str:
-    own, other = ("no job completes" if mean_s is None else duration(mean_s) for mean_s in (jct_s, base_s))
-    share = f", {signed_amount(100 * (jct_s / base_s - 1))} % for learning them" if jct_s and base_s else ""
-    return f"average JCT {own}; with known rates of pairs {other}{share}"
-
-
-def _scores(summary: Summary, start_us: int) -> Iterator[_LabelAndText]:
-    scores = summary.scores
-    if scores is None or scores.best_score is None or scores.best_time_us is None:
-        return
-    time_words = duration((scores.best_time_us - start_us) / 1e6)
-    reports = count(scores.n_reports, "report")
-    yield "Best score", f"{scores.best_score:.6g} (simulated) by {scores.best_job}, after {time_words}; {reports}"
-    if scores.best_params:
-        parameter_texts = (
-            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in scores.best_params.items()
-        )
-        yield "", f"with {', '.join(parameter_texts)}"
-    if scores.best_finished_job is not None:
-        last = f"{scores.best_finished_score:.6g} by {scores.best_finished_job}"
-        yield "", f"best final simulated score of a finished job: {last}"
+        texts_by_label["Baselines"] = [f"none: {summary.reason_without_baselines}"]
+    if not any(summary.jobs.values()):
+        texts_by_label["Jobs"] = ["none submitted in the window"]
+    if summary.batch_delays is not None and summary.batch_delays.n_nodes_unmatched:
+        nodes = count(summary.batch_delays.n_nodes_unmatched, "node")
+        texts_by_label["Unmatched"] = [f"{nodes} that became busy under a training job are of no batch job of the file"]
+    hidden_labels = _OF_UNFINISHED if {"done_s", "bound.done_s"} <= text_by_metric.keys() else ()
+    if not is_about_scheduling(run_result.record):
+        hidden_labels += _OF_SCHEDULING
+    for label, texts in texts_by_label.items():
+        unbroken = "" if label in hidden_labels else ", ".join(text.replace(" ", _NO_BREAK) for text in texts)
+        lines = textwrap.wrap(unbroken, WIDTH - LABEL_WIDTH, break_on_hyphens=False, break_long_words=False)
+        yield from labelled_lines((label if line is lines[0] else "", line.replace(_NO_BREAK, " ")) for line in lines)
 
 
 def _decisions(result: RunResult) -> Iterator[str]:

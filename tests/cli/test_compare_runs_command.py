@@ -37,7 +37,7 @@ def test_a_person_gets_a_sentence_tables_and_a_folder_with_pictures(runs):
     result = _compare(runs, "one", "two", "--bin", "1min", "--resamples", "200", "--out", str(runs / "found"))
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("B processed ")
-    for word in ("policy.t_fwd_s", "bin by bin", "rescaling", "preemption", "job by job", "Comparison folder"):
+    for word in ("policy.t_fwd_s", "by bins of", "rescaling", "preemption", "job by job", "Comparison folder"):
         assert word in result.stdout
     assert {path.name for path in (runs / "found").iterdir()} == {
         "comparison.json",

@@ -12,6 +12,7 @@ from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
+from bfreplay.runs.scheduling_metrics import scheduling_tables
 from bfreplay.runs.summary_text import render
 from bfreplay.systems.gavel.options import GavelOptions
 from bfreplay.systems.gavel.policies import gavel_policy
@@ -232,12 +233,14 @@ def test_the_summary_says_what_a_person_wants_to_know_of_a_cluster():
     told = result.summary["scheduling"]
     assert "Policy      gavel.isolated, rounds of 60 s" in text
     assert "Cluster     v100=1,p100=1 (2 nodes) for " in text
-    assert "on average, submit to finish, 2 jobs completed" in text
-    assert "of weight 1, " in text
+    assert "JCT         2 measured, 2 completed, " in text
+    assert [table.lines() for table in scheduling_tables(result)] == [
+        text.split("\n\n")[position].splitlines() for position in (3, 4)
+    ]
     assert f"Utilisation {percent(told['utilisation'])} of the node-hours" in text
-    assert " dollars of the held node-hours (0.74 for v100, 0.43 for p100)" in text
+    assert " dollars of the held node-hours" in text
     assert "a job took 1 times as long as under gavel.isolated on average, 1 times at most" in text
-    assert f"Rounds      {result.summary['policy']['n_rounds']}; shares computed" in text
+    assert f"Rounds      {result.summary['policy']['n_rounds']}, shares computed" in text
     assert "Deadlines   1 met" in text
     assert "1970" not in text
     assert "dedicated" not in text

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
+from typing import Any
 
-from bfreplay.datasets.idleness.bursts import BURST_SHARES, Bursts
+from bfreplay.datasets.idleness.bursts import BURST_SHARES
 from bfreplay.datasets.idleness.figures import Idleness
 from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
-from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS
+from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS, Quantiles
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
-from bfreplay.wording import aligned_lines, amount, count, percent
-
-WIDTH = 100
-"""Widest line, unless a name in the log is longer."""
+from bfreplay.wording import (
+    WIDTH,
+    Kind,
+    ShownTable,
+    amount,
+    count,
+    duration,
+    labelled_lines,
+    paragraphs,
+    percent,
+    table_of,
+)
 
 _BAR_WIDTH = 24
-_NAMES_WIDTH = 74
+_FACT_WIDTH = 20
+_NAMES_WIDTH = 80
 
 HEADLINE_S = 600
 """First length of an idle interval in the paragraph; the second is an hour."""
@@ -35,47 +46,38 @@ def render(idleness: Idleness) -> str:
     Bars in the table of idle intervals show each bin's share of the idle node-hours. A dash means no
     value: a quantile of nothing, an hour outside the window.
     """
-    it = idleness
-    warnings = [f"Warning: {sentence}" for sentence in it.origin.log_warnings.sentences(most=None)]
-    blocks = [
-        [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, WIDTH, break_on_hyphens=False)]
-        for paragraphs in (warnings, [" ".join(sentences(it))])
+    warnings = [f"Warning: {sentence}" for sentence in idleness.origin.log_warnings.sentences(most=None)]
+    wrapped = [
+        [line for sentence in block for line in textwrap.wrap(sentence, WIDTH, break_on_hyphens=False)]
+        for block in (warnings, sentences(idleness))
     ]
-    blocks += [_facts(it), _longer_table(it), *_longest_table(it), _width_table(it), _hour_table(it), _burst_table(it)]
-    blocks += [_quantile_table(it), _idle_interval_table(it)]
-    return "\n\n".join("\n".join(lines) for lines in blocks if lines) + "\n"
+    tables = [longer_table(idleness), longest_table(idleness), width_table(idleness)]
+    more_tables = [burst_table(idleness), *quantile_tables(idleness), interval_table(idleness)]
+    blocks = [*wrapped, labelled_lines(_facts(idleness), _FACT_WIDTH)]
+    blocks += [*(table.lines() for table in tables if table.rows), _hours(idleness)]
+    return paragraphs([*blocks, *(table.lines() for table in more_tables)]) + "\n"
 
 
-def _facts(idleness: Idleness) -> list[str]:
-    cut = idleness.censored
+def _facts(idleness: Idleness) -> Iterator[tuple[str, str]]:
+    censored, window = idleness.censored, [iso_utc(idleness.window_start_us), iso_utc(idleness.window_end_us)]
     inventory_text = "" if idleness.origin.node_inventory == "metadata" else " with rows in the log"
-    facts = [
-        (
-            "window",
-            f"{iso_utc(idleness.window_start_us)} to {iso_utc(idleness.window_end_us)} ({days(idleness.duration_s)})",
-        ),
-        ("nodes", f"{idleness.n_nodes:,}{inventory_text}; {idleness.nodes_ever_idle:,} of them idle at some time"),
-        ("idle all the time", _throughout(idleness)),
-        ("idle node-hours", f"{few(idleness.idle_node_hours)} ({percent(idleness.idle_share)} of all node-time)"),
-        ("mean idle nodes", f"{idleness.mean_idle_nodes:,.1f} (equivalent nodes)"),
-        ("no node idle", f"{percent(idleness.share_without_idle)} of the time"),
-        ("pool events", f"{idleness.n_pool_events:,} ({idleness.mean_events_per_hour:,.1f} an hour)"),
-        (
-            "transitions",
-            f"{idleness.transitions:,} ({count(idleness.joins, 'join')}, {count(idleness.reclaims, 'reclaim')})",
-        ),
-        ("complete intervals", f"{idleness.idle_intervals:,}"),
-        (
-            "censored intervals",
-            f"{cut.count:,} by the window ({cut.open_at_start:,} start, "
-            f"{cut.open_at_end:,} end, {cut.open_at_both:,} both), {few(cut.node_hours)} node-hours",
-        ),
-        ("node-time", ", ".join(f"{state.state} {percent(state.share)}" for state in idleness.states if state.node_us)),
-    ]
+    changes = f"{count(idleness.joins, 'join')}, {count(idleness.reclaims, 'reclaim')}"
+    edges = f"{censored.open_at_start:,} start, {censored.open_at_end:,} end, {censored.open_at_both:,} both"
     if idleness.origin.cluster is not None:
-        facts.insert(0, ("cluster", idleness.origin.cluster))
-    width = max(len(name) for name, _ in facts)
-    return [f"{name:<{width}}  {value}" for name, value in facts]
+        yield "cluster", idleness.origin.cluster
+    yield "window", f"{' to '.join(window)} ({duration(idleness.duration_s)})"
+    yield "nodes", f"{idleness.n_nodes:,}{inventory_text}; {idleness.nodes_ever_idle:,} of them idle at some time"
+    yield "idle all the time", _throughout(idleness)
+    yield "idle node-hours", f"{amount(idleness.idle_node_hours)} ({percent(idleness.idle_share)} of all node-time)"
+    yield "mean idle nodes", f"{amount(idleness.mean_idle_nodes)} (equivalent nodes)"
+    yield "no node idle", f"{percent(idleness.share_without_idle)} of the time"
+    yield "pool events", f"{idleness.n_pool_events:,} ({amount(idleness.mean_events_per_hour)} an hour)"
+    yield "transitions", f"{idleness.transitions:,} ({changes})"
+    yield "complete intervals", f"{idleness.idle_intervals:,}"
+    hours = f"{amount(censored.node_hours)} node-hours"
+    yield "censored intervals", f"{censored.count:,} by the window ({edges}), {hours}"
+    states = [f"{state.state} {percent(state.share)}" for state in idleness.states if state.node_us]
+    yield "node-time", ", ".join(states)
 
 
 def _throughout(idleness: Idleness) -> str:
@@ -83,70 +85,64 @@ def _throughout(idleness: Idleness) -> str:
     names = [interval.node for interval in idleness.longest_idle_intervals if interval.censored == "both"]
     if not names:
         return "no node"
-    node_list, n_names = f"{count(len(names), 'node')}: {names[0]}", 1
-    while n_names < len(names) and len(node_list) + len(names[n_names]) <= _NAMES_WIDTH:
-        node_list += f", {names[n_names]}"
-        n_names += 1
-    return node_list if n_names == len(names) else f"{node_list}, ..."
+    return textwrap.shorten(f"{count(len(names), 'node')}: {', '.join(names)}", _NAMES_WIDTH, placeholder=" ...")
 
 
-def _longest_table(idleness: Idleness) -> list[list[str]]:
-    """Lay out the longest idle intervals of nodes not idle all the time; empty without idle intervals."""
-    idle_intervals = [interval for interval in idleness.longest_idle_intervals if interval.censored != "both"]
-    rows: list[tuple[str, ...]] = [("longest intervals, one a node", "from", "to", "length", "censored")]
-    for idle_interval in idle_intervals:
-        edges = [iso_utc(idle_interval.start_us), iso_utc(idle_interval.end_us)]
-        rows.append(
-            (
-                idle_interval.node,
-                *edges,
-                span(idle_interval.length_s),
-                "-" if idle_interval.censored is None else f"at its {idle_interval.censored}",
-            )
-        )
-    return [aligned_lines(rows)] if idle_intervals else []
+def longest_table(idleness: Idleness) -> ShownTable:
+    """The longest idle interval of each node that is not idle all the time."""
+    cells = attrgetter("node", "start_us", "end_us", "length_s", "censored")
+    intervals = [interval for interval in idleness.longest_idle_intervals if interval.censored != "both"]
+    kinds: dict[str, Kind] = {"node": "text", "from": "time", "to": "time", "length": "seconds", "censored at": "text"}
+    return table_of("Longest idle intervals, one a node", kinds, [*map(cells, intervals)])
 
 
-def _longer_table(idleness: Idleness) -> list[str]:
-    head = ("intervals longer than", "count", "node-hours", "share of idle", "mean nodes", "share censored")
-    rows: list[tuple[str, ...]] = [head]
-    for interval in idleness.longer_idle_intervals:
-        cells = [f"{interval.count:,}", f"{interval.node_hours:,.1f}", f"{percent(interval.share)}"]
-        rows.append((interval.label, *cells, cell(interval.mean_nodes), percent(interval.censored_share)))
-    return aligned_lines(rows)
+def longer_table(idleness: Idleness) -> ShownTable:
+    """Idle intervals that exceed each of several lengths."""
+    cells = attrgetter("label", "count", "node_hours", "share", "mean_nodes", "censored_share")
+    kinds: dict[str, Kind] = {"longer than": "text", "count": "count", "node-hours": "amount"}
+    kinds |= {"share of idle": "percent", "mean nodes": "amount", "share censored": "percent"}
+    return table_of("Idle intervals longer than a length", kinds, [*map(cells, idleness.longer_idle_intervals)])
 
 
-def _width_table(idleness: Idleness) -> list[str]:
-    head = ("idle at once", "share of time", "stretches", "mean", "median", "longest", "censored")
-    rows: list[tuple[str, ...]] = [head]
-    for width in idleness.widths:
-        lengths = ["-", "-", "-"]
-        if width.mean_s is not None and width.median_s is not None:
-            lengths = [span(width.mean_s), span(width.median_s), span(width.length_s[-1])]
-        name = f"at least {width.nodes:,}"
-        rows.append((name, percent(width.share_of_time), f"{width.stretches:,}", *lengths, str(width.censored)))
-    return aligned_lines(rows)
+def width_table(idleness: Idleness) -> ShownTable:
+    """Stretches of time in which at least 1, 2, 4, ... nodes are idle."""
+    cells = attrgetter("nodes", "share_of_time", "stretches", "censored", "mean_s", "median_s")
+    rows = [[*cells(width), width.length_s[-1] if width.length_s else None] for width in idleness.widths]
+    kinds: dict[str, Kind] = {"at least": "count", "share of time": "percent", "stretches": "count"}
+    kinds |= {"censored": "count", "mean": "seconds", "median": "seconds", "longest": "seconds"}
+    return table_of("Nodes idle at once", kinds, rows)
 
 
-def _hour_table(idleness: Idleness) -> list[str]:
+def _hours(idleness: Idleness) -> list[str]:
+    """Return the table of hours and weekdays, and what of them the window does not have."""
     if idleness.week is None:
-        return ["idle nodes by hour and weekday: unknown, for the times of the log are relative"]
-    head = f"mean idle nodes by hour of the day and weekday ({_zone(idleness.week)})"
-    in_window = [[mean is not None for mean in means] for means in (idleness.week.by_weekday, idleness.week.by_hour)]
-    days_in, hours_in = ([index for index, has_time in enumerate(flags) if has_time] for flags in in_window)
-    rows = [("", *(WEEKDAYS[weekday] for weekday in days_in), "all days")]
-    for hour in hours_in:
-        cells = [*(idleness.week.mean[weekday][hour] for weekday in days_in), idleness.week.by_hour[hour]]
-        rows.append((_hours(hour, hour + 1), *map(cell, cells)))
-    rows.append(
-        ("all hours", *(cell(idleness.week.by_weekday[weekday]) for weekday in days_in), cell(idleness.mean_idle_nodes))
-    )
+        return ["Idle nodes by hour and weekday: unknown, for the times of the log are relative"]
+    days_in, hours_in = _covered(idleness.week.by_weekday), _covered(idleness.week.by_hour)
     missing = [WEEKDAYS[weekday] for weekday in range(7) if weekday not in days_in]
-    missing += [_hours(first, last) for first, last in _gaps(hours_in)]
-    return [head, *aligned_lines(rows), *([f"not in the window: {', '.join(missing)}"] if missing else [])]
+    missing += [_hour_words(first, last) for first, last in _gaps(hours_in)]
+    note = [f"not in the window: {', '.join(missing)}"] if missing else []
+    return [*hour_table(idleness, idleness.week).lines(), *note]
 
 
-def _hours(first: int, last: int) -> str:
+def hour_table(idleness: Idleness, week: Week) -> ShownTable:
+    """Mean idle nodes by hour of the day and weekday, of those that the window has."""
+    days_in, hours_in = _covered(week.by_weekday), _covered(week.by_hour)
+    rows = [
+        [_hour_words(hour, hour + 1), *(week.mean[weekday][hour] for weekday in days_in), week.by_hour[hour]]
+        for hour in hours_in
+    ]
+    rows.append(["all hours", *(week.by_weekday[weekday] for weekday in days_in), idleness.mean_idle_nodes])
+    zone = week.time_zone if week.unknown_zone is None else f"UTC, for no zone is known as {week.unknown_zone!r}"
+    kinds: dict[str, Kind] = {"hour": "text"}
+    kinds |= dict.fromkeys([*(WEEKDAYS[weekday] for weekday in days_in), "all days"], "amount")
+    return table_of(f"Mean idle nodes by hour of the day and weekday ({zone})", kinds, rows)
+
+
+def _covered(means: Sequence[float | None]) -> list[int]:
+    return [index for index, mean in enumerate(means) if mean is not None]
+
+
+def _hour_words(first: int, last: int) -> str:
     return f"{first:02}-{last:02} h"
 
 
@@ -155,69 +151,47 @@ def _gaps(hours_in: Sequence[int]) -> list[tuple[int, int]]:
     return [(hour + 1, next_hour) for hour, next_hour in pairwise([-1, *hours_in, 24]) if next_hour > hour + 1]
 
 
-def _zone(week: Week) -> str:
-    if week.unknown_zone is None:
-        return week.time_zone
-    return f"UTC, for no zone is known as {week.unknown_zone!r}"
+def burst_table(idleness: Idleness) -> ShownTable:
+    """Bursts a day and their mean size, of all bursts and of those of a share of the idle nodes."""
+    rows: list[list[Any]] = []
+    for label, bursts in (("reclaims", idleness.reclaim_bursts), ("joins", idleness.join_bursts)):
+        per_day = bursts.count * _DAY_S / idleness.duration_s
+        rows.append([f"of {label}", per_day, *(large.per_day for large in bursts.large)])
+        rows.append([f"  mean nodes of {label}", bursts.mean_nodes, *(large.mean_nodes for large in bursts.large)])
+    shares = [f">= {above}/{below} of the idle" for above, below in BURST_SHARES]
+    return table_of("Bursts a day", {"bursts": "text", **dict.fromkeys(["all", *shares], "amount")}, rows)
 
 
-def _burst_table(idleness: Idleness) -> list[str]:
-    shares = [f"{above}/{below}" for above, below in BURST_SHARES]
-    rows = [("bursts a day", "all", *(f">= {share} of the idle" for share in shares))]
-    per_day = 86_400 / idleness.duration_s
-    for label, burst_figures in (("reclaims", idleness.reclaim_bursts), ("joins", idleness.join_bursts)):
-        rows.append(
-            (
-                f"of {label}",
-                cell(burst_figures.count * per_day),
-                *(cell(share_figures.per_day) for share_figures in burst_figures.large),
-            )
-        )
-        rows.append(
-            (
-                f"  mean nodes of {label}",
-                cell(burst_figures.mean_nodes),
-                *(cell(share_figures.mean_nodes) for share_figures in burst_figures.large),
-            )
-        )
-    return aligned_lines(rows)
+def quantile_tables(idleness: Idleness) -> list[ShownTable]:
+    """Quantiles of numbers, and of lengths of time."""
+    numbers = {
+        "idle nodes, over time": idleness.idle_nodes,
+        "idle nodes, over events": idleness.idle_nodes_per_event,
+        "events an hour": idleness.events_per_hour,
+        f"nodes joining (mean {amount(idleness.join_bursts.mean_nodes)})": idleness.join_bursts.nodes,
+        f"nodes reclaimed (mean {amount(idleness.reclaim_bursts.mean_nodes)})": idleness.reclaim_bursts.nodes,
+    }
+    times = {"gap between events": idleness.gap_s, "length of an idle interval": idleness.idle_interval_length_s}
+
+    def table(caption: str, kind: Kind, values: Mapping[str, Quantiles]) -> ShownTable:
+        kinds: dict[str, Kind] = {"quantiles": "text", **{f"{percentage} %": kind for percentage in PERCENTS}}
+        no_values = [None] * len(PERCENTS)
+        return table_of(caption, kinds, [[name, *(of_name or no_values)] for name, of_name in values.items()])
+
+    return [table("Quantiles of numbers", "amount", numbers), table("Quantiles of times", "seconds", times)]
 
 
-def _quantile_table(idleness: Idleness) -> list[str]:
-    def bursts(label: str, burst_figures: Bursts) -> tuple[str, list[str]]:
-        return f"{label} (mean {cell(burst_figures.mean_nodes)})", [f"{number:,.0f}" for number in burst_figures.nodes]
-
-    rows = [
-        ("idle nodes, over time", [f"{number:,.0f}" for number in idleness.idle_nodes]),
-        ("idle nodes, over events", [f"{number:,.0f}" for number in idleness.idle_nodes_per_event]),
-        ("events an hour", [f"{number:,.0f}" for number in idleness.events_per_hour]),
-        ("gap between events", [span(seconds) for seconds in idleness.gap_s]),
-        ("length of an idle interval", [span(seconds) for seconds in idleness.idle_interval_length_s]),
-        bursts("nodes joining", idleness.join_bursts),
-        bursts("nodes reclaimed", idleness.reclaim_bursts),
-    ]
-    head = ("quantiles", *(f"{percent_} %" for percent_ in PERCENTS))
-    return aligned_lines([head, *((name, *(values or ["-"] * 7)) for name, values in rows)])
-
-
-def _idle_interval_table(idleness: Idleness) -> list[str]:
+def interval_table(idleness: Idleness) -> ShownTable:
+    """Complete idle intervals by length, with a bar for the share of the node-hours."""
     node_us = sum(interval_bin.node_us for interval_bin in idleness.idle_interval_bins)
-    rows = [("complete intervals", "count", "", "node-hours", "", "share of node-hours")]
+    rows = []
     for interval_bin in idleness.idle_interval_bins:
         share = interval_bin.node_us / node_us if node_us else 0.0
         count_share = interval_bin.count / idleness.idle_intervals if idleness.idle_intervals else 0.0
         bar = "#" * round(share * _BAR_WIDTH)
-        rows.append(
-            (
-                interval_bin.label,
-                f"{interval_bin.count:,}",
-                percent(count_share),
-                f"{interval_bin.node_hours:,.1f}",
-                percent(share),
-                bar,
-            )
-        )
-    return aligned_lines(rows, left=(0, 5))
+        rows.append([interval_bin.label, interval_bin.count, count_share, interval_bin.node_hours, share, bar])
+    kinds: dict[str, Kind] = {"length": "text", "count": "count", "share": "percent", "node-hours": "amount"}
+    return table_of("Complete idle intervals by length", kinds | {"share of node-hours": "percent", "": "text"}, rows)
 
 
 def sentences(idleness: Idleness) -> list[str]:
@@ -228,12 +202,12 @@ def sentences(idleness: Idleness) -> list[str]:
             if idleness.n_nodes == 1
             else f"None of {idleness.n_nodes:,} nodes is idle at any time"
         )
-        return [f"{nodes} in {days(idleness.duration_s)}."]
-    mean = few(idleness.mean_idle_nodes)
-    verb, duration = "is" if mean == "1" or idleness.n_nodes == 1 else "are", days(idleness.duration_s)
+        return [f"{nodes} in {duration(idleness.duration_s)}."]
+    mean, hours = amount(idleness.mean_idle_nodes), _idle_node_hours(idleness)
+    verb = "is" if mean == "1" or idleness.n_nodes == 1 else "are"
     text = [
         f"On average {mean} of {count(idleness.n_nodes, 'node')} {verb} idle, "
-        f"{percent(idleness.idle_share)} of all node-time: {_idle_node_hours(idleness)} in {duration}.",
+        f"{percent(idleness.idle_share)} of all node-time: {hours} in {duration(idleness.duration_s)}.",
         *_oversubscription(idleness),
         _length(idleness),
         _breadth(idleness),
@@ -249,7 +223,8 @@ def _oversubscription(idleness: Idleness) -> list[str]:
     hours_by_rule = [value for _, value in idleness.origin.idle_hours_by_rule]
     if not hours_by_rule:
         return []
-    fewest, largest = (few(value * _HOUR_S / idleness.duration_s) for value in (min(hours_by_rule), max(hours_by_rule)))
+    extremes = (min(hours_by_rule), max(hours_by_rule))
+    fewest, largest = (amount(value * _HOUR_S / idleness.duration_s) for value in extremes)
     if fewest == largest:
         return []
     return [
@@ -261,7 +236,7 @@ def _oversubscription(idleness: Idleness) -> list[str]:
 def _length(idleness: Idleness) -> str:
     by_length = {interval.over_s: interval for interval in idleness.longer_idle_intervals}
     short, long = by_length[HEADLINE_S], by_length[_HOUR_S]
-    determiner = "this" if few(idleness.idle_node_hours) == "1" else "these"
+    determiner = "this" if amount(idleness.idle_node_hours) == "1" else "these"
     text = (
         f"Of {determiner} {_idle_node_hours(idleness)}, {percent(short.share)} are in idle intervals longer than "
         f"{short.label}, as if {_nodes(short)} dedicated; "
@@ -277,12 +252,12 @@ def _length(idleness: Idleness) -> str:
 
 
 def _idle_node_hours(idleness: Idleness) -> str:
-    hours = few(idleness.idle_node_hours)
+    hours = amount(idleness.idle_node_hours)
     return f"{hours} idle node-hour{'' if hours == '1' else 's'}"
 
 
 def _nodes(idle_intervals: LongerIdleIntervals) -> str:
-    nodes = few(idle_intervals.mean_nodes)
+    nodes = amount(idle_intervals.mean_nodes)
     return f"{nodes} node{' was' if nodes == '1' else 's were'}"
 
 
@@ -293,8 +268,8 @@ def _breadth(idleness: Idleness) -> str:
     text = f"At least {count(width.nodes, 'node')} {'is' if width.nodes == 1 else 'are'} idle "
     if width.mean_s is None or width.median_s is None:  # no: some node is idle at some time
         raise AssertionError("idle node-time without a stretch of it")
-    text += f"{percent(width.share_of_time)} of the time, for {span(width.mean_s)} at a stretch on average "
-    return text + f"(median {span(width.median_s)}, longest {span(width.length_s[-1])})."
+    text += f"{percent(width.share_of_time)} of the time, for {duration(width.mean_s)} at a stretch on average "
+    return text + f"(median {duration(width.median_s)}, longest {duration(width.length_s[-1])})."
 
 
 def _reclaims(idleness: Idleness) -> str:
@@ -310,7 +285,7 @@ def _reclaims(idleness: Idleness) -> str:
 def _often(times: int, idleness: Idleness) -> str:
     per_day = times * _DAY_S / idleness.duration_s
     number, span_of_time = (
-        (few(per_day), "a day") if per_day >= 1 else (f"{times:,}", f"in {days(idleness.duration_s)}")
+        (amount(per_day), "a day") if per_day >= 1 else (f"{times:,}", f"in {duration(idleness.duration_s)}")
     )
     words = {"1": "once", "2": "twice"}
     return f"{words.get(number, f'{number} times')} {span_of_time}"
@@ -325,14 +300,14 @@ def _when(idleness: Idleness) -> str:
         return ""
     busiest, quietest = by_hour.index(max(by_hour)), by_hour.index(min(by_hour))
     text = (
-        f"Over the day ({idleness.week.time_zone}), most are idle from {_hour(busiest)} ({few(by_hour[busiest])}), "
-        f"fewest from {_hour(quietest)} ({few(by_hour[quietest])})"
+        f"Over the day ({idleness.week.time_zone}), most are idle from {_hour(busiest)} ({amount(by_hour[busiest])}), "
+        f"fewest from {_hour(quietest)} ({amount(by_hour[quietest])})"
     )
     if by_day and max(by_day) > min(by_day):
         best, worst = by_day.index(max(by_day)), by_day.index(min(by_day))
         names = [_DAY_NAMES[WEEKDAYS[weekday]] for weekday in (best, worst)]
-        text += f"; over the week, most on {names[0]} ({few(by_day[best])}), "
-        text += f"fewest on {names[1]} ({few(by_day[worst])})"
+        text += f"; over the week, most on {names[0]} ({amount(by_day[best])}), "
+        text += f"fewest on {names[1]} ({amount(by_day[worst])})"
     return text + "."
 
 
@@ -344,32 +319,3 @@ def _all(means: Sequence[float | None]) -> list[float]:
     """Return the means if none is missing, else nothing."""
     values = [mean for mean in means if mean is not None]
     return values if len(values) == len(means) else []
-
-
-def few(value: float | None) -> str:
-    """Format a number: ``-`` for ``None``, whole from 100 on, else as ``amount``."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else amount(value)
-
-
-def cell(value: float | None) -> str:
-    """Format a number for a column: ``-`` for ``None``, whole from 100 on, else with one decimal."""
-    if value is None or value >= 100:
-        return few(value)
-    return f"{value:.1f}" if value >= 0.05 or value == 0 else "<0.1"
-
-
-def days(seconds: float) -> str:
-    """Format days with three decimals, but ``1 day``; less than a day in its natural unit."""
-    if seconds == _DAY_S:
-        return "1 day"
-    return f"{seconds / _DAY_S:,.3f} days" if seconds >= _DAY_S else span(seconds)
-
-
-def span(seconds: float) -> str:
-    """Write a length of time in its natural unit, to about three digits."""
-    for unit, length in (("d", _DAY_S), ("h", _HOUR_S), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{cell(seconds / length)} {unit}"
-    return f"{seconds:,.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.3g} s"

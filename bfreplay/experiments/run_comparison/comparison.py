@@ -56,7 +56,7 @@ from bfreplay.result_folders.comparison import (
 from bfreplay.result_folders.comparison import RunComparison as RunComparison
 from bfreplay.result_folders.records import COMPARISON, JsonObject, table_by
 from bfreplay.result_folders.writing import new_folder, write_result
-from bfreplay.runs.comparison_words import TOTALS
+from bfreplay.runs.comparison_tables import TOTALS
 from bfreplay.runs.metrics import BY_COLUMN
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import distinct_warnings

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.idleness.pool import StepColumns
 from bfreplay.errors import InputError
 from bfreplay.result_folders.records import table_by
-from bfreplay.runs.comparison_words import HOUR_WORDS
+from bfreplay.runs.comparison_tables import HOUR_WORDS
 from bfreplay.runs.explain.saved_tables import SavedAllocations
 from bfreplay.runs.run_result import RunResult
 

@@ -6,8 +6,9 @@ from bfreplay.experiments.tuning.grid import SAMPLES, Grid, Surface, seconds
 from bfreplay.experiments.tuning.recommendation import AS_GOOD, FLAT, Recommendation, worse
 from bfreplay.experiments.tuning.trade_off import trade_off_rows
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, Tuning, TuningRecord, Validation
-from bfreplay.wording import aligned_lines, amount, count, duration, paragraphs, percent
+from bfreplay.wording import Kind, aligned_lines, amount, count, duration, paragraphs, percent, table_of
 
+_DONE = "time until all work was done"
 _TITLES = {TUNED_ON: "tuned on", VALIDATED_ON: "validated on"}
 
 
@@ -29,22 +30,15 @@ def render(tuning: Tuning) -> str:
 
 
 def _parts(record: TuningRecord) -> list[str]:
-    cells = [["", "from", "to", "length", "idle nodes", "pool events", "measure"]]
-    for name in PARTS:
-        part = record.parts[name]
-        measure = "samples" if part.measure == SAMPLES else "time until all work was done"
-        cells.append(
-            [
-                _TITLES[name],
-                *part.window,
-                duration(part.duration_s),
-                amount(part.idle_nodes),
-                f"{part.n_pool_events:,}",
-                measure,
-            ]
-        )
+    measures = {name: "samples" if part.measure == SAMPLES else _DONE for name, part in record.parts.items()}
+    rows = [
+        [_TITLES[name], *part.window, part.duration_s, part.idle_nodes, part.n_pool_events, measures[name]]
+        for name, part in ((name, record.parts[name]) for name in PARTS)
+    ]
+    kinds: dict[str, Kind] = {"part": "text", "from": "text", "to": "text", "length": "seconds", "idle nodes": "amount"}
+    table = table_of("Parts of the log", kinds | {"pool events": "count", "measure": "text"}, rows)
     work = "unlimited" if record.config.options["unlimited-work"] else "that of the jobs"
-    return [*aligned_lines(cells), f"Work: {work}."]
+    return [*table.lines(), f"Work: {work}."]
 
 
 def _shares(record: TuningRecord) -> list[str]:
@@ -65,27 +59,18 @@ def _shares(record: TuningRecord) -> list[str]:
 
 
 def _columns(record: TuningRecord) -> list[str]:
-    within = [f"{100 * percentage:g}" for percentage in record.config.flat]
-    cells = [
+    within = [f"within {100 * percentage:g} % of the best fixed" for percentage in record.config.flat]
+    rows = [
         [
-            "jobs at once",
-            "T_fwd",
-            "best",
-            "its share",
-            *(f"within {percentage} % of the best fixed" for percentage in within),
+            column.max_parallel,
+            *map(seconds, (column.t_fwd, column.best_t_fwd)),
+            f"{100 * column.share:.2f} %",
+            *map(_range, column.flat),
         ]
+        for column in record.columns
     ]
-    for column in record.columns:
-        cells.append(
-            [
-                str(column.max_parallel),
-                seconds(column.t_fwd),
-                seconds(column.best_t_fwd),
-                f"{100 * column.share:.2f} %",
-                *map(_range, column.flat),
-            ]
-        )
-    return ["Best T_fwd by jobs at once, and ranges near it, in the part tuned on", *aligned_lines(cells)]
+    kinds: dict[str, Kind] = {"jobs at once": "count", **dict.fromkeys(["T_fwd", "best", "its share", *within], "text")}
+    return table_of("Best T_fwd by jobs at once, and ranges near it, in the part tuned on", kinds, rows).lines()
 
 
 def _regret(record: TuningRecord) -> list[str]:

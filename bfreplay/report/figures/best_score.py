@@ -13,9 +13,8 @@ from bfreplay.report.figures.figure import NotForThisRunError, NothingToShowErro
 from bfreplay.report.figures.marks import by_run, of_each, tag
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis, outer_part
 from bfreplay.runs.explain.campaign import best_so_far
-from bfreplay.runs.shown_values import value_text
 from bfreplay.runs.step_functions import StepSeries, lasting_steps
-from bfreplay.wording import count, duration
+from bfreplay.wording import count, duration, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,8 @@ from bfreplay.replay.decision_log import kind_of
 from bfreplay.report.figures.axes import legend_below, new_figure, page_axis, paper_axis, plain_tick, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Trace, by_run, join_text, point_look, tag
-from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.runs.summary_text import DECISION_WORDS
-from bfreplay.wording import amount, count
+from bfreplay.wording import Column, ShownTable, amount, count
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from bfreplay.report.figures.axes import new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, by_run, in_lines, join_text, sentence
-from bfreplay.runs.shown_values import Column, ShownTable, value_text
-from bfreplay.runs.summary_text import BOUND_WORDS
-from bfreplay.wording import amount, duration
+from bfreplay.runs.metric import BOUND_WORDS
+from bfreplay.wording import Column, ShownTable, amount, duration, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,8 +14,8 @@ from bfreplay.report.figures.marks import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-    from bfreplay.runs.shown_values import ShownTable
     from bfreplay.runs.step_functions import StepSeries
+    from bfreplay.wording import ShownTable
 
 D = TypeVar("D")
 F = TypeVar("F")

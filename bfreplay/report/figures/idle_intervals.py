@@ -14,8 +14,7 @@ from bfreplay.report.figures.axes import legend_below, new_figure, page_axis, pa
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
-from bfreplay.runs.shown_values import Column, ShownTable
-from bfreplay.wording import amount, count, duration, percent
+from bfreplay.wording import Column, ShownTable, amount, count, duration, percent
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,7 @@ from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFi
 from bfreplay.report.figures.marks import ROWS, Mark, Trace, of_each, tag
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
-from bfreplay.runs.shown_values import Column, ShownTable
-from bfreplay.wording import amount, percent
+from bfreplay.wording import Column, ShownTable, amount, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.report.figures.axes import legend_below, new_figure, panels_below, plain_tick, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
-from bfreplay.runs.shown_values import Column, ShownTable
-from bfreplay.wording import amount, count, percent
+from bfreplay.wording import Column, ShownTable, amount, count, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

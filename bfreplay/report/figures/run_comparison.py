@@ -15,10 +15,9 @@ from bfreplay.report.figures.figure import Figure, PageFigure
 from bfreplay.report.figures.marks import BLUE, GREY, PALE_BLUE, ROWS, Mark, Trace, axis, in_lines, layout_axis
 from bfreplay.report.figures.time_axis import TimeSpan, draw_time_axis
 from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
-from bfreplay.runs.comparison_words import CAUSE_WORDS
-from bfreplay.runs.shown_values import value_text
+from bfreplay.runs.comparison_tables import CAUSE_WORDS, bin_words
 from bfreplay.runs.step_functions import StepSeries
-from bfreplay.wording import count, duration
+from bfreplay.wording import count, value_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -266,12 +265,6 @@ def causes_words(all_steps: list[Steps]) -> str:
         run_words = f"{', '.join(parts)}; all {_signed_text(steps.total)} %" if parts else "no difference"
         sentences.append(f"{steps.run} against A, in percent of A's samples: {run_words}.")
     return "\n".join(sentences)
-
-
-def bin_words(seconds: float) -> str:
-    """Length of a bin: ``1 h``, not ``60.0 min``."""
-    hours = seconds / 3_600
-    return f"{hours:,.0f} h" if hours >= 1 and hours == round(hours) else duration(seconds)
 
 
 def _draw_cumulative(axes: Axes, data: Differences) -> None:

@@ -17,8 +17,7 @@ from bfreplay.report.figures.figure import NotForThisRunError, PageFigure, RunFi
 from bfreplay.report.figures.job_timeline import domains
 from bfreplay.report.figures.marks import LIGHT, Trace, axis, layout_axis, of_each, tag
 from bfreplay.runs.explain.saved_tables import jobs_frame
-from bfreplay.runs.shown_values import value_text
-from bfreplay.wording import amount, count
+from bfreplay.wording import amount, count, value_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

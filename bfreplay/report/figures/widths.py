@@ -14,9 +14,8 @@ from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFi
 from bfreplay.report.figures.marks import Mark, all_are_alike, by_run, join_text, sentence, tag
 from bfreplay.report.figures.time_axis import TimeSpan
 from bfreplay.report.figures.timeline import nodes_between
-from bfreplay.runs.shown_values import Column, ShownTable
 from bfreplay.runs.step_functions import StepParts
-from bfreplay.wording import amount, count, percent
+from bfreplay.wording import Column, ShownTable, amount, count, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 from markupsafe import Markup
 
-from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME, bin_words
-from bfreplay.report.page.sections import PageTable, Section, page_table, section_of
-from bfreplay.result_folders.comparison import ComparisonRecord, RunComparison, RunDifference
-from bfreplay.runs.comparison_words import (
-    CAUSE_WORDS,
-    HOUR_WORDS,
-    JOB_WORDS,
-    TOTALS,
-    but_rounding,
-    option_text,
-    unpaired_jobs,
+from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME
+from bfreplay.report.page.sections import Section, page_table, section_of
+from bfreplay.result_folders.comparison import RunComparison
+from bfreplay.runs.comparison_tables import (
+    campaign_table,
+    cause_table,
+    hour_table,
+    job_tables,
+    jobs_words,
+    option_table,
+    options_words,
+    total_table,
 )
-from bfreplay.runs.shown_values import Column, ShownTable
-from bfreplay.wording import count
 
 
 def comparison_answer(comparison: RunComparison) -> list[Markup]:
@@ -34,216 +30,15 @@ def comparison_sections(comparison: RunComparison) -> list[Section]:
     pairs = record.pairs
     by_hour = [hour_table(record, pair) for pair in pairs]
     by_cause = [cause_table(record), total_table(record)]
+    title, options = "What differs between the runs", [page_table(option_table(record))]
     sections = [
-        Section(
-            "options", "What differs between the runs", _options_words(record), None, _page_tables(option_table(record))
-        ),
+        Section("options", title, options_words(record), tables=options),
         section_of(DIFFERENCES_OVER_TIME, DIFFERENCES_OVER_TIME.data(comparison), by_hour),
         section_of(CAUSES, CAUSES.data(comparison), by_cause),
-        Section("job-by-job", "Job by job", _jobs_words(pairs), None, _page_tables(*_job_tables(pairs))),
+        Section("job-by-job", "Job by job", jobs_words(pairs), tables=[*map(page_table, job_tables(pairs))]),
     ]
-    campaigns = _page_tables(*(campaign_table(pair) for pair in pairs if pair.campaign is not None))
+    campaigns = [page_table(campaign_table(pair)) for pair in pairs if pair.campaign is not None]
     if campaigns:
         words = "Times at which trials finished and simulated scores were reached."
-        sections.append(Section("campaign", "The campaign", words, None, campaigns))
+        sections.append(Section("campaign", "The campaign", words, tables=campaigns))
     return sections
-
-
-def _page_tables(*tables: ShownTable) -> list[PageTable]:
-    return [page_table(table) for table in tables]
-
-
-def _options_words(record: ComparisonRecord) -> str:
-    options = [row.option for row in record.options]
-    if not options:
-        return "All options of the runs are the same."
-    same = "" if "log" in options else ", the log, the window"
-    n_alone = sum(pair.jobs.only_in_baseline + pair.jobs.only_in_other for pair in record.pairs)
-    jobs = "the file of jobs is the same, but not all jobs are in all runs" if n_alone else "the jobs are the same"
-    return f"The runs differ in {', '.join(options)}; all other options{same} and {jobs}."
-
-
-def _jobs_words(pairs: Sequence[RunDifference]) -> str:
-    sentences = []
-    for pair in pairs:
-        partner_words = "".join(f", {n_jobs:,} {words}" for n_jobs, words in unpaired_jobs(pair))
-        sentences.append(
-            f"{pair.run} against {pair.baseline}: {count(pair.jobs.n_jobs, 'pair')} of jobs{partner_words}."
-        )
-    sentences.append("Jobs of a run share its nodes, so they are not independent: intervals describe their spread.")
-    return "\n".join(sentences)
-
-
-def _job_tables(pairs: Sequence[RunDifference]) -> Iterator[ShownTable]:
-    for pair in pairs:
-        yield job_measure_table(pair)
-        if pair.jobs.status_changes:
-            yield status_table(pair)
-        if pair.jobs.models:
-            yield model_table(pair)
-
-
-_JOBS = {name: f"{words}, h" if name.endswith("_s") else words for name, words in JOB_WORDS.items()}
-
-
-def option_table(record: ComparisonRecord) -> ShownTable:
-    """Folder and policy of each run, and the options that differ; ``None`` for a missing option."""
-    runs = record.runs
-    columns = (Column("option", "Option"), *(Column(run.run, run.run) for run in runs))
-    names, policies = [run.name or "in memory" for run in runs], [run.policy for run in runs]
-    rows: list[list[Any]] = [["run", *names], ["policy", *policies]]
-    for row in record.options:
-        if row.option != "policy.name":
-            rows.append([row.option, *(None if value is None else option_text(value) for value in row.values)])
-    return ShownTable("The runs, and the options in which they differ", columns, rows)
-
-
-def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
-    """Sums over the window, their difference, and its 95 % interval by blocks of neighbouring bins."""
-    other, base = pair.run, pair.baseline
-    columns = [
-        Column("measure", "Sum over the window"),
-        Column("baseline", base, "amount"),
-        Column("other", other, "amount"),
-        Column("difference", f"{other} - {base}", "signed"),
-        Column("relative", f"of {base}'s", "percent"),
-        Column("low", "95 % interval from", "signed"),
-        Column("high", "to", "signed"),
-        Column("n", "bins", "count"),
-        Column("block_length", "bins in a block", "count"),
-    ]
-    reasons = [row.total.why_no_interval for row in pair.hours]
-    if any(reasons):
-        columns.append(Column("why_no_interval", "no interval because"))
-    rows = []
-    for row, reason in zip(pair.hours, reasons, strict=True):
-        total, below = row.total, row.baseline
-        difference = but_rounding(total.value or 0.0, below)
-        cells = [
-            HOUR_WORDS[row.measure],
-            below,
-            row.other,
-            difference,
-            difference / below if below else None,
-            total.low,
-            total.high,
-            total.n,
-            total.block_length,
-        ]
-        rows.append([*cells, reason] if any(reasons) else cells)
-    return ShownTable(f"{other} against {base}, by bins of {bin_words(record.config.bin_s)}", tuple(columns), rows)
-
-
-def cause_table(record: ComparisonRecord) -> ShownTable:
-    """Parts of each difference in samples, which add up to it; shares are of the baseline's samples."""
-    columns = [Column("part", "Part of the difference")]
-    for pair in record.pairs:
-        other, base = pair.run, pair.baseline
-        columns.append(Column(f"samples.{other}", f"{other} - {base}, samples", "signed"))
-        columns.append(Column(f"share.{other}", f"{other} - {base}, of {base}'s", "percent"))
-    rows: list[list[Any]] = []
-    for name in [*CAUSE_WORDS, None]:
-        row: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
-        for pair in record.pairs:
-            below = pair.samples.baseline
-            size = but_rounding(pair.samples.difference if name is None else pair.causes[name], below)
-            row += [size, size / below if below else None]
-        rows.append(row)
-    return ShownTable("Causes of the differences in samples", tuple(columns), rows)
-
-
-def total_table(record: ComparisonRecord) -> ShownTable:
-    """Node-hours, samples and counts of every run, without those that are 0 in all."""
-    pairs = record.pairs
-    totals = {pairs[0].baseline: pairs[0].totals.baseline}
-    totals |= {pair.run: pair.totals.other for pair in pairs}
-    columns = (Column("total", "Total"), *(Column(run, run, "amount") for run in totals))
-    rows = [
-        [words, *(total.get(name) for total in totals.values())]
-        for name, words in TOTALS.items()
-        if any(total.get(name) for total in totals.values())
-    ]
-    return ShownTable("Totals of the runs", columns, rows)
-
-
-def job_measure_table(pair: RunDifference) -> ShownTable:
-    """Differences job by job: jobs better and worse, the median with its interval, and the spread of the jobs."""
-    other, base = pair.run, pair.baseline
-    columns = (
-        Column("measure", f"{other} - {base}, by job"),
-        Column("n_both", "jobs in both", "count"),
-        Column("n_better", "better", "count"),
-        Column("n_equal", "equal", "count"),
-        Column("n_worse", "worse", "count"),
-        Column("median", "median", "signed"),
-        Column("median_low", "95 % interval from", "signed"),
-        Column("median_high", "to", "signed"),
-        Column("p2_5", "95 % of the jobs from", "signed"),
-        Column("p97_5", "to", "signed"),
-    )
-    rows = [
-        [
-            _JOBS[row.measure],
-            *(row[name] for name in ("n_both", "n_better", "n_equal", "n_worse")),
-            *(_in_hours(row.measure, row[name]) for name in ("median", "median_low", "median_high", "p2_5", "p97_5")),
-        ]
-        for row in pair.jobs.measures
-        if row.n_both or row.only_in_baseline or row.only_in_other
-    ]
-    return ShownTable(f"{other} against {base}, job by job", columns, rows)
-
-
-def status_table(pair: RunDifference) -> ShownTable:
-    """Jobs whose status differs."""
-    other, base = pair.run, pair.baseline
-    columns = (
-        Column("baseline", f"Status in {base}"),
-        Column("other", f"in {other}"),
-        Column("n_jobs", "jobs", "count"),
-    )
-    changes = pair.jobs.status_changes
-    rows = [[change.baseline.replace("_", " "), change.other.replace("_", " "), change.n_jobs] for change in changes]
-    return ShownTable(f"Jobs with another status in {other} than in {base}", columns, rows)
-
-
-def model_table(pair: RunDifference) -> ShownTable:
-    """Median differences model by model."""
-    other, base = pair.run, pair.baseline
-    rows_of = {(row.model, row.measure): row for row in pair.jobs.models}
-    measures = [name for name in _JOBS if any(row.n_both for pair_key, row in rows_of.items() if pair_key[1] == name)]
-    columns = [Column("model", "Model"), Column("n_jobs", "pairs", "count")]
-    columns += [Column(name, f"median of {_JOBS[name]}", "signed") for name in measures]
-    rows = []
-    for model in dict.fromkeys(model for model, _ in rows_of):
-        medians = (_in_hours(name, rows_of[model, name].median) for name in measures)
-        rows.append([model, rows_of[model, "done_samples"].n_both, *medians])
-    return ShownTable(f"{other} - {base} by model", tuple(columns), rows)
-
-
-def campaign_table(pair: RunDifference) -> ShownTable:
-    """Times of finished trials, of the end of the search and of scores, in hours from the start of the window."""
-    campaign, other, base = pair.campaign, pair.run, pair.baseline
-    assert campaign is not None
-    columns = (
-        Column("milestone", "Milestone"),
-        Column("baseline", base, "amount"),
-        Column("other", other, "amount"),
-        Column("difference", f"{other} - {base}", "signed"),
-    )
-    keys = ("baseline", "other", "difference")
-    rows: list[list[Any]] = [
-        [f"trial {row.k:,} finished ({row.which}), h", *(_in_hours("_s", row[which_run]) for which_run in keys)]
-        for row in campaign.finished
-    ]
-    rows.append(["search finished, h", *(_in_hours("_s", campaign.over[which_run]) for which_run in keys)])
-    best_times = campaign.reached
-    if best_times is not None:
-        words = f"simulated score {best_times.score:.6g} reached, h"
-        rows.append([words, *(_in_hours("_s", best_times[which_run]) for which_run in keys)])
-        rows.append(["best simulated score", *(campaign.best_score[which_run] for which_run in keys)])
-    return ShownTable(f"{other} against {base}, the campaign", columns, rows)
-
-
-def _in_hours(measure: str, value: float | None) -> float | None:
-    """Seconds become hours; other measures stay."""
-    return None if value is None else value / 3_600 if measure.endswith("_s") else value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from markupsafe import Markup
 
 from bfreplay import __version__
 from bfreplay.report.page.headline import (
-    Card,
     comparison_cards,
     first_view_end_s,
     have_same_jobs,
@@ -20,7 +18,7 @@ from bfreplay.report.page.headline import (
     run_cards,
     warnings_card,
 )
-from bfreplay.report.page.sections import FIRST_ROWS, PageTable, Section, figure_sections, job_sections
+from bfreplay.report.page.sections import FIRST_ROWS, Section, figure_sections, job_sections
 from bfreplay.report.page.sentences import answer, cautions, ledger_check, not_credible, once_with_labels
 from bfreplay.report.page.templates import (
     check_report,
@@ -44,46 +42,6 @@ _AFTER_PLOTLY = "figures"
 _UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Values for the template of the page.
-
-    Parameters
-    ----------
-    title
-        Title of the page.
-    verdicts
-        Verdicts on logs whose idle nodes are not credible.
-    cards
-        Headline figures.
-    answer
-        Sentences below them.
-    figures_tables
-        Key figures, a column a run: the most important or differing dozen, and the rest.
-    cautions
-        Warnings and notes, with the label of the run if there are several.
-    ledger_checks
-        Ledger closes and files unchanged, one sentence a run.
-    sections
-        Sections in order.
-    runs
-        Runs by their labels on the page.
-    window
-        Times for the scripts: see ``time_view.js``.
-    """
-
-    title: str
-    verdicts: Sequence[Markup]
-    cards: Sequence[Card]
-    answer: Sequence[Markup | str]
-    figures_tables: Sequence[PageTable]
-    cautions: Sequence[tuple[str, Markup]]
-    ledger_checks: Sequence[tuple[str, Markup]]
-    sections: Sequence[Section]
-    runs: Mapping[str, RunResult]
-    window: JsonObject
-
-
 def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: bool = False) -> Path:
     """Write the page about one run.
 
@@ -103,7 +61,7 @@ def write_report(run: RunResult | Path | str, out: Path | str, *, overwrite: boo
     """
     file = check_report(out, overwrite=overwrite)
     page = one_run_page(run if isinstance(run, RunResult) else RunResult.load(run))
-    return write_page(html_of(page), file, overwrite=overwrite)
+    return write_page(page, file, overwrite=overwrite)
 
 
 def write_comparison_report(
@@ -120,16 +78,16 @@ def write_comparison_report(
         differ, which cannot be compared.
     """
     file = check_report(out, overwrite=overwrite)
-    return write_page(html_of(comparison_page(runs, comparison)), file, overwrite=overwrite)
+    return write_page(comparison_page(runs, comparison), file, overwrite=overwrite)
 
 
-def one_run_page(run: RunResult) -> Page:
+def one_run_page(run_result: RunResult) -> str:
     """Return the page about one run."""
-    sections = [*figure_sections({"": run}), *job_sections(run)]
-    return _page({"": run}, answer(run, key_figures(run)), sections)
+    sections = [*figure_sections({"": run_result}), *job_sections(run_result)]
+    return _page({"": run_result}, answer(run_result, key_figures(run_result)), sections)
 
 
-def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | None = None) -> Page:
+def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | None = None) -> str:
     """Return the page about several labelled runs, with the comparison of the others with the first.
 
     Runs on logs and on clusters have no time in common, and thus no figures over time.
@@ -151,33 +109,28 @@ def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | N
     return _page(runs, sentences, sections)
 
 
-def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> Page:
+def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> str:
+    """Return the whole file: sentences below the headline figures, and sections in order."""
+    from plotly.offline import get_plotlyjs
+
+    all_runs = [*runs.values()]
     facts = {label: key_figures(run) for label, run in runs.items()}
     cautions_of_runs = once_with_labels(
         (label, caution) for label, run in runs.items() for caution in cautions(run, facts[label])
     )
     cards = run_cards(runs[""], facts[""]) if "" in runs else comparison_cards(runs, facts)
-    return Page(
-        title=_title([*runs.values()]),
-        verdicts=not_credible([*runs.values()]),
+    start_us, window = all_runs[0].record.config.window_start_us, _window(all_runs)
+    figures = {section.name: section.pack(start_us) for section in sections}
+    return template("page.html.j2").render(
+        title=_title(all_runs),
+        runs=runs,
+        verdicts=not_credible(all_runs),
         cards=[*cards, warnings_card(len(cautions_of_runs))],
         answer=sentences,
         figures_tables=key_figure_tables(facts),
         cautions=cautions_of_runs,
         ledger_checks=once_with_labels((label, ledger_check(run)) for label, run in runs.items()),
         sections=sections,
-        runs=runs,
-        window=_window([*runs.values()]),
-    )
-
-
-def html_of(page: Page) -> str:
-    """Return the whole file."""
-    from plotly.offline import get_plotlyjs
-
-    figures = {section.name: section.pack(page.window["start_us"]) for section in page.sections}
-    return template("page.html.j2").render(
-        page=page,
         first_rows=FIRST_ROWS,
         version=__version__,
         window_text=window_text,
@@ -187,7 +140,7 @@ def html_of(page: Page) -> str:
         scripts=[script(name) for name in _SCRIPTS],
         last_script=script(_AFTER_PLOTLY),
         figures=json_for_script({name: figure for name, figure in figures.items() if figure is not None}),
-        window=json_for_script({key: value for key, value in page.window.items() if key != "start_us"}),
+        window=json_for_script(window),
         **page_parts(),
     )
 
@@ -196,8 +149,8 @@ def _title(runs: Sequence[RunResult]) -> str:
     """Title of the page and its tab."""
     places = []
     for run in runs:
-        cluster, log = cluster_of(run.record), run.record.inputs.events.metadata.cluster
-        suffix = f" of {cluster or log}" if cluster or log else ""
+        cluster, log_cluster = cluster_of(run.record), run.record.inputs.events.metadata.cluster
+        suffix = f" of {cluster or log_cluster}" if cluster or log_cluster else ""
         places.append(("a cluster" if cluster is not None else "idle nodes") + suffix)
     places_text = " and on ".join(dict.fromkeys(places))
     return (
@@ -206,12 +159,12 @@ def _title(runs: Sequence[RunResult]) -> str:
 
 
 def _window(runs: Sequence[RunResult]) -> JsonObject:
-    run = runs[0]
-    start_us, duration_s = run.record.config.window_start_us, run.summary.duration_s
+    """Return the times for the scripts: see ``time_view.js``."""
+    first_run = runs[0]
+    start_us, duration_s = first_run.record.config.window_start_us, first_run.summary.duration_s
     unit, unit_s = next((entry for entry in _UNITS if duration_s >= 2 * entry[1]), ("seconds", 1))
     return {
-        "start_us": start_us,
-        "start_ms": None if run.record.inputs.is_relative else start_us / 1000,
+        "start_ms": None if first_run.record.inputs.is_relative else start_us / 1000,
         "duration_s": duration_s,
         "shown_s": first_view_end_s(runs),
         "unit": unit,
@@ -219,15 +172,15 @@ def _window(runs: Sequence[RunResult]) -> JsonObject:
     }
 
 
-def window_text(run: RunResult) -> str:
+def window_text(run_result: RunResult) -> str:
     """``2021-02-10 00:48:48 to 2021-02-24 22:19:29 UTC``, or ``0 to 2 h after the start of the log``."""
-    words = window_words(run.record)
-    return words if run.record.inputs.is_relative else f"{words.replace('T', ' ').replace('Z', '')} UTC"
+    words = window_words(run_result.record)
+    return words if run_result.record.inputs.is_relative else f"{words.replace('T', ' ').replace('Z', '')} UTC"
 
 
-def _input_files(run: RunResult) -> list[tuple[str, str, str]]:
+def _input_files(run_result: RunResult) -> list[tuple[str, str, str]]:
     """Use, name and SHA-256 of each input file."""
-    inputs = run.record.inputs
+    inputs = run_result.record.inputs
     digests = {input_file.sha256 for input_file in (*inputs.events.files, *inputs.jobs.files)}
     sources = [source_file for source_file in inputs.events.metadata.source_files if source_file.sha256 not in digests]
     files = {"events": inputs.events.files, "jobs": inputs.jobs.files, "made from": sources}

@@ -15,7 +15,8 @@ from bfreplay.report.page.headline import Card, warnings_card
 from bfreplay.report.page.sections import page_table
 from bfreplay.report.page.templates import check_report, page_parts, script, template, write_page
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
-from bfreplay.runs.shown_values import Column, ShownTable, number
+from bfreplay.runs.shown_values import number
+from bfreplay.wording import Column, ShownTable
 
 
 def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool = False) -> Path:

@@ -11,7 +11,8 @@ from bfreplay.report.page.sections import Cell, PageTable
 from bfreplay.report.page.templates import template
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
-from bfreplay.runs.shown_values import Column, KeyFigure, exact, number, show, show_count, value_text
+from bfreplay.runs.shown_values import KeyFigure, exact, number, show, show_count
+from bfreplay.wording import Column, value_text
 
 _MOST = 4
 _COMPARED = {
@@ -45,7 +46,7 @@ class Card:
     words: Markup
 
 
-def run_cards(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Card]:
+def run_cards(run_result: RunResult, facts: Mapping[str, KeyFigure]) -> list[Card]:
     """Return the cards of one run: gain, time or efficiency beside dedicated nodes, jobs, and cost."""
     cards: list[Card] = []
 
@@ -55,10 +56,10 @@ def run_cards(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Card]:
 
     template("cards.html.j2").render(
         {function.__name__: function for function in (card, show_count, is_about_scheduling, show)},
-        run=run,
+        run=run_result,
         facts=facts,
-        is_cluster=cluster_of(run.record) is not None,
-        is_short=first_view_end_s([run]) is not None,
+        is_cluster=cluster_of(run_result.record) is not None,
+        is_short=first_view_end_s([run_result]) is not None,
     )
     return cards
 

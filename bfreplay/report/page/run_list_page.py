@@ -11,10 +11,10 @@ from urllib.parse import quote
 from bfreplay import __version__
 from bfreplay.report.page.sections import Cell, PageTable
 from bfreplay.report.page.templates import check_report, page_parts, script, template, write_page
-from bfreplay.runs.comparison_words import option_text
+from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.headline_metrics import COLUMNS, cell_text, column_heading, split_constants
-from bfreplay.runs.shown_values import Column, Kind, exact
-from bfreplay.wording import count
+from bfreplay.runs.shown_values import exact
+from bfreplay.wording import Column, Kind, count
 
 if TYPE_CHECKING:
     from bfreplay.experiments.run_list import ListedRun, RunList

@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,9 +31,10 @@ from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
 from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.scheduling_metrics import cost_of, weight_text
-from bfreplay.runs.shown_values import Column, ShownTable, exact, value_text
+from bfreplay.runs.scheduling_metrics import scheduling_tables
+from bfreplay.runs.shown_values import exact
 from bfreplay.runs.step_functions import StepSeries
+from bfreplay.wording import Column, ShownTable, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,46 +223,6 @@ _WORDS = {
     "models": "All jobs of a model together. Node-hours held are the sum of the four labels after them.",
     "job-table": "One row a job. Node-hours held are the sum of the four labels after them. Click a header to sort.",
 }
-
-
-_TYPES = (
-    Column("node_type", "node type"),
-    Column("nodes", "nodes", "count"),
-    Column("held_node_hours", "node-hours held", "amount"),
-    Column("price", "dollars a node-hour", "number"),
-    Column("cost", "cost, dollars", "amount"),
-)
-_WEIGHTS = (
-    Column("weight", "weight"),
-    Column("n_jobs", "jobs", "count"),
-    Column("n_completed", "completed", "count"),
-    Column("average_jct_s", "submit to finish, mean", "seconds"),
-)
-
-
-def scheduling_tables(run: RunResult) -> Iterator[ShownTable]:
-    """Tables of node types if the log has several, and of weights if jobs have several."""
-    scheduling = run.summary.scheduling
-    by_type = run.record.inputs.events.metadata.node_types
-    if by_type:
-        prices = run.record.config.prices
-        rows = [
-            [name, len(by_type[name]), hours, prices.get(name), cost_of({name: hours}, prices)]
-            for name, hours in scheduling.node_hours_by_type.items()
-        ]
-        yield ShownTable("Node types", _TYPES, rows)
-    jobs = run.table("jobs").select(["weight", "finished"])
-    measured_slice = slice(*(run.record.config.measured or (None,)))
-    weights = jobs["weight"].to_pylist()[measured_slice]
-    if len(set(weights)) > 1:
-        has_finish = jobs["finished"].is_valid().to_pylist()[measured_slice]
-        n_jobs = Counter(map(weight_text, weights))
-        finishes = Counter(weight_text(weight) for weight, ends in zip(weights, has_finish, strict=True) if ends)
-        rows = [
-            [weight, n_of_weight, finishes[weight], scheduling.average_jct_s_by_weight.get(weight)]
-            for weight, n_of_weight in sorted(n_jobs.items(), key=lambda entry: float(entry[0]))
-        ]
-        yield ShownTable("Weights of jobs", _WEIGHTS, rows)
 
 
 _NODE_HOURS = (

@@ -10,11 +10,12 @@ from bfreplay import __version__
 from bfreplay.datasets.log.log_warnings import Verdict
 from bfreplay.report.page.templates import template
 from bfreplay.runs.explain.saved_tables import SavedAllocations, jobs_frame
+from bfreplay.runs.metric import BOUND_WORDS
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import labels_by_text
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
 from bfreplay.runs.shown_values import KeyFigure, is_one, number, number_of, show, show_count
-from bfreplay.runs.summary_text import BOUND_WORDS, policy_words
+from bfreplay.runs.summary_text import policy_words
 
 _SENTENCES = ("worth", "harmed", "waited", "decided")
 

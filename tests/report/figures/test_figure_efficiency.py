@@ -8,7 +8,7 @@ import pytest
 
 from bfreplay.report.figures.efficiency import EFFICIENCY, efficiency
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.runs.shown_values import value_text
+from bfreplay.wording import value_text
 from tests.report.figures.drawn import check_page
 from tests.run_records import run_of
 

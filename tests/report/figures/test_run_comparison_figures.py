@@ -15,7 +15,7 @@ from bfreplay.experiments import compare
 from bfreplay.report import draw_comparison
 from bfreplay.report.figures.run_comparison import differences_over_time, draw_causes, draw_over_time, waterfalls
 from bfreplay.result_folders.comparison import CAUSES, RunComparison
-from bfreplay.runs.comparison_words import CAUSE_WORDS
+from bfreplay.runs.comparison_tables import CAUSE_WORDS
 from tests.experiments.run_comparison.little_runs import HOUR, busy_days, endless_jobs, run
 from tests.replay.tiny import log
 

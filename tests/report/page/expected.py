@@ -6,6 +6,7 @@ import json
 
 import pandas as pd
 
+from bfreplay.runs.metrics import METRICS
 from bfreplay.runs.step_functions import StepSeries, even_columns
 
 _HOUR_US = 3.6e9
@@ -90,8 +91,9 @@ def expected_facts(folder):
     facts |= _of_jobs(jobs) | _cut_off(jobs, record["summary"]["n_jobs_wider_than_the_pool"])
     facts |= _of_scheduling(jobs, allocations, record, facts)
     facts |= _of_campaign(folder, jobs, record, start)
-    facts |= _as_recorded(record, facts["samples"]) | _of_batch_jobs(folder, record)
-    return facts
+    facts |= _of_other_replays(record, facts["samples"]) | _of_batch_jobs(folder, record)
+    dropped = {f"skipped.{reason}": n for reason, n in record["inputs"]["events"]["metadata"]["skipped"].items()}
+    return _as_recorded(record) | dropped | facts
 
 
 def _of_jobs(jobs):
@@ -157,13 +159,11 @@ def _cut_off(jobs, n_too_wide):
 
 def _of_campaign(folder, jobs, record, start):
     """Scores, from the reports of jobs to their source; none without one."""
-    keys = ("best.score", "best.job", "best.params", "best.after_s", "best_finished.score", "best_finished.job")
-    facts = dict.fromkeys(("reports", *keys))
     source = record["inputs"]["jobs"]["source"]
     if source is None:
-        return facts
+        return {}
     reports = pd.read_parquet(folder / "reports.parquet")
-    facts["reports"] = int(jobs["n_reports"].sum())  # the table has orders of the source too
+    facts = {"reports": int(jobs["n_reports"].sum())}  # the table has orders of the source too
     sign = 1 if source["higher_is_better"] else -1
     finished = jobs[(jobs["status"].astype(str) == "finished") & jobs["last_score"].notna()]
     if len(finished):
@@ -188,19 +188,11 @@ def _params(text):
 def _of_batch_jobs(folder, record):
     """Starts as recorded (tests/replay/test_batch_starts.py recomputes those), delays from their table."""
     starts, delays = (record["summary"].get(name) for name in ("batch_starts", "batch_delays"))
-    keys = ("met", "met_share", "nodes_met")
-    facts = {"batch_starts": None, **{f"batch_starts.{key}": None for key in keys}}
-    facts |= {f"batch_delay.{key}": None for key in ("node_hours", "share", "clear_s")}
-    late = ("late", "late_node_hours", "median_s", "p99_s", "worst_s", "worst")
-    facts |= {"batch_jobs": None, **{f"batch_jobs.{key}": None for key in late}}
+    facts = {}
     if starts is not None:
-        n, met = starts["n_starts"], starts["n_starts_met"]
         hours, busy = starts["delay_node_us"] / _HOUR_US, starts["busy_node_us"] / _HOUR_US
         facts |= {
-            "batch_starts": n,
-            "batch_starts.met": met,
-            "batch_starts.met_share": met / n if n else None,
-            "batch_starts.nodes_met": starts["n_nodes_met"],
+            "batch_starts.met_share": starts["n_starts_met"] / starts["n_starts"] if starts["n_starts"] else None,
             "batch_delay.node_hours": hours,
             "batch_delay.share": hours / busy if busy else None,
             "batch_delay.clear_s": record["config"].get("clear_s", 0.0),
@@ -209,7 +201,6 @@ def _of_batch_jobs(folder, record):
         table = pd.read_parquet(folder / "batch_delays.parquet")
         seconds = table["delay_s"].sort_values(ignore_index=True)
         facts |= {
-            "batch_jobs": delays["n_jobs"],
             "batch_jobs.late": len(table),
             "batch_jobs.late_node_hours": float((table["delay_s"] * table["n_nodes"]).sum() / 3600),
             "batch_jobs.median_s": seconds[-(-len(seconds) // 2) - 1] if len(seconds) else None,
@@ -220,37 +211,33 @@ def _of_batch_jobs(folder, record):
     return facts
 
 
-def _as_recorded(record, samples):
-    """Other replays and bounds, of which a run keeps totals alone; shares of them are of the run's own samples."""
-    summary, start_us = record["summary"], record["config"]["window_start_us"]
+def _of_other_replays(record, samples):
+    """Shares of other replays and bounds are of the run's own samples."""
+    summary, is_source = record["summary"], record["inputs"]["jobs"]["source"] is not None
     efficiency, learning, bound = (summary[name] or {} for name in ("efficiency", "learning", "bound"))
-    is_source = record["inputs"]["jobs"]["source"] is not None
-
-    def after_s(time_us):
-        return None if time_us is None else (time_us - start_us) / 1e6
 
     def share(whole):
         return samples / whole if whole else None
 
     known = None if is_source else share(learning.get("known_samples"))
-    facts = {
-        "dedicated.samples": efficiency.get("dedicated_samples"),
-        "dedicated.done_s": after_s(efficiency.get("dedicated_last_finish_us")),
-        "dedicated.best_score": efficiency.get("dedicated_best_score"),
+    return {
         "u": None if is_source else share(efficiency.get("dedicated_samples")),
-        "known.samples": learning.get("known_samples"),
-        "known.done_s": after_s(learning.get("known_last_finish_us")),
-        "known.jct.mean_s": learning.get("known_average_jct_s"),
-        "ideal.jct.mean_s": (summary.get("ideal") or {}).get("average_jct_s"),
-        "known.best_score": learning.get("known_best_score"),
         "learning.lost": None if known is None else 1 - known,
         "learning.gained": None if known is None else known - 1,
-        "bound.samples": bound.get("samples"),
-        "bound.done_s": after_s(bound.get("earliest_finish_us")),
         "bound.share": share(bound.get("samples")),
     }
-    dropped = record["inputs"]["events"]["metadata"]["skipped"]
-    return facts | {f"skipped.{reason}": n for reason, n in dropped.items()}
+
+
+def _as_recorded(record):
+    """What the record says, of which no table tells: other replays, bounds; ``None`` for what follows from others."""
+    facts = {}
+    for metric in METRICS:
+        entry = record["summary"]
+        for name in metric.value.split(".") if isinstance(metric.value, str) else ("",):
+            entry = entry.get(name) if isinstance(entry, dict) else None
+        is_instant = entry is not None and metric.kind == "seconds" and metric.value.endswith("_us")
+        facts[metric.figure_key] = (entry - record["config"]["window_start_us"]) / 1e6 if is_instant else entry
+    return facts
 
 
 def columns_of(series: StepSeries, start_us: int, end_us: int, columns: int) -> StepSeries:

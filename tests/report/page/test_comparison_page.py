@@ -14,8 +14,7 @@ from bfreplay.report.page.comparison_sections import comparison_sections
 from bfreplay.report.page.document import write_comparison_report
 from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.runs.metrics import key_figures
-from bfreplay.runs.shown_values import value_text
-from bfreplay.wording import percent
+from bfreplay.wording import percent, value_text
 from tests.report.page.expected import expected_facts
 from tests.report.page.read_page import ReadPage
 

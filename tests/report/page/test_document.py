@@ -16,12 +16,12 @@ from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.report.figures.figure import FIGURES, find_figure
-from bfreplay.report.page.document import html_of, one_run_page, window_text, write_report
+from bfreplay.report.page.document import one_run_page, window_text, write_report
 from bfreplay.report.page.headline import _FIRST
 from bfreplay.report.page.sentences import cautions
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
-from bfreplay.runs.shown_values import value_text
+from bfreplay.wording import value_text
 from bfreplay.workload import JobSet
 from tests.replay.tiny import SECOND, job, log
 from tests.report.page.expected import expected_facts
@@ -111,7 +111,7 @@ def run(run_name, request) -> RunResult:
 def expected(run_name, run):
     """The numbers that its page has to tell."""
     by_hand = {"pool_events": _POOL_EVENTS[run_name]} if run_name in _POOL_EVENTS else {}
-    return by_hand | expected_facts(run.folder)
+    return expected_facts(run.folder) | by_hand
 
 
 @pytest.fixture(scope="session")
@@ -250,7 +250,7 @@ def test_a_run_gives_the_same_page_whether_it_was_just_made_or_read_again(tmp_pa
     events.metadata = replace(events.metadata, skipped={"no node": 2, "no end": 1})
     jobs = JobSet([replace(job("a", work=500.0), params={"rate": 0.1, "batch": 8}), job("b")])
     made = replay_log(events, jobs, BFTrainerPolicy(60.0), out=tmp_path / "run")
-    assert html_of(one_run_page(made)) == html_of(one_run_page(RunResult.load(tmp_path / "run")))
+    assert one_run_page(made) == one_run_page(RunResult.load(tmp_path / "run"))
 
 
 def test_a_log_without_a_calendar_has_no_dates(learned_run, tmp_path):

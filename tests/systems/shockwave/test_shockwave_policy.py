@@ -128,7 +128,7 @@ def test_the_planner_counts_plans_and_repeats_itself():
     assert one.summary["policy"]["plans"] > 10
     assert one.summary["policy"]["stopped_by_time_limit"] == 0
     assert one.jobs.equals(other.jobs)
-    assert "every solve came to its end" in render(one)
+    assert f"Plans       {one.summary['policy']['plans']}\n" in render(one)
 
 
 def test_a_solve_that_its_time_limit_ends_reaches_the_summary():

@@ -1,0 +1,41 @@
+"""The printed summary of a run."""
+
+from __future__ import annotations
+
+from bfreplay import replay_log
+from bfreplay.runs import metrics, summary_text
+from bfreplay.runs.metric import Metric
+from bfreplay.runs.metrics import METRICS, key_figures
+from bfreplay.runs.summary_text import render
+from bfreplay.wording import WIDTH
+from bfreplay.workload import JobSet
+from tests.replay.tiny import job, log
+
+
+def test_a_new_metric_is_printed_and_a_key_figure_by_its_entry_alone(monkeypatch):
+    run = replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]))
+    entries = [
+        Metric("new.share", "a new share", "percent", lambda _: 0.25),
+        Metric("new.time_s", "a new time", "seconds", lambda _: 7_200.0),
+        Metric("new.none", "no value", "ratio", lambda _: None),
+        Metric("new.zero", "a count of 0", "count", lambda _: 0),
+    ]
+    for module in (metrics, summary_text):
+        monkeypatch.setattr(module, "METRICS", (*METRICS, *entries))
+    assert "\nAlso        a new share 25 %, a new time 2 h\n" in render(run)
+    assert key_figures(run)["new.time_s"].value == 7_200.0
+
+
+def test_every_printed_metric_is_one():
+    names = {metric.figure_key or metric.column for metric in METRICS}
+    assert {name for parts in summary_text._LINES.values() for name in parts} <= names
+    assert "\nAlso " not in render(replay_log("sample", "sample"))
+
+
+def test_lines_break_between_metrics():
+    run = replay_log("sample", "sample", efficiency=False, bound=False)
+    lines = render(run).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    first = next(number for number, line in enumerate(lines) if line.startswith("Batch jobs  "))
+    assert lines[first].endswith(",")
+    assert lines[first + 1].startswith(" " * 12)
