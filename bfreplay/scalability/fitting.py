@@ -172,12 +172,15 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
 
     jacobian = partial(_slopes, law, nodes)
     bounds = (np.append(-np.inf, low), np.append(np.inf, high))
-    results, tolerances = [], dict.fromkeys(("ftol", "xtol", "gtol"), 1e-12)
+    results = []
     for start in law.starts(nodes, np.exp(log_rates)):
         start_in_bounds = np.clip(np.asarray(start, dtype=np.float64), low, high)
         log_level = float(np.mean(log_rates - np.log(law.shape(nodes, *start_in_bounds))))
         begin = np.append(log_level, start_in_bounds)
-        results.append(least_squares(residuals, begin, jac=jacobian, bounds=bounds, x_scale="jac", **tolerances))
+        result = least_squares(
+            residuals, begin, jac=jacobian, bounds=bounds, x_scale="jac", ftol=1e-12, xtol=1e-12, gtol=1e-12
+        )
+        results.append(result)
     optimum = min(results, key=lambda result: float(result.cost)).x
     unit = np.sqrt(np.diag(spread(jacobian(optimum)))) * _FINEST_SCATTER
     best = snap_to_bounds(optimum, unit, *bounds)

@@ -256,7 +256,7 @@ class ElasticJob:
             if self.throughput != adaptation.throughput[first_size]:
                 problem = "its throughput is not that of its first batch size"
                 self._refuse(problem, "throughput", f"the curve of batch size {first_size}")
-        by_size = {} if adaptation is None else adaptation.throughput
+        by_size: Mapping[int, Curve] = {} if adaptation is None else adaptation.throughput
         curves = {
             "throughput": self.throughput,
             "objective": self.objective_curve,

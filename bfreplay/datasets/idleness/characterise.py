@@ -140,6 +140,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
     window_us = tally.end_us - tally.start_us
     idle_node_us = int(observed.state_us[NodeState.IDLE])
     cut_us = observed.cut_at_start_us, observed.cut_at_end_us, observed.cut_at_both_us
+    n_at_start, n_at_end, n_at_both = map(len, cut_us)
     incomplete_us = np.concatenate(cut_us)
     complete, incomplete = observed.complete_us, Counted(incomplete_us)
     return Idleness(
@@ -159,7 +160,7 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         idle_intervals=complete.total,
         idle_interval_length_s=complete.quantiles(US),
         idle_interval_bins=idle_interval_bins(complete),
-        censored=CensoredIdleIntervals(*map(len, cut_us), int(incomplete_us.sum())),
+        censored=CensoredIdleIntervals(n_at_start, n_at_end, n_at_both, int(incomplete_us.sum())),
         join_bursts=tally.joins.bursts(window_us),
         reclaim_bursts=tally.reclaims.bursts(window_us),
         origin=Origin(

@@ -123,7 +123,7 @@ class Portions:
 
     def _checked(self, rows: EventBatch) -> EventBatch:
         """Return rows that are arrays already."""
-        columns = list(map(np.asarray, rows.columns))
+        columns = [np.asarray(column) for column in rows.columns]
         if not all(column.dtype.kind in "iu" and column.shape == (len(rows),) for column in columns):
             raise ValueError("columns are arrays of whole numbers, of equal lengths")
         ranges = ((-LAST_US, LAST_US), (0, len(self._number) - 1), (0, len(STATE_WORDS) - 1))
@@ -138,7 +138,7 @@ class Portions:
             rows = zip(rows["time"], rows["node"], rows["state"], strict=True)
         events = [self._event(row_index, row) for row_index, row in enumerate(rows)]
         columns = zip(*events, strict=True) if events else ((), (), ())
-        return EventBatch(*map(np.array, columns, _DTYPES))
+        return EventBatch(*(np.array(column, dtype) for column, dtype in zip(columns, _DTYPES, strict=True)))
 
     def _event(self, row_index: int, row: tuple[Any, Any, Any]) -> tuple[int, int, int]:
         try:

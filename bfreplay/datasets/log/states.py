@@ -40,7 +40,9 @@ class EventBatch:
     @staticmethod
     def joined(batches: Sequence[EventBatch]) -> EventBatch:
         """Return the events of several batches, one batch after the other."""
-        return EventBatch(*map(np.concatenate, zip(*(batch.columns for batch in batches), strict=True)))
+        return EventBatch(
+            *(np.concatenate(pieces) for pieces in zip(*(batch.columns for batch in batches), strict=True))
+        )
 
     @staticmethod
     def of_states(time_us: int, states: NDArray[np.int8]) -> EventBatch:

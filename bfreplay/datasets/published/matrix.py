@@ -205,5 +205,5 @@ def _transitions(
             initial[node_slice] = idle[:, 0]
             place, row_before = np.nonzero(idle[:, 1:] != idle[:, :-1])
             changes.append((row_before + 1, node_slice[place], idle[place, row_before + 1]))
-    rows, nodes, states = map(np.concatenate, zip(*changes, strict=True))
+    rows, nodes, states = (np.concatenate(pieces) for pieces in zip(*changes, strict=True))
     return initial, rows, nodes, states
