@@ -75,7 +75,7 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
     node_us = sum((job_table[f"{label}_node_us"] for label in NODE_TIME), start=pd.Series(0, index=job_table.index))
     mean_nodes = np.divide(node_us.to_numpy() / 1e6, lasts_s, out=np.full(len(job_table), math.nan), where=lasts_s > 0)
     completion_s = (job_table["finished"] - job_table["submitted"]).dt.total_seconds()
-    jobs_in_order = [None if jobs is None else jobs.get(column_name) for column_name in job_table["job"]]
+    jobs_in_order = [None if jobs is None else jobs.get(job_name) for job_name in job_table["job"]]
     samples_done = job_table["done_samples"].tolist()
     node_types = run.record.inputs.node_types
     return pd.DataFrame(
