@@ -171,7 +171,7 @@ class Engine:
         # the end of a cluster's window means nothing to jobs that wait; those that wait for nodes of a log wait until
         # the log's end, and endless work goes on until the end of either
         nothing_can_happen = self._is_cluster and self.settings.until_done and self._next_instant() == NEVER_US
-        if self.is_over or (nothing_can_happen and not self.job_flow.work):
+        if self.is_over or (nothing_can_happen and not self.job_flow.makes_progress):
             self.end_us = max(self._now_us, self.events.window_start_us + 1)
         self._pass_time(self.end_us)
         if self.is_published:  # the end of the window is a last look: nobody works past its work unnoticed
@@ -190,7 +190,7 @@ class Engine:
             if self.settings.measured is not None:
                 self.is_over = self.outcomes.n_measured_left == 0
             else:
-                self.is_over = self.settings.until_done and not self.job_flow.remain
+                self.is_over = self.settings.until_done and not self.job_flow.jobs_remain
             if self.progress is not None:
                 self.progress(now_us, self.log.n_rows)
             if self.after_instant is not None:
@@ -252,7 +252,7 @@ class Engine:
             trigger |= self.job_flow.admit(now_us)
         if not (trigger or self._is_first):
             return  # nothing that matters here: a busy node went down, say
-        if not (self.job_flow.remain or trigger & _COMPLETION):
+        if not (self.job_flow.jobs_remain or trigger & _COMPLETION):
             return  # all jobs are done: only the ledger goes on
         self._decide(now_us, trigger, changes)
         self._is_first = False
@@ -299,7 +299,7 @@ class Engine:
         outcome, self.job_flow.next_finish_us = Outcome(*effects), int(next_finish_us)
         if is_seeding:
             outcome = outcome._replace(rescale_cost=charge_first_map(records[: active.n]))
-        if self.is_published and not self.job_flow.remain:
+        if self.is_published and not self.job_flow.jobs_remain:
             outcome = outcome._replace(rate=self._last_rate)  # the published log's last row repeats the rate before
         self._last_rate = outcome.rate
         self.run_tables.allocations.close_intervals(records, active.n, now_us)

@@ -22,7 +22,7 @@ _CONTINUE, _PAUSED, _FINISHED = "continue", "paused", "finished"
 
 
 class JobFlow:
-    """Admits jobs, lets them report, pause and leave. Its methods return the ``Trigger`` of what has happened.
+    """Admits jobs, lets them report, pause and leave. What may cause a decision returns its ``Trigger``.
 
     Attributes
     ----------
@@ -58,12 +58,12 @@ class JobFlow:
         self.note_departure: Callable[[int], None] | None = None
 
     @property
-    def remain(self) -> bool:
+    def jobs_remain(self) -> bool:
         """True if a job is active, waits, or may still be submitted."""
         return self._active.n > 0 or self._feed.may_go_on
 
     @property
-    def work(self) -> bool:
+    def makes_progress(self) -> bool:
         """True if an active job makes progress."""
         records = self._active.records[: self._active.n]
         is_below = records["progress"] < np.minimum(records["work"], records["halt"])
