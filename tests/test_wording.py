@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bfreplay.wording import amount, count, duration, parts_of_whole, percent
+from bfreplay.wording import WIDTH, amount, count, duration, parts_of_whole, percent, table_of
 
 
 def test_one_is_singular():
@@ -60,3 +60,30 @@ def test_printed_parts_add_up_to_the_printed_whole():
 )
 def test_durations_are_given_in_a_unit_that_fits(seconds, text):
     assert duration(seconds) == text
+
+
+def test_a_table_is_printed_with_its_caption_numbers_to_the_right_and_a_dash_for_none():
+    table = table_of(
+        "Jobs", {"job": "text", "time": "seconds", "share": "percent"}, [["a", 7_200.0, None], ["bc", 5, 1]]
+    )
+    assert table.lines() == [
+        "Jobs",
+        "job  time  share",
+        "a     2 h      -",
+        "bc    5 s  100 %",
+    ]
+    assert table.without("time").lines()[1:] == ["job  share", "a        -", "bc   100 %"]
+
+
+def test_headings_of_a_table_that_is_too_wide_are_wrapped_as_little_as_will_do():
+    headings = [f"a heading of number {number}" for number in range(6)]
+    table = table_of("Wide", dict.fromkeys(headings, "count"), [range(6)])
+    lines = table.lines()
+    assert max(map(len, lines)) <= WIDTH
+    assert [line.split() for line in lines[1:]] == [
+        ["a", "heading", "of"] * 6,
+        [word for number in range(6) for word in ("number", str(number))],
+        [str(number) for number in range(6)],
+    ]
+    two = table.without(*headings[2:])
+    assert two.lines()[1] == "  ".join(headings[:2])

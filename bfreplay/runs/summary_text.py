@@ -76,10 +76,7 @@ _LINES = {
         "submit_to_start.median_s": "median {} after submission",
         "submit_to_start.p95_s": "95 % within {}",
     },
-    "Finish": {
-        "submit_to_finish.median_s": "median {} after submission",
-        "submit_to_finish.p95_s": "95 % within {}",
-    },
+    "Finish": {"submit_to_finish.median_s": "median {} after submission", "submit_to_finish.p95_s": "95 % within {}"},
     "Deadlines": {
         "deadlines.met": "{} met",
         "deadlines.missed": "{} missed",
@@ -116,10 +113,7 @@ _LINES = {
         "worst_rho": "at most {} times as long as alone with that contention",
         "unfair_share": "{} of the jobs above 1.05 times",
     },
-    "Plans": {
-        "plans": "{}",
-        "plans.stopped": "{} solves stopped or without an answer: another machine may plan otherwise",
-    },
+    "Plans": {"plans": "{}", "plans.stopped": "{} solves stopped or unanswered: another machine may plan otherwise"},
     "Rounds": {"rounds": "{}", "rounds.recomputations": "shares computed {} times"},
     "Leases": {"leases": "a job kept its nodes for another round {} times", "leases.opportunities": "of {} possible"},
     "Rescales": {"rescales.up": "{} up", "rescales.down": "{} down", "preemptions": "{} by preemption"},
@@ -143,9 +137,20 @@ _LINES = {
     },
 }
 """Lines of metrics: label, and the texts of its metrics by key, or by column for one that is no key figure."""
-_IN_OTHER_LINES = (
-    *("window", "nodes", "idle", "node_hours", "share", "bound", "jobs", "deadlines"),
-    *("decisions", "fallbacks", "seconds"),
+_IN_OTHER_LINES = frozenset(
+    [
+        "window",
+        "nodes",
+        "idle",
+        "node_hours",
+        "share",
+        "bound",
+        "jobs",
+        "deadlines",
+        "decisions",
+        "fallbacks",
+        "seconds",
+    ]
 )
 """First words of the keys of metrics that other lines show, or that follow from those; any other is printed."""
 _OF_SCHEDULING = ("JCT", "Makespan", "Utilisation", "Contention")
@@ -267,7 +272,7 @@ def _figures(run_result: RunResult) -> Iterator[str]:
     if summary.batch_delays is not None and summary.batch_delays.n_nodes_unmatched:
         nodes = count(summary.batch_delays.n_nodes_unmatched, "node")
         texts_by_label["Unmatched"] = [f"{nodes} that became busy under a training job are of no batch job of the file"]
-    hidden_labels = _OF_UNFINISHED if {"done_s", "bound.done_s"} <= text_by_metric.keys() else ()
+    hidden_labels: tuple[str, ...] = _OF_UNFINISHED if {"done_s", "bound.done_s"} <= text_by_metric.keys() else ()
     if not is_about_scheduling(run_result.record):
         hidden_labels += _OF_SCHEDULING
     for label, texts in texts_by_label.items():

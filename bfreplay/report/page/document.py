@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from bfreplay import __version__
+from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME
 from bfreplay.report.page.headline import (
     comparison_cards,
     first_view_end_s,
@@ -18,7 +18,7 @@ from bfreplay.report.page.headline import (
     run_cards,
     warnings_card,
 )
-from bfreplay.report.page.sections import FIRST_ROWS, Section, figure_sections, job_sections
+from bfreplay.report.page.sections import FIRST_ROWS, Section, figure_sections, job_sections, page_table, section_of
 from bfreplay.report.page.sentences import answer, cautions, ledger_check, not_credible, once_with_labels
 from bfreplay.report.page.templates import (
     check_report,
@@ -29,13 +29,21 @@ from bfreplay.report.page.templates import (
     template,
     write_page,
 )
+from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.result_folders.records import JsonObject
+from bfreplay.runs.comparison_tables import (
+    campaign_table,
+    cause_table,
+    hour_table,
+    job_tables,
+    jobs_words,
+    option_table,
+    options_words,
+    total_table,
+)
 from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, window_words
-
-if TYPE_CHECKING:
-    from bfreplay.result_folders.comparison import RunComparison
 
 _SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
 _AFTER_PLOTLY = "figures"
@@ -98,8 +106,6 @@ def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | N
         figure_section for figure_section in figure_sections(runs) if has_time or not figure_section.is_over_time
     ]
     if comparison is not None:
-        from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
-
         sentences, sections = comparison_answer(comparison), [*comparison_sections(comparison), *sections]
     if not has_time:
         words = "Runs on a log and on clusters have no time in common: pictures of nodes over time are omitted"
@@ -107,6 +113,31 @@ def comparison_page(runs: Mapping[str, RunResult], comparison: RunComparison | N
             words += "; their jobs differ, so that times and samples do not compare"
         sentences.append(Markup(f"{words}."))
     return _page(runs, sentences, sections)
+
+
+def comparison_answer(comparison: RunComparison) -> list[Markup]:
+    """One or two sentences for each run but the baseline, as the record has them."""
+    return [Markup("<span data-verbatim>{}</span>").format(pair.answer) for pair in comparison.pairs]
+
+
+def comparison_sections(comparison: RunComparison) -> list[Section]:
+    """Return the sections in order: options, over time, causes, job by job, and for a job source the campaign."""
+    record = comparison.record
+    pairs = record.pairs
+    by_hour = [hour_table(record, pair) for pair in pairs]
+    by_cause = [cause_table(record), total_table(record)]
+    title, options = "What differs between the runs", [page_table(option_table(record))]
+    sections = [
+        Section("options", title, options_words(record), tables=options),
+        section_of(DIFFERENCES_OVER_TIME, DIFFERENCES_OVER_TIME.data(comparison), by_hour),
+        section_of(CAUSES, CAUSES.data(comparison), by_cause),
+        Section("job-by-job", "Job by job", jobs_words(pairs), tables=[*map(page_table, job_tables(pairs))]),
+    ]
+    campaigns = [page_table(campaign_table(pair)) for pair in pairs if pair.campaign is not None]
+    if campaigns:
+        words = "Times at which trials finished and simulated scores were reached."
+        sections.append(Section("campaign", "The campaign", words, tables=campaigns))
+    return sections
 
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> str:

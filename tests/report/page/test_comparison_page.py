@@ -10,8 +10,7 @@ import pytest
 from bfreplay.experiments import compare
 from bfreplay.report.figures.axes import page_axis
 from bfreplay.report.figures.figure import FIGURES, find_figure
-from bfreplay.report.page.comparison_sections import comparison_sections
-from bfreplay.report.page.document import write_comparison_report
+from bfreplay.report.page.document import comparison_sections, write_comparison_report
 from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.runs.metrics import key_figures
 from bfreplay.wording import percent, value_text

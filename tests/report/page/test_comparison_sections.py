@@ -12,7 +12,7 @@ from bfreplay.experiments import compare
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.marks import Mark, run_number
 from bfreplay.report.figures.run_comparison import causes_page, differences_over_time, over_time_page, waterfalls
-from bfreplay.report.page.comparison_sections import comparison_answer, comparison_sections
+from bfreplay.report.page.document import comparison_answer, comparison_sections
 from bfreplay.report.page.sections import page_table
 from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.runs.comparison_tables import cause_table, hour_table, job_tables, option_table, total_table
