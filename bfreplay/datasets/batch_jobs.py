@@ -193,8 +193,8 @@ def _check_log(header: LogHeader, node_events: NodeEvents, file: Path) -> None:
     if not header.window_start_us <= node_events.window_start_us < node_events.window_end_us <= header.window_end_us:
         problem = "the batch jobs do not cover the window of the log"
         value = iso_span(header.window_start_us, header.window_end_us)
-        expected = iso_span(node_events.window_start_us, node_events.window_end_us)
-        raise InputError(problem, file=file, column="window", value=value, expected=expected, fix=_FIX)
+        expectation = iso_span(node_events.window_start_us, node_events.window_end_us)
+        raise InputError(problem, file=file, column="window", value=value, expected=expectation, fix=_FIX)
 
 
 def _origin(metadata: EventsMetadata) -> dict[str, Any]:

@@ -210,8 +210,9 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
     any_change = problem.capacity + int(problem.current.max(initial=0))
     limit = any_change if problem.change_limit is None else problem.change_limit
     # one kind of array only: each other one would compile the loop anew
-    arrays: list[Any] = [np.ascontiguousarray(getattr(problem, name), kind) for name, kind in _ARRAYS.items()]
-    return _value_table(*arrays, int(problem.capacity), int(limit))
+    arrays = (np.ascontiguousarray(getattr(problem, name), kind) for name, kind in _ARRAYS.items())
+    arguments: tuple[Any, ...] = (*arrays, int(problem.capacity), int(limit))
+    return _value_table(*arguments)
 
 
 @compiled

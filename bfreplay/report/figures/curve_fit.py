@@ -98,7 +98,7 @@ def fit_curves(name: str, choice: Choice) -> FitCurves:
     rates_at: Callable[[Floats], Floats]
     band_nodes = band_rates = lower_rates = upper_rates = np.empty(0)
     if best is None:
-        rates_at = partial(np.interp, xp=measurements.counts, fp=measurements.means)
+        rates_at = partial(np.interp, xp=measurements.counts, fp=measurements.means)  # type: ignore[assignment]
     else:
         rates_at, band_nodes = best.curve.rates, np.geomspace(first_count, last_count, _BAND_COUNTS)
         band_rates, (lower_rates, upper_rates) = rates_at(band_nodes), best.band(band_nodes)

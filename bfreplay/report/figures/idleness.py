@@ -122,8 +122,8 @@ def width_curves(idleness: Idleness) -> WidthCurves:
 def bursts_per_day(bursts: Bursts, idleness: Idleness) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Nodes at once (1, 2, 4, ...), and the number of bursts a day of at least that size."""
     per_day = DAY_US / (idleness.window_end_us - idleness.window_start_us)
-    burst_sizes, counts = np.array(bursts.at_least, dtype=np.int64).reshape(-1, 2).T
-    return burst_sizes, counts * per_day
+    sizes_and_counts = np.array(bursts.at_least, dtype=np.int64).reshape(-1, 2)
+    return sizes_and_counts[:, 0], np.asarray(sizes_and_counts[:, 1] * per_day, dtype=np.float64)
 
 
 def draw_idle_over_time(idleness: Idleness) -> Drawing:

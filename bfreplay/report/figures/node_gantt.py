@@ -107,8 +107,16 @@ def node_gantt(run: RunResult) -> NodeGantt:
     row_of_node[shown_nodes] = np.arange(len(shown_nodes))
     is_shown = row_of_node[node] >= 0
     shown_names = tuple(nodes[node_index] for node_index in shown_nodes)
-    shown_columns = (column[is_shown] for column in (row_of_node[node], job, from_us, to_us))
-    return NodeGantt(TimeSpan.of_record(run.record), shown_names, jobs, *shown_columns, len(nodes))
+    return NodeGantt(
+        TimeSpan.of_record(run.record),
+        shown_names,
+        jobs,
+        row_of_node[node[is_shown]],
+        job[is_shown],
+        from_us[is_shown],
+        to_us[is_shown],
+        len(nodes),
+    )
 
 
 def draw(gantts: Mapping[str, NodeGantt]) -> Figure:

@@ -106,8 +106,11 @@ class Tally:
             document["node_hours"] = self.node_hours
         if has_amount and self.n_known < self.count:
             document["why_no_amount"] = self.why or WHY_NO_AMOUNT
-        marks = {"is_estimate": self.is_estimate, "aside": self.aside} if has_amount else {}
-        return document | {mark_name: mark for mark_name, mark in marks.items() if mark}
+        if has_amount and self.is_estimate:
+            document["is_estimate"] = True
+        if has_amount and self.aside:
+            document["aside"] = self.aside
+        return document
 
 
 class ImportReport:

@@ -200,9 +200,9 @@ class SwfLog:
         if rows.node_lists:
             self._add_listed(rows, usable_rows, job_key[usable_rows], start_us[usable_rows], end_us[usable_rows])
             self.record.add_format("swf with node lists")
-            n_nodes = self.header.number(NODES) if self.options.n_nodes is None else self.options.n_nodes
-            if n_nodes:
-                self._set_machine_size(n_nodes)
+            machine_size = self.header.number(NODES) if self.options.n_nodes is None else self.options.n_nodes
+            if machine_size:
+                self._set_machine_size(machine_size)
             return
         assert machine is not None
         assert node_time_us is not None
