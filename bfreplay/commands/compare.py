@@ -51,7 +51,7 @@ def runs(
       bfreplay compare runs run-120 run-600 --bin 10min --json
     """
     from bfreplay.experiments.run_comparison import comparison
-    from bfreplay.experiments.run_comparison.comparison_text import render
+    from bfreplay.experiments.run_comparison.comparison import render
     from bfreplay.result_folders.records import COMPARISON
     from bfreplay.result_folders.writing import check_target
 

@@ -234,7 +234,7 @@ class BatchDelayCounts(RecordPart, frozen=True, kw_only=True):
     """Delays of batch jobs, propagated through the recorded schedule: what a scheduler that cannot rearrange suffers.
 
     A batch job starts at its recorded start, or later when all its nodes are clear, on the same nodes in the same order
-    (``datasets.batch_delays``). The direct part is that of the jobs that met a node of a training job themselves.
+    (``runs.batch_delays``). The direct part is that of the jobs that met a node of a training job themselves.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bfreplay.campaigns.campaign import Campaign, TrialModel
-from bfreplay.campaigns.proposers import RandomSearch
+from bfreplay.campaigns.parts_of_file import RandomSearch
 from bfreplay.campaigns.pruners import NoPruner
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.scalability import TabulatedCurve

@@ -178,7 +178,7 @@ def test_scores_follow_a_users_function(tmp_path, monkeypatch):
 
 def test_a_strangers_proposer_gets_the_setting_and_its_options(tmp_path, monkeypatch):
     (tmp_path / "own_proposer.py").write_text(
-        "from bfreplay.campaigns.proposers import RandomSearch\n"
+        "from bfreplay.campaigns.parts_of_file import RandomSearch\n"
         "class Mine(RandomSearch):\n"
         "    @classmethod\n"
         "    def from_campaign(cls, setting, options):\n"

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from bfreplay import load_events, replay_log
 from bfreplay.cli import main
-from bfreplay.datasets.batch_delays import propagated_delays
 from bfreplay.datasets.batch_jobs import load_batch_jobs
 from bfreplay.errors import InputError
 from bfreplay.runs import RunResult
+from bfreplay.runs.batch_delays import propagated_delays
 from tests.replay.tiny import SECOND, job
 from tests.runs.test_resume import same, stopped_after
 

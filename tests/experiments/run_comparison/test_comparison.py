@@ -17,7 +17,7 @@ from bfreplay import load_events
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.experiments import RunComparison, compare
 from bfreplay.experiments.run_comparison.answer import answer_of
-from bfreplay.experiments.run_comparison.comparison_text import render
+from bfreplay.experiments.run_comparison.comparison import render
 from bfreplay.policies import Decision, EqualSharePolicy, Round
 from bfreplay.replay import Semantics
 from bfreplay.report import draw_comparison

@@ -16,9 +16,8 @@ from bfreplay import replay_log
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.report.figures.figure import FIGURES, find_figure
-from bfreplay.report.page.document import one_run_page, window_text, write_report
+from bfreplay.report.page.document import cautions, one_run_page, window_text, write_report
 from bfreplay.report.page.headline import _FIRST
-from bfreplay.report.page.sentences import cautions
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
 from bfreplay.wording import value_text

@@ -12,9 +12,8 @@ from bfreplay.cli import main
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.report.page.document import write_comparison_report, write_report
+from bfreplay.report.page.document import answer, write_comparison_report, write_report
 from bfreplay.report.page.headline import comparison_cards, first_view_end_s, run_cards
-from bfreplay.report.page.sentences import answer
 from bfreplay.runs import RunResult
 from bfreplay.runs.metrics import key_figures
 from bfreplay.wording import amount

@@ -8,7 +8,7 @@ from bfreplay import replay_log
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.report.page.sentences import answer, cautions, ledger_check
+from bfreplay.report.page.document import answer, cautions, ledger_check
 from bfreplay.runs.metrics import key_figures
 from bfreplay.workload import JobSet
 from tests.replay.tiny import job, log
