@@ -1,4 +1,4 @@
-"""Parts of a campaign file that can be swapped: ``[scores]``, ``[proposer]``, ``[pruner]``, ``[optuna]``; random search.
+"""Parts of a campaign file that can be swapped (scores, proposer, pruner, Optuna study), and random search.
 
 A new proposer is one class, and an entry point or ``package.module:Class``.
 """
