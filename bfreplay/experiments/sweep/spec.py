@@ -294,14 +294,17 @@ class _Reader:
 
     def check_options(self, values: Mapping[str, Any], row: str) -> None:
         """Check some options before the others are known, except those with placeholders."""
-        options = {option: value for option, value in values.items() if option not in self.parameters}
+        options = {
+            option: value
+            for option, value in values.items()
+            if option not in self.parameters and not has_placeholder(value)
+        }
         nodes = {} if "cluster" in options else {"events": _ANY_FILE}
-        checkable = {option: value for option, value in options.items() if not has_placeholder(value)}
         with _within(row):
             for parameter in self.parameters:
                 if parameter in values:
                     check_value(parameter, values[parameter])
-            RunOptions.from_mapping({**nodes, "jobs": _ANY_FILE, **checkable}, allow_code=self.allow_code)
+            RunOptions.from_mapping({**nodes, "jobs": _ANY_FILE, **options}, allow_code=self.allow_code)
 
     def point(
         self, choices: Sequence[_Choice], own_options: Mapping[str, Any], names: Sequence[str], row: str
