@@ -153,6 +153,8 @@ _IN_OTHER_LINES = frozenset(
     ]
 )
 """First words of the keys of metrics that other lines show, or that follow from those; any other is printed."""
+_HIDDEN_AT_ZERO = ("jobs", "deadlines", "plans")
+"""First words of the keys of metrics that are not printed where they are 0."""
 _OF_SCHEDULING = ("JCT", "Makespan", "Utilisation", "Contention")
 """Lines of a run about scheduling alone."""
 _OF_UNFINISHED = ("U", "Bound")
@@ -252,7 +254,7 @@ def _figures(run_result: RunResult) -> Iterator[str]:
     text_by_metric = {
         name: value_text(value, kind)
         for name, (value, kind) in values.items()
-        if value is not None and (value or kind != "count")
+        if value is not None and (value or name.partition(".")[0] not in _HIDDEN_AT_ZERO)
     }
     texts_by_label = {
         label: [text.format(text_by_metric[name], **words) for name, text in parts.items() if name in text_by_metric]
@@ -265,6 +267,8 @@ def _figures(run_result: RunResult) -> Iterator[str]:
         if metric.figure_key in text_by_metric.keys() - printed_names
         and metric.figure_key.partition(".")[0] not in _IN_OTHER_LINES
     ]
+    if summary.efficiency is not None and summary.efficiency.u is None:
+        texts_by_label["U"] = [f"undefined: the same jobs process nothing on {words['dedicated']}"]
     if summary.reason_without_baselines is not None:
         texts_by_label["Baselines"] = [f"none: {summary.reason_without_baselines}"]
     if not any(summary.jobs.values()):

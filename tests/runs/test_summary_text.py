@@ -18,7 +18,7 @@ def test_a_new_metric_is_printed_and_a_key_figure_by_its_entry_alone(monkeypatch
         Metric("new.share", "a new share", "percent", lambda _: 0.25),
         Metric("new.time_s", "a new time", "seconds", lambda _: 7_200.0),
         Metric("new.none", "no value", "ratio", lambda _: None),
-        Metric("new.zero", "a count of 0", "count", lambda _: 0),
+        Metric("plans.zero", "a count of 0", "count", lambda _: 0),
     ]
     for module in (metrics, summary_text):
         monkeypatch.setattr(module, "METRICS", (*METRICS, *entries))
@@ -39,3 +39,15 @@ def test_lines_break_between_metrics():
     first = next(number for number, line in enumerate(lines) if line.startswith("Batch jobs  "))
     assert lines[first].endswith(",")
     assert lines[first + 1].startswith(" " * 12)
+
+
+def test_what_the_batch_system_did_not_suffer_is_said():
+    lines = render(replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]))).splitlines()
+    assert "Rescales    1 up, 0 down, 0 by preemption" in lines
+    assert not any(line.startswith("Deadlines") for line in lines)
+    assert not any("0 finished" in line for line in lines)
+
+
+def test_a_ratio_that_is_undefined_is_said():
+    run = replay_log(log(2, [], 10, idle_first=[0]), JobSet([job(min_nodes=2, max_nodes=2)]))
+    assert "U           undefined: the same jobs process nothing on 1 dedicated nodes" in render(run).splitlines()
