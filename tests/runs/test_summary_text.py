@@ -49,5 +49,5 @@ def test_what_the_batch_system_did_not_suffer_is_said():
 
 
 def test_a_ratio_that_is_undefined_is_said():
-    run = replay_log(log(2, [], 10, idle_first=[0]), JobSet([job(min_nodes=2, max_nodes=2)]))
+    run = replay_log(log(2, [], 10, idle_first=[0]), JobSet([job(min_nodes=2)]))
     assert "U           undefined: the same jobs process nothing on 1 dedicated nodes" in render(run).splitlines()
