@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.datasets import batch_delays
 from bfreplay.datasets.batch_jobs import BatchJobs
 from bfreplay.errors import InputError
+from bfreplay.runs import batch_delays
 from bfreplay.runs.batch_delays import propagated_delays
 from tests.examples import examples
 
