@@ -253,7 +253,8 @@ def _by_job(problem: ShareProblem, single: NDArray[np.float64], in_pair: NDArray
     columns = np.arange((n_jobs + n_pairs) * n_types)
     of_pairs = columns[n_jobs * n_types :]
     entry_value = np.concatenate([single.ravel(), in_pair[:, :, 0].ravel(), in_pair[:, :, 1].ravel()])
-    entry_row = np.repeat(np.concatenate([np.arange(n_jobs), problem.pair[:, 0], problem.pair[:, 1]]), n_types)
+    pair = problem.pair[:n_pairs]
+    entry_row = np.repeat(np.concatenate([np.arange(n_jobs), pair[:, 0], pair[:, 1]]), n_types)
     entry_column = np.concatenate([columns[: n_jobs * n_types], of_pairs, of_pairs])
     return csr_array((entry_value, (entry_row, entry_column)), shape=(n_jobs, (n_jobs + n_pairs) * n_types))
 

@@ -119,7 +119,9 @@ def test_recorded_simulations_have_the_same_shares_at_every_recomputation(shared
         for at_event, recorded in recomputations(record, name):
             answer = policy.shares(at_event)
             np.testing.assert_array_equal(answer.share, recorded.share, scenario)
-            np.testing.assert_array_equal(answer.pair_share, recorded.pair_share, scenario)
+            # a rule for jobs alone has no shares of pairs
+            pair_share = answer.pair_share if answer.pair_share.size else np.zeros_like(recorded.pair_share)
+            np.testing.assert_array_equal(pair_share, recorded.pair_share, scenario)
             n_checked += 1
     assert n_checked > 10
 
