@@ -48,7 +48,7 @@ ACTIVE_JOB = np.dtype(
         ("first_batch_size", np.int64),
         ("change_at", np.float64),  # progress at which the batch size changes next, inf for no such point
         ("model", np.int64),  # number of its model's name, -1 for none
-        ("lost", np.int64),  # nodes reclaimed at this instant
+        ("lost", np.int64),  # nodes reclaimed at the last instant at which the pool changed
         ("node_type", np.int64),  # of its nodes, or of those that it held last
         ("partner", np.int64),  # number of the job that shares its nodes, -1 for none
         ("sharing", np.int64),  # ALONE, or which of the two it is
