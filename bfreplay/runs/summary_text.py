@@ -267,7 +267,7 @@ def _figures(run_result: RunResult) -> Iterator[str]:
         if metric.figure_key in text_by_metric.keys() - printed_names
         and metric.figure_key.partition(".")[0] not in _IN_OTHER_LINES
     ]
-    if summary.efficiency is not None and summary.efficiency.u is None:
+    if summary.efficiency is not None and summary.efficiency.u is None and not run_result.record.inputs.jobs.of_source:
         texts_by_label["U"] = [f"undefined: the same jobs process nothing on {words['dedicated']}"]
     if summary.reason_without_baselines is not None:
         texts_by_label["Baselines"] = [f"none: {summary.reason_without_baselines}"]
