@@ -92,6 +92,8 @@ def test_rows_kept_from_earlier_decisions_change_no_answer(seed):
                 state.objective.setflags(write=True)
                 state.objective[rng.integers(state.n_jobs), 1:] = rng.integers(0, 300, width - 1)
                 state.objective.setflags(write=False)
+        for name in ("current", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "objective"):
+            getattr(state, name).setflags(write=False)  # compiled once: each mixture of flags is a type of its own
         _check(own, state, t_fwd_s)
 
 
