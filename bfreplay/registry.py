@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from bfreplay.errors import BfreplayError, InputError
 
-_HOUSE = Path(__file__).parent
+_PACKAGE_FOLDER = Path(__file__).parent
 _SYSTEMS = ("bfreplay.systems.gavel", "bfreplay.systems.shockwave", "bfreplay.systems.elasticflow")
 _Made = TypeVar("_Made")
 
@@ -311,7 +311,7 @@ def one_line(error: BaseException) -> str:
     foreign = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not (frame.filename.startswith("<") or Path(frame.filename).is_relative_to(_HOUSE))
+        if not (frame.filename.startswith("<") or Path(frame.filename).is_relative_to(_PACKAGE_FOLDER))
         and Path(frame.filename).parent.name != "importlib"
     ]
     return f"{problem} ({Path(foreign[-1].filename).name}, line {foreign[-1].lineno})" if foreign else problem

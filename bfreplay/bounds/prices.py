@@ -41,7 +41,7 @@ class PricedJob:
         self._held[0] = 0.0
         self._most = np.zeros(jobs.rate.size)
 
-    def go_on(self, price: NDArray[np.float64], part: Horizon) -> None:
+    def advance(self, price: NDArray[np.float64], part: Horizon) -> None:
         """Go on over the I intervals of a part, in which a node costs ``price (I,)`` samples/s."""
         _pay(self._jobs, price, part, self._held, self._most)
 
@@ -269,7 +269,7 @@ def bound_at(prices: NDArray[np.float64], classes: tuple[JobClass, ...], horizon
     bound = float((prices * horizon.idle * horizon.seconds).sum())
     for job_class in classes:
         priced_job = PricedJob(job_class)
-        priced_job.go_on(prices, horizon)
+        priced_job.advance(prices, horizon)
         bound += job_class.n_jobs * priced_job.most
     return bound
 
@@ -294,12 +294,12 @@ class SimplePrices:
         self._jobs = [(share, job_class, PricedJob(job_class)) for share in _SHARES for job_class in classes]
         self._seconds = np.zeros(best.size)  # with so many idle nodes
 
-    def go_on(self, part: Horizon) -> None:
+    def advance(self, part: Horizon) -> None:
         """Go on over the intervals of a part."""
         np.add.at(self._seconds, part.idle, part.seconds)  # one by one: the parts do not change the sums
         price = self._price[part.idle]
         for share, _, priced_job in self._jobs:
-            priced_job.go_on(price * share, part)
+            priced_job.advance(price * share, part)
 
     @property
     def free(self) -> float:

@@ -69,7 +69,7 @@ def reason_without_bound(events: NodeEvents, jobs: JobSet | JobSource) -> str | 
         return None
     if jobs.colocation:
         return "jobs may share nodes: two on one node can process more than either alone"
-    jobs_on_type = jobs.on_type(events.node_types.names[0]) if events.node_types.is_told_apart else jobs
+    jobs_on_type = jobs.on_type(events.node_types.names[0]) if events.node_types.has_type_names else jobs
     # many jobs have the same few curves
     by_curve = {
         (id(job.throughput), id(job.adaptation), job.max_nodes, job.work_samples < _SMALLEST): job
@@ -143,7 +143,7 @@ def upper_bound(
             expected="nodes of one type, each with at most one job",
             fix="compare samples and completion times: bfreplay compare runs, or a sweep",
         )
-    if events.node_types.is_told_apart:
+    if events.node_types.has_type_names:
         jobs = jobs.on_type(events.node_types.names[0])
     only_pool_events = _never_change(jobs, events.window_start_us) and not (decides_in_rounds or gives_jobs_up)
     horizon = None
@@ -159,9 +159,9 @@ def upper_bound(
     if best_rate is not None and only_pool_events:
         simple = SimplePrices(classes, best_rate)
         if horizon is None:
-            Horizon.read(events, simple.go_on)
+            Horizon.read(events, simple.advance)
         else:
-            simple.go_on(horizon)
+            simple.advance(horizon)
         lowest_bound, price = simple.lowest
         if horizon is not None and effort is Effort.THOROUGH:
             prices = better_prices(price[horizon.idle], classes, horizon, evaluations, progress)

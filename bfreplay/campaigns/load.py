@@ -16,7 +16,7 @@ from bfreplay.campaigns.campaign_file import CampaignFile, RetriesTable
 from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
-from bfreplay.datasets.jobs.curve_points import CurveShelf
+from bfreplay.datasets.jobs.curve_points import CurveCache
 from bfreplay.datasets.jobs.rows import JobRows
 from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, read_toml, with_own_curves
 from bfreplay.datasets.located import locate_errors
@@ -71,18 +71,18 @@ def load_campaign(
     curves_file = None if curves is None else Path(curves)
     tables = read_toml(campaign_file)
     refuse_other_toml(tables, campaign_file, "a campaign")
-    shelf = CurveShelf(allow_code=allow_code)
-    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, shelf)
+    curve_cache = CurveCache(allow_code=allow_code)
+    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_cache)
     files = [SourceFile.of(source) for source in (campaign_file, curves_file) if source is not None]
     sources = [(source.name, source.sha256) for source in files]
-    return campaign_of(tables, campaign_file, curves_of_file, shelf, sources, allow_code=allow_code)
+    return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
 
 
 def campaign_of(
     tables: Mapping[str, Cell],
     file: Path,
     curves: Mapping[str, Curve] | None = None,
-    shelf: CurveShelf | None = None,
+    curve_cache: CurveCache | None = None,
     sources: Sequence[tuple[str, str]] = (),
     *,
     allow_code: bool = False,
@@ -97,7 +97,7 @@ def campaign_of(
         File of the tables, for messages.
     curves
         Curves besides those of the tables.
-    shelf
+    curve_cache
         Curves made so far.
     sources
         Files with their SHA-256, for the run's record.
@@ -109,14 +109,14 @@ def campaign_of(
     InputError
         As ``load_campaign``.
     """
-    shelf = shelf or CurveShelf(allow_code=allow_code)
+    curve_cache = curve_cache or CurveCache(allow_code=allow_code)
     try:
         contents = typed_table(tables, CampaignFile, file)
     except InputError as error:
         raise error.with_changes(fix=_FIXES.get((error.row, error.column), error.fix)) from error
     job_table = JobTable(file, (), (), contents.curves)
-    all_curves = with_own_curves(curves or {}, job_table, shelf, "stands in the campaign")
-    models = tuple(_models(contents, file, all_curves, shelf))
+    all_curves = with_own_curves(curves or {}, job_table, curve_cache, "stands in the campaign")
+    models = tuple(_models(contents, file, all_curves, curve_cache))
     search_space = None if contents.search is None else SearchSpace.from_table(contents.search, file)
     campaign = _campaign(contents, file, models)
     if campaign.model_choice == SEARCHED:
@@ -163,7 +163,9 @@ def _retries(table: RetriesTable, campaign_file: Path) -> Retries:
     return Retries(**values)
 
 
-def _models(tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf: CurveShelf) -> Iterator[TrialModel]:
+def _models(
+    tables: CampaignFile, file: Path, curves: Mapping[str, Curve], curve_cache: CurveCache
+) -> Iterator[TrialModel]:
     """Yield the models of ``[trial]``, and of ``[[model]]`` for each model that differs."""
     for label, model_name, cells in _model_cells(tables, file, curves):
         with locate_errors(file, label):
@@ -173,7 +175,7 @@ def _models(tables: CampaignFile, file: Path, curves: Mapping[str, Curve], shelf
             samples_per_epoch = float(cells.pop("samples_per_epoch"))
             work_samples = samples_per_epoch * tables.trial.epochs
             cells_of_job = {**cells, "name": model_name, "model": model_name, "work_samples": work_samples}
-            (job,) = JobRows(JobTable(file, ((label, cells_of_job),), tuple(cells_of_job)), curves, shelf).jobs()
+            (job,) = JobRows(JobTable(file, ((label, cells_of_job),), tuple(cells_of_job)), curves, curve_cache).jobs()
         yield TrialModel(job, samples_per_epoch)
 
 

@@ -14,7 +14,7 @@ from bfreplay.campaigns.campaign import AT_ONCE, EVERY, HPO, NAS, PATTERNS, POIS
 from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.checks import length_of_time, near_name, nearest, whole
-from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text, law_cells, points_of, toml_key, toml_value
+from bfreplay.datasets.jobs.curve_points import CurveCache, inline_text, law_cells, points_of, toml_key, toml_value
 from bfreplay.datasets.jobs.tables import read_curves_file
 from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml
@@ -226,7 +226,7 @@ _SEARCH: Mapping[str, Table] = {
 
 def curves_of_file(file: Path, *, allow_code: bool = False) -> dict[str, Curve]:
     """Return the curves of a file of curves by name; InputError if it cannot be used, or names code not allowed."""
-    return dict(read_curves_file(file, CurveShelf(allow_code=allow_code)))
+    return dict(read_curves_file(file, CurveCache(allow_code=allow_code)))
 
 
 def find_curve(curve_name: str, curves: Mapping[str, Curve], option: str = "--curve") -> Curve:

@@ -125,7 +125,7 @@ class HyperbandOptions(TypedTable, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OptunaComponent:
     """A sampler or pruner of Optuna: its class, and the type of its options.
 
     All options are handed over, so that a default that differs between releases of Optuna changes nothing; ``fixed``
@@ -137,25 +137,25 @@ class Part:
     fixed: Mapping[str, object] = field(default_factory=dict)
 
 
-SAMPLERS: Mapping[str, Part] = {
-    "tpe": Part("TPESampler", TpeOptions),
-    "random": Part("RandomSampler", NoOptions),
+SAMPLERS: Mapping[str, OptunaComponent] = {
+    "tpe": OptunaComponent("TPESampler", TpeOptions),
+    "random": OptunaComponent("RandomSampler", NoOptions),
     # Optuna 4 draws choices at random beside the sequence, and would say so for every one
-    "qmc": Part("QMCSampler", QmcOptions, {"warn_independent_sampling": False}),
+    "qmc": OptunaComponent("QMCSampler", QmcOptions, {"warn_independent_sampling": False}),
 }
 """Samplers that need only Optuna and can be seeded. Others: ``package.module:factory``."""
 
-PRUNERS: Mapping[str, Part] = {
-    "median": Part("MedianPruner", MedianOptions),
-    "percentile": Part("PercentilePruner", PercentileOptions),
-    "asha": Part("SuccessiveHalvingPruner", HalvingOptions),
-    "successive-halving": Part("SuccessiveHalvingPruner", HalvingOptions),
-    "hyperband": Part("HyperbandPruner", HyperbandOptions),
-    "none": Part("NopPruner", NoOptions),
+PRUNERS: Mapping[str, OptunaComponent] = {
+    "median": OptunaComponent("MedianPruner", MedianOptions),
+    "percentile": OptunaComponent("PercentilePruner", PercentileOptions),
+    "asha": OptunaComponent("SuccessiveHalvingPruner", HalvingOptions),
+    "successive-halving": OptunaComponent("SuccessiveHalvingPruner", HalvingOptions),
+    "hyperband": OptunaComponent("HyperbandPruner", HyperbandOptions),
+    "none": OptunaComponent("NopPruner", NoOptions),
 }
 """Resources and steps are epochs."""
 
-_PARTS: Mapping[str, Mapping[str, Part]] = {"sampler": SAMPLERS, "pruner": PRUNERS}
+_COMPONENTS: Mapping[str, Mapping[str, OptunaComponent]] = {"sampler": SAMPLERS, "pruner": PRUNERS}
 
 
 class OptunaStudy:
@@ -331,7 +331,7 @@ def options_of(kind: str, part_name: str, options: Mapping[str, Cell], campaign_
     InputError
         Nothing has this name, or an option is unknown or out of range.
     """
-    parts = _PARTS[kind]
+    parts = _COMPONENTS[kind]
     if part_name not in parts:
         if ":" in part_name:
             return dict(options)
@@ -353,8 +353,8 @@ def make_part(kind: str, part_name: str, options: Mapping[str, object], campaign
     with warnings.catch_warnings():
         # who names a sampler has chosen it, experimental or not
         warnings.simplefilter("ignore", importlib.import_module("optuna.exceptions").ExperimentalWarning)
-        if part_name in _PARTS[kind]:
-            built_in = _PARTS[kind][part_name]
+        if part_name in _COMPONENTS[kind]:
+            built_in = _COMPONENTS[kind][part_name]
             return getattr(module, built_in.class_name)(**options, **built_in.fixed)
         with locate_errors(campaign_file, "[optuna]"):
             factory = import_code(part_name, title, _FORM, kind, allow_code=True)

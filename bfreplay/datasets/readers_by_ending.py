@@ -126,7 +126,7 @@ def check_is_file(path: Path) -> None:
 
 def _near_file(missing_path: Path) -> str:
     with suppress(OSError):
-        files = [each.name for each in missing_path.parent.iterdir() if not each.name.startswith(".")]
+        files = [path.name for path in missing_path.parent.iterdir() if not path.name.startswith(".")]
         near = near_name(missing_path.name, [BUNDLED, *files], cutoff=0.8)
         if near is not None:
             return f"did you mean {str(missing_path.with_name(near))!r}?"

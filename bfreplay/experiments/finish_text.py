@@ -35,7 +35,7 @@ def answer_of(record: FinishRecord) -> str:
         sentence += f"more than {duration(quantiles.observed_s)} ({n_open:,} of {count(len(record.starts), 'start')} "
         sentence += f"{'is' if n_open == 1 else 'are'} unfinished when the log ends)"
     else:
-        sentence += f"{duration(quantiles.median_s)}{_spread(record)}"
+        sentence += f"{duration(quantiles.median_s)}{_middle_half(record)}"
     if requested is not None:
         seconds = record.dedicated_s(requested)
         nodes = f"{count(requested, 'node')} of your own"
@@ -53,7 +53,7 @@ def worth_words(record: FinishRecord) -> str:
     return f"at most {words}" if worth.meaning == AT_MOST else words
 
 
-def _spread(record: FinishRecord) -> str:
+def _middle_half(record: FinishRecord) -> str:
     low, high = record.quantiles.quarter_s, record.quantiles.three_quarters_s
     if low is None or len(record.starts) == 1:
         return ""

@@ -180,7 +180,7 @@ def finish(
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
     make_runs = partial(complete_sweep, processes=processes, scheduler=scheduler, progress=progress, on_wait=on_wait)
     with resumable_folder(out, FINISH, stale=PICTURES) as folder:
-        node_type = log.node_types.names[0] if log.node_types.is_told_apart else _ANY_NODE
+        node_type = log.node_types.names[0] if log.node_types.has_type_names else _ANY_NODE
         clusters = _Clusters(base, node_type, dedicated, partial(make_runs, folder=folder / "dedicated"))
         most_nodes = _most_nodes(base, log, workload)
         fastest_s = clusters.times([most_nodes, *([] if dedicated is None else [dedicated])])[most_nodes]

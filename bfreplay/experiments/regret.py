@@ -15,7 +15,6 @@ from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import RunResult
-from bfreplay.runs.make_record import frees_rescaling
 from bfreplay.runs.run_checks import jobs_in_window
 from bfreplay.runs.run_warnings import distinct_warnings, warning_lines
 from bfreplay.runs.saved_inputs import inputs_of
@@ -149,7 +148,7 @@ def regret(
                 log,
                 job_set,
                 config.max_parallel,
-                decides_in_rounds=frees_rescaling(config),
+                decides_in_rounds=config.frees_rescaling,
                 gives_jobs_up=_gives_jobs_up(run),
                 effort=chosen_effort,
                 evaluations=evaluations,
@@ -183,7 +182,7 @@ def _names(runs: Sequence[RunResult]) -> list[str]:
 def _key(run: RunResult) -> str:
     config, inputs = run.record.config, run.record.inputs
     parts = ("max_parallel", "unlimited_work", "window_start_us", "window_end_us")
-    ways = frees_rescaling(config), _gives_jobs_up(run)
+    ways = config.frees_rescaling, _gives_jobs_up(run)
     files = [[source.sha256 for source in source_files] for source_files in (inputs.events.files, inputs.jobs.files)]
     identity = files if all(files) else run.folder
     return repr(([config[setting] for setting in parts], ways, identity))

@@ -51,7 +51,7 @@ class Expression:
         if one.builder is not None:
             one.builder.check_own(two)
         shape, width = _common_shape(one.shape, two.shape), max(one.factors.shape[1], two.factors.shape[1])
-        one, two = (each._at(np.broadcast_to(each._places, shape)) for each in (one, two))
+        one, two = (terms._at(np.broadcast_to(terms._places, shape)) for terms in (one, two))
         factors = widen(one.factors, width) + widen(two.factors, width)
         return Expression(factors, one.constant + two.constant, self.builder)
 
@@ -203,7 +203,7 @@ class ModelBuilder:
         """Return an array of variables ``name[i,j,...]``; ``lower`` and ``upper`` broadcast."""
         try:
             made = np.zeros(shape)
-            low, up = (np.broadcast_to(np.asarray(each, np.float64), made.shape).ravel() for each in (lower, upper))
+            low, up = (np.broadcast_to(np.asarray(limit, np.float64), made.shape).ravel() for limit in (lower, upper))
         except (TypeError, ValueError) as error:
             raise InputError(f"the variable {name!r} cannot be made: {error}", value=shape) from error
         if name in self._lower:

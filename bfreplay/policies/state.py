@@ -148,6 +148,8 @@ class PolicyState:
         """The same state with some of its jobs, in the order of ``job_rows (m,)``."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         arrays: Any = {name: column[job_rows] for name, column in columns.items() if isinstance(column, np.ndarray)}
+        for array in arrays.values():
+            array.flags.writeable = False
         return replace(self, **arrays)
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bfreplay.bounds import reason_without_bound
+from bfreplay.bounds import UpperBound, reason_without_bound, upper_bound
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
@@ -21,8 +21,12 @@ from bfreplay.replay.progress import Semantics
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.runs.run_record import Efficiency, LearningCost
+from bfreplay.runs.run_settings import RunSettings
 from bfreplay.runs.scheduling_metrics import mean
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.workload import Ending, JobSet, JobSource
+
+IN_PORTIONS = "its log came in portions, and is not there as a whole"
+"""Reason for having no baselines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,112 @@ class Baselines:
             dedicated_jobs=dict(dedicated_total.jobs),
             dedicated_best_score=dedicated_total.best_score,
             u=own_total.samples / dedicated_total.samples if is_comparable and dedicated_total.samples > 0 else None,
+        )
+
+
+class RunBaselines:
+    """Everything that a run is measured against, as far as its settings ask for it; ``None`` what is not measured.
+
+    Parameters
+    ----------
+    events, jobs, policy, settings, run_settings
+        Inputs of the run.
+    t_fwd_s
+        Forward-looking time of its policy, used on dedicated nodes too; ``None`` for a policy that has none.
+    in_portions
+        The log is not there yet: it comes in portions.
+
+    Attributes
+    ----------
+    reason_without
+        Reason for having neither dedicated nodes nor an upper bound; ``None`` if there are both.
+    dedicated, known_total
+        The jobs on dedicated nodes, and the totals of the run with nothing left to learn.
+    bound
+        Upper bound on the samples.
+    isolated_jct_s, ideal_jct_s
+        Seconds from submission to finish by number of the job, as the functions of these names return them.
+
+    Raises
+    ------
+    InputError
+        A baseline that is asked for does not exist for these jobs, this log or this policy.
+    """
+
+    def __init__(
+        self,
+        events: NodeEvents,
+        jobs: JobSet | JobSource,
+        policy: Policy,
+        settings: ReplaySettings,
+        run_settings: RunSettings,
+        t_fwd_s: float | None,
+        *,
+        in_portions: bool,
+    ) -> None:
+        self._jobs, self._policy, self._settings, self._run_settings = jobs, policy, settings, run_settings
+        self._t_fwd_s = float(run_settings.dedicated_t_fwd_s if t_fwd_s is None else t_fwd_s)
+        self._has_whole_log = not in_portions
+        self.reason_without = _reason_without_baselines(events, jobs, settings)
+        if in_portions and self.reason_without is None:
+            self.reason_without = IN_PORTIONS
+        if run_settings.fairness:
+            refuse_source(jobs)
+        if run_settings.ideal:
+            check_ideal(events, jobs, policy)
+        self.dedicated: Baselines | None = None
+        self.known_total: Total | None = None
+        self.bound: UpperBound | None = None
+        self.isolated_jct_s: dict[int, float] | None = None
+        self.ideal_jct_s: dict[int, float] | None = None
+
+    def take_whole_log(self, log: NodeEvents) -> None:
+        """Measure against this log, which came in portions."""
+        self.reason_without = _reason_without_baselines(log, self._jobs, self._settings)
+
+    def measure_isolated(self, events: NodeEvents) -> None:
+        """Replay each job under the isolated policy."""
+        if self._run_settings.fairness:
+            self.isolated_jct_s = isolated_jct_s(events, self._jobs, self._policy, self._settings)
+
+    def measure_ideal(self, events: NodeEvents) -> None:
+        """Apply shares of time without rounds."""
+        if self._run_settings.ideal:
+            self.ideal_jct_s = ideal_jct_s(events, self._jobs, self._policy, self._settings)
+
+    def measure_dedicated(self, whole_log: NodeEvents, events: NodeEvents, idle_us: int | None = None) -> None:
+        """Replay the jobs on dedicated nodes, and with nothing left to learn.
+
+        Parameters
+        ----------
+        whole_log, events
+            The log, and the part of it that the run lasted.
+        idle_us
+            Idle node time of the run, if it is known.
+        """
+        if not self._run_settings.efficiency:
+            return
+        jobs, policy, settings = self._jobs, self._policy, self._settings
+        if self._has_whole_log or self.reason_without is None:
+            self.known_total = known_total(whole_log, jobs, policy, settings)
+        if self.reason_without is None:
+            idle_us = idle_node_us(events) if idle_us is None else idle_us
+            self.dedicated = baselines(idle_us, events, jobs, policy, settings, self._t_fwd_s)
+
+    def measure_bound(self, events: NodeEvents, engine: Engine, *, frees_rescaling: bool) -> None:
+        """Bound the samples in the part of the log that the run lasted."""
+        jobs, outcomes = self._jobs, engine.outcomes
+        if not self._run_settings.bound or self.reason_without is not None or not isinstance(jobs, JobSet):
+            return
+        self.bound = upper_bound(
+            events,
+            jobs,
+            self._settings.max_parallel,
+            decides_in_rounds=frees_rescaling,
+            gives_jobs_up=any(outcomes.by_status[ending] for ending in (Ending.FAILED, Ending.DECLINED)),
+            with_finish=outcomes.last_finish_us is not None,
+            finished_us=outcomes.last_finish_us if outcomes.by_status["finished"] == len(jobs) else None,
+            most_idle=engine.most_idle if self._has_whole_log else None,  # or of another log
         )
 
 
@@ -181,7 +291,7 @@ def refuse_source(jobs: JobSet | JobSource) -> None:
         )
 
 
-def reason_without_baselines(events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> str | None:
+def _reason_without_baselines(events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> str | None:
     """Reason for having neither dedicated nodes nor an upper bound as baselines; ``None`` if there are both."""
     reason = reason_without_bound(events, jobs)
     if reason is None and (settings.until_done or settings.measured is not None):
@@ -217,7 +327,7 @@ def baselines(
     below = math.floor(equivalent)
     part = equivalent - below
     window = (events.window_start_us, events.window_end_us)
-    if isinstance(jobs, JobSet) and events.node_types.is_told_apart:
+    if isinstance(jobs, JobSet) and events.node_types.has_type_names:
         jobs = jobs.on_type(events.node_types.names[0])  # the only type
     total_below = _total_on_dedicated_nodes(below, window, jobs, settings, allocator)
     high = _total_on_dedicated_nodes(below + 1, window, jobs, settings, allocator) if part else total_below

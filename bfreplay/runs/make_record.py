@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from bfreplay.bounds import UpperBound
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.datasets.log.metadata import SourceFile
@@ -17,7 +16,7 @@ from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.result_folders.writing import record_json
-from bfreplay.runs.baselines import Baselines, Total, learning_cost
+from bfreplay.runs.baselines import RunBaselines, Total, learning_cost
 from bfreplay.runs.run_config import EventInputs, JobInputs, PolicyDescription, RunConfig, RunInputs
 from bfreplay.runs.run_record import BatchDelayCounts, BatchStartCounts, Bound, Ideal, Summary, WidestJob
 from bfreplay.runs.run_warnings import extrapolation_warnings
@@ -41,11 +40,6 @@ def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, u
         window_start_us=events.window_start_us,
         window_end_us=events.window_end_us,
     )
-
-
-def frees_rescaling(config: RunConfig) -> bool:
-    """Return whether the upper bound has to count rescaling as free: some changes of a job's nodes cost less."""
-    return config.decides_in_rounds or config.notice
 
 
 def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource, batch_jobs: SourceFile | None = None) -> RunInputs:
@@ -75,25 +69,17 @@ def summary_of(
     events: NodeEvents,
     engine: Engine,
     ledger: Ledger,
-    baselines: Baselines | None,
-    known_total: Total | None,
-    bound: UpperBound | None,
-    reason_without_baselines: str | None,
-    isolated_jct_s: Mapping[int, float] | None = None,
-    ideal_jct_s: Mapping[int, float] | None = None,
+    baselines: RunBaselines,
     batch_delays: BatchDelayCounts | None = None,
 ) -> Summary:
-    """Sum up the run.
-
-    ``known_total`` has the totals with nothing left to learn; ``isolated_jct_s`` and ``ideal_jct_s`` are optional
-    baselines.
-    """
+    """Sum up the run, against what was measured of its baselines."""
     duration_us = events.window_end_us - events.window_start_us
     decision_log, outcomes = engine.log, engine.outcomes
     total = Total.of(engine, ledger.samples)
     too_wide = [job for job in engine.feed.jobs if _never_fits(job, engine)]
     widest = max(too_wide, key=lambda job: job.min_nodes, default=None)
     is_comparable = engine.feed.source is None
+    dedicated, known_total, bound = baselines.dedicated, baselines.known_total, baselines.bound
     share_of_bound = total.samples / bound.samples if bound is not None and bound.samples > 0 else None
     return Summary(
         duration_s=duration_us / 1e6,
@@ -116,21 +102,21 @@ def summary_of(
         scores=outcomes.scores,
         last_finish_us=outcomes.last_finish_us,
         ledger=ledger,
-        efficiency=None if baselines is None else baselines.efficiency(total, is_comparable=is_comparable),
+        efficiency=None if dedicated is None else dedicated.efficiency(total, is_comparable=is_comparable),
         learning=None if known_total is None else learning_cost(total, known_total, is_comparable=is_comparable),
         bound=None if bound is None else Bound(**asdict(bound), share=share_of_bound),
-        reason_without_baselines=reason_without_baselines,
+        reason_without_baselines=baselines.reason_without,
         scheduling=scheduling_summary(
             outcomes,
             ledger,
             engine.run_tables.allocations.node_us_by_type,
             engine.settings,
             events.window_start_us,
-            isolated_jct_s,
+            baselines.isolated_jct_s,
             engine.policy,
             ledger.idle_node_us / duration_us,
         ),
-        ideal=None if ideal_jct_s is None else _ideal(outcomes, ideal_jct_s),
+        ideal=None if baselines.ideal_jct_s is None else _ideal(outcomes, baselines.ideal_jct_s),
         policy=_own_summary(engine.policy),
         extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
         log_warnings=events.metadata.log_warnings.to_json(),

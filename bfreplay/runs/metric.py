@@ -10,7 +10,7 @@ from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY
 from bfreplay.wording import Kind, amount
 
-Of = Callable[[RunResult], Any]
+ValueOfRun = Callable[[RunResult], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Metric:
     figure_key: str
     words: str
     kind: Kind
-    value: Of | str
+    value: ValueOfRun | str
     column: str = ""
 
     def of(self, result: RunResult) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.ledger import NodeHours
-from bfreplay.runs.metric import Metric, Of
+from bfreplay.runs.metric import Metric, ValueOfRun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import plans_of, rounds_of
 from bfreplay.runs.shown_values import KeyFigure
@@ -26,7 +26,7 @@ def _overhead(hours: NodeHours) -> float:
     return hours.rescaling + hours.preempted
 
 
-def _of_idle(hours_of: Callable[[NodeHours], float]) -> Of:
+def _of_idle(hours_of: Callable[[NodeHours], float]) -> ValueOfRun:
     """Return the share of the idle node-hours."""
     return lambda run: _over(hours_of(run.summary.ledger.node_hours), run.summary.ledger.node_hours.idle)
 
@@ -62,11 +62,11 @@ def _job_hours(hours: NodeHours) -> float:
     return hours.idle - hours.unallocated
 
 
-def _plans(position: int) -> Of:
+def _plans(position: int) -> ValueOfRun:
     return lambda run: None if (plans := plans_of(run.record)) is None else plans[position]
 
 
-def _rounds(name: str) -> Of:
+def _rounds(name: str) -> ValueOfRun:
     return lambda run: (rounds_of(run.record) or {}).get(name)
 
 

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bfreplay.bounds import UpperBound, upper_bound
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.events import LAST_US, bound_us
 from bfreplay.datasets.log.portions import Portions, Rows
@@ -33,30 +32,16 @@ from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.result_folders.records import RUN
 from bfreplay.result_folders.writing import new_folder, record_json
-from bfreplay.runs.baselines import (
-    Baselines,
-    Total,
-    baselines,
-    check_ideal,
-    ideal_jct_s,
-    idle_node_us,
-    isolated_jct_s,
-    known_total,
-    reason_without_baselines,
-    refuse_source,
-)
+from bfreplay.runs.baselines import IN_PORTIONS, RunBaselines, idle_node_us
 from bfreplay.runs.batch_delays import BatchJobsOfRun
-from bfreplay.runs.make_record import config_of, frees_rescaling, recorded_inputs, summary_of
+from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of
 from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
-from bfreplay.runs.run_config import RunConfig
 from bfreplay.runs.run_record import BatchDelayCounts, RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_settings import Output, RunSettings, Saving
 from bfreplay.saved_state import State, UnsavedError, classes_inside, read_state, restore_state, save_state, write_state
 from bfreplay.versions import versions
-from bfreplay.workload import Ending, JobSet, JobSource
-
-_IN_PORTIONS = "its log came in portions, and is not there as a whole"
+from bfreplay.workload import JobSet, JobSource
 
 
 class ReplaySession:
@@ -104,8 +89,7 @@ class ReplaySession:
         "_started",
         "_config",
         "_inputs",
-        "_measured",
-        "_no_baselines",
+        "_baselines",
         "_batch_jobs",
         "_in_place",
         "_ended_by",
@@ -149,17 +133,19 @@ class ReplaySession:
         if isinstance(self._anchored, JobSet):
             policy.check_jobs(self._anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
         check_length(policy, events, self._anchored, settings)
-        self._no_baselines = reason_without_baselines(events, self._anchored, settings)
-        if self.portions is not None and self._no_baselines is None:
-            self._no_baselines = _IN_PORTIONS
-        if run_settings.fairness:
-            refuse_source(self._anchored)
-        if run_settings.ideal:
-            check_ideal(events, self._anchored, policy)
         self._config = config_of(events, policy, settings, unlimited_work=run_settings.unlimited_work)
+        self._baselines = RunBaselines(
+            events,
+            self._anchored,
+            policy,
+            settings,
+            run_settings,
+            self._config.policy_description.t_fwd_s,
+            in_portions=self.portions is not None,
+        )
         if batch_jobs is not None and self.portions is not None:
             raise InputError(
-                f"the delays of batch jobs cannot be propagated: {_IN_PORTIONS}",
+                f"the delays of batch jobs cannot be propagated: {IN_PORTIONS}",
                 column="batch_jobs",
                 value=batch_jobs,
                 expected="a log that is there as a whole",
@@ -192,9 +178,9 @@ class ReplaySession:
                 shared=isinstance(jobs, JobSet) and jobs.colocation is not None,
             )
         self.policy.foresee(events)
-        self._measured: tuple[Baselines | None, Total | None] = (None, None)
         if not isinstance(jobs, JobSet):  # before the run: a source describes its last replay, which must be this run
-            self._measured = self._measure_dedicated(events, events)
+            with _measure_into(self._seconds, "dedicated_s"):
+                self._baselines.measure_dedicated(events, events)
         self.engine = Engine(events, jobs, self.policy, self.settings, run_tables, output.progress)
         self.engine.feed.keep_calls()
         self.engine.pool.batch_starts.keeps_met = self._batch_jobs is not None
@@ -394,7 +380,7 @@ class ReplaySession:
         self._config = msgspec.structs.replace(self._config, window_end_us=end_us)
         if log is not None:
             self._inputs = msgspec.structs.replace(self._inputs, events=recorded_inputs(log, self._anchored).events)
-            self._no_baselines = reason_without_baselines(log, self._anchored, self.settings)
+            self._baselines.take_whole_log(log)
 
     def _check_whole(self, log: NodeEvents, end_us: int) -> None:
         """Raise ``InputError`` if a log is not what came in portions."""
@@ -419,28 +405,26 @@ class ReplaySession:
 
     def _result(self, ledger: Ledger) -> RunResult:
         """Measure the run against its baselines, and close its tables."""
-        events, jobs, policy, settings = self.events, self._anchored, self.policy, self.settings
-        engine, config, seconds = self.engine, self._config, self._seconds
+        events, engine, config = self.events, self.engine, self._config
+        baselines, seconds = self._baselines, self._seconds
         with _measure_into(seconds, "isolated_s"):
-            jct_s_alone = isolated_jct_s(events, jobs, policy, settings) if self._run_settings.fairness else None
+            baselines.measure_isolated(events)
         with _measure_into(seconds, "ideal_s"):
-            ideal = ideal_jct_s(events, jobs, policy, settings) if self._run_settings.ideal else None
+            baselines.measure_ideal(events)
         with _measure_into(seconds, "loop_s"):
-            engine.outcomes.write(jct_s_alone)
+            engine.outcomes.write(baselines.isolated_jct_s)
             whole_log = events
             if engine.end_us < events.window_end_us:
                 events = events.between(events.window_start_us, engine.end_us)
                 config = msgspec.structs.replace(config, window_end_us=engine.end_us)
             tables = engine.run_tables.close()
-        baseline, known_total = self._measured
-        if isinstance(jobs, JobSet):
-            baseline, known_total = self._measure_dedicated(whole_log, events, ledger.idle_node_us)
+        if isinstance(self._anchored, JobSet):
+            with _measure_into(seconds, "dedicated_s"):
+                baselines.measure_dedicated(whole_log, events, ledger.idle_node_us)
         with _measure_into(seconds, "bound_s"):
-            bound = self._bound(events, config)
+            baselines.measure_bound(events, engine, frees_rescaling=config.frees_rescaling)
         delays = None if self._batch_jobs is None else self._delays(self._batch_jobs, tables)
-        summary = summary_of(
-            events, engine, ledger, baseline, known_total, bound, self._no_baselines, jct_s_alone, ideal, delays
-        )
+        summary = summary_of(events, engine, ledger, baselines, delays)
         measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": engine.run_tables.write_s}
         seconds["loop_s"] -= sum(measures.values())
         caller_entries, inputs, version = self._called, self._inputs, RUN.schema_version
@@ -461,22 +445,6 @@ class ReplaySession:
             ),
         )
 
-    def _bound(self, events: NodeEvents, config: RunConfig) -> UpperBound | None:
-        """Return the upper bound on the samples in the part of the log that the run lasted, if it is asked for."""
-        jobs, outcomes = self._anchored, self.engine.outcomes
-        if not self._run_settings.bound or self._no_baselines is not None or not isinstance(jobs, JobSet):
-            return None
-        return upper_bound(
-            events,
-            jobs,
-            self.settings.max_parallel,
-            decides_in_rounds=frees_rescaling(config),
-            gives_jobs_up=any(outcomes.by_status[ending] for ending in (Ending.FAILED, Ending.DECLINED)),
-            with_finish=outcomes.last_finish_us is not None,
-            finished_us=outcomes.last_finish_us if outcomes.by_status["finished"] == len(jobs) else None,
-            most_idle=self.engine.most_idle if self.portions is None else None,  # or of another log
-        )
-
     def _delays(self, batch_jobs: BatchJobsOfRun, tables: dict[str, pa.Table]) -> BatchDelayCounts:
         """Propagate the delays of batch jobs, and keep their table."""
         clear_us = round(self.settings.clear_s * 1e6)
@@ -486,32 +454,6 @@ class ReplaySession:
         else:
             pq.write_table(table, self._folder / "batch_delays.parquet")
         return delays
-
-    def _measure_dedicated(
-        self, whole_log: NodeEvents, events: NodeEvents, idle_us: int | None = None
-    ) -> tuple[Baselines | None, Total | None]:
-        """Replay the jobs on dedicated nodes, and with nothing left to learn, as far as that is asked for.
-
-        Parameters
-        ----------
-        whole_log, events
-            The log, and the part of it that the run lasted.
-        idle_us
-            Idle node time of the run, if it is known.
-        """
-        if not self._run_settings.efficiency:
-            return None, None
-        jobs, policy, settings = self._anchored, self.policy, self.settings
-        own_t_fwd_s = self._config.policy_description.t_fwd_s
-        t_fwd_s = float(self._run_settings.dedicated_t_fwd_s if own_t_fwd_s is None else own_t_fwd_s)
-        with _measure_into(self._seconds, "dedicated_s"):
-            baseline = total_when_known = None
-            if self.portions is None or self._no_baselines is None:
-                total_when_known = known_total(whole_log, jobs, policy, settings)
-            if self._no_baselines is None:
-                idle_us = idle_node_us(events) if idle_us is None else idle_us
-                baseline = baselines(idle_us, events, jobs, policy, settings, t_fwd_s)
-        return baseline, total_when_known
 
     def __enter__(self) -> Self:
         return self

@@ -92,6 +92,11 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
         """The policy's description, typed."""
         return msgspec.convert(self.policy, PolicyDescription)
 
+    @property
+    def frees_rescaling(self) -> bool:
+        """True if the upper bound has to count rescaling as free: some changes of a job's nodes cost less."""
+        return self.decides_in_rounds or self.notice
+
     def after_s(self, time_us: int | None) -> float | None:
         """Convert a time to seconds from the start of the window; ``None`` for no time."""
         return None if time_us is None else (time_us - self.window_start_us) / 1e6

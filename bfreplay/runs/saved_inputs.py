@@ -102,7 +102,7 @@ def _log_of(run: RunResult, events: str | Path | None) -> NodeEvents:
         return fixed_cluster(str(metadata.notes["cluster"]))
     log = load_events(_file(run, "events", events))
     by_type = metadata.node_types
-    return with_node_types(log, by_type) if by_type and not log.node_types.is_told_apart else log
+    return with_node_types(log, by_type) if by_type and not log.node_types.has_type_names else log
 
 
 def _file(run: RunResult, input_name: str, given_path: str | Path | None) -> Path:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from bfreplay.errors import InputError
 from bfreplay.scalability.law import Floats, Law, find_law, name_of
 from bfreplay.scalability.measurements import Measurements
-from bfreplay.scalability.region import Region, snap_to_bounds, spread
+from bfreplay.scalability.region import Region, snap_to_bounds, unit_covariance
 
 CONFIDENCE = 0.95
 LACK_OF_FIT_LEVEL = 0.01
@@ -74,7 +74,7 @@ class FittedLaw:
 
     def leverage(self, nodes: Floats) -> Floats:
         """Variance of the fitted log rate over that of one measurement, linearised: shape as ``nodes``."""
-        of_parameters = spread(self._region.jacobian(self._region.best))
+        of_parameters = unit_covariance(self._region.jacobian(self._region.best))
         slopes = _slopes(type(self.curve), np.asarray(nodes, dtype=np.float64), self._region.best)
         return np.asarray(np.einsum("ij,jk,ik->i", slopes, of_parameters, slopes), dtype=np.float64)
 
@@ -182,7 +182,7 @@ def fit_law(measurements: Measurements, law: type[Law]) -> FittedLaw:
         )
         results.append(result)
     optimum = min(results, key=lambda result: float(result.cost)).x
-    unit = np.sqrt(np.diag(spread(jacobian(optimum)))) * _FINEST_SCATTER
+    unit = np.sqrt(np.diag(unit_covariance(jacobian(optimum)))) * _FINEST_SCATTER
     best = snap_to_bounds(optimum, unit, *bounds)
     n_measurements, n_parameters = len(nodes), len(best)
     squares = float(residuals(best) @ residuals(best))

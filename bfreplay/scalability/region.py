@@ -71,7 +71,7 @@ class Region:
 
         minimise: Any = optimize.minimize  # its stubs know no constraints as functions of arrays
         # in units of the linearised region, so that all parameters and the limit are of the order of 1
-        covariance = spread(self.jacobian(self.best)) * (self.limit - self.least)
+        covariance = unit_covariance(self.jacobian(self.best)) * (self.limit - self.least)
         units = np.sqrt(np.diag(covariance))
         units[units == 0] = 1.0
         low, high = (self.low - self.best) / units, (self.high - self.best) / units
@@ -126,7 +126,9 @@ class Region:
             bounds = (self.low[others], self.high[others])
             return with_others(least_squares(residuals, start[others], jac=jacobian, bounds=bounds, x_scale="jac").x)
 
-        half_width = float(np.sqrt(spread(self.jacobian(self.best))[number, number] * (self.limit - self.least))) or 1.0
+        half_width = (
+            float(np.sqrt(unit_covariance(self.jacobian(self.best))[number, number] * (self.limit - self.least))) or 1.0
+        )
         inside = float(self.best[number])
         for doubling in range(_DOUBLINGS):
             outside = inside + sign * half_width * 2.0**doubling
@@ -170,7 +172,7 @@ class Region:
         return bool(nnls(np.stack(normals, axis=1), slope)[1] <= _STATIONARY * np.linalg.norm(slope))
 
 
-def spread(jacobian: Floats) -> Floats:
+def unit_covariance(jacobian: Floats) -> Floats:
     """Covariance of fitted parameters over the variance of a measurement, linearised: shape ``(p, p)``."""
     column_norms = np.linalg.norm(jacobian, axis=0)
     column_norms[column_norms == 0] = 1.0  # a parameter that changes nothing here

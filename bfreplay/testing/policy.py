@@ -53,8 +53,8 @@ def state_of(problem: AllocationProblem, **other_fields: Any) -> PolicyState:
             current=problem.current.copy(),
             min_nodes=problem.min_nodes.copy(),
             max_nodes=problem.max_nodes.copy(),
-            scale_up_cost_s=problem.scale_up_loss.copy(),
-            scale_down_cost_s=problem.scale_down_loss.copy(),
+            scale_up_cost_s=problem.scale_up_loss.astype(np.float64),
+            scale_down_cost_s=problem.scale_down_loss.astype(np.float64),
             **other_fields,
         )
     )

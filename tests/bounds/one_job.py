@@ -23,5 +23,5 @@ def most_of_one(rate, min_nodes, up_s, down_s, price, seconds, idle, reclaimed, 
     """The most that one job makes beyond what it pays, given the intervals in so many parts."""
     job, horizon = PricedJob(one_job(rate, min_nodes, up_s, down_s)), intervals(seconds, idle, reclaimed)
     for part in np.array_split(np.arange(seconds.size), parts):
-        job.go_on(price[part], Horizon(*(column[part] for column in horizon)))
+        job.advance(price[part], Horizon(*(column[part] for column in horizon)))
     return job.most

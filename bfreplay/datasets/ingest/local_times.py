@@ -239,7 +239,7 @@ class IntervalClock(Clock, ABC):
     def ambiguous(self, row_place: RowPlace) -> InputError:
         """Return the error for ambiguous times, if ``fold`` is ``"reject"``."""
 
-    def settle(
+    def resolve(
         self,
         start_time: Candidates,
         end_time: Candidates | None,

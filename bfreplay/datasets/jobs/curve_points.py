@@ -192,7 +192,7 @@ def inline_text(curve: Curve) -> str:
     return " ".join(f"{node}:{rate!r}" for node, rate in points)
 
 
-class CurveShelf:
+class CurveCache:
     """Cache of curves: job sets have many jobs and few curves.
 
     Parameters
@@ -208,10 +208,10 @@ class CurveShelf:
 
     def curve(self, nodes: Sequence[float], values: Sequence[float], curve_name: str = "") -> TabulatedCurve:
         """Return the curve through these points; InputError if they are invalid."""
-        shelf_key = (curve_name, tuple(nodes), tuple(values))
-        if shelf_key not in self._curves:
-            self._curves[shelf_key] = TabulatedCurve(nodes, values, curve_name)
-        return self._curves[shelf_key]
+        cache_key = (curve_name, tuple(nodes), tuple(values))
+        if cache_key not in self._curves:
+            self._curves[cache_key] = TabulatedCurve(nodes, values, curve_name)
+        return self._curves[cache_key]
 
     def law(self, curve: Law | MeasuredLaw) -> Law | MeasuredLaw:
         """Return the first law like this one."""

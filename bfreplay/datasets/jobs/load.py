@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from bfreplay import checks
-from bfreplay.datasets.jobs.curve_points import CurveShelf, inline_text
+from bfreplay.datasets.jobs.curve_points import CurveCache, inline_text
 from bfreplay.datasets.jobs.rows import COLUMNS, REQUEST_COLUMNS, JobRows, check_columns
 from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, with_own_curves
 from bfreplay.datasets.located import locate_errors
@@ -99,10 +99,10 @@ def load_jobs(
     if not job_table.rows:
         raise InputError("the file has no jobs", file=file, expected="at least one job", fix="add a row for each job")
     check_columns(job_table)
-    curve_shelf = CurveShelf(allow_code=allow_code)
-    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_shelf)
-    all_curves = with_own_curves(curves_of_file, job_table, curve_shelf, "is in the jobs file")
-    rows = JobRows(job_table, all_curves, curve_shelf)
+    curve_cache = CurveCache(allow_code=allow_code)
+    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_cache)
+    all_curves = with_own_curves(curves_of_file, job_table, curve_cache, "is in the jobs file")
+    rows = JobRows(job_table, all_curves, curve_cache)
     of_table = rows.jobs()
     sources = [SourceFile.of(source) for source in (file, curves_file) if source is not None]
     with locate_errors(file, None):

@@ -8,7 +8,7 @@ from typing import Any
 
 from bfreplay.checks import is_name, nearest, time_us
 from bfreplay.datasets.hints import kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveShelf, is_law, law_of, number_of, points_of
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveCache, is_law, law_of, number_of, points_of
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.times import OUTSIDE_CALENDAR, in_calendar, parse_time_us, seconds_to_us, time_error
@@ -103,7 +103,7 @@ class JobRows:
 
     table: JobTable
     known: Mapping[str, Curve]
-    shelf: CurveShelf
+    curve_cache: CurveCache
 
     @property
     def submit_is_relative(self) -> bool:
@@ -229,13 +229,13 @@ class _Row:
         return due_us
 
     def _curve(self, column_name: str) -> Curve:
-        cell, curves, shelf = self._cell(column_name), self.rows.known, self.rows.shelf
+        cell, curves, curve_cache = self._cell(column_name), self.rows.known, self.rows.curve_cache
         with locate_errors(self.rows.table.file, self.row, column_name, curve=True):
             curve_name = cell.strip() if isinstance(cell, str) else ""
             if curve_name in curves:
                 return curves[curve_name]
             if is_law(cell):
-                return shelf.law(law_of(cell, allow_code=shelf.allow_code))
+                return curve_cache.law(law_of(cell, allow_code=curve_cache.allow_code))
             if isinstance(cell, str) and INLINE_CURVE not in cell:
                 raise self._error(
                     f"no curve is called {curve_name!r}",
@@ -244,7 +244,7 @@ class _Row:
                     + (", ".join(sorted(curves)) or "a name in the file of --curves"),
                     nearest(curve_name, curves, "give the file of curves, or write the points here"),
                 )
-            return shelf.curve(*points_of(cell))
+            return curve_cache.curve(*points_of(cell))
 
     def _cell(self, column_name: str) -> Any:
         if column_name not in self.cells:

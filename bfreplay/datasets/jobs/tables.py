@@ -11,7 +11,7 @@ from typing import Any
 
 from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveShelf, is_law, law_of, number_of, points_of
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveCache, is_law, law_of, number_of, points_of
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, read_by_ending
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
@@ -175,7 +175,7 @@ def read_toml_table(file: Path) -> JobTable:
     return JobTable(file, rows, tuple(columns), curves)
 
 
-def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curve]:
+def named_curves(job_table: JobTable, curve_cache: CurveCache) -> dict[str, Curve]:
     """Return the ``[curves.NAME]`` tables of a TOML file as curves.
 
     Raises
@@ -190,7 +190,7 @@ def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curv
         with locate_errors(job_table.file, label, LAW_KEY if is_law(cells) else None):
             checks.name("curve", name, "curves")
             if is_law(cells):
-                curves[name] = curve_shelf.law(law_of(cells, allow_code=curve_shelf.allow_code))
+                curves[name] = curve_cache.law(law_of(cells, allow_code=curve_cache.allow_code))
                 continue
             if set(cells) != {"nodes", "values"}:
                 unknown = [cell_key for cell_key in cells if cell_key not in _CURVE_KEYS]
@@ -200,12 +200,12 @@ def named_curves(job_table: JobTable, curve_shelf: CurveShelf) -> dict[str, Curv
                     expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
                     fix=did_you_mean(unknown, [cell_key for cell_key in _CURVE_KEYS if cell_key not in cells]),
                 )
-            curves[name] = curve_shelf.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
+            curves[name] = curve_cache.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
     return curves
 
 
 def with_own_curves(
-    curves: Mapping[str, Curve], job_table: JobTable, curve_shelf: CurveShelf, place: str
+    curves: Mapping[str, Curve], job_table: JobTable, curve_cache: CurveCache, place: str
 ) -> dict[str, Curve]:
     """Return curves of a file of curves, and those of the table itself, ``place`` for messages.
 
@@ -214,7 +214,7 @@ def with_own_curves(
     InputError
         As `named_curves`; or both have a curve of one name.
     """
-    own_curves = named_curves(job_table, curve_shelf)
+    own_curves = named_curves(job_table, curve_cache)
     for curve_name in own_curves:
         if curve_name in curves:
             raise InputError(
@@ -227,7 +227,7 @@ def with_own_curves(
     return {**curves, **own_curves}
 
 
-def read_curves_file(curves_file: Path, curve_shelf: CurveShelf) -> dict[str, Curve]:
+def read_curves_file(curves_file: Path, curve_cache: CurveCache) -> dict[str, Curve]:
     """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
 
     Raises
@@ -237,7 +237,7 @@ def read_curves_file(curves_file: Path, curve_shelf: CurveShelf) -> dict[str, Cu
     """
     job_table: JobTable = read_by_ending(curves_file, JOB_TABLE_READERS)
     if job_table.curves:
-        return named_curves(job_table, curve_shelf)
+        return named_curves(job_table, curve_cache)
     needed_columns = ("curve", "nodes", "value")
     missing = [name for name in needed_columns if name not in job_table.columns]
     unknown = [name for name in job_table.columns if name not in needed_columns]
@@ -278,7 +278,7 @@ def read_curves_file(curves_file: Path, curve_shelf: CurveShelf) -> dict[str, Cu
                 fix="rename the curve",
             )
         with locate_errors(curves_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
-            curves[name] = curve_shelf.curve(nodes, values, name)
+            curves[name] = curve_cache.curve(nodes, values, name)
     return curves
 
 

@@ -367,7 +367,7 @@ def with_node_types(log: NodeEvents, by_type: Mapping[str, Sequence[str]]) -> No
     InputError
         The log has types already, or a node has no type or two.
     """
-    if log.node_types.is_told_apart:
+    if log.node_types.has_type_names:
         raise InputError(
             "the log has node types already",
             column="node_types",

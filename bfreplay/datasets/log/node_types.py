@@ -70,7 +70,7 @@ class NodeTypes:
         return cls(tuple(by_type), of_node)
 
     @property
-    def is_told_apart(self) -> bool:
+    def has_type_names(self) -> bool:
         """True if the log names types."""
         return self.names != (ANY_TYPE,)
 

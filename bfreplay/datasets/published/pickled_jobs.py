@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.jobs.curve_points import CurveShelf
+from bfreplay.datasets.jobs.curve_points import CurveCache
 from bfreplay.datasets.located import first_true, locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.published.matrix import read_pickled_frame, times_us
@@ -63,12 +63,12 @@ def read_published_jobs(bounds: str | PathLike[str], curves: str | PathLike[str]
             expected=iso_utc(int(submit_us[index])),
             fix="give the two files of one job set",
         )
-    shelf = CurveShelf()
+    curve_cache = CurveCache()
     numbers = {name: _numbers(table, name, bounds_file) for name in _BOUNDS_COLUMNS[:-1]}
     jobs = []
     for index, name in enumerate(names):
-        throughput = _curve(points, "Ps", index, shelf, curves_file)
-        objective = _curve(points, "Os", index, shelf, curves_file)
+        throughput = _curve(points, "Ps", index, curve_cache, curves_file)
+        objective = _curve(points, "Os", index, curve_cache, curves_file)
         with locate_errors(bounds_file, index + 1):
             job = ElasticJob(
                 name=name,
@@ -136,9 +136,13 @@ def _whole(node_count: float, column: str) -> int:
     return int(node_count)
 
 
-def _curve(points: PickledFrame, column_name: str, index: int, shelf: CurveShelf, curves_file: Path) -> TabulatedCurve:
+def _curve(
+    points: PickledFrame, column_name: str, index: int, curve_cache: CurveCache, curves_file: Path
+) -> TabulatedCurve:
     with locate_errors(curves_file, index + 1, column_name, curve=True):
         try:
-            return shelf.curve(cell_list(points.column("Ns")[index]), cell_list(points.column(column_name)[index]))
+            return curve_cache.curve(
+                cell_list(points.column("Ns")[index]), cell_list(points.column(column_name)[index])
+            )
         except TypeError as error:
             raise InputError(f"a curve is unreadable: {error}", expected="lists of numbers") from error

@@ -194,7 +194,7 @@ def choose(n_idle: Sizes, n_jobs: Sizes, sample: int, seed: int) -> tuple[list[s
     idle_class, job_class = quantile_class(n_idle), quantile_class(n_jobs)
     cells, cell_of = np.unique(idle_class * CLASSES + job_class, return_inverse=True)
     available = np.bincount(cell_of, minlength=len(cells))
-    n_taken = spread(available, sample)
+    n_taken = distribute(available, sample)
     rng = np.random.Generator(np.random.PCG64(seed))
     names, selection = [], []
     for cell, (of_idle, of_jobs) in enumerate(zip(cells // CLASSES, cells % CLASSES, strict=True)):
@@ -211,7 +211,7 @@ def quantile_class(size: Sizes) -> Sizes:
     return np.searchsorted(splits, size, side="left").astype(np.int64)
 
 
-def spread(available: Sizes, sample: int) -> Sizes:
+def distribute(available: Sizes, sample: int) -> Sizes:
     """Return the number to take from each cell: equal numbers where possible, the rest from larger cells."""
     n_taken = np.zeros_like(available)
     n_left = min(sample, int(available.sum()))

@@ -92,7 +92,7 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
         node_us.add(step_us, count)
     node_hours = node_us.area_us.astype(np.float64) / NODE_US_PER_HOUR
     idle = best_known_idle([run], edge_us) if idle_node_hours is None else idle_node_hours
-    samples_by_bin = _spread(run, time_us, samples, edge_us)
+    samples_by_bin = _samples_by_bin(run, time_us, samples, edge_us)
     values = {"samples": samples_by_bin, "held_node_hours": node_hours, "free_node_hours": idle - node_hours}
     for measure, column in rescale_cost:
         in_bin = np.bincount(bin_index, weights=_floats(rows[column]), minlength=edge_us.size - 1)
@@ -100,7 +100,7 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
     return RunHours(edge_us, values)
 
 
-def _spread(run: RunResult, time_us: Ints, samples: Floats, edge_us: Ints) -> Floats:
+def _samples_by_bin(run: RunResult, time_us: Ints, samples: Floats, edge_us: Ints) -> Floats:
     until = np.append(time_us, run.record.config.window_end_us)
     since = np.append(edge_us[0], time_us)
     samples_made = np.append(samples, run.summary.ledger.samples - float(samples.sum()))

@@ -76,7 +76,7 @@ class DaskExecutor:
         """Number of workers known to the scheduler now."""
         return len(self._client.nthreads())
 
-    def each(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
+    def run_tasks(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
         """Yield answers as they come; see ``Executor``. The scheduler repeats the tasks of dead workers.
 
         Raises

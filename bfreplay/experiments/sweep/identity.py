@@ -41,7 +41,7 @@ ID_DIGITS = 16
 
 _PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _NAME = re.compile(r"[^\W\d][\w.:-]*")
-_HOUSE = "bfreplay"
+_PACKAGE = "bfreplay"
 
 
 def id_of(content: Mapping[str, Any]) -> str:
@@ -112,7 +112,7 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     else:
         texts = texts_in(read_toml(Path(options.jobs)))
         places |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
-    return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_HOUSE, "builtins")}
+    return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_PACKAGE, "builtins")}
 
 
 @cache  # looking for entry points is slow

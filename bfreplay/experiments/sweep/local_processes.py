@@ -57,7 +57,7 @@ class Executor(Protocol):
         """Number of parallel workers known now; 0 while none has come."""
         ...
 
-    def each(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
+    def run_tasks(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
         """Do ``work`` on every task, and yield answers as they are ready.
 
         Parameters
@@ -111,7 +111,7 @@ class ProcessExecutor:
         """Number of worker processes."""
         return self._n
 
-    def each(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
+    def run_tasks(self, work: Callable[[Task], Answer], tasks: Mapping[str, Task]) -> Iterator[Done[Answer]]:
         """Yield answers as they come; see ``Executor``.
 
         Raises

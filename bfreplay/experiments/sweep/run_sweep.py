@@ -196,7 +196,7 @@ def _run(
 
     tasks = {run_id: plan.task(run_id, store.folder) for run_id in states.missing}
     tell()
-    for done_task in executor.each(work_on, tasks):
+    for done_task in executor.run_tasks(work_on, tasks):
         outcome = _outcome(done_task)
         # a worker may die after it has written the run and before it answers
         if outcome.failure is None or store.has(outcome.id):

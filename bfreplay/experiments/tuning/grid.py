@@ -133,7 +133,7 @@ _SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogPart:
     """A window of the log, in microseconds since the epoch; ``end_us`` is outside."""
 
     start_us: int
@@ -150,7 +150,7 @@ class Part:
         return iso_utc(self.start_us), iso_utc(self.end_us)
 
 
-def split(start_us: int, end_us: int, train: float) -> tuple[Part, Part]:
+def split(start_us: int, end_us: int, train: float) -> tuple[LogPart, LogPart]:
     """Split a window into its first share ``train`` and the rest, which do not overlap.
 
     The border is a whole second if one lies inside.
@@ -172,7 +172,7 @@ def split(start_us: int, end_us: int, train: float) -> tuple[Part, Part]:
             expected="a share of the log between 0 and 1",
             fix="two thirds (0.67) is a good start",
         )
-    return Part(start_us, border), Part(border, end_us)
+    return LogPart(start_us, border), LogPart(border, end_us)
 
 
 SAMPLES, FINISH = "samples", "finish"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
-from bfreplay.experiments.tuning.grid import SAMPLES, ForwardTime, Grid, Part, Surface, seconds
+from bfreplay.experiments.tuning.grid import SAMPLES, ForwardTime, Grid, LogPart, Surface, seconds
 from bfreplay.result_folders.tuning import Column, Validation
 from bfreplay.wording import amount, count, percent
 
@@ -119,7 +119,7 @@ def validate(grid: Grid, recommendation: Recommendation, surface: Surface) -> Va
 def cautions(
     grid: Grid,
     recommendation: Recommendation,
-    parts: tuple[Part, Part],
+    parts: tuple[LogPart, LogPart],
     surfaces: tuple[Surface, Surface],
     tolerance: float,
 ) -> list[str]:
@@ -176,7 +176,7 @@ def worse(share: float, measure: str) -> str:
     return f"take {percent(1 / share - 1)} longer" if share <= 1 else f"take {percent(1 - 1 / share)} less time"
 
 
-def _unlike(parts: tuple[Part, Part], surfaces: tuple[Surface, Surface]) -> Iterator[str]:
+def _unlike(parts: tuple[LogPart, LogPart], surfaces: tuple[Surface, Surface]) -> Iterator[str]:
     idle = [surface.idle_nodes for surface in surfaces]
     per_hour = [surface.n_pool_events / part.duration_s * 3600 for surface, part in zip(surfaces, parts, strict=True)]
     unlike = []

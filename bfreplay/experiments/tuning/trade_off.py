@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import SweepResult
-from bfreplay.experiments.tuning.grid import Grid, Part, check_values, surface_of
+from bfreplay.experiments.tuning.grid import Grid, LogPart, check_values, surface_of
 from bfreplay.experiments.tuning.recommendation import Recommendation, worse
 from bfreplay.result_folders.tuning import PARTS, TUNED_ON, VALIDATED_ON, TradeOff, TradeOffPoint
 from bfreplay.wording import amount, duration, percent
@@ -21,7 +21,7 @@ _LEAST = 0.02
 
 def weigh(
     base_options: RunOptions,
-    parts: tuple[Part, Part],
+    parts: tuple[LogPart, LogPart],
     recommendation: Recommendation,
     reserve: Sequence[int] | None,
     min_age: Sequence[float] | None,

@@ -22,7 +22,7 @@ from bfreplay.experiments.resumable_folder import complete_sweep, resumable_fold
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.study_options import TOLERANCE, TRAIN, TuningOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult
-from bfreplay.experiments.tuning.grid import ForwardTime, Grid, Part, Surface, grid_of, split, surface_of
+from bfreplay.experiments.tuning.grid import ForwardTime, Grid, LogPart, Surface, grid_of, split, surface_of
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
 from bfreplay.experiments.tuning.trade_off import trade_off_cautions, trade_off_sentence, weigh
 from bfreplay.experiments.tuning.tuning_text import answer_of
@@ -210,7 +210,7 @@ def _expected_run_s(base_options: RunOptions, grid: Grid, pool_us: NDArray[np.in
 
 
 def _surfaces(
-    sweep_result: SweepResult, grid: Grid, parts: tuple[Part, Part], *, unlimited_work: bool
+    sweep_result: SweepResult, grid: Grid, parts: tuple[LogPart, LogPart], *, unlimited_work: bool
 ) -> tuple[Surface, Surface]:
     results = sweep_result.results
     size = results.num_rows // 2
@@ -228,7 +228,7 @@ def _surfaces(
     return tuning_part, validation_part
 
 
-def _part(log_part: Part, surface: Surface) -> TunedPart:
+def _part(log_part: LogPart, surface: Surface) -> TunedPart:
     bound = surface.share_of_bound
     return TunedPart(
         window=log_part.window,

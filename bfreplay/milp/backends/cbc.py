@@ -233,7 +233,7 @@ class CbcPulp:
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("pulp")) as folder:
             command.tmpDir = folder
             command.actualSolve(pulp_model)
-        status = PULP_STATUSES.get(pulp_model.said, SolverStatus.UNKNOWN)
+        status = PULP_STATUSES.get(pulp_model.statuses, SolverStatus.UNKNOWN)
         x, objective, bound = None, math.nan, math.inf
         if status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
             x = pulp_model.column_values()
@@ -242,7 +242,9 @@ class CbcPulp:
                 bound = objective
         if status is SolverStatus.INFEASIBLE and stopwatch.solve_s >= options.time_limit_s:
             status = SolverStatus.NO_SOLUTION  # CBC says so as well when its time ends while it prepares the model
-        return stopwatch.answer(status, x, objective, bound, f"PuLP says {pulp_model.said[0]}, {pulp_model.said[1]}")
+        return stopwatch.answer(
+            status, x, objective, bound, f"PuLP says {pulp_model.statuses[0]}, {pulp_model.statuses[1]}"
+        )
 
 
 def _command(options: SolveOptions) -> Any:
@@ -278,7 +280,7 @@ class _PulpModel:
     name: str = "bfreplay"
     sense: int = 1  # PuLP's LpMinimize: the file holds the negative objective
     values: dict[str, float] = field(default_factory=dict)
-    said: tuple[str, str] = ("Not Solved", "No Solution Found")
+    statuses: tuple[str, str] = ("Not Solved", "No Solution Found")
 
     def writeMPS(self, filename: str, rename: int = 0) -> tuple[list[Any], dict[str, str], dict[str, str], str]:  # noqa: N802
         """Write it; PuLP gets the columns' names to look for in the answer."""
@@ -302,7 +304,7 @@ class _PulpModel:
         """Take both statuses, as PuLP names them."""
         import pulp
 
-        self.said = pulp.LpStatus.get(status, str(status)), pulp.LpSolution.get(sol_status, str(sol_status))
+        self.statuses = pulp.LpStatus.get(status, str(status)), pulp.LpSolution.get(sol_status, str(sol_status))
         return True
 
     def column_values(self) -> NDArray[np.float64]:

@@ -40,7 +40,7 @@ def choices_of(value: NDArray[np.float64]) -> Choices:
     is_choice = np.zeros(value.shape, np.bool_)
     is_choice[:, 0, 0] = True
     is_choice[:, :, 1:] = value[:, :, 1:] > best[:, :, :-1]
-    _, kind, nodes = np.nonzero(is_choice)
+    _, kind, nodes = map(np.ascontiguousarray, np.nonzero(is_choice))
     offset = np.concatenate([[0], np.cumsum(is_choice.sum(axis=(1, 2)))])
     return Choices(offset, kind, nodes, value[is_choice])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, Levels, Plan, Steps, finish_of, minimum_share
+from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, NOT_FORCED, Levels, Plan, Steps, finish_of, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, free_without
 from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 
@@ -26,7 +26,7 @@ _MOST_WORK = 1e15  # of a job without end
 def fewest_nodes(slot_s: float) -> PlanJob:
     """Plan jobs by ``minimum_share``, with slots of this length."""
     return lambda job, free, n_nodes: minimum_share(
-        free, job.deadline_s, slot_s, job.work, job.counts, job.rates, n_nodes
+        free, job.deadline_s, slot_s, job.work, job.counts, job.rates, n_nodes, NOT_FORCED
     )
 
 

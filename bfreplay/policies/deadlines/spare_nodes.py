@@ -219,7 +219,7 @@ def _arrays_of(jobs: Sequence[PlannedJob], free: Steps) -> _Jobs:
         np.concatenate([job.counts for job in jobs]),
         np.concatenate([job.rates for job in jobs]),
         np.array([job.deadline_s for job in jobs]),
-        np.array([job.work for job in jobs]),
+        np.array([job.work for job in jobs], np.float64),
         np.array([job.level for job in jobs], np.int64),
         time,
         value,

@@ -53,7 +53,7 @@ class _Hold:
     worth: NDArray[np.float64]
 
 
-class Holds:
+class HoldTracker:
     """Counts from decision to decision, with a measurement for each that a job keeps long enough.
 
     A hold is the time for which a job keeps the same nodes. It counts from the end of the pause for rescaling. It is

@@ -14,7 +14,7 @@ from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.policies.learning.belief import BelievedTables, Share
-from bfreplay.policies.learning.holds import Holds
+from bfreplay.policies.learning.holds import HoldTracker
 from bfreplay.policies.policy import Decision, Policy, not_a_policy
 from bfreplay.policies.state import LONG_AGO_US, PolicyState
 from bfreplay.workload import ElasticJob
@@ -66,7 +66,7 @@ class LearningPolicy(Policy):
         self._forget()
 
     def _forget(self) -> None:
-        self._holds = Holds(self.measure_s, self.wakes_on)
+        self._holds = HoldTracker(self.measure_s, self.wakes_on)
         self._beliefs = BelievedTables(self.share, self.noise, self.seed)
         self._last_us = LONG_AGO_US
 

@@ -15,6 +15,7 @@ from bfreplay.report.figures.figure import Figure
 from bfreplay.report.figures.marks import BLUE, LINES, OKABE_ITO, Trace, point_look
 from bfreplay.scalability import name_of
 from bfreplay.scalability.choice import Choice
+from bfreplay.scalability.measurements import Measurements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -98,7 +99,7 @@ def fit_curves(name: str, choice: Choice) -> FitCurves:
     rates_at: Callable[[Floats], Floats]
     band_nodes = band_rates = lower_rates = upper_rates = np.empty(0)
     if best is None:
-        rates_at = partial(np.interp, xp=measurements.counts, fp=measurements.means)  # type: ignore[assignment]
+        rates_at = partial(_rates_between, measurements)
     else:
         rates_at, band_nodes = best.curve.rates, np.geomspace(first_count, last_count, _BAND_COUNTS)
         band_rates, (lower_rates, upper_rates) = rates_at(band_nodes), best.band(band_nodes)
@@ -115,6 +116,11 @@ def fit_curves(name: str, choice: Choice) -> FitCurves:
     measured = counts, rates, rates / rates_at(counts) - 1.0
     band = band_nodes, band_rates, lower_rates, upper_rates
     return FitCurves(name, *measured, nodes, rates_of_curve, tuple(laws), *band, int(last_measured))
+
+
+def _rates_between(measurements: Measurements, nodes: Floats) -> Floats:
+    """Return mean measured rates, by straight lines between the measured node counts."""
+    return np.interp(nodes, measurements.counts, measurements.means)
 
 
 def draw_fit(curves: FitCurves) -> Drawing:

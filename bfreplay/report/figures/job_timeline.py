@@ -217,7 +217,7 @@ def _words(timeline: JobTimeline) -> str:
     allocations, has_sharing, most_of_jobs = timeline.held, False, 0
     node_us = np.zeros((len(allocations.names), len(allocations.type_names)), dtype=np.int64)
     for _, _, part in allocations.parts(timeline.span.start_us, timeline.span.end_us):
-        np.add.at(node_us, (part.job, part.node_type), part.count * part.charged_us)
+        np.add.at(node_us, (part.job, part.node_type), part.count * part.charged_duration_us)
         most_of_jobs, has_sharing = max(most_of_jobs, most_of_a_job(part)), has_sharing or part.is_shared
     of_job, of_type = node_us.sum(axis=1), node_us.sum(axis=0)
     busiest = int(of_job.argmax())

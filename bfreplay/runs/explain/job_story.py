@@ -304,7 +304,7 @@ class _Follower:
         """Process one decision with jobs and idle nodes."""
         job_places = np.flatnonzero(moment.state.job == self._life.number)
         if not job_places.size or moment.index > self._seen + 1:
-            self._between()
+            self._skip_decision()
         if not job_places.size:
             return
         position = int(job_places[0])
@@ -317,9 +317,9 @@ class _Follower:
     def close(self) -> None:
         """Process the end: no more decisions with idle nodes."""
         if self._seen + 1 < self._rerun.n_rows:
-            self._between()
+            self._skip_decision()
 
-    def _between(self) -> None:
+    def _skip_decision(self) -> None:
         """Process a decision without the job: it ended, paused, or no node was idle."""
         if not self._held:
             return

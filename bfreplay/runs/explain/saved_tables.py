@@ -111,7 +111,7 @@ class Allocations:
     sharing: NDArray[np.int64]
 
     @property
-    def charged_us(self) -> NDArray[np.int64]:
+    def charged_duration_us(self) -> NDArray[np.int64]:
         """(A,) microseconds charged to the job for each interval; half for shared nodes."""
         return node_charges_us(self.sharing, self.from_us, self.to_us)
 

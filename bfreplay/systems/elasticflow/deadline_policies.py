@@ -117,14 +117,14 @@ class PlanningPolicy(ElasticFlowPolicy):
     def plan_job(self) -> PlanJob:
         """Return the plan of one job."""
 
-    def spread(self, jobs: list[PlannedJob], free: Steps, total: float) -> None:
+    def give_spare_nodes(self, jobs: list[PlannedJob], free: Steps, total: float) -> None:
         """Give spare nodes away: none by default."""
 
     def decide_now(self, state: PolicyState) -> Decision:
         """Admit or decline new jobs, and follow the plans of all."""
         jobs, reason_of_declined, free = self._plans.plan_jobs(state, admits=self.admits)
         feasible_jobs = sorted((job for job in jobs if job.plan.end_s < math.inf), key=lambda job: job.deadline_s)
-        self.spread(feasible_jobs, free, float(state.n_idle))
+        self.give_spare_nodes(feasible_jobs, free, float(state.n_idle))
         self._plans.follow(state, jobs)
         counts = np.array([job.count for job in jobs], np.int64)
         first_changes_s = [job.plan.nodes.time[1] for job in feasible_jobs if job.plan.nodes.time.size > 1]
@@ -143,7 +143,7 @@ class ElasticSharing(PlanningPolicy):
         """Return the plan with the fewest sufficient nodes."""
         return fewest_nodes(self.options.slot_s)
 
-    def spread(self, jobs: list[PlannedJob], free: Steps, total: float) -> None:
+    def give_spare_nodes(self, jobs: list[PlannedJob], free: Steps, total: float) -> None:
         """Give spare nodes away by their gain."""
         if jobs:
             share_spare(jobs, free, self.options.slot_s, total, largest_growth_first=self.options.order == "artifact")

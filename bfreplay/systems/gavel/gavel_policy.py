@@ -240,7 +240,9 @@ class GavelPolicy(PolicyWithOptions):
         )
         n_going_on = int(np.count_nonzero(continues))
         placement = self._place(state, rounds, assignment, job_rows)
-        placement.go_on(slice(0, n_going_on), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()]))
+        placement.add_running(
+            slice(0, n_going_on), np.array([self._limits.get(job, 0.0) for job in state.job.tolist()])
+        )
         remaining_us = max(self._until_us - state.time_us, 0)
         placement.begin(self._rules, slice(n_going_on, None), remaining_us, self.options.restart_s)
         self._limits = placement.limits()

@@ -259,7 +259,7 @@ class PlacedRound:
         if ends_us.size:
             self.until_us = max(self.until_us, state.time_us + max(int(ends_us.max()), 1))
 
-    def go_on(self, tasks: slice, limit: NDArray[np.float64]) -> None:
+    def add_running(self, tasks: slice, limit: NDArray[np.float64]) -> None:
         """Add micro-tasks that began earlier in the round; ``limit (J,)``: largest progress of each job."""
         _, job_row = self._place(tasks)
         self._samples[job_row] = np.maximum(limit[job_row] - self._state.progress[job_row], 0.0)

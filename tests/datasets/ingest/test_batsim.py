@@ -277,5 +277,5 @@ def test_machines_that_slept_have_their_node_hours(tmp_path):
     found = read(tmp_path, ["1,w,60,0,2,1,"], states=states).report.warnings[SWITCHED_OFF]
     assert (found.count, found.node_hours) == (2, 1 * 2 + 3 * 1)
     to_the_end = read(tmp_path, ["1,w,60,0,2,1,"], states=["0,0,0,0,2,1", "3600,2,0,0,1,0"]).report
-    to_the_end.settle(4 * 3_600_000_000, None)
+    to_the_end.complete(4 * 3_600_000_000, None)
     assert to_the_end.warnings[SWITCHED_OFF].node_hours == 2 * 3

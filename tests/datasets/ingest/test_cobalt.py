@@ -448,7 +448,7 @@ def test_amounts_of_rows_of_another_machine_of_skipped_ones_and_of_running_ones_
         job(6, "09:00:00", "13:00:00", nodes="1", where=X[5]),
     ]
     record = read(HEADER + "".join(rows))
-    record.report.settle(record.last_stamp_us, None)
+    record.report.complete(record.last_stamp_us, None)
     found = record.report.warnings
     assert {sentence: tally.node_hours for sentence, tally in found.items()} == {
         OTHER_MACHINE: 4 * 3.0,

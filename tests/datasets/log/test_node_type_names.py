@@ -50,14 +50,14 @@ def test_types_follow_their_nodes_into_the_order_of_names():
     assert _types_by_node(events) == BY_NODE
     assert events.node_types.names == ("v100", "k80", "p100")  # as they first appear
     assert events.node_types.counts == {"v100": 2, "k80": 1, "p100": 1}
-    assert events.node_types.is_told_apart
+    assert events.node_types.has_type_names
 
 
 def test_a_log_without_types_is_all_of_one():
     types = _log(None).node_types
     assert types.names == (ANY_TYPE,)
     assert types.of_node.tolist() == [0, 0, 0, 0]
-    assert not types.is_told_apart
+    assert not types.has_type_names
     assert "node_types" not in _log(None).metadata.to_json()
 
 

@@ -29,7 +29,7 @@ def test_nodes_are_of_the_types_that_are_said_and_the_log_itself_stays_as_it_was
     assert typed.metadata.to_json()["node_types"] == {"v100": ["n2"], "k80": ["n1"]}
     assert typed.sources == log.sources
     assert [batch.node.tolist() for batch in typed.batches()] == [batch.node.tolist() for batch in log.batches()]
-    assert not log.node_types.is_told_apart
+    assert not log.node_types.has_type_names
 
 
 def test_nodes_without_a_type_and_logs_that_have_types_are_refused(log):

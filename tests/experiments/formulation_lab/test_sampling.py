@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 import bfreplay
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.formulation_lab import sampling
-from bfreplay.experiments.formulation_lab.sampling import LabSettings, choose, quantile_class, sample_decisions, spread
+from bfreplay.experiments.formulation_lab.sampling import (
+    LabSettings,
+    choose,
+    distribute,
+    quantile_class,
+    sample_decisions,
+)
 from bfreplay.milp import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.workload import JobSet
@@ -35,18 +41,18 @@ def _fields(problem):
 
 
 def test_cells_give_equal_numbers_as_far_as_they_reach_and_the_rest_comes_from_those_with_more():
-    assert spread(np.array([10, 10, 10]), 6).tolist() == [2, 2, 2]
-    assert spread(np.array([1, 10, 10]), 7).tolist() == [1, 3, 3]
-    assert spread(np.array([1, 2, 10]), 9).tolist() == [1, 2, 6]
-    assert spread(np.array([5, 9, 7]), 4).tolist() == [1, 2, 1]  # the odd one goes where most are left
-    assert spread(np.array([5, 9, 7]), 2).tolist() == [0, 1, 1]
-    assert spread(np.array([2, 3]), 100).tolist() == [2, 3]
+    assert distribute(np.array([10, 10, 10]), 6).tolist() == [2, 2, 2]
+    assert distribute(np.array([1, 10, 10]), 7).tolist() == [1, 3, 3]
+    assert distribute(np.array([1, 2, 10]), 9).tolist() == [1, 2, 6]
+    assert distribute(np.array([5, 9, 7]), 4).tolist() == [1, 2, 1]  # the odd one goes where most are left
+    assert distribute(np.array([5, 9, 7]), 2).tolist() == [0, 1, 1]
+    assert distribute(np.array([2, 3]), 100).tolist() == [2, 3]
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=16), st.integers(1, 400))
 def test_as_many_as_asked_are_taken_and_no_cell_gives_more_than_it_has(available, sample):
     cells = np.array(available)
-    taken = spread(cells, sample)
+    taken = distribute(cells, sample)
     assert taken.sum() == min(sample, cells.sum())
     assert (taken <= cells).all()
     open_cells = taken < cells

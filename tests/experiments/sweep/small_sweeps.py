@@ -163,7 +163,7 @@ class Inline:
     def __init__(self, *_: object) -> None:
         pass
 
-    def each(self, work: Callable[[Any], Any], tasks: Mapping[str, Any]) -> Iterator[Done[Any]]:
+    def run_tasks(self, work: Callable[[Any], Any], tasks: Mapping[str, Any]) -> Iterator[Done[Any]]:
         for key in reversed(tasks):  # the order must not matter
             yield Done(key, work(tasks[key]))
 

@@ -140,7 +140,7 @@ def test_an_answer_that_was_lost_with_its_worker_is_waited_for():
         def exception(self):
             return None
 
-    (done,) = _executor_of(Lost).each(str, {"20": "task"})
+    (done,) = _executor_of(Lost).run_tasks(str, {"20": "task"})
     assert (done.key, done.answer, done.died) == ("20", "made again", "")
 
 
@@ -159,7 +159,7 @@ def test_a_run_that_the_scheduler_gives_up_is_told_with_its_last_worker(worker, 
             error.last_worker = worker
             raise error
 
-    (done,) = _executor_of(GivenUp).each(str, {"20": "task"})
+    (done,) = _executor_of(GivenUp).run_tasks(str, {"20": "task"})
     assert (done.key, done.died) == ("20", told)
 
 
@@ -226,7 +226,7 @@ def _ask_without_the_folder(address: str, store: Store, files: Path) -> None:
     plan = plan_runs(spec_of_options([options(files)]))
     executor = DaskExecutor(address, store.folder)
     try:
-        list(executor.each(work_on, {plan.ids[0]: plan.task(plan.ids[0], Path("/nowhere/out"))}))
+        list(executor.run_tasks(work_on, {plan.ids[0]: plan.task(plan.ids[0], Path("/nowhere/out"))}))
     finally:
         executor.close()
 

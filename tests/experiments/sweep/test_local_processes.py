@@ -53,7 +53,7 @@ def test_a_worker_that_is_killed_costs_its_own_task_only_and_that_is_done_again(
     (tmp_path / "a").touch()
     executor = ProcessExecutor(2)
     tasks = {name: (tmp_path, name) for name in "abcd"}
-    answers = executor.each(note_and_wait, tasks)
+    answers = executor.run_tasks(note_and_wait, tasks)
     done = [next(answers), next(answers), next(answers)]  # the other worker does the rest
     assert sorted(each.key for each in done) == ["b", "c", "d"]
     wait_until(lambda: _pids(tmp_path, "a"), "a was begun")
@@ -72,7 +72,7 @@ def test_a_worker_that_is_killed_costs_its_own_task_only_and_that_is_done_again(
 
 def test_a_task_that_kills_its_workers_is_given_up_and_says_how(tmp_path):
     executor = ProcessExecutor(1)
-    done = {each.key: each for each in executor.each(die, {"good": 0, "exit": 1, "kill": 2})}
+    done = {each.key: each for each in executor.run_tasks(die, {"good": 0, "exit": 1, "kill": 2})}
     executor.close()
     assert done["good"] == Done("good", 0)
     assert done["exit"] == Done("exit", died="exit code 7")
@@ -83,7 +83,7 @@ def test_a_task_that_kills_its_workers_is_given_up_and_says_how(tmp_path):
 def test_what_work_raises_is_raised_here():
     executor = ProcessExecutor(1)
     with pytest.raises(RuntimeError, match="task 5"):
-        list(executor.each(fail, {"a": 5}))
+        list(executor.run_tasks(fail, {"a": 5}))
     executor.close()
 
 
@@ -103,7 +103,7 @@ def test_workers_end_by_themselves_when_their_parent_is_killed(tmp_path):
         "from tests.experiments.sweep.test_local_processes import note_and_wait\n"
         "if __name__ == '__main__':\n"
         "    here = Path(__file__).parent\n"
-        "    list(ProcessExecutor(2).each(note_and_wait, {name: (here, name) for name in 'ab'}))\n"
+        "    list(ProcessExecutor(2).run_tasks(note_and_wait, {name: (here, name) for name in 'ab'}))\n"
     )
     parent = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT)})
     wait_until(lambda: _pids(tmp_path, "a") and _pids(tmp_path, "b"), "both workers are at work")
@@ -139,7 +139,7 @@ def test_a_script_without_a_guard_is_told_what_it_needs(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from bfreplay.experiments.sweep.local_processes import ProcessExecutor\n"
-        "print(list(ProcessExecutor(1).each(abs, {'a': -1})))\n"
+        "print(list(ProcessExecutor(1).run_tasks(abs, {'a': -1})))\n"
     )
     done = subprocess.run(
         [sys.executable, str(script)],

@@ -109,7 +109,7 @@ def test_a_file_that_changes_while_the_sweep_runs_makes_no_result_under_a_wrong_
 
 def test_a_worker_that_dies_after_it_has_written_the_run_has_finished_it(files, monkeypatch):
     class Dying(Inline):
-        def each(self, work, tasks):
+        def run_tasks(self, work, tasks):
             for key, task in tasks.items():
                 work(task)
                 yield Done(key, died="ended by SIGKILL")
@@ -123,10 +123,10 @@ def test_a_worker_that_dies_after_it_has_written_the_run_has_finished_it(files, 
 
 def test_a_run_at_which_every_worker_died_is_a_row_that_says_so(files, monkeypatch):
     class Deadly(Inline):
-        def each(self, work, tasks):
+        def run_tasks(self, work, tasks):
             first, *others = tasks
             yield Done(first, died="ended by SIGKILL")
-            yield from super().each(work, {key: tasks[key] for key in others})
+            yield from super().run_tasks(work, {key: tasks[key] for key in others})
 
     monkeypatch.setattr(run_sweep, "ProcessExecutor", Deadly)
     rows = sweep(_noting(files, 10, 20), files / "out").results.to_pylist()

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bfreplay.experiments.tuning.grid import FINISH, SAMPLES, Grid, Part, Surface, seconds
+from bfreplay.experiments.tuning.grid import FINISH, SAMPLES, Grid, LogPart, Surface, seconds
 from bfreplay.experiments.tuning.recommendation import cautions, recommend, validate
 from bfreplay.experiments.tuning.tuning_text import answer_of
 
 GRID = Grid((60.0, 300.0, 600.0), (10, 70))
 HOUR = 3_600_000_000
-PARTS = (Part(0, 2 * HOUR), Part(2 * HOUR, 4 * HOUR))
+PARTS = (LogPart(0, 2 * HOUR), LogPart(2 * HOUR, 4 * HOUR))
 TUNED = [[90, 97], [94, 100], [93, 99]]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bfreplay.policies import ANY_TRIGGER, PolicyState, Trigger
-from bfreplay.policies.learning.holds import Holds, Measurement
+from bfreplay.policies.learning.holds import HoldTracker, Measurement
 from tests.policies.small_states import SECOND, state_of
 
 RATES = [[0.0, 10.0, 19.0, 27.0, 34.0], [0.0, 1.0, 2.0, 3.0, 4.0]]
@@ -26,7 +26,7 @@ def _at(seconds: float, current: list[int], job: list[int] | None = None, **chan
 
 def _follow(*steps: tuple[PolicyState, list[int]], wakes_on: Trigger = ANY_TRIGGER) -> list[list[Measurement]]:
     """What is measured at each of the steps: a state, and the counts that are decided there."""
-    holds = Holds(30.0, wakes_on)
+    holds = HoldTracker(30.0, wakes_on)
     found = []
     for state, counts in steps:
         found.append(holds.observe(state))

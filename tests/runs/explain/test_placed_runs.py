@@ -42,7 +42,7 @@ def test_intervals_say_the_type_and_what_is_shared(placed):
     held = allocations_of(placed)
     assert placed.record.inputs.node_types == ("v100", "p100")
     names, types = ([texts[k] for k in of] for texts, of in ((held.names, held.job), (held.type_names, held.node_type)))
-    rows = sorted(zip(names, types, held.sharing.tolist(), (held.charged_us / SECOND).tolist(), strict=True))
+    rows = sorted(zip(names, types, held.sharing.tolist(), (held.charged_duration_us / SECOND).tolist(), strict=True))
     assert rows == [
         ("a", "p100", 0, 10.0),
         ("a", "v100", 0, 10.0),

@@ -178,7 +178,7 @@ def build_events(
     if (window.start_us, window.end_us) == (first_time_us(record), log_end_us) and not plan.states_seen:
         _warn_of_gap(record, window, report, survey)
     note_rules_without_effect(record, plan, report)
-    report.settle(plan.log_end_us, record.mean_node_hours)
+    report.complete(plan.log_end_us, record.mean_node_hours)
     allocator = {"name": rules.assignment, "seed": rules.seed if rules.assignment == "random" else None}
     metadata = EventsMetadata(
         cluster=None if record.cluster is None else printable(record.cluster),
@@ -229,7 +229,9 @@ def _warn_of_uncertain_idle_time(
             each_hours = idle_hours([unknown_outage]) / len(nodes)
             for node_index in nodes:
                 report.warn(sentence, value=record.nodes[node_index], node_hours=each_hours)
-    reservation_outages = [each for each in record.reservations if each.start_us < end_us and each.end_us > start_us]
+    reservation_outages = [
+        outage for outage in record.reservations if outage.start_us < end_us and outage.end_us > start_us
+    ]
     if reservation_outages and (hours := idle_hours(reservation_outages)) > 0:
         report.warn(RESERVED_IDLE, value=f"{hours:,.1f} node-hours", count=len(reservation_outages), node_hours=hours)
 

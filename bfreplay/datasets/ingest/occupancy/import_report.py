@@ -86,7 +86,7 @@ class Tally:
             self.open_nodes += n_nodes
             self.open_node_us += n_nodes * start_us
 
-    def settle(self, log_end_us: int, mean_node_hours: float | None) -> None:
+    def complete(self, log_end_us: int, mean_node_hours: float | None) -> None:
         """Add the amounts that need the whole log: open cases, and unknown ones as the mean job, if there is one."""
         if self.open_nodes:
             open_us = max(self.open_nodes * log_end_us - self.open_node_us, 0)
@@ -212,10 +212,10 @@ class ImportReport:
         """True if the row that is being read has a warning, and its amount is not known yet."""
         return bool(self._row_tallies)
 
-    def settle(self, log_end_us: int, mean_node_hours: float | None) -> None:
-        """Complete the amounts of the warnings; see ``Tally.settle``."""
+    def complete(self, log_end_us: int, mean_node_hours: float | None) -> None:
+        """Complete the amounts of the warnings; see ``Tally.complete``."""
         for tally in self.warnings.values():
-            tally.settle(log_end_us, mean_node_hours)
+            tally.complete(log_end_us, mean_node_hours)
 
     def skip_with_warning(
         self,

@@ -87,7 +87,7 @@ def _inside(
     """
     idle_intervals = _short_intervals(sweep, plan) if idle_intervals is None else idle_intervals
     for rows, is_last in _with_last(sweep.rows()):
-        time_us, node, state = idle_intervals.settle(*rows, is_last)
+        time_us, node, state = idle_intervals.add_rows(*rows, is_last)
         if len(node) and int(node.max()) >= plan.n_kept:
             is_kept_node = node < plan.n_kept
             time_us, node, state = time_us[is_kept_node], node[is_kept_node], state[is_kept_node]
@@ -138,7 +138,7 @@ class ShortIntervals:
         self._first_row = 0
         self._held = _Buffer(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8), np.empty(0, np.bool_))
 
-    def settle(
+    def add_rows(
         self, time_us: NDArray[np.int64], node: NDArray[np.int32], state: NDArray[np.int8], is_last: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int8]]:
         """Add rows, ``(E,)`` each, in order of time; return the rows that are settled."""

@@ -293,7 +293,7 @@ class StampClock(Clock):
         if offset_us != self._offset_us:
             self._changes.append((epoch_us, offset_us))
             del self._changes[_MOST_CHANGES + 1 : -1]
-        self._settle(offset_us, epoch_us)
+        self._resolve_waiting(offset_us, epoch_us)
         self._offset_us = offset_us
         self.latest_us = epoch_us if self.latest_us is None else max(epoch_us, self.latest_us)
         return True
@@ -309,7 +309,7 @@ class StampClock(Clock):
 
     def finish(self) -> None:
         """Resolve the remaining stamps, and report the offsets."""
-        self._settle(None, None)
+        self._resolve_waiting(None, None)
         if self._disagreed > self._agreed:
             zone_text = f"{self.zone}; {self._offsets_text()}"
             self._report.warn(_OTHER_ZONE_WARNING, value=zone_text, why_no_amount=TIMES_MOVE)
@@ -322,7 +322,7 @@ class StampClock(Clock):
             return moments[0] if len(moments) == 1 else None
         return None if self._offset_us is None else stamp_us - self._offset_us
 
-    def _settle(self, offset_us: int | None, after_us: int | None) -> None:
+    def _resolve_waiting(self, offset_us: int | None, after_us: int | None) -> None:
         waiting, self._waiting = self._waiting, []
         for waiting_stamp in waiting:
             moment_us = self._moment_in_order(waiting_stamp, offset_us, after_us)

@@ -211,7 +211,7 @@ class NodeEvents:
         if end_time is None and event_row.cell(*_ENDS).lower() != "unknown":
             report.warn(BLANK_END, *event_row.place)
         length_us = duration_us(event_row.cell("duration")) if event_row.layout.index("duration") >= 0 else None
-        times_us = event_row.clock.settle(start_time, end_time, length_us, event_row.place)
+        times_us = event_row.clock.resolve(start_time, end_time, length_us, event_row.place)
         if times_us is None:
             return report.skip(SKIPPED, *event_row.place)
         start_us, end_us = times_us

@@ -179,7 +179,7 @@ _LONGEST_US = 1_000_000 * DAY_US
 """Longest running time and limit that are read here: sums with times stay far below 64 bits."""
 
 
-class OrdinaryRows:
+class OrdinaryRowReader:
     """Converter of the ordinary rows of one file, for ``command_tables.rows_below_headers``.
 
     Parameters

@@ -16,7 +16,7 @@ from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm import slurm_cells as fields
 from bfreplay.datasets.ingest.slurm.command_tables import COMMAND_DELIMITERS, Layout, find_header, rows_below_headers
-from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRows
+from bfreplay.datasets.ingest.slurm.ordinary_rows import OrdinaryRowReader
 from bfreplay.datasets.ingest.slurm.sacct_rows import RESTARTS_UNREADABLE, JobRow, JobRows
 from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock, TimeFormatError, ZoneEvidence
 from bfreplay.datasets.times import US
@@ -236,7 +236,7 @@ def read_sacct(
     layout, is_utc = layout_of(log_file, options)
     clock = SlurmClock(log_file.name, options, evidence, COMMAND, is_utc)
     record.add_format("slurm sacct")
-    ordinary = OrdinaryRows(record, rows, clock) if IS_COMPILED else None
+    ordinary = OrdinaryRowReader(record, rows, clock) if IS_COMPILED else None
     for line_number, line_text, cells, row_layout in rows_below_headers(
         log_file, record.report, options.delimiter, is_header, _USED, layout, ordinary
     ):

@@ -213,7 +213,7 @@ class JobRows:
         if node_ids is None and job_row.count is None:
             return report.skip_with_warning("neither a list nor a number of nodes", *job_row.at)
         span_us = None if job_row.elapsed_us is None else job_row.elapsed_us + (job_row.suspended_us or 0)
-        times_us = clock.settle(start_time, job_row.end, span_us, job_row.at)
+        times_us = clock.resolve(start_time, job_row.end, span_us, job_row.at)
         if times_us is None:
             return report.skip(SKIPPED, *job_row.at)
         start_us, end_us = times_us

@@ -187,7 +187,7 @@ class TableClock(IntervalClock):
             Unknown zone, or an ambiguous time that neither the log nor ``--dst-fold`` resolves.
         """
         ends = None if end_time is None else self._candidates(end_time, row_place[0])
-        return self.settle(self._candidates(start_time, row_place[0]), ends, elapsed_us, (*row_place, ""), slack_us)
+        return self.resolve(self._candidates(start_time, row_place[0]), ends, elapsed_us, (*row_place, ""), slack_us)
 
     def _candidates(self, time: int | Wall, file_name: str) -> Candidates:
         return self.utc_us(time.us, file_name) if isinstance(time, Wall) else (time,)

@@ -10,6 +10,7 @@ import numpy as np
 
 from bfreplay._compiled import compiled
 from bfreplay.policies.deadlines.plan import (
+    NOT_FORCED,
     Floats,
     Plan,
     Steps,
@@ -45,7 +46,7 @@ class DeadlineJob(Job):
 
     def __init__(self, trace: TraceJob) -> None:
         super().__init__(trace)
-        self.remaining: float = trace.iterations
+        self.remaining = float(trace.iterations)
         self.gpus = 0
         self.finish_s: float | None = None
         self.planned_s = 0.0
@@ -172,7 +173,7 @@ class _ElasticJob(DeadlineJob):
         planned = self.planned
         planned.work = self.remaining
         planned.plan = minimum_share(
-            free_gpus, planned.deadline_s, slot_s, planned.work, planned.counts, planned.rates, total
+            free_gpus, planned.deadline_s, slot_s, planned.work, planned.counts, planned.rates, total, NOT_FORCED
         )
         self.end_s, self.finish_s = planned.plan.end_s, planned.plan.finish_s
         self.planned_s = self.finish_s

@@ -23,7 +23,7 @@ that cannot be spread is cut in two and the model solved again; cut into single 
 answer is always an optimum of that, unless time runs out.
 
 Optima differ in later leases, and so in the GPUs that are free for later admissions; the published program takes any
-that its solver returns. Here counts are spread by the rule of ``_spread``.
+that its solver returns. Here counts are spread by the rule of ``_leases_of_counts``.
 """
 
 from __future__ import annotations
@@ -254,12 +254,12 @@ def _single_leases(
     plan[:, 0] = runs_first
     new_boundaries: list[int] = []
     for interval, (begin, end) in enumerate(zip(boundaries[:-1].tolist(), boundaries[1:].tolist(), strict=True)):
-        if not _spread(plan[:, begin:end], later[:, interval], problem):
+        if not _leases_of_counts(plan[:, begin:end], later[:, interval], problem):
             new_boundaries.append((begin + end) // 2)
     return plan, np.union1d(boundaries, np.array(new_boundaries, dtype=np.int64)) if new_boundaries else boundaries
 
 
-def _spread(plan: NDArray[np.bool_], counts: NDArray[np.int64], problem: LeaseProblem) -> bool:
+def _leases_of_counts(plan: NDArray[np.bool_], counts: NDArray[np.int64], problem: LeaseProblem) -> bool:
     """Fill ``plan`` (N, n) with ``counts`` leases of each job; return whether all had a place.
 
     Wide jobs come first, then those with many leases, each into the leases with most free GPUs, late ones first. (For

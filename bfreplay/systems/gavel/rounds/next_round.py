@@ -21,7 +21,7 @@ from bfreplay.systems.gavel.rounds.allocation import (
 from bfreplay.systems.gavel.rounds.state import NOBODY, Assignment, Entries, RoundRules, RoundState
 from bfreplay.systems.gavel.shares.share_problem import ShareProblem, TimeShares
 
-_BY_TASK = tuple(each.name for each in fields(Assignment) if each.name not in ("node", "node_offset"))
+_BY_TASK = tuple(column.name for column in fields(Assignment) if column.name not in ("node", "node_offset"))
 """Columns of an assignment."""
 
 

@@ -206,7 +206,7 @@ def pool_types(problem: ShareProblem, rate: NDArray[np.float64]) -> ShareProblem
     )
 
 
-def spread(shares: TimeShares, problem: ShareProblem) -> TimeShares:
+def split_over_types(shares: TimeShares, problem: ShareProblem) -> TimeShares:
     """Split the time on the pool over the types of ``problem`` like their nodes: it favours none of them."""
     split = problem.n_nodes / max(int(problem.n_nodes.sum()), 1)
     return TimeShares(shares.share * split, objective=shares.objective)
@@ -228,7 +228,7 @@ class VariantPolicy(SharePolicy):
     def shares(self, problem: ShareProblem) -> TimeShares:
         """Return optimal shares, with the optimum as their objective."""
         if self.shuffles_types:
-            return spread(self._shares(pool_types(problem, self._believed_rate(problem))), problem)
+            return split_over_types(self._shares(pool_types(problem, self._believed_rate(problem))), problem)
         return self._shares(problem)
 
     @abstractmethod

@@ -101,7 +101,7 @@ def test_a_report_is_plain_json_without_folders():
 
 
 def amounts(report: ImportReport, log_end_us: int = 100 * HOUR_US, mean: float | None = 5.0) -> dict[str, float | None]:
-    report.settle(log_end_us, mean)
+    report.complete(log_end_us, mean)
     document = report.to_json()["warnings"]
     return {sentence: tally.get("node_hours") for sentence, tally in document.items()}
 
