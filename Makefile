@@ -83,6 +83,8 @@ compiled: $(VENV)/.installed-dev
 	$(BIN)/bfreplay replay sample --jobs sample --policy look-ahead --window 2024-07-01 2024-07-02 --quiet > /dev/null
 	for policy in gavel.fifo_perf bftrainer; do $(BIN)/bfreplay replay --cluster v100=2,k80=2 --jobs "gavel(n=4)" \
 	  --curves sample --policy $$policy --quiet > /dev/null || exit 1; done
+	$(BIN)/bfreplay replay --cluster gpu=8 --jobs "elasticflow(n=4)" --curves sample --policy elasticflow.elasticflow \
+	  --quiet > /dev/null
 
 compiled-ingest: $(VENV)/.installed-dev
 	printf '%s\n' 'JobIDRaw|State|Start|End|ElapsedRaw|TimelimitRaw|NNodes|NodeList' \

@@ -32,7 +32,17 @@ def test_pictures_drawn_by_matplotlib_are_those_in_the_docs(remade):
     assert differ == [], "make them again: python docs/make_pictures.py"
 
 
-@pytest.mark.parametrize("script", make_pictures.GALLERY, ids=lambda script: script.stem)
+LONG = ("tune", "compare_policies", "own_formulation")
+"""Scripts that only `make test-all` runs."""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(script, id=script.stem, marks=[pytest.mark.thorough] if script.stem in LONG else [])
+        for script in make_pictures.GALLERY
+    ],
+)
 def test_a_script_of_the_gallery_prints_numbers_and_draws_the_picture_in_the_docs(script, tmp_path):
     assert re.search(r"\d", make_pictures.run_gallery_script(script, tmp_path, tmp_path))
     picture = make_pictures.gallery_picture(script)

@@ -41,7 +41,7 @@ class _CutError(Exception):
     pass
 
 
-def check_resumes(make: Callable[[], ReplaySession], n_cuts: int = 5, seed: int = 0) -> None:
+def check_resumes(make: Callable[[], ReplaySession], n_cuts: int = 3, seed: int = 0) -> None:
     """Assert that a run which is cut and resumed ends as an unbroken one: the same record, the same tables.
 
     Parameters

@@ -193,18 +193,18 @@ def test_the_hostile_modules_would_be_imported_if_the_user_said_so(folders, host
     assert (hostile / "mark").read_text().split() == ["stranger", "stranger.inside"]
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in (1, 2, 3))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in range(1, 8))])
 def test_no_text_of_a_run_s_documents_is_imported_by_any_command(folders, hostile, first):
-    """Every fourth text of a document, and in `make test-all` those between them too."""
+    """Every eighth text of a document, and in `make test-all` those between them too."""
     run = folders / "run"
     commands = []
     for document in ("run.json", "session.json"):
         found = leaves(json.loads((run / document).read_text()))
-        for number, path in enumerate([path for path in found if path[0] not in ("versions", "tables")][first::4]):
+        for number, path in enumerate([path for path in found if path[0] not in ("versions", "tables")][first::8]):
             copy = copytree(run, hostile / f"{document}-{number}")
             edited(copy, document, lambda found, path=path: put(found, path, STRANGER))
             commands += [[copy if word == run else word for word in each] for each in of_a_run(run, hostile)]
-    assert len(commands) > 40  # eight of each text
+    assert len(commands) > 20  # eight of each text
     outcomes = refused_nothing_imported(commands, hostile)
     assert {code for code, _ in outcomes} <= {0, 2, 3}
 

@@ -129,8 +129,10 @@ def test_in_parameters_of_policies(policy, files):
         ("replay log.csv --jobs jobs.csv", "--max-parallel"),
         ("replay log.csv --jobs jobs.csv --solver highs", "--threads"),
         ("finish log.csv --jobs jobs.csv --starts 1", "--processes"),
-        ("finish log.csv --jobs jobs.csv --starts 1 --processes 1", "--dedicated"),
-        ("tune log.csv --jobs jobs.csv", "--processes"),
+        pytest.param(
+            "finish log.csv --jobs jobs.csv --starts 1 --processes 1", "--dedicated", marks=pytest.mark.thorough
+        ),
+        pytest.param("tune log.csv --jobs jobs.csv", "--processes", marks=pytest.mark.thorough),
     ],
 )
 def test_in_options_that_count(command, option, files):

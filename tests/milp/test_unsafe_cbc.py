@@ -77,6 +77,7 @@ def test_without_sets_the_same_build_is_right(python):
     assert starts == 1
 
 
+@pytest.mark.thorough
 def test_a_whole_replay_survives_it_and_trains_as_much_as_with_the_exact_solver(python):
     log = bfreplay.load_events(bfreplay.sample_events_path()).between(1_719_813_600_000_000, 1_719_820_800_000_000)
     jobs = bfreplay.load_jobs(bfreplay.sample_jobs_path())

@@ -158,6 +158,6 @@ THOROUGH = {
     f"U {job_set} {max_parallel} {t_fwd_s}"
     for row, (job_set, max_parallel) in enumerate(U)
     for column, t_fwd_s in enumerate(T_FWD_S)
-    if row != column
+    if row != column or row not in (0, 4)
 }
-"""Parts that `make test` leaves out: it has each row and each column of ``U`` once."""
+"""Parts that `make test` leaves out: it has one value of ``U`` for each set of jobs."""

@@ -161,7 +161,7 @@ def _raising_after(n):
 def killed_and_resumed(kind, whole, out, generator):
     """Kill a process that replays, at any point after a random instant, and resume it."""
     options, unbroken, n_instants = whole(kind)
-    every_s = generator.choice([0.0, 0.01, 0.05])
+    every_s = generator.choice([0.005, 0.01, 0.05])
     arguments = [options, str(out), generator.randrange(1, n_instants), generator.uniform(0, 0.02), every_s]
     killed = subprocess.run([sys.executable, "-c", _KILLED_AFTER, json.dumps(arguments)], check=False)
     assert killed.returncode in (-signal.SIGKILL, 0)

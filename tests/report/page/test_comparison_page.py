@@ -116,7 +116,9 @@ def test_it_opens_in_a_narrow_browser_and_keeps_the_rules_of_accessibility(page_
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
 
 
-@pytest.mark.parametrize("slowest", [-2.2861, -2.2821, -2.2945])
+@pytest.mark.parametrize(
+    "slowest", [-2.2861, *(pytest.param(slowest, marks=pytest.mark.thorough) for slowest in (-2.2821, -2.2945))]
+)
 def test_tick_labels_keep_their_angle_while_margins_settle(slowest, page_file, open_page):
     """The last of these labels reaches beyond the axis: turned, it has room, whereupon it need not be turned.
 

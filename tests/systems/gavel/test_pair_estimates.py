@@ -43,6 +43,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.thorough
 def test_over_twenty_seeds_as_many_types_are_recognised_as_were_recorded_over_five(shared, relative):
     """In standard errors of the difference of the two means: of 30 rows one or two are above two by chance."""
     off = []
