@@ -21,7 +21,7 @@ test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 FAST   := runs systems parity policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
-.PHONY: demo help test test-all test-lowest replay-lowest replay-newest docs parity lint compiled compiled-ingest unsafe-cbc clean
+.PHONY: demo help test test-all test-lowest replay-lowest replay-newest docs parity lint compiled compiled-replay compiled-policies compiled-elasticflow compiled-ingest unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
@@ -41,7 +41,7 @@ help:
 
 # style and types take one core, and so does compiling the inner loops, which else every worker would do by itself
 test: $(VENV)/.installed-dev unsafe-cbc
-	$(MAKE) --no-print-directory --output-sync -j2 lint compiled compiled-ingest
+	$(MAKE) --no-print-directory --output-sync -j2 lint compiled
 	$(BIN)/python -m pytest -n $(JOBS) -m "not thorough"
 
 test-all: lint unsafe-cbc replay-lowest
@@ -78,11 +78,18 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-compiled: $(VENV)/.installed-dev
-	$(BIN)/bfreplay replay sample --jobs sample --t-fwd auto --quiet > /dev/null
+compiled: compiled-replay compiled-ingest compiled-policies compiled-elasticflow
+
+compiled-replay: $(VENV)/.installed-dev
+	$(BIN)/bfreplay replay sample --jobs sample --window 2024-07-01 2024-07-02 --quiet > /dev/null
+
+compiled-policies: compiled-replay
+	$(BIN)/bfreplay replay sample --jobs sample --t-fwd auto --window 2024-07-01 2024-07-02 --quiet > /dev/null
 	$(BIN)/bfreplay replay sample --jobs sample --policy look-ahead --window 2024-07-01 2024-07-02 --quiet > /dev/null
 	for policy in gavel.fifo_perf bftrainer; do $(BIN)/bfreplay replay --cluster v100=2,k80=2 --jobs "gavel(n=4)" \
 	  --curves sample --policy $$policy --quiet > /dev/null || exit 1; done
+
+compiled-elasticflow: compiled-replay
 	$(BIN)/bfreplay replay --cluster gpu=8 --jobs "elasticflow(n=4)" --curves sample --policy elasticflow.elasticflow \
 	  --quiet > /dev/null
 
