@@ -53,11 +53,12 @@ TO_FOLLOW = {
 TO_THE_DIGIT = [page for page in TO_FOLLOW if page.name == "tutorial.md" or page.name.startswith("how-to-")]
 # `bfreplay` in processes of its own, as a user starts it; on the other pages in this one, which has imported everything
 IN_PROCESSES = "README.md-"
-# long, for `make test-all`; what they show is tried elsewhere too, on less: a search with `finish` in README.md,
-# `tune` on the admins' page, the lab and comparisons on that of developers, an objective of one's own on the page about
+# long, for `make test-all`; what they show is tried elsewhere too, on less: a search with `finish` in README.md, `tune`
+# in tests of its own, the lab and comparisons on the page of developers, an objective of one's own on the page about
 # objectives, Gavel's policies on a cluster on that about policies, plain replays of the sample in README.md and the
 # tutorial; contracts, `regret`, `plot`, policies that look ahead and all that `explain` says in tests of their own
 THOROUGH = (
+    "how-to-admins.md",
     "how-to-hpo.md",
     "tuning.md-0",
     "tuning.md-2",

@@ -109,7 +109,7 @@ def test_a_picture_is_drawn_and_replaced_only_where_that_is_asked_for(files):
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_runs(files, words, says, monkeypatch):
-    monkeypatch.setattr(Inline, "each", None)
+    monkeypatch.setattr(Inline, "run_tasks", None)
     result = _tune(*words)
     assert result.exit_code == 2, result.output
     assert says in result.stderr

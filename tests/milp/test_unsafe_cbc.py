@@ -71,6 +71,7 @@ def test_crashes_and_wrong_optima_are_counted_and_none_is_believed(python, tmp_p
     assert len(list(tmp_path.glob("*.mps"))) == len(list(tmp_path.glob("*.json"))) == rejected
 
 
+@pytest.mark.thorough
 def test_without_sets_the_same_build_is_right(python):
     outcomes, starts = _outcomes("choices", NAIVE, python, _decisions()[:6])
     assert outcomes[ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.PROVEN] == 6

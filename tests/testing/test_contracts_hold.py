@@ -17,7 +17,17 @@ class TestOurFormulations(FormulationContract):
         self.formulation = FORMULATIONS.load(name, allow_code=False)
 
 
-@pytest.mark.parametrize("name", POLICIES.names())
+OFTEN = {f"gavel.{name}" for name in ("allox", "fifo_packed", "gandiva", "hierarchical_perf", "isolated")}
+"""Policies of Gavel that `make test` tries: one of each kind. The others ask other programs for shares, and no more."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.thorough] if name.startswith("gavel.") and name not in OFTEN else [])
+        for name in POLICIES.names()
+    ],
+)
 class TestOurPolicies(PolicyContract):
     @pytest.fixture(autouse=True)
     def _choose(self, name):

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
     [
         ("fig6", 24, {25, 195}),
         ("fig8a", 12, {195}),
-        ("fig8b", 24, {260, 876, 1595}),
+        pytest.param("fig8b", 24, {260, 876, 1595}, marks=pytest.mark.thorough),
         ("fig9", 24, {1000}),
         ("fig10", 12, {100}),
         ("fig11", 40, {200}),
