@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.batch_jobs import BatchJobs
 from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
@@ -29,6 +29,9 @@ from bfreplay.datasets.times import HOUR_US, iso_utc
 from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned_lines, percent
 
+if TYPE_CHECKING:
+    from bfreplay.datasets.batch_jobs import BatchJobs
+
 
 def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[BatchJobs]:
     """Yield the jobs that overlap the window, piece by piece, sorted by start and job.
@@ -36,6 +39,8 @@ def batch_jobs(record: ScheduleRecord, plan: Plan, names: JobNames) -> Iterator[
     They are whole, from the start to the time at which their nodes are free. A job that never ends has the end of the
     log. Nodes outside the inventory are left out. A job that gets missing nodes later has a further row for these.
     """
+    from bfreplay.datasets.batch_jobs import BatchJobs  # pyarrow: only for a log that is written
+
     begin_us, stop_us = plan.window_us
     for holdings in Sweep(record, plan, is_noted=True).taken():
         if len(holdings) and holdings["start_us"][0] > stop_us:

@@ -481,3 +481,8 @@ def test_a_short_outage_does_not_explain_a_node_that_nobody_used():
     warnings = build_events(record, OccupancyRules(window="full")).report.warnings
     assert [str(example) for example in warnings[NEVER_USED].examples] == ["b"]
     assert [str(example) for example in warnings[LONG_UNUSED].examples] == ["c"]
+
+
+def test_pyarrow_is_loaded_only_for_a_log_that_is_written():
+    script = "import sys, bfreplay.datasets.ingest.occupancy.build; assert 'pyarrow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
