@@ -60,6 +60,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # No test measures time; and CI tries the same examples each time, so that what lands does not depend on luck. How many
 # are tried is for 100 that a test says (tests/examples.py); `make test-all` has the profile "thorough".
 IN_CI = bool(os.environ.get("CI"))
-settings.register_profile("default", deadline=None, derandomize=IN_CI, max_examples=50)
+settings.register_profile("default", deadline=None, derandomize=IN_CI, max_examples=30)
 settings.register_profile("thorough", deadline=None, derandomize=IN_CI, max_examples=100)
 settings.load_profile("default")

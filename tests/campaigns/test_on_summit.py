@@ -46,7 +46,7 @@ def trials_on_log(request) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     "made_by",
-    [["--proposer", "optuna", "--parallel", "20"], pytest.param(["--pruner", "asha"], marks=pytest.mark.thorough)],
+    [["--pruner", "asha"], pytest.param(["--proposer", "optuna", "--parallel", "20"], marks=pytest.mark.thorough)],
 )
 def test_a_campaign_gives_the_same_bytes_whatever_the_hash_seed(trials_on_log, tmp_path, made_by):
     trials, log = trials_on_log

@@ -327,5 +327,5 @@ PARTS = {
     "pair rates": compare_estimates,
 }
 """Parts of the comparison: functions of a table and the folder of the records."""
-THOROUGH: frozenset[str] = frozenset()
+THOROUGH = frozenset({"simulations of static12_multi"})
 """Parts that `make test` leaves out."""

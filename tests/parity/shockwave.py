@@ -323,7 +323,7 @@ PARTS = {
     "own plans": compare_own_plans,
 }
 """Parts of the comparison: functions of a table and the folder of the records."""
-_FEW = {"simulation tacc_32gpus/shockwave/simulation", f"profiles of {PUBLISHED_SET}", "closed loop of allox"}
+_FEW = {"simulation tacc_32gpus/shockwave/simulation", f"profiles of {PUBLISHED_SET}"}
 _MANY = ("simulation", "rerun", "profiles", "closed loop", "own plans")
 THOROUGH = {name for name in PARTS if name.startswith(_MANY) and name not in _FEW}
 """Parts that `make test` leaves out."""

@@ -340,6 +340,7 @@ def test_a_run_that_another_process_works_on_is_left_alone(again, whole, tmp_pat
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.thorough
 def test_a_run_begun_anew_over_a_process_that_was_killed_is_the_whole_run(unfinished, whole):
     options, out = unfinished
     (folder_of(out) / "about.json").write_text("{")

@@ -138,6 +138,7 @@ def test_tick_labels_keep_their_angle_while_margins_settle(slowest, page_file, o
     assert opened.wide_plots() == []
 
 
+@pytest.mark.thorough
 def test_tick_labels_fit_the_width_also_after_the_page_is_resized(page_file, open_page):
     opened = open_page(page_file, bypass_csp=True)  # waiting for a value needs ``eval``
     angle = "document.getElementById('plot-idle-intervals')._fullLayout.xaxis.tickangle"
