@@ -31,7 +31,7 @@ demo: $(VENV)/.installed
 help:
 	@echo "make demo         describe and replay the bundled log, leave a run folder and its report"
 	@echo "make test         style, types, layering, and every kind of test, in minutes"
-	@echo "make test-all     before a release: also the tests that only repeat a kind of check, twice the random examples,"
+	@echo "make test-all     before a release: also the tests that only repeat a kind of check, three times the random examples,"
 	@echo "                  and the sample on the lowest versions of all dependencies (make replay-lowest)"
 	@echo "make replay-newest  the sample on the newest versions of all dependencies, in an environment of its own"
 	@echo "make test-lowest  the fast half of the tests on those lowest versions; of tests/:"
