@@ -18,7 +18,7 @@ class TestOurFormulations(FormulationContract):
 
 
 OFTEN = {f"gavel.{name}" for name in ("allox", "fifo_packed", "gandiva", "hierarchical_perf", "isolated")}
-"""Policies of Gavel that `make test` tries: one of each kind. The others ask other programs for shares, and no more."""
+"""Policies of Gavel that `make test` tries: one of each kind. The others differ in how shares of time are computed."""
 
 
 @pytest.mark.parametrize(
