@@ -149,7 +149,7 @@ class RunBaselines:
         self.reason_without = _reason_without_baselines(log, self._jobs, self._settings)
 
     def measure_isolated(self, events: NodeEvents) -> None:
-        """Replay each job under the isolated policy."""
+        """Replay the jobs under the isolated policy."""
         if self._run_settings.fairness:
             self.isolated_jct_s = isolated_jct_s(events, self._jobs, self._policy, self._settings)
 

@@ -157,10 +157,10 @@ def _raising_after(n):
     return count
 
 
-def killed_and_resumed(kind, whole, out, generator):
+def killed_and_resumed(kind, whole, out, generator, intervals_s=(0.0, 0.01, 0.05)):
     """Kill a process that replays, at any point after a random instant, and resume it."""
     options, unbroken, n_instants = whole(kind)
-    every_s = generator.choice([0.005, 0.01, 0.05])
+    every_s = generator.choice(intervals_s)
     arguments = [options, str(out), generator.randrange(1, n_instants), generator.uniform(0, 0.02), every_s]
     killed = subprocess.run([sys.executable, "-c", _KILLED_AFTER, json.dumps(arguments)], check=False)
     assert killed.returncode in (-signal.SIGKILL, 0)
@@ -173,7 +173,7 @@ def killed_and_resumed(kind, whole, out, generator):
     "kind", [kind if kind in KILLED_OFTEN else pytest.param(kind, marks=pytest.mark.thorough) for kind in KILLED]
 )
 def test_a_process_that_is_killed_leaves_a_run_that_goes_on_to_the_same_bytes(kind, whole, tmp_path):
-    killed_and_resumed(kind, whole, tmp_path / "run", random.Random(kind))
+    killed_and_resumed(kind, whole, tmp_path / "run", random.Random(kind), (0.005, 0.01, 0.05))
 
 
 @pytest.mark.thorough

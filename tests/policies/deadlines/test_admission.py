@@ -157,7 +157,9 @@ def test_bftrainer_with_admission_declines_and_decides_on_the_rest_as_without_it
     state = state_of([LINEAR, LINEAR, LINEAR], 4, work=[401.0, 50.0, 50.0], due_s=[100, 100, None])
     policy = BFTrainerPolicy(60.0, admission=True)
     decision = policy.decide(state)
-    rest = BFTrainerPolicy(60.0).decide(state.only(np.array([1, 2])))
+    some_jobs = state.only(np.array([1, 2]))
+    assert not some_jobs.current.flags.writeable  # as in a replay: another flag would compile the loops anew
+    rest = BFTrainerPolicy(60.0).decide(some_jobs)
     assert decision.counts.tolist() == [0, *rest.counts.tolist()]
     assert decision.round.declined.keys() == {0}
     assert policy.describe()["admission"] is True
