@@ -21,7 +21,7 @@ test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 FAST   := runs systems parity policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
-.PHONY: demo help test test-all test-lowest replay-lowest replay-newest docs parity lint compiled compiled-replay compiled-policies compiled-elasticflow compiled-ingest unsafe-cbc clean
+.PHONY: demo help test test-slow test-all test-lowest replay-lowest replay-newest docs parity lint compiled compiled-replay compiled-policies compiled-elasticflow compiled-ingest unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
@@ -31,6 +31,7 @@ demo: $(VENV)/.installed
 help:
 	@echo "make demo         describe and replay the bundled log, leave a run folder and its report"
 	@echo "make test         style, types, layering, and every kind of test, in minutes"
+	@echo "make test-slow    what make test leaves out for its time; CI runs both"
 	@echo "make test-all     before a release: also the tests that only repeat a kind of check, three times the random examples,"
 	@echo "                  and the sample on the lowest versions of all dependencies (make replay-lowest)"
 	@echo "make replay-newest  the sample on the newest versions of all dependencies, in an environment of its own"
@@ -42,13 +43,16 @@ help:
 # style and types take one core, and so does compiling the inner loops, which else every worker would do by itself
 test: $(VENV)/.installed-dev unsafe-cbc
 	$(MAKE) --no-print-directory --output-sync -j2 lint compiled
-	$(BIN)/python -m pytest -n $(JOBS) -m "not thorough"
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not thorough"
+
+test-slow: $(VENV)/.installed-dev unsafe-cbc
+	$(BIN)/python -m pytest -n $(JOBS) -m "slow and not thorough"
 
 test-all: lint unsafe-cbc replay-lowest
 	$(BIN)/python -m pytest -n $(JOBS) --hypothesis-profile=thorough
 
 test-lowest: $(LOWEST)/.installed-test
-	$(LOWEST)/bin/python -m pytest -n $(JOBS) -m "not thorough" $(addprefix tests/,$(FAST))
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) -m "not slow and not thorough" $(addprefix tests/,$(FAST))
 
 replay-lowest: $(LOWEST)/.replayed
 

@@ -51,10 +51,23 @@ BEGUN_FIRST = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files of long tests first; the rest stay in order, as fixtures of a module need."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the files of long tests first; the rest stay in order, as fixtures of a module need.
+
+    Of a test that is marked ``often``, parameters that the mark does not name become ``slow``.
+    """
     rank = {name: k for k, name in enumerate(BEGUN_FIRST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+    unseen: dict[str, set[str]] = {}
+    for item in items:
+        if (often := item.get_closest_marker("often")) is not None:
+            test, name = item.nodeid.split("[")[0], item.callspec.id
+            unseen.setdefault(test, set(often.args)).discard(name)
+            if name not in often.args:
+                item.add_marker("slow")
+    is_whole = not any("::" in argument for argument in config.args)
+    if is_whole and (unknown := [f"{test}[{name}]" for test, names in unseen.items() for name in sorted(names)]):
+        raise pytest.UsageError(f"no such parameters of tests that are marked `often`: {', '.join(unknown)}")
 
 
 # No test measures time; and CI tries the same examples each time, so that what lands does not depend on luck. How many

@@ -39,6 +39,7 @@ def test_a_function_on_disk_carries_the_digest_of_all_compiled_sources():
     assert version[1] == sources_digest(Path(bfreplay.__file__).parent)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not IS_COMPILED and "BFREPLAY_REQUIRE_SHARED" not in os.environ, reason="numba is missing or switched off"
 )

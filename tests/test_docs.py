@@ -99,11 +99,13 @@ def _param(value, name: str) -> object:
     return pytest.param(value, id=name, marks=[pytest.mark.thorough] if name in THOROUGH else [])
 
 
+@pytest.mark.often("python.md-1", "python.md-2", "solvers.md-1")
 @pytest.mark.parametrize("text", _blocks("python"))
 def test_python_snippets_run(text, tmp_path):
     _run_here(shlex.join(["python", "-c", text]), tmp_path)
 
 
+@pytest.mark.often("README.md-0", "README.md-1", "public-logs.md-0")
 @pytest.mark.parametrize("text", _blocks("sh"))
 def test_commands_run(text, tmp_path, request):
     run = _run if request.node.callspec.id.startswith(IN_PROCESSES) else _run_here
@@ -115,6 +117,7 @@ def test_commands_run(text, tmp_path, request):
             assert words[:1] in ([], ["make"], ["source"]), f"this line is not tested: {line}"
 
 
+@pytest.mark.often("own-proposer.md", "tables-of-jobs.md", "your-log.md")
 @pytest.mark.parametrize("page", [_param(page, page.name) for page in TO_FOLLOW])
 def test_a_page_can_be_followed_from_top_to_bottom(page, tmp_path):
     """Blocks under a file's name become that file, commands are run, and what is shown of their output is said.

@@ -27,6 +27,7 @@ def remade(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_pictures_drawn_by_matplotlib_are_those_in_the_docs(remade):
     differ = [name for name in (*make_pictures.PLOTS, *make_pictures.OF_DESCRIBE) if not _is_as_in_docs(remade, name)]
     assert differ == [], "make them again: python docs/make_pictures.py"
@@ -36,6 +37,7 @@ LONG = ("tune", "compare_policies", "own_formulation", "own_objective")
 """Scripts that only `make test-all` runs."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [

@@ -131,6 +131,7 @@ def pack(path, start, byte):
     path.write_bytes(gzip.compress(start) + 600 * gzip.compress(byte * (1 << 20), 1))
 
 
+@pytest.mark.slow
 def test_a_table_in_one_endless_line_takes_no_memory(tmp_path):
     jobs = tmp_path / "jobs.csv"
     with jobs.open("wb") as stream:

@@ -44,6 +44,7 @@ def trials_on_log(request) -> tuple[int, str]:
     return trials, log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made_by",
     [["--pruner", "asha"], pytest.param(["--proposer", "optuna", "--parallel", "20"], marks=pytest.mark.thorough)],

@@ -38,6 +38,7 @@ def _all_end(asked: OptunaStudy, numbers, state=TrialState.FINISHED, score=0.5) 
 # -- reproducible -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_processes_that_hash_differently_say_the_same_and_nothing_else():
     """Every sampler beside every kind of pruner, to the byte; and neither a message nor a warning."""
     done = [
@@ -129,6 +130,7 @@ def test_lower_scores_are_better_when_the_campaign_says_so():
     assert [told[:3] for told in history(wrong, 25)] != [told[:3] for told in up]
 
 
+@pytest.mark.slow
 def test_the_liar_keeps_trials_in_flight_apart():
     def distance(constant_liar, seed):
         """Mean distance of 20 trials in flight from their nearest."""

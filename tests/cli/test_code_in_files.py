@@ -193,6 +193,7 @@ def test_the_hostile_modules_would_be_imported_if_the_user_said_so(folders, host
     assert (hostile / "mark").read_text().split() == ["stranger", "stranger.inside"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in range(1, 8))])
 def test_no_text_of_a_run_s_documents_is_imported_by_any_command(folders, hostile, first):
     """Every eighth text of a document, and in `make test-all` those between them too."""
@@ -247,6 +248,7 @@ def test_an_objective_that_only_a_run_names_is_refused_by_name_and_taken_from_th
     assert "the objective is not that of the run" in report[1][2]
 
 
+@pytest.mark.slow
 def test_code_that_a_campaign_names_is_refused_in_a_run_and_on_the_command_line(folders, hostile):
     commands, files = [], []
     for number, changes in enumerate(HOSTILE_CAMPAIGNS):
@@ -276,6 +278,7 @@ def test_code_that_a_campaign_names_is_refused_in_a_run_and_on_the_command_line(
         assert "--allow-code" in output
 
 
+@pytest.mark.slow
 def test_a_sweep_s_spec_names_no_code_and_gives_itself_no_leave(hostile):
     """Nor does a text of a policy in it import the package that it looks like."""
     options, commands = ("policy", "objective", "solver", "formulation", "jobs", "allow-code"), []
@@ -298,6 +301,7 @@ def test_a_sweep_s_spec_names_no_code_and_gives_itself_no_leave(hostile):
         assert f"key:      {option}" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drawn", [18, pytest.param(1, marks=pytest.mark.thorough)])
 def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, hostile, drawn):
     """Whatever text of a document is changed, it is read; every eighteenth such folder, or each, is drawn too."""
@@ -330,6 +334,7 @@ def test_records_of_sweeps_labs_tunings_and_comparisons_name_no_code(folders, ho
     assert not (hostile / "mark").exists()
 
 
+@pytest.mark.slow
 def test_a_foreign_working_directory_is_searched_for_nothing_but_what_the_user_names(folders, hostile):
     here = copytree(folders / "run", hostile / "here")
     leave_a_mark = f"open({str(hostile / 'mark')!r}, 'a').write(__name__ + chr(10))\nraise ImportError('hostile')\n"

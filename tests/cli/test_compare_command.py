@@ -111,6 +111,7 @@ def test_every_option_reaches_the_comparison(files):
     assert (config["window_end_us"] - config["window_start_us"]) / 1e6 == 25 * 60
 
 
+@pytest.mark.slow
 def test_failures_are_told_in_plain_words_and_kept(files):
     result = _compare(
         files,
@@ -188,6 +189,7 @@ def test_a_folder_that_exists_is_refused_before_anything_runs_and_replaced_with_
     assert sorted(path.name for path in files.iterdir()) == ["events.csv", "jobs.csv", "lab"]
 
 
+@pytest.mark.slow
 def test_the_formulation_of_the_docs_is_compared_from_the_folder_where_the_user_stands(files):
     page = (ROOT / "docs" / "algorithm-developers.md").read_text()
     (files / "mine.py").write_text(page.split("`mine.py`, complete:\n\n```python\n")[1].split("```")[0])
@@ -230,6 +232,7 @@ class Waits(Faulty):
 """
 
 
+@pytest.mark.slow
 def test_a_comparison_that_is_terminated_leaves_no_folder_and_no_worker(files):
     (files / "waits.py").write_text(WAITS)
     process = subprocess.Popen(

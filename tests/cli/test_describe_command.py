@@ -95,6 +95,7 @@ def test_a_simulated_node_assignment_is_named(small):
     assert json.loads(run(file, "--json").stdout)["node_assignment_simulated_by"] == "lowest_first, seed 0"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choice", "endings"),
     [pytest.param((), ["png"], marks=pytest.mark.thorough), (("--picture-format", "both"), ["png", "svg"])],
@@ -108,6 +109,7 @@ def test_pictures_are_drawn_into_a_folder_that_is_made(small, tmp_path, choice, 
     assert f"wrote {folder / NAMES[0]}.{endings[0]}" in result.stderr
 
 
+@pytest.mark.slow
 def test_pictures_that_are_there_are_kept_unless_forced_and_nothing_is_printed(small, tmp_path):
     (tmp_path / "bursts.png").write_text("mine")
     refused = run(small(), "--pictures", tmp_path)

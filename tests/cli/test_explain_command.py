@@ -74,6 +74,7 @@ def runs(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_is_told_by_its_models(runs):
     result = _explain(runs / "exact")
     assert result.exit_code == 0, result.output

@@ -46,6 +46,7 @@ SEARCH = (
 QUICK = ("--starts", "4", "--quiet")
 
 
+@pytest.mark.slow
 def test_a_search_on_the_sample_gets_its_answer_folder_picture_and_page(here):
     made(*SEARCH)
     command = ("finish", "sample", "--jobs", "search.toml", "--dedicated", "12", *QUICK, "--out", "out")
@@ -86,6 +87,7 @@ def test_a_start_is_the_replay_of_its_window(here):
     assert summary["last_finish_us"] == start["time_us"] + round(start["duration_s"] * 1e6)
 
 
+@pytest.mark.slow
 def test_without_a_folder_only_the_picture_is_left(here):
     made(*SEARCH)
     command = ("finish", "sample", "--jobs", "search.toml", *QUICK, "--picture", "mine.svg")

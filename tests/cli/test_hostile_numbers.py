@@ -128,7 +128,7 @@ def test_in_parameters_of_policies(policy, files):
         ("replay log.csv --jobs jobs.csv", "--threads"),
         ("replay log.csv --jobs jobs.csv", "--max-parallel"),
         ("replay log.csv --jobs jobs.csv --solver highs", "--threads"),
-        ("finish log.csv --jobs jobs.csv --starts 1", "--processes"),
+        pytest.param("finish log.csv --jobs jobs.csv --starts 1", "--processes", marks=pytest.mark.slow),
         pytest.param(
             "finish log.csv --jobs jobs.csv --starts 1 --processes 1", "--dedicated", marks=pytest.mark.thorough
         ),

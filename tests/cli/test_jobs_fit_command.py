@@ -88,6 +88,7 @@ def test_a_named_law_alone_is_fitted(measured):
     assert [each["law"] for each in document["measured"]["fits"]] == ["usl"]
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_one_for_each_curve(measured, two, tmp_path):
     run(measured, "--picture", tmp_path / "fit.svg")
     assert (tmp_path / "fit.svg").read_text().startswith("<?xml")
@@ -141,6 +142,7 @@ def test_names_that_would_share_a_picture_are_refused(tmp_path):
         run(file, "--picture", tmp_path / "p.png")
 
 
+@pytest.mark.slow
 def test_curves_measured_from_many_nodes_up_say_so_in_text_json_and_file_and_jobs_begin_there(tmp_path):
     measured, out, jobs = (tmp_path / name for name in ("measured.csv", "curves.toml", "jobs.csv"))
     rows = [f"{n},{rate}" for n, rate in ((64, 20.8), (128, 41.0), (256, 80.9), (512, 159.0), (1024, 308.0))]

@@ -84,6 +84,7 @@ def test_runs_with_nothing_to_show_are_left_out_and_named(folders, here):
     assert not (here / "y.png").exists()
 
 
+@pytest.mark.slow
 def test_all_figures_go_into_a_folder_and_those_left_out_are_noted(folders, here):
     output = said("all", folders / "run", "-o", "new/pictures")
     names = {file.stem for file in (here / "new/pictures").iterdir()}

@@ -41,6 +41,7 @@ def refused(*words: object) -> str:
     return re.sub(r"[\s│]+", " ", done.output)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_drawn_and_says_what_a_point_is_the_mean_of(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = call("sweep", folder, "--x", "round", "--y", "average_jct_s,cost", "--by", "policy")

@@ -192,6 +192,7 @@ def test_an_option_that_cannot_be_is_refused_with_what_to_do(files, options, say
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_the_same_inputs_give_the_same_bytes_under_two_hash_seeds(files):
     digests = []
     for seed in ("1", "2"):
@@ -229,6 +230,7 @@ def test_no_bar_is_drawn_when_nobody_looks(files):
     assert _replay(files).stderr == ""
 
 
+@pytest.mark.slow
 def test_without_compiled_code_a_run_is_the_same(files):
     command = [
         "replay",
@@ -294,6 +296,7 @@ def test_the_record_holds_every_option_of_the_solver(files):
     assert (solver["name"], solver["fallback"], solver["time_limit_s"]) == ("choices_reduced on cbc", "keep", 3.0)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_terminated_leaves_nothing_behind(files):
     process = subprocess.Popen(
         [

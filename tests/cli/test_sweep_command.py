@@ -76,6 +76,7 @@ def test_a_dry_run_tells_what_would_be_done_and_writes_nothing(files):
     assert n_begun(files) == {"10": 1, "20": 1, "30": 1, "40": 1}
 
 
+@pytest.mark.slow
 def test_a_long_table_is_not_printed(files):
     (files / "long.toml").write_text(
         '[run]\nevents = "events.csv"\njobs = "jobs.csv"\npolicy = "noting:Noting"\nefficiency = false\nbound = false\n'

@@ -51,6 +51,7 @@ def test_a_person_gets_the_recommendation_first_and_then_what_it_rests_on(files)
     assert {path.name for path in files.iterdir()} == {"events.csv", "jobs.csv"}
 
 
+@pytest.mark.slow
 def test_a_folder_holds_record_picture_and_runs_and_is_gone_on_with(files):
     result = _tune("--out", "out", "--quiet")
     assert result.exit_code == 0, result.output

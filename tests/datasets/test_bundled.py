@@ -44,6 +44,7 @@ def regenerated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_writes_both_files_into_a_folder(regenerated: Path) -> None:
     assert sorted(path.name for path in regenerated.iterdir()) == [
         bundled.sample_events_path().name,

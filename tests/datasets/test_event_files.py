@@ -346,6 +346,7 @@ def test_a_long_text_in_many_rows_of_a_small_file_takes_no_memory(tmp_path, colu
     assert found.problem == f"the texts in '{column}' are far too long"
 
 
+@pytest.mark.often(".csv")
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
 def test_a_name_of_megabytes_is_no_name_of_a_node(tmp_path, ending):
     path, name = tmp_path / f"log{ending}", "n" * 20_000_000

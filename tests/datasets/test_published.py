@@ -129,6 +129,7 @@ def test_a_faulty_matrix_names_row_and_node(tmp_path, frame, problem, row, colum
     assert value is None or caught.value.value == value
 
 
+@pytest.mark.slow
 def test_the_published_matrix_has_the_transitions_of_the_event_file(shared):
     """The event file lacks only the first instant and the 54 nodes that were never idle."""
     folder = shared / "data/bftrainer"

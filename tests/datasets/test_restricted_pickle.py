@@ -197,6 +197,7 @@ def test_a_pickle_with_any_bytes_changed_is_read_or_refused_cleanly(data):
 CLAIM = struct.pack("<Q", 3 << 30)
 
 
+@pytest.mark.often("\\x80\\x02X\\xff\\xff\\xff\\xff")
 @pytest.mark.parametrize(
     "content",
     [

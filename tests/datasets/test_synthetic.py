@@ -56,6 +56,7 @@ def idleness(machine: NodeEvents) -> Idleness:
 # statistic grows with it.
 
 
+@pytest.mark.slow
 def test_the_share_of_idle_node_time_is_near_summits(idleness: Idleness) -> None:
     assert 0.07 <= idleness.idle_share <= 0.105  # Summit: 0.083
 

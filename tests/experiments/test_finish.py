@@ -121,6 +121,7 @@ def test_an_unknown_median_is_more_than_the_longest_time_and_bounds_the_worth(fi
     assert "(6 of 6 starts are unfinished when the log ends)" in record.answer
 
 
+@pytest.mark.slow
 def test_starts_cover_the_log_up_to_the_latest_from_which_the_jobs_could_be_done(files):
     record = found(starts=48).record
     first_us, end_us = record.inputs.window_us

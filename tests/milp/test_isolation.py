@@ -231,6 +231,7 @@ def test_a_script_without_a_main_guard_works_and_leaves_nothing_behind(tmp_path)
     assert not is_alive(int(pid))
 
 
+@pytest.mark.often("9-HangsHoldingTheInterpreterLock")
 @pytest.mark.parametrize(
     ("end", "fault"),
     [
@@ -251,6 +252,7 @@ def test_the_worker_does_not_outlive_an_interrupted_or_killed_parent(tmp_path, f
     assert gone_soon(pid)
 
 
+@pytest.mark.slow
 def test_the_worker_ends_with_a_parent_that_started_it_from_another_thread(tmp_path):
     rest = (
         "isolated.close()\nimport threading\nthread = threading.Thread(target=isolated._ready_worker)\nthread.start()\n"
@@ -306,6 +308,7 @@ def _group_gone_soon(leader: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_solver_that_runs_as_a_process_of_its_own_is_killed_with_its_worker_and_leaves_no_files():
     with IsolatedBackend("tests.milp.faulty_backends:RunsAnotherProgram", grace_s=0.5) as isolated:
         isolated.solve(MODEL, SolveOptions(30.0))  # tells that it works
@@ -319,6 +322,7 @@ def test_a_solver_that_runs_as_a_process_of_its_own_is_killed_with_its_worker_an
     assert not scratch.exists()
 
 
+@pytest.mark.slow
 def test_a_solver_that_runs_as_a_process_of_its_own_does_not_outlive_a_killed_parent(tmp_path):
     rest = "print(isolated.solve(model, SolveOptions(30.0)).answer.message, flush=True)\n"
     rest += "isolated.solve(model, SolveOptions(0.2))"  # hangs; the grace is long enough for what follows

@@ -101,28 +101,42 @@ def test_after_a_failure_the_fallback_answers_the_true_problem_not_the_limited_o
     assert solution.counts.tolist() == [6]
 
 
+FAILURES = [
+    ("Aborts", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGABRT"),
+    ("KillsItself", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGKILL"),
+    ("Segfaults", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGSEGV"),
+    ("Hangs", ProcessStatus.TIMED_OUT, SolverStatus.UNKNOWN, Quality.NONE, "no answer after"),
+    ("Refuses", ProcessStatus.REFUSED, SolverStatus.UNKNOWN, Quality.NONE, "2,000 allowed"),
+    ("CannotStart", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "licence server"),
+    ("Raises", ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, "no such luck"),
+    ("ReturnsNonsense", ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, "returned a str"),
+    ("KnowsNothing", ProcessStatus.OK, SolverStatus.UNKNOWN, Quality.NONE, "no answer: solver status unknown"),
+    ("ClaimsOptimalWithoutAnswer", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "without an answer"),
+    ("CallsSuboptimalOptimal", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "but enumeration has 12"),
+    ("LiesAboutObjective", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "claims 13.12, is worth 12"),
+    ("LiesAboutBound", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "below its own answer's"),
+    ("ClaimsInfinities", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "claims inf, is worth 12"),
+    ("AnswersFractions", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "= 0.5 is not whole"),
+    ("GivesEverythingToEverybody", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "of 5 idle nodes"),
+    ("AnswersNaN", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "not finite"),
+    ("AnswersTooFewColumns", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "(8,) column values for 9"),
+]
+"""Faults of a back end, what becomes of the process, what the solver says, and the judgement with its message."""
+
+
+@pytest.mark.often(
+    "Aborts",
+    "Hangs",
+    "CannotStart",
+    "Raises",
+    "KnowsNothing",
+    "ClaimsOptimalWithoutAnswer",
+    "CallsSuboptimalOptimal",
+    "LiesAboutObjective",
+    "GivesEverythingToEverybody",
+)
 @pytest.mark.parametrize(
-    ("fault", "process", "said_solver", "quality", "message"),
-    [
-        ("Aborts", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGABRT"),
-        ("KillsItself", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGKILL"),
-        ("Segfaults", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "SIGSEGV"),
-        ("Hangs", ProcessStatus.TIMED_OUT, SolverStatus.UNKNOWN, Quality.NONE, "no answer after"),
-        ("Refuses", ProcessStatus.REFUSED, SolverStatus.UNKNOWN, Quality.NONE, "2,000 allowed"),
-        ("CannotStart", ProcessStatus.CRASHED, SolverStatus.UNKNOWN, Quality.NONE, "licence server"),
-        ("Raises", ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, "no such luck"),
-        ("ReturnsNonsense", ProcessStatus.OK, SolverStatus.ERROR, Quality.NONE, "returned a str"),
-        ("KnowsNothing", ProcessStatus.OK, SolverStatus.UNKNOWN, Quality.NONE, "no answer: solver status unknown"),
-        ("ClaimsOptimalWithoutAnswer", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "without an answer"),
-        ("CallsSuboptimalOptimal", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "but enumeration has 12"),
-        ("LiesAboutObjective", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "claims 13.12, is worth 12"),
-        ("LiesAboutBound", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "below its own answer's"),
-        ("ClaimsInfinities", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "claims inf, is worth 12"),
-        ("AnswersFractions", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "= 0.5 is not whole"),
-        ("GivesEverythingToEverybody", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "of 5 idle nodes"),
-        ("AnswersNaN", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "not finite"),
-        ("AnswersTooFewColumns", ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG, "(8,) column values for 9"),
-    ],
+    ("fault", "process", "said_solver", "quality", "message"), FAILURES, ids=[fault for fault, *_ in FAILURES]
 )
 def test_every_failure_is_named_and_answered_by_the_referee(fault, process, said_solver, quality, message):
     hang = {"time_limit_s": 0.05, "grace_s": 0.05} if fault == "Hangs" else {}
@@ -303,6 +317,7 @@ def test_an_answer_is_read_for_the_problem_that_its_model_was_built_from():
     assert solution.counts.tolist() == [3]
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_folder_of_failures_lose_none(tmp_path):
     failing = (
         "import sys, pathlib\n"
@@ -326,6 +341,7 @@ def test_processes_that_share_a_folder_of_failures_lose_none(tmp_path):
     assert kept == {f"{name} {k}" for name in "ab" for k in range(100)}
 
 
+@pytest.mark.slow
 def test_only_so_many_failures_of_a_kind_are_kept_where_that_is_asked(tmp_path):
     folder = FailureFolder(tmp_path, most=2)
     for backend in ("Raises", "Refuses", "Raises", "CallsSuboptimalOptimal", "Raises", "Refuses", "Raises"):
@@ -368,6 +384,7 @@ def solvers():
         each.close()
 
 
+@pytest.mark.often("published", "choices")
 @pytest.mark.parametrize("formulation", ["published", "node_level", "choices"])
 @settings(max_examples=examples(50), deadline=None, derandomize=True)
 @given(problem=problems())
@@ -409,6 +426,7 @@ def test_what_is_called_optimal_and_is_further_off_than_the_gap_is_wrong():
     assert "within a gap of 0.4" in solution.rejected.message
 
 
+@pytest.mark.often("highs", "cbc")
 @pytest.mark.parametrize("backend", BACKENDS.built_in)
 def test_a_gap_is_no_reason_to_fall_back(backend):
     rng = np.random.default_rng(3)

@@ -164,6 +164,7 @@ def test_a_back_end_whose_check_raises_does_not_work_here():
         MilpSolver("choices", Odd(), referee=ExactSolver(), isolated=False)
 
 
+@pytest.mark.slow
 def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
     monkeypatch.setattr("bfreplay.registry._entry_points_by_name", lambda group, path: {"broken": "no.such:Thing"})
     entries = {entry.name: entry for entry in solver_entries()}
@@ -177,6 +178,7 @@ def test_a_broken_package_does_not_hide_the_other_solvers(monkeypatch):
     assert "cannot be imported" in entries["formulation broken"].problem
 
 
+@pytest.mark.slow
 def test_a_back_end_that_is_installed_and_cannot_be_imported_does_not_work_here(tmp_path, monkeypatch):
     package = tmp_path / "highspy"
     package.mkdir()
@@ -222,6 +224,7 @@ def test_a_formulation_for_another_solver_is_refused_with_the_way_out(solver, fo
     assert fix in caught.value.fix
 
 
+@pytest.mark.slow
 def test_the_example_in_the_docs_runs_by_its_command_line(tmp_path):
     page = (ROOT / "docs" / "algorithm-developers.md").read_text()
     (example,) = [text for text in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "class Mine" in text]

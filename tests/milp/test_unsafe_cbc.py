@@ -58,6 +58,7 @@ def _outcomes(formulation: str, backend: str, python: Path | None, decisions, li
     return outcomes, starts
 
 
+@pytest.mark.slow
 def test_crashes_and_wrong_optima_are_counted_and_none_is_believed(python, tmp_path):
     outcomes, starts = _outcomes("counts_sos2", NAIVE, python, _decisions(), 4.0, save_failures=tmp_path)
     crashed = sum(n for (process, _, _), n in outcomes.items() if process is ProcessStatus.CRASHED)
@@ -92,6 +93,7 @@ def test_a_whole_replay_survives_it_and_trains_as_much_as_with_the_exact_solver(
     assert run.summary["ledger"]["samples"] == pytest.approx(exact.summary["ledger"]["samples"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_our_settings_are_why_the_build_in_use_is_sound():
     """The same naive calls on the build that bfreplay requires still go wrong; bfreplay's back end does not."""
     decisions = [

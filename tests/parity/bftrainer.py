@@ -160,4 +160,6 @@ THOROUGH = {
     for column, t_fwd_s in enumerate(T_FWD_S)
     if row != column or row not in (0, 4)
 }
-"""Parts that `make test` leaves out: it has one value of ``U`` for each set of jobs."""
+"""Parts that CI leaves out: it has one value of ``U`` for each set of jobs."""
+SLOW = {name for name in PARTS if name.startswith("U ")}
+"""Parts that `make test` leaves out as well."""

@@ -328,4 +328,6 @@ PARTS = {
 }
 """Parts of the comparison: functions of a table and the folder of the records."""
 THOROUGH = frozenset({"simulations of static12_multi"})
-"""Parts that `make test` leaves out."""
+"""Parts that CI leaves out."""
+SLOW = frozenset({"pair rates", "simulations of cont12_single", "simulations of static8_single"})
+"""Parts that `make test` leaves out as well."""

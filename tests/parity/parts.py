@@ -17,7 +17,8 @@ SYSTEMS: dict[str, ModuleType] = {
     "shockwave": shockwave,
     "elasticflow": elasticflow,
 }
-"""Modules with the rows of the table (``ROWS``), functions that fill them (``PARTS``), and long ones (``THOROUGH``)."""
+"""Modules with the rows of the table (``ROWS``), functions that fill them (``PARTS``), and the long ones of these
+(``SLOW``, ``THOROUGH``)."""
 
 
 @cache
@@ -39,9 +40,10 @@ def table_of(shared: Path, system: str) -> Table:
 
 
 def parts_of(system: str) -> list[object]:
-    """Return the parts of a system as parameters of a test; `make test` leaves the long ones out."""
+    """Return the parts of a system as parameters of a test, the long ones marked."""
     module = SYSTEMS[system]
-    return [pytest.param(part, marks=pytest.mark.thorough if part in module.THOROUGH else ()) for part in module.PARTS]
+    marks = dict.fromkeys(module.SLOW, pytest.mark.slow) | dict.fromkeys(module.THOROUGH, pytest.mark.thorough)
+    return [pytest.param(part, marks=marks.get(part, ())) for part in module.PARTS]
 
 
 def check_part(shared: Path, system: str, part: str) -> Table:

@@ -326,4 +326,6 @@ PARTS = {
 _FEW = {"simulation tacc_32gpus/shockwave/simulation", f"profiles of {PUBLISHED_SET}"}
 _MANY = ("simulation", "rerun", "profiles", "closed loop", "own plans")
 THOROUGH = {name for name in PARTS if name.startswith(_MANY) and name not in _FEW}
-"""Parts that `make test` leaves out."""
+"""Parts that CI leaves out."""
+SLOW = _FEW | {"plans of first20", "plans of first32", "plans of first12-F5"}
+"""Parts that `make test` leaves out as well."""

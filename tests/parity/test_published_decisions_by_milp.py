@@ -47,6 +47,14 @@ def workers():
         worker.close()
 
 
+@pytest.mark.often(
+    "published-highs",
+    "choices-cbc",
+    "node_level-scip",
+    "counts_sos2-gurobi",
+    "counts_segments-cp-sat",
+    "choices_reduced-highs",
+)
 @pytest.mark.parametrize(("formulation", "backend", "step"), list(_cases()))
 def test_the_optimum_is_the_recorded_one(shared, workers, formulation, backend, step):
     """CBC gets every sixteenth record, the others fewer, each its own; of the published rows, which are hard, few.

@@ -90,6 +90,7 @@ def test_recorded_plans_become_the_recorded_schedules(shared: Path, name: str) -
         assert found == [sorted(round_) for round_ in each.solve["schedule"]], each.solve["round"]
 
 
+@pytest.mark.often("first12")
 @pytest.mark.parametrize("name", RUNS)
 def test_plans_are_as_good_as_those_of_the_full_model(shared: Path, name: str) -> None:
     """Within the gap, and by weights that a solver can see."""

@@ -14,12 +14,14 @@ from tests.replay.second_engine import check, check_tables
 SCRIPT = Path(__file__).resolve().parents[2] / "fuzz/replays.py"
 
 
+@pytest.mark.often("0", "100")
 @pytest.mark.parametrize("first", range(0, 120, 20))
 def test_the_second_engine_computes_the_same_runs(first, tmp_path):
     for seed in range(first, first + 20):
         run_and_check(seed, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in range(20, 100, 20))]
 )

@@ -29,8 +29,8 @@ def _solver(backend: str, **options) -> MilpSolver:
     [
         pytest.param("Aborts", "crashed", "none", marks=pytest.mark.thorough),
         pytest.param("KillsItself", "crashed", "none", marks=pytest.mark.thorough),
-        ("Segfaults", "crashed", "none"),
-        ("Hangs", "timed_out", "none"),
+        pytest.param("Segfaults", "crashed", "none", marks=pytest.mark.slow),
+        pytest.param("Hangs", "timed_out", "none", marks=pytest.mark.slow),
         ("CallsSuboptimalOptimal", "wrong", "wrong"),
         ("LiesAboutObjective", "wrong", "wrong"),
         ("GivesEverythingToEverybody", "wrong", "wrong"),
@@ -81,6 +81,7 @@ def test_a_worker_that_is_killed_from_outside_costs_one_decision_a_fallback():
     assert solver._runner.worker_pid is None  # closed with the policy
 
 
+@pytest.mark.slow
 def test_a_solver_that_crashes_every_second_time_falls_back_every_second_time():
     result = replay_log(EVENTS, JOBS, BFTrainerPolicy(60.0, _solver(FAULTY + "CrashesEverySecondTime")))
     n = result.summary["n_decisions"]
@@ -95,6 +96,7 @@ def test_an_answer_without_proof_is_used_and_labelled():
     assert "feasible, not proven optimal" in render(result)
 
 
+@pytest.mark.slow
 def test_keeping_the_counts_is_what_the_published_program_does_when_it_has_no_optimum():
     result = replay_log(EVENTS, JOBS, BFTrainerPolicy(60.0, _solver(FAULTY + "Aborts", fallback="keep")))
     assert result.summary["ledger"]["samples"] == 0  # nothing ever starts

@@ -149,6 +149,7 @@ def test_a_resumed_run_has_the_same_delays(files):
     same(Path("run"), Path("whole"))
 
 
+@pytest.mark.slow
 def test_a_sweep_has_them_too(files):
     (files / "jobs.csv").write_text(
         "name,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,curve\na,1,2,0,0,1e9,0:0 1:10 2:20\n"

@@ -132,6 +132,7 @@ def stopped_after(n, options, out, every_s=0.0):
         replay_log(**options, out=out, checkpoint_every=every_s, progress=count)
 
 
+@pytest.mark.often("bftrainer", "nodes left alone", "learning T_fwd", "campaign", "ElasticFlow")
 @pytest.mark.parametrize(
     "kind", [each if each in OFTEN else pytest.param(each, marks=pytest.mark.thorough) for each in KINDS]
 )
@@ -169,6 +170,7 @@ def killed_and_resumed(kind, whole, out, generator, intervals_s=(0.0, 0.01, 0.05
     same(out, unbroken)
 
 
+@pytest.mark.often("bftrainer")
 @pytest.mark.parametrize(
     "kind", [kind if kind in KILLED_OFTEN else pytest.param(kind, marks=pytest.mark.thorough) for kind in KILLED]
 )
@@ -183,6 +185,7 @@ def test_killed_at_many_random_points_it_goes_on_to_the_same_bytes(kind, number,
     killed_and_resumed(kind, whole, tmp_path / "run", random.Random(f"{kind} {number}"))
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_while_it_removes_its_checkpoints_has_completed_the_run(whole, tmp_path, monkeypatch):
     options, unbroken, _ = whole("bftrainer")
     out, remove = tmp_path / "run", shutil.rmtree
@@ -220,6 +223,7 @@ def unfinished(stopped, tmp_path):
     return options, tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_is_not_begun_anew_without_being_told_to(unfinished, whole):
     options, out = unfinished
     with pytest.raises(OutputExistsError, match="an unfinished run is there already"):
@@ -384,6 +388,7 @@ def test_a_checkpoint_with_a_flipped_bit_is_refused_or_gives_the_same_bytes(n_pl
     assert named == refused >= n_places // 2
 
 
+@pytest.mark.often("first")
 @pytest.mark.parametrize("place", ["first", "missing"])
 def test_rows_that_are_not_those_of_the_state_are_refused(place, whole, tmp_path, monkeypatch):
     monkeypatch.setattr("bfreplay.replay.tables.CHUNK_ROWS", 16)

@@ -43,6 +43,7 @@ def noisy(law, nodes, scatter, rng):
     return law.rates(nodes) * np.exp(scatter * rng.standard_normal(len(nodes)))
 
 
+@pytest.mark.often("power")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=() if name in ("usl", "power") else pytest.mark.thorough) for name in LAWS.names()],
@@ -107,6 +108,7 @@ def test_an_interval_ends_at_the_bound_of_its_parameter():
     assert 0 < found.intervals[2][1] < 1e-3
 
 
+@pytest.mark.slow
 def test_the_true_curve_lies_in_the_band_at_all_counts():
     inside = 0
     for seed in range(60):

@@ -62,6 +62,7 @@ def test_an_outlier_does_not_make_an_interval_of_no_width():
     assert fit(nodes, rates, "usl").intervals[2] == pytest.approx((0.0, 0.0718051), rel=1e-5)
 
 
+@pytest.mark.often("power-23")
 @pytest.mark.parametrize("step", [23, pytest.param(11, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     "law",

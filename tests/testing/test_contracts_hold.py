@@ -18,16 +18,18 @@ class TestOurFormulations(FormulationContract):
 
 
 OFTEN = {f"gavel.{name}" for name in ("allox", "fifo_packed", "gandiva", "hierarchical_perf", "isolated")}
-"""Policies of Gavel that `make test` tries: one of each kind. The others differ in how shares of time are computed."""
+"""Policies of Gavel that CI tries: one of each kind. The others differ in how shares of time are computed."""
+SLOW = {f"shockwave.{name}" for name in ("gavel", "mst", "ossp", "themis")}
+"""Baselines that decide at every instant by linear programs; `shockwave.shockwave` and two more are in `make test`."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.thorough] if name.startswith("gavel.") and name not in OFTEN else [])
-        for name in POLICIES.names()
-    ],
-)
+def _marks_of(name: str) -> list[pytest.MarkDecorator]:
+    if name.startswith("gavel.") and name not in OFTEN:
+        return [pytest.mark.thorough]
+    return [pytest.mark.slow] if name in SLOW else []
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks_of(name)) for name in POLICIES.names()])
 class TestOurPolicies(PolicyContract):
     @pytest.fixture(autouse=True)
     def _choose(self, name):

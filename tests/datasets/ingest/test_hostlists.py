@@ -164,6 +164,7 @@ def test_names_and_lists_of_megabytes_are_refused_in_few_words(text, why):
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.often("text0-is not the name of a node")
 @pytest.mark.parametrize(
     ("text", "why"), [*TOO_MUCH, *(pytest.param(*each, marks=pytest.mark.thorough) for each in TOO_MUCH_AS_WELL)]
 )

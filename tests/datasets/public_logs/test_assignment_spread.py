@@ -12,6 +12,7 @@ from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "your-log.md"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "file", "measured_before"),
     [  # median idle intervals in s in the order of ASSIGNMENTS, from an allocator written for LOG-FORMATS.md, section 0

@@ -48,6 +48,7 @@ def row_of(log, folder):
     return f"| {' | '.join(cells)} |"
 
 
+@pytest.mark.often("kth-sp2-1996", "nrel-eagle-sample", "batsim-medium-easy", "ncar-casper-sample")
 @pytest.mark.parametrize(
     "log",
     [

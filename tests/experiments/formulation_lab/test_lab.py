@@ -142,6 +142,7 @@ def test_the_text_says_who_wins_and_that_nothing_was_wrong(lab):
     assert str(lab.folder) in text
 
 
+@pytest.mark.slow
 def test_every_failure_lands_in_its_own_column_and_costs_the_others_nothing(tmp_path):
     result = _tiny(
         settings=LabSettings(sample=2, time_limit_s=2.0, grace_s=2.0),

@@ -88,6 +88,7 @@ def test_a_run_against_itself_differs_in_nothing(name):
     assert "as many samples as A" in pair["answer"]
 
 
+@pytest.mark.often("always idle", "ten minutes")
 @pytest.mark.parametrize(
     ("events", "jobs", "told"),
     [
@@ -220,6 +221,7 @@ def test_an_interval_around_nothing_says_so(folders):
     )
 
 
+@pytest.mark.slow
 def test_the_folder_holds_record_tables_and_pictures_and_is_read_again(folders, tmp_path):
     found = compare(*folders, out=tmp_path / "found", pictures=draw_comparison, **FEW)
     pictures = {f"{name}.{end}" for name in ("differences-over-time", "causes") for end in ("png", "svg")}

@@ -43,6 +43,7 @@ def _ids(*runs):
     return list(plan_runs(spec_of_options(runs)).ids)
 
 
+@pytest.mark.slow
 def test_processes_make_the_table_with_a_schedulers_figures(files):
     result = sweep(files / "sweep.toml", files / "out", processes=1)
     rows = result.results.to_pylist()

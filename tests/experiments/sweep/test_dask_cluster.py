@@ -100,6 +100,7 @@ def files(tmp_path) -> Path:
     return write_files(tmp_path)
 
 
+@pytest.mark.slow
 def test_two_workers_one_killed_and_then_the_sweep_itself_give_the_same_table(files, cluster, unbroken):
     cluster.add_worker("one")
     cluster.add_worker("two")
@@ -207,6 +208,7 @@ def test_a_scheduler_that_goes_away_is_said_and_what_is_finished_stays(files, cl
     assert len([*(files / "out" / "runs").glob("[!.]*")]) == len(begun(files)) - 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_not_see_the_folder_or_an_input_is_named(files, cluster):
     cluster.add_worker("one")
     store = Store.create(files / "out")

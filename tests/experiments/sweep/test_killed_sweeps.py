@@ -28,6 +28,7 @@ def files(tmp_path) -> Path:
     return write_files(tmp_path)
 
 
+@pytest.mark.slow
 def test_one_process_two_processes_and_a_second_time_give_the_same_bytes(files, unbroken):
     assert "4 runs, none failed." in sweep_to_the_end(files, "out", "--processes", "2").stdout
     assert table_of(files, "out") == unbroken
@@ -36,6 +37,7 @@ def test_one_process_two_processes_and_a_second_time_give_the_same_bytes(files, 
     assert table_of(files, "out") == unbroken
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_is_gone_on_with_and_its_folder_is_not_locked(files, unbroken):
     (files / "hold-30").touch()
     first = start_sweep(files, "out", "--processes", "2")
@@ -84,6 +86,7 @@ def test_a_run_that_kills_every_worker_is_a_row_that_says_so(files):
     assert "Error of 1 row: every worker" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_a_sweep_that_is_stopped_says_how_to_go_on_and_leaves_no_worker(files, number):
     (files / "hold-40").touch()

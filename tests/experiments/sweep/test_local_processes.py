@@ -70,6 +70,7 @@ def test_a_worker_that_is_killed_costs_its_own_task_only_and_that_is_done_again(
     assert capfd.readouterr().out == ""  # a worker's stdout is not ours
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_workers_is_given_up_and_says_how(tmp_path):
     executor = ProcessExecutor(1)
     done = {each.key: each for each in executor.run_tasks(die, {"good": 0, "exit": 1, "kill": 2})}
@@ -153,6 +154,7 @@ def test_a_script_without_a_guard_is_told_what_it_needs(tmp_path):
     assert BfreplayError.__name__ in done.stderr
 
 
+@pytest.mark.slow
 def test_a_sweep_in_a_script_without_a_guard_costs_one_message(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

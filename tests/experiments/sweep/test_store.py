@@ -46,6 +46,7 @@ def _hold(folder, held, go):
         go.wait(60)
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_nothing_locked_and_its_leftovers_are_removed(tmp_path):
     store = Store.create(tmp_path / "sweep")
     (store.runs / ".bb.partial-y").mkdir()

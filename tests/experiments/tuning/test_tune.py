@@ -184,6 +184,7 @@ def test_a_campaign_needs_work_that_ends(files):
     assert found.record["inputs"]["n_jobs"] is None  # how many jobs there will be, nobody knows
 
 
+@pytest.mark.slow
 def test_a_note_says_that_more_jobs_without_end_are_other_jobs(files):
     assert any("the first N" in note for note in _tune(files).record["notes"])
     assert not any("the first N" in note for note in _tune(files, max_parallel=[2]).record["notes"])

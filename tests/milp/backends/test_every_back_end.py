@@ -26,6 +26,14 @@ class TestOurBackEnds(BackendContract):
     def instance(cls, backend_name):
         return present(backend_name)
 
+    @pytest.mark.slow  # takes a second, all that it gives the solver
+    def test_a_start_is_used_where_that_is_declared(self, worker, instance):
+        super().test_a_start_is_used_where_that_is_declared(worker, instance)
+
+    @pytest.mark.slow  # starts Python
+    def test_nothing_reaches_standard_output_or_error(self, backend_name, instance):
+        super().test_nothing_reaches_standard_output_or_error(backend_name, instance)
+
     def test_it_tells_its_licence_and_version(self, instance):
         assert instance.capabilities.licence
         assert any(character.isdigit() for character in version_of(instance))

@@ -228,6 +228,7 @@ class TestCpSat:
         assert answer.bound >= answer.objective
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_loaded_or_tools_can_still_be_asked_for_cbc():
     """Each back end in its own worker: no order of them matters."""
     present("cp-sat")

@@ -17,6 +17,7 @@ from tests.milp.formulations.checking import ALL, check_optimum, rugged, solved
 from tests.milp.small_problems import problem_of_two, problems
 
 
+@pytest.mark.often("choices", "published", "counts_sos2")
 @pytest.mark.parametrize("name", ALL)
 @settings(max_examples=examples(100), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=problems())

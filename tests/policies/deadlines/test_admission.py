@@ -204,6 +204,7 @@ def test_without_admission_the_job_that_is_due_first_runs_first_though_another_i
     assert run.jobs.set_index("job")["deadline_met"].to_dict() == {"long": False, "urgent": True}
 
 
+@pytest.mark.often("elasticflow.edf_admission-0")
 @pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.thorough) for k in range(40, 1000, 40))])
 @pytest.mark.parametrize("policy", ["elasticflow.elasticflow", "elasticflow.edf_admission"])
 def test_no_admitted_job_is_late_where_rescaling_is_free_and_the_cluster_stays(policy, first):
@@ -211,6 +212,7 @@ def test_no_admitted_job_is_late_where_rescaling_is_free_and_the_cluster_stays(p
     assert {seed: jobs for seed, jobs in late.items() if jobs} == {}
 
 
+@pytest.mark.slow
 def test_a_reserve_makes_fewer_admitted_jobs_late():
     late = []
     for reserve in (0.0, 5.0):

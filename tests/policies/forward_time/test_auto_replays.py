@@ -51,6 +51,7 @@ def samples(result: RunResult) -> float:
     return float(result.summary["ledger"]["samples"])
 
 
+@pytest.mark.often("400.0-600")
 @pytest.mark.parametrize(
     ("mean_gap_s", "n_changes"), [(8.0, 1500), pytest.param(40.0, 1500, marks=pytest.mark.thorough), (400.0, 600)]
 )

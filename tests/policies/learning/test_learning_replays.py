@@ -144,6 +144,7 @@ def test_nothing_is_learnt_from_shorter_runs():
         assert sum(table != [[0.0, 1.0, 2.0, 3.0, 4.0]] for table in seen) == n_known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["job", pytest.param("model", marks=pytest.mark.thorough)])
 def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
     events, jobs = bfreplay.load_events(bfreplay.sample_events_path()), bfreplay.load_jobs(bfreplay.sample_jobs_path())
@@ -178,6 +179,7 @@ def test_a_run_is_posed_again_by_its_record_and_its_counts(share):
     assert all(np.array_equal(one, other) for one, other in zip(made, believed, strict=True))
 
 
+@pytest.mark.often("job-0.0-0.05")
 @pytest.mark.parametrize(
     ("share", "noise", "most_lost"),
     [("job", 0.0, 0.05), pytest.param("model", 0.0, 0.03, marks=pytest.mark.thorough), ("model", 0.05, 0.05)],

@@ -150,6 +150,7 @@ def test_a_job_is_drawn_from_its_submission_to_its_end(plain):
     assert life_span(of_a[:1], SPAN) == SPAN  # it came and went at one instant
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_relative", [False, True])
 @pytest.mark.filterwarnings("error")
 def test_pictures_are_drawn_as_png_and_svg(trials, tmp_path, is_relative):

@@ -40,6 +40,7 @@ def test_the_best_law_its_band_and_the_residuals_are_those_of_the_fit(falling):
     assert curves.band_high[[0, -1]] == pytest.approx(high)
 
 
+@pytest.mark.slow
 def test_laws_that_are_one_line_are_drawn_once():
     rates = noisy(Amdahl(100.0, 0.05), DESIGN, 0.0, np.random.default_rng(0))
     labels = [law.label for law in fit_curves("mine", fit_all(DESIGN, rates)).laws]
@@ -72,6 +73,7 @@ def test_the_figure_says_what_is_used_and_where_measurements_end(falling, lawles
     assert "nodes" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_the_same_fit_gives_the_same_picture(falling, tmp_path, ending):
     one, other = tmp_path / f"one.{ending}", tmp_path / f"other.{ending}"
@@ -81,6 +83,7 @@ def test_the_same_fit_gives_the_same_picture(falling, tmp_path, ending):
     assert one.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_picture_is_kept_unless_asked_and_other_formats_are_refused(falling, tmp_path):
     file = tmp_path / "fit.png"
     file.write_text("mine")

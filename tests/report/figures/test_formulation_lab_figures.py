@@ -118,6 +118,7 @@ def test_bars_are_stacked_to_the_whole_and_profiles_are_steps_to_the_edge(worked
     assert {line.get_xdata()[-1] for line in axes.get_lines()} == {axes.get_xlim()[1]}
 
 
+@pytest.mark.slow
 def test_a_lab_is_drawn_as_png_and_svg(worked):
     written = draw_lab(worked)
     assert sorted(path.name for path in written) == sorted(

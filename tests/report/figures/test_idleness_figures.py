@@ -278,6 +278,7 @@ def test_axes_of_lengths_have_labels_however_short_they_are():
             assert labelled, seconds
 
 
+@pytest.mark.slow
 def test_large_machines_get_fewer_labels_than_powers_of_two():
     n_nodes = 200_000
     idleness = characterise(
@@ -289,6 +290,7 @@ def test_large_machines_get_fewer_labels_than_powers_of_two():
     assert labels == ["1", "4", "16", "64", "256", "1,024", "4,096", "16,384", "65,536"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "which", ["never_idle", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("worked", "relative"))]
 )
@@ -321,6 +323,7 @@ def test_the_same_log_gives_the_same_bytes_in_another_process(worked, tmp_path):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
 
 
+@pytest.mark.slow
 def test_pictures_that_are_there_stay_unless_they_are_to_be_replaced(worked, tmp_path):
     (tmp_path / "widths.png").write_text("mine")
     for refused in (draw_idleness, lambda _, folder: check_idleness_pictures(folder)):
@@ -334,6 +337,7 @@ def test_pictures_that_are_there_stay_unless_they_are_to_be_replaced(worked, tmp
     assert (tmp_path / "widths.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_a_picture_cannot_be_drawn(worked, tmp_path, monkeypatch):
     def fail(_):
         raise RuntimeError("no ink")

@@ -107,6 +107,7 @@ def test_times_of_a_calendar_are_dates_and_others_count_from_the_start(folder, t
     assert axes.get_xlim() == (0.0, 2.0)
 
 
+@pytest.mark.slow
 def test_a_comparison_is_drawn_as_png_and_svg_with_the_same_bytes_each_time(folder):
     written = draw_comparison(folder)
     assert sorted(path.name for path in written) == sorted(
@@ -128,6 +129,7 @@ def test_what_is_no_comparison_folder_is_refused(tmp_path):
         draw_comparison(tmp_path)
 
 
+@pytest.mark.slow
 def test_drawing_leaves_pyplot_alone_and_matplotlib_is_loaded_only_to_draw(folder):
     code = (
         "import sys, pathlib, bfreplay.report as report\n"

@@ -151,6 +151,7 @@ def test_bars_are_as_long_as_means_with_a_whisker_and_hatched_where_saturated():
     assert second.get_xlabel().endswith("%")
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_sweep_has_the_same_bytes_each_time_and_is_in_the_catalogue(tmp_path):
     (figure,) = figures_of("sweep")
     for k in range(2):

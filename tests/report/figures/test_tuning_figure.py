@@ -145,6 +145,7 @@ def test_a_validation_of_nothing_is_drawn(record):
     tuning_figure(replace(record, parts=parts)).draw_without_rendering()
 
 
+@pytest.mark.slow
 def test_a_folder_gets_png_and_svg_with_the_same_bytes_each_time(record, tmp_path):
     with pytest.raises(InputError, match="not a tuning folder"):
         draw_tuning(tmp_path)

@@ -104,6 +104,7 @@ def test_no_number_stands_outside_what_is_tested_and_no_link_leads_away(page):
     assert len(page.ids) == len(set(page.ids))
 
 
+@pytest.mark.slow
 def test_it_opens_in_a_narrow_browser_and_keeps_the_rules_of_accessibility(page_file, open_page):
     from axe_playwright_python.sync_playwright import Axe
 
@@ -116,6 +117,7 @@ def test_it_opens_in_a_narrow_browser_and_keeps_the_rules_of_accessibility(page_
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "slowest", [-2.2861, *(pytest.param(slowest, marks=pytest.mark.thorough) for slowest in (-2.2821, -2.2945))]
 )

@@ -177,6 +177,7 @@ def _set(document, path, value):
         document[path[-1]] = copy.deepcopy(value)
 
 
+@pytest.mark.often("run.json-text", "run.json-null", "session.json-null", "session.json-beyond floats")
 @pytest.mark.parametrize("value", _VALUES.values(), ids=_VALUES)
 @pytest.mark.parametrize("name", ["run.json", "session.json"])
 def test_an_entry_that_is_something_else_is_refused_or_does_no_harm(folder, name, value):

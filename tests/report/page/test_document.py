@@ -240,6 +240,7 @@ def test_headings_go_down_one_level_at_a_time(page):
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
+@pytest.mark.often("sample_run", "campaign_run", "all_idle_run", "typed_run")
 def test_the_same_run_gives_the_same_page(run, page_file, tmp_path):
     assert write_report(run, tmp_path / "again.html").read_bytes() == page_file.read_bytes()
 

@@ -96,6 +96,7 @@ def test_of_several_searches_the_one_that_finishes_first_and_holds_less_is_bette
     assert {*cards} <= {"Search finished after", "Best simulated score", "Node-hours held", "Rescaling and preemption"}
 
 
+@pytest.mark.slow
 def test_pictures_show_the_search_at_first_and_the_window_when_asked(opened, search):
     shown_s = first_view_end_s([search])
     assert shown_s == pytest.approx(1.05 * 23.75)
@@ -146,6 +147,7 @@ def test_a_drag_enlarges_nodes_and_time_of_the_gantt_chart(opened):
     opened.run("setView(0, timeAxis.duration_s)")
 
 
+@pytest.mark.slow
 def test_a_wide_table_scrolls_on_a_phone_and_keeps_its_first_column(phone):
     assert phone.run("document.documentElement.scrollWidth") == 390
     assert phone.wide_plots() == []
@@ -159,6 +161,7 @@ def test_a_wide_table_scrolls_on_a_phone_and_keeps_its_first_column(phone):
     assert max(cards) <= 390
 
 
+@pytest.mark.slow
 def test_a_log_run_and_a_cluster_run_stand_side_by_side(sample_run, packed_run, tmp_path, open_page):
     file = write_comparison_report({"A": sample_run, "B": packed_run}, tmp_path / "both.html")
     page = ReadPage(file.read_text())

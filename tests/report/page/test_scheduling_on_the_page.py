@@ -125,6 +125,7 @@ def test_why_there_is_no_baseline_is_said(packed_run):
         efficiency(packed_run)
 
 
+@pytest.mark.slow
 def test_hovering_over_a_job_says_the_type_of_its_nodes(packed_file, packed_run, open_page):
     opened = open_page(packed_file)
     jobs = "pageFigures.find((figure) => figure.frame.id === 'plot-jobs')"

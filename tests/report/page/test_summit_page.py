@@ -104,6 +104,7 @@ def opened(page, browser):
         each.did_nothing_beside()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["exact", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("70 at once", "three"))]
 )

@@ -12,6 +12,7 @@ from bfreplay.experiments.sweep.spec import read_spec
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
+@pytest.mark.often("fig8a-12-n_jobs1", "fig10-12-n_jobs4")
 @pytest.mark.parametrize(
     ("name", "n_points", "n_jobs"),
     [

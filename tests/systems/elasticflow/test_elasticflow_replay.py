@@ -160,6 +160,7 @@ def test_chronus_holds_leases_for_whom_it_can_keep_them_and_runs_the_others_on_w
     assert rows["status"]["b"] == "finished"
 
 
+@pytest.mark.slow
 def test_chronus_counts_its_solves_and_an_unknown_back_end_is_refused():
     run = replay_log(fixed_cluster("gpu=8"), generated(), policy("chronus"), ALL)
     assert run.summary["policy"]["n_solves"] > 0

@@ -154,6 +154,7 @@ def test_generated_jobs_are_those_of_the_published_generator(shared, name, param
     assert key(generated_jobs(tables, **parameters)) == key(recorded)
 
 
+@pytest.mark.slow
 def test_every_published_trace_is_read(shared):
     folder = shared / "data/elasticflow"
     for file in sorted((folder / "traces").glob("*.csv")):

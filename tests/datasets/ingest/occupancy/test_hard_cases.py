@@ -36,6 +36,7 @@ def test_a_delayed_job_without_an_end_runs_to_the_end_of_the_log():
     assert busy == [3] * 10 + [2] * 20 + [3] * 30
 
 
+@pytest.mark.slow
 def test_node_time_of_a_huge_machine_is_counted():
     record = counted([(T, T + 730 * DAY, 160_000)], 160_000)
     assert build_events(record, plain()).report.facts["node_hours"] == {"busy": 160_000 * 730 * 24.0}
@@ -204,6 +205,7 @@ def test_only_starts_inside_the_window_count_as_sharing():
     assert states_at_the_start(built.events)["a"] == NodeState.BUSY
 
 
+@pytest.mark.slow
 def test_runs_of_wide_jobs_are_not_all_in_memory_at_once():
     jobs = JobSpool(1_000, 2_000)
     for i in range(5_000):

@@ -170,6 +170,7 @@ def test_a_published_trace_is_read_whole(shared, table, name):
     assert all(job.min_nodes == job.max_nodes for job in jobs)
 
 
+@pytest.mark.slow
 def test_the_columns_of_the_old_published_traces_are_read(shared, table, tmp_path):
     with lzma.open(shared / "data/gavel/traces/msr_seed0_columns.tsv.xz", "rt") as stream:
         rows = [line.rstrip("\n").split("\t") for line in stream][1:]
