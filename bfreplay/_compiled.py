@@ -134,6 +134,16 @@ def compiled_inline(function: F) -> F:
     return compiled(function, is_inlined=True)
 
 
+@compiled
+def copy_into(target: Any, values: Any) -> None:
+    """Write ``values (N,)`` to the first N places of ``target``.
+
+    For compiled functions: numba compiles an assignment to a slice, with its message of sizes that differ, for 3 s.
+    """
+    for place in range(values.shape[0]):
+        target[place] = values[place]
+
+
 def callable_when_compiled(function: F) -> F:
     """Let compiled functions call ``function``, which stays plain Python for every other caller.
 

@@ -57,6 +57,7 @@ def test_machine_code_of_an_earlier_version_that_names_what_has_moved_is_compile
     assert _output_of(script, environment) == "digest-2 3"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not IS_COMPILED and "BFREPLAY_REQUIRE_SHARED" not in os.environ, reason="numba is missing or switched off"
 )

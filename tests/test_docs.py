@@ -105,7 +105,7 @@ def test_python_snippets_run(text, tmp_path):
     _run_here(shlex.join(["python", "-c", text]), tmp_path)
 
 
-@pytest.mark.often("README.md-0", "README.md-1", "public-logs.md-0")
+@pytest.mark.often("README.md-0", "public-logs.md-0")
 @pytest.mark.parametrize("text", _blocks("sh"))
 def test_commands_run(text, tmp_path, request):
     run = _run if request.node.callspec.id.startswith(IN_PROCESSES) else _run_here

@@ -21,6 +21,8 @@ from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
 from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS
 from bfreplay.runs.headline_metrics import COLUMNS
 
+pytestmark = pytest.mark.slow  # the site is built
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 # attributes by which a page makes a browser fetch something, and those by which it offers a way elsewhere
@@ -105,7 +107,6 @@ def _commands(command: click.Command, words: str) -> dict[str, click.Command]:
     return found
 
 
-@pytest.mark.slow
 def test_every_page_of_the_docs_is_in_the_site_and_reached_from_its_first_page(site):
     names = {file.name for file in site}
     assert {f"{page.stem}.html" for page in DOCS.glob("*.md")} <= names
@@ -190,7 +191,6 @@ def test_the_page_on_run_folders_lists_every_column(site):
     assert "columns of" not in text
 
 
-@pytest.mark.slow
 def test_a_link_that_leads_nowhere_stops_the_build(tmp_path):
     source = tmp_path / "docs"
     source.mkdir()

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled, compiled_inline
+from bfreplay._compiled import compiled, compiled_inline, copy_into
 from bfreplay.bounds.job_classes import Horizon, JobClass
 from bfreplay.milp.charge_rule import preemption_cost, scale_down_cost, scale_up_cost
 from bfreplay.milp.exact.relaxation import node_prices
@@ -95,7 +95,7 @@ def _pay(
         for count in range(widest + 1):
             profit = seconds * (rate[count] - node_price * count)
             value_now[count] = _larger(value_now[count], _larger(from_fewer[count], from_more[count])) + profit
-        value_now[widest + 1 :] = -np.inf
+        value_now[widest + 1 :].fill(-np.inf)
         for count in range(width):  # it may never run again: a debt that is not worked off is no loss
             best_value[count] = _larger(value_now[count], best_value[count])
 
@@ -180,8 +180,8 @@ def soft_most_while_paying(
         weight_here, total_here = weight[interval], total[interval]
         for count in range(width):
             weight_here[count] = value_now[count] * unit * fraction[count]
-        weight_here[1 : min(min_nodes, width)] = 0.0
-        weight_here[widest + 1 :] = 0.0
+        weight_here[1 : min(min_nodes, width)].fill(0.0)
+        weight_here[widest + 1 :].fill(0.0)
         _sums(weight_here, weight_here, below, above)
         weight_sum = below[width - 1] + weight_here[width - 1]
         weight_of_stop = np.exp(-(level + largest) / temperature)  # never to run again
@@ -235,7 +235,7 @@ def _growing(
 ) -> None:
     """Write exp(-cost of scaling up / temperature) at each count into ``scale_up``."""
     width = grow.size
-    scale_up[:] = grow
+    copy_into(scale_up, grow)
     if reclaims > 0:
         for count in range(1, min(reclaims, width)):
             scale_up[count] = max(grow[count], preemption[count] * grow_from_least[0])

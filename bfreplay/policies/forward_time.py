@@ -74,7 +74,7 @@ def decide(
         n_held = counts[j]
         rate_now = _current_rate(jobs, counts, j)
         most_nodes = min(max_nodes[j], n_idle, width - 1)
-        value[j, :] = -np.inf
+        value[j].fill(-np.inf)
         loss = rescale_cost(rate_now, n_held, 0, scale_up_cost_s[j], scale_down_cost_s[j])
         value[j, 0] = t_fwd_s * rate[j, 0] - loss
         for n in range(min_nodes[j], most_nodes + 1):

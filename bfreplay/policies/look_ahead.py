@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
-from bfreplay._compiled import compiled
+from bfreplay._compiled import compiled, copy_into
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.observe import pool_of
 from bfreplay.datasets.idleness.pool import PoolSeries
@@ -93,11 +93,11 @@ def values_ahead(jobs: JobTables, price: NDArray[np.float64], seconds: NDArray[n
     for j in range(n_jobs):
         twin = _twin(jobs, j)
         if twin < j:
-            worth[j] = worth[twin]
+            copy_into(worth[j], worth[twin])
             continue
         most_nodes = max_nodes[j]
         for s in range(n_futures):
-            ahead[:] = 0.0
+            ahead.fill(0.0)
             for i in range(length - 1, 0, -1):
                 for n in range(most_nodes + 1):
                     is_legal = n == 0 or n >= min_nodes[j]

@@ -174,6 +174,7 @@ def test_the_bound_holds_under_the_published_clock():
     assert best <= upper_bound(_SCARCE, jobs.endless(2, 0), 2).samples
 
 
+@pytest.mark.slow
 def test_the_bound_of_two_jobs_is_above_the_best_of_all_ways():
     jobs = JobSet(
         [job("a", rates=(0.0, 10.0, 18.0), up_s=15, down_s=8), job("b", rates=(0.0, 4.0, 9.0), up_s=3, down_s=9)]

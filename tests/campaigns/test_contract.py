@@ -40,6 +40,7 @@ PRUNERS = {
 }
 
 
+@pytest.mark.often("none", "asha", "median", "successive-halving")
 @pytest.mark.parametrize("kind", PRUNERS)
 class TestCampaigns(JobSourceContract):
     @pytest.fixture(autouse=True)

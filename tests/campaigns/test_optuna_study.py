@@ -107,6 +107,7 @@ def test_neither_numpy_s_nor_python_s_global_generator_matters_or_moves():
 # -- it searches ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_tpe_finds_better_trials_than_random_search():
     def late_mean(sampler, seed):
         surface, asked, qualities = ResponseSurface(SPACE, seed), study(seed=seed, sampler=sampler), []

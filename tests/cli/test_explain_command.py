@@ -95,6 +95,7 @@ def test_a_run_is_told_by_its_models(runs):
     assert told["campaign"]["source"] is None
 
 
+@pytest.mark.slow
 def test_a_campaign_is_told_with_its_scores_its_endings_and_its_budget(runs):
     text = _explain(runs / "campaign").stdout
     for words in (

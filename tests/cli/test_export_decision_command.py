@@ -61,6 +61,7 @@ def _decidable(run: Path) -> list[int]:
     return np.flatnonzero((table["n_jobs"] > 0) & (table["n_idle"] > 0)).tolist()
 
 
+@pytest.mark.often("published", "equal-share", "unlimited work", "published limit", "published by equal-share")
 @pytest.mark.parametrize("name", RUNS)
 def test_every_decision_of_a_run_becomes_a_file_that_says_what_was_decided(runs, tmp_path, name):
     run, out = runs / name, tmp_path / "out"

@@ -55,6 +55,7 @@ def test_a_sweep_is_drawn_and_says_what_a_point_is_the_mean_of(folder, tmp_path,
     assert "exists already" in refused("sweep", folder, "--x", "round", "--y", "cost")
 
 
+@pytest.mark.slow
 def test_a_spec_with_a_picture_has_it_drawn_by_the_sweep(folder):
     assert "<svg" in (folder / "picture.svg").read_text()
     again = CliRunner().invoke(main, ["sweep", str(folder.parent / "spec.toml"), "--out", str(folder)])

@@ -121,7 +121,7 @@ def test_a_time_that_is_none_is_refused(every, tmp_path):
     assert "length of time such as 1h, 10min" in refused.output
 
 
-@pytest.mark.often("15")
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_the_state_and_says_how_to_go_on(number, unbroken, tmp_path):
     out = tmp_path / "run"

@@ -79,6 +79,7 @@ def test_a_text_begins_with_the_verdict_and_the_warnings(folder, command):
     assert lines.count("cannot be believed") == 1
 
 
+@pytest.mark.slow
 def test_a_tuning_warns_below_its_recommendation(folder):
     command = "tune events.parquet --jobs jobs.csv --t-fwd 60,120 --max-parallel 2 --processes 1 --quiet --out tuned"
     text, record = run(*command.split()), json.loads(run(*command.split(), "--json"))

@@ -52,6 +52,7 @@ def test_the_command_writes_both_files_into_a_folder(regenerated: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_command_gives_the_same_jobs_file_to_the_byte(regenerated: Path) -> None:
     stored = bundled.sample_jobs_path()
     assert (regenerated / stored.name).read_bytes() == stored.read_bytes()

@@ -61,6 +61,7 @@ def test_the_share_of_idle_node_time_is_near_summits(idleness: Idleness) -> None
     assert 0.07 <= idleness.idle_share <= 0.105  # Summit: 0.083
 
 
+@pytest.mark.slow
 def test_each_node_has_about_as_many_idle_intervals_a_day_as_on_summit(idleness: Idleness) -> None:
     assert 4.8 <= idleness.joins / idleness.n_nodes / DAYS <= 7.2  # Summit: 423,502 / 4,734 / 14.896 = 6.0
 

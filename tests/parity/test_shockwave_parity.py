@@ -25,6 +25,7 @@ def test_everything_agrees_or_differs_for_a_known_reason(shared, part):
     check_part(shared, "shockwave", part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "figure", "off"),
     [
@@ -53,6 +54,7 @@ def test_a_total_that_is_a_little_off_fails(shared, monkeypatch, name, figure, o
     assert "," not in item
 
 
+@pytest.mark.often("first12")
 @pytest.mark.parametrize("name", RUNS)
 def test_recorded_plans_are_worth_what_the_record_says(shared: Path, name: str) -> None:
     """Our objective is the published one. Their solver may plan fewer epochs than fit, so theirs is worth no less."""
@@ -80,6 +82,7 @@ def test_finish_time_constraints_can_be_met_where_they_could(shared: Path, name:
         assert is_in_time(each.problem, each.plan.runs) or not is_met
 
 
+@pytest.mark.often("first12")
 @pytest.mark.parametrize("name", RUNS)
 def test_recorded_plans_become_the_recorded_schedules(shared: Path, name: str) -> None:
     plans, _ = recorded_plans(shared, name)

@@ -40,6 +40,7 @@ def fitted(seed, law):
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.thorough)])
 def test_the_two_names_of_one_curve_have_the_same_intervals(step):
     """usl and communication-strong, with serial = 2 bandwidth and kappa = latency, where usl's bounds do not cut."""

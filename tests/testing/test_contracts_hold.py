@@ -19,8 +19,8 @@ class TestOurFormulations(FormulationContract):
 
 OFTEN = {f"gavel.{name}" for name in ("allox", "fifo_packed", "gandiva", "hierarchical_perf", "isolated")}
 """Policies of Gavel that CI tries: one of each kind. The others differ in how shares of time are computed."""
-SLOW = {f"shockwave.{name}" for name in ("gavel", "mst", "ossp", "themis")}
-"""Baselines that decide at every instant by linear programs; `shockwave.shockwave` and two more are in `make test`."""
+SLOW = {f"shockwave.{name}" for name in ("gavel", "mst", "ossp", "shockwave", "themis")}
+"""Policies that solve programs at every instant; `make test` tries two others of Shockwave's."""
 
 
 def _marks_of(name: str) -> list[pytest.MarkDecorator]:

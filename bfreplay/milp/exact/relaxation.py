@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
+from bfreplay._compiled import compiled, copy_into
 
 
 class Hulls(NamedTuple):
@@ -106,10 +106,10 @@ def critical_price(hulls: Hulls, capacity: int) -> tuple[float, int, NDArray[np.
             total += points[a]
         if total <= capacity:
             price_high = price
-            vertex_low[:] = middle
+            copy_into(vertex_low, middle)
         else:
             price_low = price
-            vertex_high[:] = middle
+            copy_into(vertex_high, middle)
     # fill what is left one segment at a time, steepest first, ties to the job that came first
     total = 0
     for j in range(n_jobs):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
+from bfreplay._compiled import compiled, copy_into
 from bfreplay.milp.exact.relaxation import Hulls
 
 FIRST_TRIAL = 1 / 64
@@ -80,8 +80,8 @@ def counts_worth_searching(
             room = 2 * room + width
             wider_count = np.empty(room, np.int64)
             wider_loss = np.empty(room, np.float64)
-            wider_count[:n_counts] = count[:n_counts]
-            wider_loss[:n_counts] = loss[:n_counts]
+            copy_into(wider_count, count[:n_counts])
+            copy_into(wider_loss, loss[:n_counts])
             count = wider_count
             loss = wider_loss
         vertex_low = vertex_high = vertex[job_index]
@@ -185,7 +185,7 @@ def _completion(search_space: Undecided, relaxation: Relaxed, step: int, allowan
             if n_bounds == room:
                 room *= 2
                 wider = np.empty(room, np.float64)
-                wider[:n_bounds] = bound
+                copy_into(wider, bound)
                 bound = wider
             bound[n_bounds] = loss_here * (1.0 - _ROUNDING)
             n_bounds += 1
@@ -194,7 +194,7 @@ def _completion(search_space: Undecided, relaxation: Relaxed, step: int, allowan
 
 
 @compiled
-def _ascending(key: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
+def _ascending(key: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the order of ascending keys; stable, so the same everywhere."""
     if key.shape[0] > _FEW:
         return np.argsort(key, kind="mergesort")
@@ -211,7 +211,10 @@ def _ascending(key: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64
 @compiled
 def _order(offset: NDArray[np.int64], first: int) -> NDArray[np.int64]:
     """Job ``first``, then those with fewest choices; first come first served among equals."""
-    order = _ascending(offset[1:] - offset[:-1])
+    n_choices = np.empty(offset.shape[0] - 1, np.float64)  # the sort of floats is compiled already
+    for job_index in range(n_choices.shape[0]):
+        n_choices[job_index] = offset[job_index + 1] - offset[job_index]
+    order = _ascending(n_choices)
     position = 0
     while order[position] != first:
         position += 1
@@ -267,7 +270,7 @@ def _least_loss(search_space: Undecided, relaxation: Relaxed, allowance: float, 
         size = new_last - new_first + 1
         if n_choices + size > choice.shape[0]:
             wider = np.empty(2 * (n_choices + size), np.int32)
-            wider[:n_choices] = choice[:n_choices]
+            copy_into(wider, choice[:n_choices])
             choice = wider
         new_loss = np.full(size, np.inf)
         for k in range(first_choice, end):

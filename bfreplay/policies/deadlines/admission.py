@@ -25,6 +25,7 @@ _MOST_WORK = 1e15  # of a job without end
 
 def fewest_nodes(slot_s: float) -> PlanJob:
     """Plan jobs by ``minimum_share``, with slots of this length."""
+    slot_s = float(slot_s)  # of a spec that says 240: for whole numbers the loop would be compiled again
     return lambda job, free, n_nodes: minimum_share(
         free, job.deadline_s, slot_s, job.work, job.counts, job.rates, n_nodes, NOT_FORCED
     )

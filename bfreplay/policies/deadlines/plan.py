@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
+from bfreplay._compiled import compiled, copy_into
 from bfreplay.saved_state import restorable
 
 Floats = NDArray[np.float64]
@@ -176,10 +176,10 @@ class _Draft(NamedTuple):
 @compiled
 def _drafts(free: Steps) -> tuple[_Draft, _Draft]:
     """Return copies of the free nodes and of no nodes, with room for the changes of one plan."""
-    n_steps, room = free.time.size, free.time.size + 4
+    room = free.time.size + 4
     rest, plan = _Draft(np.empty(room), np.empty(room)), _Draft(np.zeros(room), np.zeros(room))
-    rest.time[:n_steps] = free.time
-    rest.value[:n_steps] = free.value
+    copy_into(rest.time, free.time)
+    copy_into(rest.value, free.value)
     plan.time[0] = free.time[0]
     return rest, plan
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
+from bfreplay._compiled import compiled, copy_into
 from bfreplay.policies.deadlines.plan import Floats, Plan, Steps, _put, _value_at, _without_repeats, minimum_share
 
 
@@ -69,8 +69,8 @@ def free_without(free: Steps, nodes: Steps, end_s: float, n_nodes: float) -> Ste
     room = free.time.size + nodes.time.size + 1
     times, values = np.empty(room), np.empty(room)
     size = free.time.size
-    times[:size] = free.time
-    values[:size] = free.value
+    copy_into(times, free.time)
+    copy_into(values, free.value)
     size = _put(times, values, size, end_s, _value_at(times[:size], values[:size], end_s, n_nodes), False)
     nodes_before = 0.0
     for j in range(nodes.time.size):
@@ -146,10 +146,11 @@ def _score(jobs: _Jobs, j: int, free: Steps, slot_s: float, n_nodes: float, grow
 @compiled
 def _with_room(jobs: _Jobs, width: int) -> _Jobs:
     """Return the jobs with room for plans of ``width`` steps."""
-    n_jobs, old_room = jobs.time.shape
+    n_jobs = jobs.time.shape[0]
     time, value = np.zeros((n_jobs, width)), np.zeros((n_jobs, width))
-    time[:, :old_room] = jobs.time
-    value[:, :old_room] = jobs.value
+    for j in range(n_jobs):
+        copy_into(time[j], jobs.time[j])
+        copy_into(value[j], jobs.value[j])
     return _Jobs(
         jobs.offset,
         jobs.counts,
@@ -193,8 +194,8 @@ def _share_spare(
         n_steps = plan.nodes.time.size
         if n_steps > jobs.time.shape[1]:
             jobs = _with_room(jobs, 2 * n_steps)
-        jobs.time[best_job][:n_steps] = plan.nodes.time
-        jobs.value[best_job][:n_steps] = plan.nodes.value
+        copy_into(jobs.time[best_job], plan.nodes.time)
+        copy_into(jobs.value[best_job], plan.nodes.value)
         jobs.n_steps[best_job], jobs.end_s[best_job], jobs.finish_s[best_job] = n_steps, plan.end_s, plan.finish_s
         gainers[n_gains], ends[n_gains, 0], ends[n_gains, 1] = best_job, plan.end_s, plan.finish_s
         n_gains += 1
@@ -265,7 +266,7 @@ def share_spare(
     if not jobs:
         return [], free
     arrays = _arrays_of(jobs, free)
-    arrays, order, gainers, ends, free = _share_spare(arrays, free, slot_s, n_nodes, largest_growth_first)
+    arrays, order, gainers, ends, free = _share_spare(arrays, free, float(slot_s), n_nodes, largest_growth_first)
     for job_row in dict.fromkeys(gainers.tolist()):
         n_steps = arrays.n_steps[job_row]
         nodes = Steps(arrays.time[job_row, :n_steps].copy(), arrays.value[job_row, :n_steps].copy())

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
+from bfreplay._compiled import compiled, copy_into
 from bfreplay.milp.exact.relaxation import Hulls, concave_hulls
 from bfreplay.milp.exact.solver import (
     OVERFLOW,
@@ -184,7 +184,7 @@ def _optimum(
             inputs = row_inputs[job]
             inputs["current"], inputs["min_nodes"], inputs["max_nodes"] = current[job], min_nodes[job], max_nodes[job]
             inputs["up_s"], inputs["down_s"], inputs["t_fwd_s"] = up_s[job], down_s[job], t_fwd_s
-            tables[_RATE, job] = rate[job]
+            copy_into(tables[_RATE, job], rate[job])
     value_table = tables[_VALUE]
     all_sound = True
     for job in range(n_jobs):
@@ -217,7 +217,7 @@ def _keep(
         row_inputs[job]["current"] = -1  # until the row is whole
         row_inputs[job]["n_vertices"] = hull_end - hull_begin
         row_inputs[job]["is_sound"] = is_sound(value[position : position + 1])
-        tables[_VALUE, job] = value[position]
-        points[job, : hull_end - hull_begin] = hulls.points[hull_begin:hull_end]
-        tables[_WORTH, job, : hull_end - hull_begin] = hulls.worth[hull_begin:hull_end]
-        tables[_SLOPE, job, : hull_end - hull_begin] = hulls.slope[hull_begin:hull_end]
+        copy_into(tables[_VALUE, job], value[position])
+        copy_into(points[job], hulls.points[hull_begin:hull_end])
+        copy_into(tables[_WORTH, job], hulls.worth[hull_begin:hull_end])
+        copy_into(tables[_SLOPE, job], hulls.slope[hull_begin:hull_end])

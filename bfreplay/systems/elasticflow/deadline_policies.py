@@ -162,7 +162,7 @@ class Edf(PlanningPolicy):
 
     def plan_job(self) -> PlanJob:
         """Return the plan with as many nodes as possible, up to the fastest number for the job."""
-        slot_s = self.options.slot_s
+        slot_s = float(self.options.slot_s)
         return lambda job, free, total: soonest_end(free, slot_s, job.work, job.counts, job.rates, total, False)
 
 

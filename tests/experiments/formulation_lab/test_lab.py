@@ -202,6 +202,7 @@ def test_a_claim_that_a_decision_is_infeasible_is_wrong():
     assert "none: no pair proved an optimum" in render(result)
 
 
+@pytest.mark.slow
 def test_a_worker_that_crashed_is_warm_again_before_the_next_pair_is_measured():
     settings = LabSettings(sample=2, time_limit_s=2.0, grace_s=2.0)
     result = _tiny(settings=settings, backends=[FAULTY + "CrashesEverySecondTime"])

@@ -88,7 +88,7 @@ def test_a_run_against_itself_differs_in_nothing(name):
     assert "as many samples as A" in pair["answer"]
 
 
-@pytest.mark.often("always idle", "ten minutes")
+@pytest.mark.often("ten minutes")
 @pytest.mark.parametrize(
     ("events", "jobs", "told"),
     [

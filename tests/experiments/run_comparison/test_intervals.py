@@ -73,6 +73,7 @@ def test_hours_that_resemble_each_other_widen_the_interval():
     assert together.high - together.low > 1.8 * (shuffled.high - shuffled.low)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_truth_about_as_often_as_it_says():
     held = [mean_difference(_series(336, 0.6, seed), Bootstrap(resamples=300, seed=0))[0] for seed in range(80)]
     share = np.mean([found.low <= 0.0 <= found.high for found in held])

@@ -49,6 +49,7 @@ def _pids(folder: Path, name: str) -> list[int]:
     return [int(pid) for pid in file.read_text().split()] if file.exists() else []
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_its_own_task_only_and_that_is_done_again(tmp_path, capfd):
     (tmp_path / "a").touch()
     executor = ProcessExecutor(2)
@@ -94,6 +95,7 @@ def test_a_number_of_processes_that_cannot_be_is_refused():
     assert ProcessExecutor().n_workers >= 1
 
 
+@pytest.mark.slow
 def test_workers_end_by_themselves_when_their_parent_is_killed(tmp_path):
     (tmp_path / "a").touch()
     (tmp_path / "b").touch()

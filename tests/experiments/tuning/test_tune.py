@@ -52,6 +52,7 @@ def test_the_parts_are_the_log(files):
     assert half["validation"]["window"] == ["2024-05-01T01:00:00Z", f"{BORDER}Z"]
 
 
+@pytest.mark.slow
 def test_the_part_that_validates_never_decides(files):
     """Whatever the second part is, all but what is said of it stays the same."""
     write_log(files / "calm.csv", late=lambda minute: 60)

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bfreplay._compiled import IS_COMPILED
+from bfreplay.policies.deadlines.admission import fewest_nodes
 from bfreplay.policies.deadlines.plan import NO_DEADLINE_S, NOT_FORCED, Steps, finish_of, minimum_share
-from bfreplay.policies.deadlines.spare_nodes import PlannedJob, free_without, node_time, share_spare
+from bfreplay.policies.deadlines.spare_nodes import PlannedJob, _share_spare, free_without, node_time, share_spare
 from tests.examples import examples
 
 LINEAR = ([1, 2, 4, 8], [1, 2, 4, 8])
@@ -96,7 +98,7 @@ def test_what_a_job_gives_back_is_what_it_took():
 def job_of(deadline_s, work, levels, free):
     counts, rates = (np.array(each, np.float64) for each in levels)
     job = PlannedJob(float(deadline_s), float(work), counts, rates, None)
-    job.follow(minimum_share(free, job.deadline_s, 10.0, job.work, counts, rates, 8.0))
+    job.follow(minimum_share(free, job.deadline_s, 10.0, job.work, counts, rates, 8.0, NOT_FORCED))
     return job
 
 
@@ -130,6 +132,18 @@ def test_nobody_in_time_is_made_late_by_more_nodes():
 
 
 # a second way to check a plan
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="the loops are not compiled here")
+def test_a_slot_written_as_a_whole_number_needs_no_other_machine_code():
+    loops = (minimum_share, _share_spare)
+    seen = []
+    for slot_s in (10.0, 10):
+        job = job_of(200, 80, LINEAR, steps((0, 8)))
+        job.plan = fewest_nodes(slot_s)(job, steps((0, 8)), 8.0)
+        share_spare([job], job.plan.free, slot_s, 8.0)
+        seen.append([loop.signatures for loop in loops])
+    assert seen[0] == seen[1]
 
 
 def free_functions():

@@ -16,13 +16,18 @@ from bfreplay.testing.objective import ObjectiveContract
 HERE = "tests.policies.objectives.test_objective_contract"
 OURS = [
     *OBJECTIVES.names(),
-    "max-min(slack=0.2)",
-    "cost(price=0.1)",
-    "0.7*throughput + 0.3*speed-up",
     "2*deadline(background=0) + own + 0.5*proportional-fairness + 1e-3*energy(price=2)",
     f"{HERE}:sound",
-    f"{HERE}:Together(share=0.5)",
-    f"0.5*{HERE}:sound + 0.5*priority",
+    *(
+        pytest.param(spec, marks=pytest.mark.slow)
+        for spec in (
+            "max-min(slack=0.2)",
+            "cost(price=0.1)",
+            "0.7*throughput + 0.3*speed-up",
+            f"{HERE}:Together(share=0.5)",
+            f"0.5*{HERE}:sound + 0.5*priority",
+        )
+    ),
 ]
 
 

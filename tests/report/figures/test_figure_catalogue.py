@@ -116,7 +116,7 @@ def test_runs_stand_side_by_side(figure, found_in):
     assert [label for label in found if not re.search(rf"\b{label}\b", words)] == []
 
 
-@pytest.mark.often("widths", "efficiency")
+@pytest.mark.often("decision-times", "efficiency")
 @pytest.mark.parametrize(
     "figure",
     some(
@@ -140,7 +140,7 @@ def test_a_picture_has_the_same_bytes_each_time_and_shows_text_as_it_is(figure, 
         assert (tmp_path / f"0.{ending}").read_bytes() == (tmp_path / f"1.{ending}").read_bytes()
 
 
-@pytest.mark.often("widths", "efficiency", "decision-times")
+@pytest.mark.often("efficiency", "decision-times")
 @pytest.mark.parametrize(
     "name",
     some("timeline", "node-hours", "idle-intervals", "widths", "decision-times", "efficiency", thorough=("rescales",)),

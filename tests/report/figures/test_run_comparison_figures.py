@@ -118,6 +118,7 @@ def test_a_comparison_is_drawn_as_png_and_svg_with_the_same_bytes_each_time(fold
     assert [path.read_bytes() for path in draw_comparison(folder)] == before
 
 
+@pytest.mark.slow
 def test_runs_in_which_nothing_happened_are_drawn_all_the_same(tmp_path):
     nothing = run(log(2, [], 20 * HOUR), endless_jobs())
     compare(nothing, nothing, out=tmp_path / "found", pictures=draw_comparison)

@@ -16,6 +16,8 @@ from tests.replay.tiny import job, log
 from tests.report.page.conftest import OpenPage
 from tests.report.page.expected import columns_of
 
+pytestmark = pytest.mark.slow  # test_headline.py opens pages in `make test`
+
 
 @pytest.fixture(scope="session")
 def sample_page(sample_run, tmp_path_factory):
@@ -63,7 +65,6 @@ def many_jobs(browser, many_jobs_run, tmp_path_factory):
     opened.did_nothing_beside()
 
 
-@pytest.mark.slow
 def test_dragging_across_a_picture_shows_that_part_in_all_pictures_over_time(opened):
     before = opened.view()
     _drag(opened, 0.25, 0.5)
@@ -78,7 +79,6 @@ def test_dragging_across_a_picture_shows_that_part_in_all_pictures_over_time(ope
     assert opened.page.locator(".view").first.inner_text() == f"{_clock(opened, begin)} to {_clock(opened, end)}"
 
 
-@pytest.mark.slow
 def test_a_double_click_and_the_button_show_the_whole_window_again(opened):
     whole = opened.view()
     _drag(opened, 0.25, 0.5)
@@ -196,7 +196,6 @@ def test_what_is_missing_is_sorted_last_both_ways(opened):
         assert all(value != "" for value in values[:missing])
 
 
-@pytest.mark.slow
 def test_a_long_table_is_paged_sorted_as_a_whole_and_searched(many_jobs, many_jobs_run):
     opened = many_jobs
     jobs = many_jobs_run.jobs
@@ -234,7 +233,6 @@ def test_where_jobs_share_a_row_the_picture_names_the_one_of_the_time(many_jobs,
     assert sorted(row[column] for row in shown) == sorted(there["job"].astype(str))
 
 
-@pytest.mark.slow
 def test_the_theme_is_the_systems_and_the_button_changes_it(opened, dark):
     assert opened.run("theme") == "light"
     before = _colours(dark)
@@ -268,7 +266,6 @@ def test_no_width_makes_the_page_wider_than_the_window(sample_page, open_page, w
     assert opened.wide_plots() == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", ["opened", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_rules_of_accessibility_hold(page, request):
     from axe_playwright_python.sync_playwright import Axe
@@ -281,7 +278,6 @@ def test_rules_of_accessibility_hold(page, request):
     assert [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "run",
     ["no_jobs_run", *(pytest.param(run, marks=pytest.mark.thorough) for run in ("never_idle_run", "all_idle_run"))],
@@ -323,7 +319,6 @@ def _colours(opened):
     )
 
 
-@pytest.mark.slow
 def test_names_of_jobs_are_neither_colours_nor_markup(open_page, tmp_path):
     names = ["@useful", "@foo", "<b>bold</b><br>x", "<a href='x'>c</a>"]
     run = replay_log(log(4, [], 3_600, idle_first=range(4)), JobSet([job(name, rates=(0.0, 10.0)) for name in names]))

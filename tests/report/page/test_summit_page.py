@@ -24,6 +24,8 @@ from bfreplay.runs import RunResult
 from tests.report.page.conftest import OpenPage
 from tests.report.page.read_page import ReadPage
 
+pytestmark = pytest.mark.slow  # a page of two weeks of Summit
+
 _MOST_BYTES = 8_000_000
 _POLICIES = {
     "exact": lambda: (BFTrainerPolicy(120), 10),
@@ -104,7 +106,6 @@ def opened(page, browser):
         each.did_nothing_beside()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["exact", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("70 at once", "three"))]
 )

@@ -90,6 +90,14 @@ def test_a_change_of_the_batch_size_makes_shares_be_computed_anew_unless_publish
     )
 
 
+@pytest.mark.often(
+    "shockwave.themis",
+    "shockwave.ossp",
+    "shockwave.gavel",
+    "shockwave.mst",
+    "shockwave.allox",
+    "shockwave.gandiva_fair",
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_nodes_that_come_and_go_are_used_and_the_books_close(name):
     rng = np.random.default_rng(5)

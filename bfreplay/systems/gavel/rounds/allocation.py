@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled
+from bfreplay._compiled import compiled, copy_into
 
 NEVER_RAN = 1e9
 """Priority, per share, of an entry that has received no time."""
@@ -219,7 +219,7 @@ def place_entries(
                 are_free = are_free and is_free[number]
             if are_free:
                 has_nodes[entry] = True
-                node[offset[entry] : offset[entry + 1]] = previous_nodes
+                copy_into(node[offset[entry] :], previous_nodes)
                 for number in previous_nodes:
                     is_free[number] = False
         smaller = 0
