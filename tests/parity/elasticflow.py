@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bfreplay.policies.deadlines.plan import Steps, minimum_share
+from bfreplay.policies.deadlines.plan import NOT_FORCED, Steps, minimum_share
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
 from bfreplay.systems.elasticflow.published.deadline_schedulers import job_to_plan
 from bfreplay.systems.elasticflow.published.themis import missing_solver, themis
@@ -114,7 +114,7 @@ def _plan_by_deadline(jobs: Iterable[PlannedJob], now_s: float, slot_s: float, t
     """Plan jobs from an empty cluster on; return the free GPUs then."""
     free = Steps(np.array([now_s]), np.array([total]))
     for job in sorted(jobs, key=lambda job: job.deadline_s):
-        job.follow(minimum_share(free, job.deadline_s, slot_s, job.work, job.counts, job.rates, total))
+        job.follow(minimum_share(free, job.deadline_s, slot_s, job.work, job.counts, job.rates, total, NOT_FORCED))
         free = job.plan.free
     return free
 

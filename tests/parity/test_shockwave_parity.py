@@ -72,6 +72,7 @@ def test_recorded_plans_are_worth_what_the_record_says(shared: Path, name: str) 
     assert compared == {"first12": 9, "first20": 23, "first32": 14, "first12-F5": 37}[name]
 
 
+@pytest.mark.often("first12")
 @pytest.mark.parametrize("name", RUNS)
 def test_finish_time_constraints_can_be_met_where_they_could(shared: Path, name: str) -> None:
     plans, _ = recorded_plans(shared, name)

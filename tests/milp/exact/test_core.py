@@ -170,9 +170,8 @@ def test_what_hulls_leave_undecided_and_the_best_exchange_are_those_of_a_look_at
 
 @pytest.mark.parametrize("size", [0, 1, 40, 64, 65, 300])
 def test_equal_keys_stay_in_their_order(size):
-    key = np.random.default_rng(size).integers(0, 9, size)
+    key = np.random.default_rng(size).integers(0, 9, size) / 2
     assert _ascending(key).tolist() == sorted(range(size), key=key.__getitem__)
-    assert _ascending(key / 2).tolist() == sorted(range(size), key=key.__getitem__)
 
 
 def _decision_with_ties(rng: np.random.Generator) -> tuple[np.ndarray, int]:

@@ -20,8 +20,8 @@ def _worth(rates, price, seconds, *, min_nodes=None, max_nodes=None, up_s=0.0, d
         rate,
         np.array(min_nodes or [1] * n_jobs),
         np.array(max_nodes or [width - 1] * n_jobs),
-        np.full(n_jobs, up_s),
-        np.full(n_jobs, down_s),
+        np.full(n_jobs, float(up_s)),
+        np.full(n_jobs, float(down_s)),
     )
     return values_ahead(jobs, np.array(price, np.float64), np.array(seconds, np.float64))
 
