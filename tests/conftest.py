@@ -51,6 +51,9 @@ BEGUN_FIRST = (
 )
 
 
+_UNKNOWN = pytest.StashKey[list[str]]()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the files of long tests first; the rest stay in order, as fixtures of a module need.
 
@@ -65,9 +68,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             unseen.setdefault(test, set(often.args)).discard(name)
             if name not in often.args:
                 item.add_marker("slow")
-    is_whole = not any("::" in argument for argument in config.args)
-    if is_whole and (unknown := [f"{test}[{name}]" for test, names in unseen.items() for name in sorted(names)]):
-        raise pytest.UsageError(f"no such parameters of tests that are marked `often`: {', '.join(unknown)}")
+    config.stash[_UNKNOWN] = [f"{test}[{name}]" for test, names in unseen.items() for name in sorted(names)]
+
+
+@pytest.fixture
+def unknown_parameters(pytestconfig: pytest.Config) -> list[str]:
+    """Parameters that a mark ``often`` names and that its test does not have, of all tests that were collected."""
+    return pytestconfig.stash[_UNKNOWN]
 
 
 # No test measures time; and CI tries the same examples each time, so that what lands does not depend on luck. How many

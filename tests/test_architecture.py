@@ -41,3 +41,7 @@ def test_no_modules_import_each_other_in_a_circle():
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     order = list(graphlib.TopologicalSorter(imports).static_order())  # raises CycleError, which names the circle
     assert len(order) == len(graph.modules) > 300
+
+
+def test_parameters_that_make_test_tries_are_there(unknown_parameters):
+    assert unknown_parameters == [], "a mark `often` names them"

@@ -232,6 +232,7 @@ def test_what_only_a_run_s_session_names_is_refused_with_what_to_do(folders, hos
     assert f"value:    {sha256(b'this is no TOML').hexdigest()!r}" in said
 
 
+@pytest.mark.slow
 def test_an_objective_that_only_a_run_names_is_refused_by_name_and_taken_from_the_user(folders, hostile, monkeypatch):
     (hostile / "of_a_run.py").write_text("def worth(state, counts):\n    return state.throughput * 2.0\n")
     monkeypatch.chdir(hostile)

@@ -178,6 +178,7 @@ def test_an_option_that_cannot_be_is_refused_with_what_to_do(files, options, say
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_a_folder_that_exists_is_refused_before_anything_runs_and_replaced_with_force(files):
     assert _compare(files, "--out", str(files / "lab"), "--no-pictures").exit_code == 0
     refused = _compare(files, "--out", str(files / "lab"), "--jobs", str(files / "no-such-jobs.csv"))

@@ -179,6 +179,7 @@ def test_a_policy_without_an_objective_asks_for_a_look_ahead(runs):
     assert _explain(runs / "equal-share").exit_code == _explain(runs / "equal-share", "--job", job).exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--job", JOB)])
 def test_a_picture_is_drawn_and_replaced_only_with_force(runs, tmp_path, options):
     file = tmp_path / "run.svg"

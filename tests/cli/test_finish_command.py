@@ -79,6 +79,7 @@ def test_a_search_on_the_sample_gets_its_answer_folder_picture_and_page(here):
     assert run("report", "out", "-o", "page.html").exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_start_is_the_replay_of_its_window(here):
     document = json.loads(made("finish", "sample", "--jobs", "sample", "--starts", "2", "--quiet", "--json"))
     start, end_us = document["starts"][0], document["inputs"]["window_us"][1]

@@ -64,6 +64,7 @@ def test_a_spec_with_a_picture_has_it_drawn_by_the_sweep(folder):
     assert as_json.stdout.startswith("[")
 
 
+@pytest.mark.slow
 def test_what_is_missing_or_misplaced_is_refused(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "takes one sweep, --x COLUMN and --y COLUMN" in refused("sweep", folder, "--x", "round")

@@ -175,6 +175,7 @@ def test_closing_twice_is_harmless_and_leaves_no_process_and_no_file():
     assert open_files() == before
 
 
+@pytest.mark.slow
 def test_crashes_leave_no_file_open():
     with IsolatedBackend(FAULTY + "Aborts") as isolated:
         isolated.solve(MODEL, LONG)
@@ -266,6 +267,7 @@ def test_the_worker_ends_with_a_parent_that_started_it_from_another_thread(tmp_p
     assert gone_soon(pid)
 
 
+@pytest.mark.slow
 def test_a_forked_child_starts_a_worker_of_its_own():
     with IsolatedBackend("cbc") as isolated:
         isolated.solve(MODEL, LONG)

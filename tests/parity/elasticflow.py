@@ -216,5 +216,5 @@ SMALL = ("n1g8_resnet_cifar_trace", "n1g8_syn10tight")
 THOROUGH = {name for name in PARTS if (name.startswith("replay") and name.split()[1].split("/")[0] not in SMALL)}
 """Parts that CI leaves out."""
 LARGE = ("fig8a", "fig10", "n16g8_195job")
-SLOW = {name for name in PARTS if any(f" {trace}/" in name for trace in LARGE)}
+SLOW = {name for name in PARTS if any(f" {trace}/" in name for trace in LARGE) or name.startswith("log of")}
 """Parts that `make test` leaves out as well."""

@@ -54,6 +54,7 @@ def test_every_decision_of_a_bad_solver_falls_back_to_the_exact_one(backend, rea
     assert row["message"]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_from_outside_costs_one_decision_a_fallback():
     solver = _solver("cbc")
 

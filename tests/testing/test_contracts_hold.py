@@ -19,8 +19,12 @@ class TestOurFormulations(FormulationContract):
 
 OFTEN = {f"gavel.{name}" for name in ("allox", "fifo_packed", "gandiva", "hierarchical_perf", "isolated")}
 """Policies of Gavel that CI tries: one of each kind. The others differ in how shares of time are computed."""
-SLOW = {f"shockwave.{name}" for name in ("gavel", "mst", "ossp", "shockwave", "themis")}
-"""Policies that solve programs at every instant; `make test` tries two others of Shockwave's."""
+SLOW = {f"shockwave.{name}" for name in ("gavel", "mst", "ossp", "shockwave", "themis")} | {
+    "gavel.hierarchical_perf",
+    "elasticflow.chronus",
+    "elasticflow.themis",
+}
+"""Policies that solve programs at every instant; `make test` tries others of the same systems."""
 
 
 def _marks_of(name: str) -> list[pytest.MarkDecorator]:

@@ -30,6 +30,11 @@ class TestOurBackEnds(BackendContract):
     def test_a_start_is_used_where_that_is_declared(self, worker, instance):
         super().test_a_start_is_used_where_that_is_declared(worker, instance)
 
+    @pytest.mark.slow  # takes all of its limits too
+    @pytest.mark.parametrize("limit_s", [0.05, 0.5])
+    def test_a_time_limit_is_a_status_and_bounds_stay_bounds(self, limit_s, worker, instance):
+        super().test_a_time_limit_is_a_status_and_bounds_stay_bounds(limit_s, worker, instance)
+
     @pytest.mark.slow  # starts Python
     def test_nothing_reaches_standard_output_or_error(self, backend_name, instance):
         super().test_nothing_reaches_standard_output_or_error(backend_name, instance)

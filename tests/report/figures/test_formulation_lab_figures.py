@@ -170,6 +170,7 @@ def test_lines_differ_without_colour(many):
     assert len({look["color"] for look in looked.values()}) == 6
 
 
+@pytest.mark.slow
 def test_a_lab_in_which_nothing_was_proven_is_drawn_all_the_same(tmp_path):
     failed = answer(0, "a on x", 1.0, ANSWERS[-1].outcome)
     assert len(draw_lab(_save(tmp_path, [failed], ["a on x"]))) == 6

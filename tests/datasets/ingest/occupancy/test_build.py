@@ -343,6 +343,7 @@ def test_many_intervals_at_a_time_find_room():
     assert characterise(events).idle_node_us == 0
 
 
+@pytest.mark.slow
 def test_the_spool_gives_the_same_rows_whatever_its_runs():
     rng = np.random.default_rng(1)
     start, length, count = rng.integers(0, 200, 500), rng.integers(1, 90, 500), rng.integers(1, 5, 500)
