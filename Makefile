@@ -30,7 +30,7 @@ demo: $(VENV)/.installed
 
 help:
 	@echo "make demo         describe and replay the bundled log, leave a run folder and its report"
-	@echo "make test         style, types, layering, and every kind of test, in minutes"
+	@echo "make test         style, types, layering, and the tests that take little time, of nearly every kind"
 	@echo "make test-slow    what make test leaves out for its time; CI runs both"
 	@echo "make test-all     before a release: also the tests that only repeat a kind of check, three times the random examples,"
 	@echo "                  and the sample on the lowest versions of all dependencies (make replay-lowest)"

@@ -136,10 +136,12 @@ def compiled_inline(function: F) -> F:
 
 @compiled
 def copy_into(target: Any, values: Any) -> None:
-    """Write ``values (N,)`` to the first N places of ``target``.
+    """Write ``values (N,)`` to the first N places of ``target``; ``ValueError`` where it has fewer.
 
     For compiled functions: numba compiles an assignment to a slice, with its message of sizes that differ, for 3 s.
     """
+    if values.shape[0] > target.shape[0]:
+        raise ValueError("more values than places")
     for place in range(values.shape[0]):
         target[place] = values[place]
 

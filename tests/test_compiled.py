@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bfreplay._compiled import IS_COMPILED, callable_when_compiled, compiled, sources_digest
+from bfreplay._compiled import IS_COMPILED, callable_when_compiled, compiled, copy_into, sources_digest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -127,8 +127,10 @@ def test_no_compiled_function_assigns_to_a_slice():
     """numba compiles its message of sizes that differ for 3 s in each command: `copy_into` and `fill` need none."""
     at = []
     for path in (ROOT / "bfreplay").rglob("*.py"):
-        for function in ast.walk(ast.parse(path.read_bytes())):
-            if not isinstance(function, ast.FunctionDef) or "compiled" not in map(ast.unparse, function.decorator_list):
+        content = path.read_bytes()
+        for function in ast.walk(ast.parse(content)) if b"@compiled" in content else ():
+            decorators = map(ast.unparse, getattr(function, "decorator_list", ()))
+            if not any(decorator.startswith("compiled") for decorator in decorators):
                 continue
             for line in ast.walk(function):
                 for target in line.targets if isinstance(line, ast.Assign) else ():
@@ -136,3 +138,11 @@ def test_no_compiled_function_assigns_to_a_slice():
                     if any(isinstance(part, ast.Slice) for part in getattr(index, "elts", [index])):
                         at.append(f"{path.relative_to(ROOT)}:{line.lineno}")
     assert at == []
+
+
+def test_values_are_copied_to_the_first_places_and_never_beyond_the_last():
+    target = np.zeros(3)
+    copy_into(target, np.array([1.0, 2.0]))
+    assert target.tolist() == [1.0, 2.0, 0.0]
+    with pytest.raises(ValueError, match="more values than places"):
+        copy_into(target[:1], np.array([1.0, 2.0]))

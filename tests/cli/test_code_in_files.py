@@ -183,7 +183,6 @@ def put(document, path, value):
     document[path[-1]] = value
 
 
-@pytest.mark.slow
 def test_the_hostile_modules_would_be_imported_if_the_user_said_so(folders, hostile):
     run = folders / "run"
     at = ("--job", "image-classifier-05", "--at", "+600", "--quiet")
@@ -211,7 +210,6 @@ def test_no_text_of_a_run_s_documents_is_imported_by_any_command(folders, hostil
     assert {code for code, _ in outcomes} <= {0, 2, 3}
 
 
-@pytest.mark.slow
 def test_what_only_a_run_s_session_names_is_refused_with_what_to_do(folders, hostile):
     """A class; and a job file with other content, which is not even read as jobs."""
     copy, other = (copytree(folders / "run", hostile / name) for name in ("run", "other"))

@@ -93,7 +93,6 @@ def test_a_whole_replay_survives_it_and_trains_as_much_as_with_the_exact_solver(
     assert run.summary["ledger"]["samples"] == pytest.approx(exact.summary["ledger"]["samples"], rel=1e-3)
 
 
-@pytest.mark.slow
 def test_our_settings_are_why_the_build_in_use_is_sound():
     """The same naive calls on the build that bfreplay requires still go wrong; bfreplay's back end does not."""
     decisions = [

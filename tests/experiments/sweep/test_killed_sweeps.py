@@ -37,7 +37,6 @@ def test_one_process_two_processes_and_a_second_time_give_the_same_bytes(files, 
     assert table_of(files, "out") == unbroken
 
 
-@pytest.mark.slow
 def test_a_sweep_that_is_killed_is_gone_on_with_and_its_folder_is_not_locked(files, unbroken):
     (files / "hold-30").touch()
     first = start_sweep(files, "out", "--processes", "2")

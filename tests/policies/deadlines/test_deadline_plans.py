@@ -131,9 +131,6 @@ def test_nobody_in_time_is_made_late_by_more_nodes():
     assert job.count == 2
 
 
-# a second way to check a plan
-
-
 @pytest.mark.skipif(not IS_COMPILED, reason="the loops are not compiled here")
 def test_a_slot_written_as_a_whole_number_needs_no_other_machine_code():
     loops = (minimum_share, _share_spare)
@@ -144,6 +141,9 @@ def test_a_slot_written_as_a_whole_number_needs_no_other_machine_code():
         share_spare([job], job.plan.free, slot_s, 8.0)
         seen.append([loop.signatures for loop in loops])
     assert seen[0] == seen[1]
+
+
+# a second way to check a plan
 
 
 def free_functions():

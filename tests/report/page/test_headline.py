@@ -106,7 +106,6 @@ def test_pictures_show_the_search_at_first_and_the_window_when_asked(opened, sea
     assert opened.view() == (0.0, 300.0)
 
 
-@pytest.mark.slow
 def test_a_card_leads_to_the_warnings(opened):
     cards = opened.page.locator(".cards li")
     assert cards.count() == 5
@@ -116,7 +115,6 @@ def test_a_card_leads_to_the_warnings(opened):
     assert opened.page.locator(".cautions li").count() == n > 0
 
 
-@pytest.mark.slow
 def test_the_gantt_chart_names_the_job_of_each_node_and_time(opened, search):
     opened.run("setView(0, timeAxis.duration_s)")
     find = 'pageFigures.find((figure) => figure.frame.id === "plot-nodes")'
@@ -134,7 +132,6 @@ def test_the_gantt_chart_names_the_job_of_each_node_and_time(opened, search):
     assert {each for row in names for each in row} > {"t0", "t2"}
 
 
-@pytest.mark.slow
 def test_a_drag_enlarges_nodes_and_time_of_the_gantt_chart(opened):
     opened.run("setView(0, timeAxis.duration_s)")
     plot = opened.page.locator("#plot-nodes .nsewdrag").first

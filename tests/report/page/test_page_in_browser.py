@@ -258,7 +258,7 @@ def test_paper_is_light_and_nothing_is_cut_at_its_edge(dark):
     dark.page.emulate_media(media="screen")
 
 
-@pytest.mark.thorough  # on paper and on the page about several runs in `make test`
+@pytest.mark.thorough  # on paper and on the page about several runs more often
 @pytest.mark.parametrize("width", [360, 768, 1600])
 def test_no_width_makes_the_page_wider_than_the_window(sample_page, open_page, width):
     opened = open_page(sample_page, viewport={"width": width, "height": 800}, has_touch=width < 500)
