@@ -75,7 +75,21 @@ def compiled(function: F, is_inlined: bool = False) -> F:
         cache.load_overload = partial(_load_from_disk, cache.load_overload, cache._load_overload)
     if hasattr(dispatcher, "_compile_for_args"):
         dispatcher._compile_for_args = _FirstCalls(dispatcher, dispatcher._compile_for_args, is_kept)
+    if hasattr(dispatcher, "get_call_template"):
+        dispatcher.get_call_template = partial(_template_of_common_types, dispatcher.get_call_template)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def _template_of_common_types(find: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
+    """Compile a loop that compiled loops call once for all integers; numba would again for each literal and width."""
+    types = importlib.import_module("numba").types
+
+    def common(given: Any) -> Any:
+        plain = types.unliteral(given)
+        is_narrow = isinstance(plain, types.Integer) and plain.signed and plain.bitwidth < types.int64.bitwidth
+        return types.int64 if is_narrow else plain
+
+    return find(tuple(map(common, arguments)), {name: common(given) for name, given in keywords.items()})
 
 
 class _NotOnDisk(Exception):  # noqa: N818  # no error: the loop is interpreted, or compiled
