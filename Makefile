@@ -17,6 +17,10 @@ NEWEST := .venv-newest
 replay-newest: export NUMBA_CACHE_DIR = $(CURDIR)/$(NEWEST)/compiled
 $(LOWEST)/%: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
+# loops are to be compiled here, not interpreted; but for `describe`, the first command on the other versions
+replay-newest: export BFREPLAY_COMPILE = wait
+$(LOWEST)/%: export BFREPLAY_COMPILE = wait
+compiled-%: export BFREPLAY_COMPILE = wait
 # no golden replays, no searches, no sweeps, no browser, no documentation
 FAST   := runs systems parity policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
@@ -61,7 +65,7 @@ replay-newest: | $(VENV)/bin/python
 	rm -rf $(NEWEST)
 	$(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade -e .
-	$(NEWEST)/bin/bfreplay describe sample --json | $(NEWEST)/bin/python -m json.tool > /dev/null
+	BFREPLAY_COMPILE=background $(NEWEST)/bin/bfreplay describe sample --json | $(NEWEST)/bin/python -m json.tool > /dev/null
 	for solver in exact highs cbc; do $(NEWEST)/bin/bfreplay replay sample --jobs sample --window 2024-07-01 2024-07-02 \
 	  --solver $$solver --json --quiet --out $(NEWEST)/run --force | $(NEWEST)/bin/python -m json.tool > /dev/null || exit 1; done
 	$(NEWEST)/bin/bfreplay replay --cluster v100=2,k80=2 --jobs "gavel(n=4)" --curves sample \
@@ -138,7 +142,7 @@ $(LOWEST)/.installed-test: $(LOWEST)/.installed
 
 # again after any change of the package, whose compiled loops are cached
 $(LOWEST)/.replayed: $(LOWEST)/.installed $(shell find bfreplay -name '*.py')
-	$(LOWEST)/bin/bfreplay describe sample > /dev/null
+	BFREPLAY_COMPILE=background $(LOWEST)/bin/bfreplay describe sample > /dev/null
 	$(LOWEST)/bin/bfreplay replay sample --jobs sample --out $(LOWEST)/run --force
 	$(LOWEST)/bin/bfreplay report $(LOWEST)/run -o $(LOWEST)/run.html --force
 	touch $@
