@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.runs.run_record import RunRecord
 from bfreplay.scalability import Curve, TabulatedCurve, measured_counts
@@ -19,12 +20,13 @@ DEADLINE_OBJECTIVE, DEADLINE_POLICIES = "deadline", "_SLOs"
 
 
 def run_warnings(record: RunRecord) -> list[str]:
-    """Return sentences on the log, jobs that could never run, missing deadlines, and extrapolated curves."""
+    """Return sentences on the log, jobs that could never run, missing deadlines, costs, and extrapolated curves."""
     return [
         *record.inputs.events.metadata.log_warnings.sentences(),
         *_wide_jobs(record),
         *_no_deadlines(record),
         *_declined_jobs(record),
+        *record.summary.dear_rescaling,
         *shown_warnings(record.summary.extrapolation),
     ]
 
@@ -94,6 +96,33 @@ def _no_deadlines(record: RunRecord) -> Iterator[str]:
     # a run with measured jobs records only their deadlines
     if n_jobs and not any(deadlines.values()) and not record.config.measured:
         yield f"{user} uses deadlines, but none of {count(n_jobs, 'job')} has one."
+
+
+def rescale_warnings(jobs: Iterable[ElasticJob], interval_bins: NDArray[np.void]) -> list[str]:
+    """Return a sentence about jobs that lose more time when rescaled than the median idle interval lasts, if any.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    interval_bins
+        Idle intervals of the log by length, ``(B,)`` of ``IDLE_INTERVAL_BIN``; censored ones are left aside.
+    """
+    n_complete = interval_bins["n_intervals"] - interval_bins["n_censored"]
+    middle = int(np.searchsorted(np.cumsum(n_complete), n_complete.sum() / 2))
+    if not n_complete.any() or middle + 1 == interval_bins.size:
+        return []
+    low_s, high_s = (interval_bins["over_us"][middle : middle + 2] / 1e6).tolist()
+    cost_of_job = {job.name: max(job.scale_up_cost_s, job.scale_down_cost_s) for job in jobs}
+    dear = [name for name, cost_s in cost_of_job.items() if cost_s > high_s]
+    if not dear:
+        return []
+    dearest = max(dear, key=lambda name: cost_of_job[name])
+    words = f"Job {dearest} loses" if len(dear) == 1 else f"{len(dear):,} jobs, such as {dearest}, lose"
+    return [
+        f"{words} up to {cost_of_job[dearest]:,.15g} s of training when rescaled, more than the median idle interval "
+        f"of this log lasts ({low_s:,.0f} to {high_s:,.0f} s). Are scale_up_cost_s and scale_down_cost_s in seconds?"
+    ]
 
 
 _SHOWN = 3

@@ -15,6 +15,8 @@ from bfreplay.scalability.law import LAST_NODES, RATE_1
 
 LEAST_COUNTS = 2
 RATE_COLUMN = "samples_per_s"
+UNIT_DOUBT = "are these seconds per step (seconds_per_step), or rates of one GPU (samples_per_s_per_gpu)?"
+"""Question where rates in samples/s fall, or hardly rise."""
 _FALL_LEVEL = 0.01
 _FALL_WITHOUT_REPEATS = 0.10
 _EXACT = 1e-9
@@ -34,6 +36,10 @@ class Measurements:
         Name of the curve, for messages.
     rows
         Row of each measurement in its file, for messages; counted from 1 by default.
+    source
+        Columns and numbers that the rates were calculated from, for messages; empty for rates as they were measured.
+    doubt
+        Question about their unit, asked where they fall or hardly rise.
 
     Raises
     ------
@@ -45,6 +51,8 @@ class Measurements:
     rates: tuple[float, ...]
     name: str = ""
     rows: tuple[int | str, ...] = field(default=(), compare=False)
+    source: str = field(default="", compare=False)
+    doubt: str = field(default=UNIT_DOUBT, compare=False)
 
     def __init__(
         self,
@@ -52,6 +60,8 @@ class Measurements:
         rates: Sequence[float] | NDArray[Any],
         name: str = "",
         rows: Sequence[int | str] | None = None,
+        source: str = "",
+        doubt: str = "",
     ) -> None:
         if len(nodes) != len(rates):
             raise InputError(
@@ -74,6 +84,8 @@ class Measurements:
         object.__setattr__(self, "nodes", tuple(int(nodes[index]) for index in order))
         object.__setattr__(self, "rates", tuple(float(rates[index]) for index in order))
         object.__setattr__(self, "name", name)
+        object.__setattr__(self, "source", source)
+        object.__setattr__(self, "doubt", doubt or UNIT_DOUBT)
         object.__setattr__(self, "rows", tuple(index + 1 if rows is None else rows[index] for index in order.tolist()))
 
     @property
@@ -95,7 +107,8 @@ class Measurements:
     @property
     def means(self) -> NDArray[np.float64]:
         """Geometric mean rate at each of the ``counts``: shape ``(M,)``; scatter in proportion to the rate is even."""
-        return np.exp(self.mean_logs)
+        first_rates = np.asarray(self.rates)[np.searchsorted(self.nodes, self.counts)]
+        return np.where(self.repeats == 1, first_rates, np.exp(self.mean_logs))
 
     @property
     def pure_error(self) -> tuple[float, int]:
@@ -128,8 +141,7 @@ class Measurements:
                 column=RATE_COLUMN,
                 value=[float(f"{mean:.6g}") for mean in self.means],
                 expected="samples per second, of all nodes together",
-                fix="are these seconds per step? samples/s are the samples of a step over its seconds; if the job "
-                "really gets slower with every node, more nodes are of no use to it",
+                fix=f"{self.doubt} If the job really gets slower with every node, more nodes are of no use to it",
             )
         return int(counts[peak])
 

@@ -124,17 +124,34 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
     return law_name, arguments
 
 
-def number_of(value: Any, column: str) -> float:
-    """Return a number given as number or text; InputError for anything else."""
+def number_of(value: Any, column: str, column_cells: Iterable[Any] = ()) -> float:
+    """Return a number given as number or text; InputError for anything else, with its likely readings first."""
     try:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError
         return decimal(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
         fix = "write it in digits with a decimal point, such as 18.5"
-        if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
-            fix = f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
+        if isinstance(value, str):
+            fix = _readings(value.strip(), [value, *(cell for cell in column_cells if isinstance(cell, str))]) or fix
         raise InputError("this is not a number", column=column, value=value, expected="a number", fix=fix) from None
+
+
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:[,' \u2009\u202f\xa0]\d{3})+(?:\.\d*)?", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
+
+
+def _readings(text: str, column_cells: Sequence[str]) -> str | None:
+    """Return the possible readings of a number with separators, the likelier one first; ``None`` for other text."""
+    has_decimal_comma = _DECIMAL_COMMA.fullmatch(text) is not None
+    with_point = text.replace(",", ".")
+    if not _THOUSANDS.fullmatch(text):
+        return f"write a decimal point, not a comma: {with_point}" if has_decimal_comma else None
+    readings = [f"{re.sub(r'[^0-9.+-]', '', text)} if it separates thousands"]
+    readings += [f"{with_point} if it is a decimal comma"] if has_decimal_comma else []
+    if not all(_THOUSANDS.fullmatch(cell.strip()) for cell in column_cells if "," in cell):
+        readings.reverse()
+    return f"write the number without {text.strip('+-0123456789.')[0]!r}: {', '.join(readings)}"
 
 
 INLINE_CURVE = ":"

@@ -1,15 +1,17 @@
-"""Measured rates from a table: ``nodes, samples_per_s``, with repeats and several curves."""
+"""Measured rates from a table: node counts and rates in any unit of `UNITS`, with repeats and several curves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 from bfreplay.checks import near_name, nearest
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, number_of
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE
+from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS, Numbers, RateColumns, count_and_rate_columns, rate_columns
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
@@ -20,22 +22,25 @@ from bfreplay.wording import count as amount_of
 
 REQUIRED = ("nodes", RATE_COLUMN)
 OPTIONAL = ("repeat", "curve")
-_COLUMNS = (*REQUIRED, *OPTIONAL)
+_KNOWN = (*OPTIONAL, *NEEDS)
 _OTHER_WORDS = {
     "nodes": ("n", "node", "nnodes", "count", "workers", "hosts", "ranks"),
     RATE_COLUMN: ("rate", "rates", "throughput", "samples", "speed", "images", "ips", "sps"),
 }
 
 
-def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
+def load_measurements(path: str | PathLike[str], numbers: Numbers = MappingProxyType({})) -> dict[str, Measurements]:
     """Read measured rates.
 
     Parameters
     ----------
     path
-        ``.csv`` or ``.parquet`` with the columns ``nodes`` and ``samples_per_s`` (of all nodes together), one row a
-        measurement. Optional: ``repeat``, a label, different for each measurement of one count; ``curve``, the name
-        of the curve, for several in one file.
+        ``.csv`` or ``.parquet`` with a column of node counts, ``nodes`` or ``gpus``, and one of rates in a unit of
+        `UNITS`, such as ``samples_per_s`` or ``seconds_per_step``; one row a measurement. Optional: ``repeat``, a
+        label, different for each measurement of one count; ``curve``, the name of the curve, for several in one file;
+        and the numbers that the units need, by their names in `NEEDS`.
+    numbers
+        Those of these numbers that are the same in all rows and have no column.
 
     Returns
     -------
@@ -45,13 +50,18 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     Raises
     ------
     InputError
-        Other columns; cells that are empty, not numbers or out of range; a duplicate repeat; or a curve of fewer than
-        two node counts.
+        Other columns, or a missing number; cells that are empty, not numbers or out of range; a duplicate repeat; or a
+        curve of fewer than two node counts.
     """
     table_file = Path(path)
     readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    job_table: JobTable = read_by_ending(table_file, readers)
-    _check_columns(job_table)
+    return measurements_of(read_by_ending(table_file, readers), numbers)
+
+
+def measurements_of(job_table: JobTable, numbers: Numbers = MappingProxyType({})) -> dict[str, Measurements]:
+    """Return the measured rates of a table, as `load_measurements` does."""
+    table_file = job_table.file
+    read = _check_columns(job_table, numbers)
     if not job_table.rows:
         raise InputError("the file has no measurements", file=table_file, expected="a row for each measurement")
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
@@ -59,8 +69,13 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     for row_number, cells in job_table.rows:
         with locate_errors(table_file, row_number):
             curve = _curve_name(job_table, cells)
-            count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
-            check_measurement(count, rate)
+            count, rate = read.measurement(partial(job_table.number, cells))
+            try:
+                check_measurement(count, rate)
+            except InputError as error:
+                column = read.counts if error.column == "nodes" else read.rates
+                value = error.value if column in REQUIRED else cells[column]
+                raise error.with_changes(column=column, value=value) from error
         if "repeat" in job_table.columns:
             label = (curve, count, str(cells.get("repeat", "")).strip())
             if label in first_row:
@@ -80,19 +95,25 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     for curve, of_curve in by_curve.items():
         counts, rates, rows = map(list, zip(*of_curve, strict=True))
         with locate_errors(table_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
-            columns[curve] = Measurements(counts, rates, curve, rows)
+            columns[curve] = Measurements(counts, rates, curve, rows, read.source, read.unit.doubt)
     return columns
 
 
-def _check_columns(job_table: JobTable) -> None:
-    unknown = [column_name for column_name in job_table.columns if column_name not in _COLUMNS]
-    missing = [column_name for column_name in REQUIRED if column_name not in job_table.columns]
+def _check_columns(job_table: JobTable, numbers: Numbers) -> RateColumns:
+    counts, rates = count_and_rate_columns(job_table.columns)
+    unknown = [name for name in job_table.columns if name not in (*_KNOWN, *counts, *rates)]
+    missing = [name for name, found in zip(REQUIRED, (counts, rates), strict=True) if not found]
+    for found, content in ((counts, "node counts"), (rates, "rates")):
+        if len(found) > 1:
+            problem = f"several columns hold {content}: {', '.join(found)}"
+            raise job_table.error(problem, column=found[1], expected=f"one column of {content}", fix="drop the others")
     if not unknown and not missing:
-        return
+        with locate_errors(job_table.file, None):
+            return rate_columns(counts[0], rates[0], job_table.columns, numbers)
     kind = kind_of_table(job_table.columns)
     hint = did_you_mean(unknown, missing)
     if hint is None and unknown:
-        hint = nearest(unknown[0], _COLUMNS, "")
+        hint = nearest(unknown[0], (*REQUIRED, *_KNOWN), "")
     problem = f"the column {(unknown or missing)[0]!r} is {'unknown' if unknown else 'missing'}"
     if unknown and missing:
         noun, verb = ("columns", "are") if len(missing) > 1 else ("column", "is")
@@ -100,14 +121,24 @@ def _check_columns(job_table: JobTable) -> None:
         problem += f"and {' and '.join(map(repr, unknown))} {'are' if len(unknown) > 1 else 'is'} unknown"
         if not hint or len(missing) > 1:
             hint = _renaming(unknown, missing) or hint
+    hint = next(filter(None, map(_unit_hint, unknown)), hint)
     raise job_table.error(
         problem,
         column=(missing or unknown)[0],
-        expected=f"{', '.join(REQUIRED)}; optional {', '.join(OPTIONAL)}",
+        expected=f"{', '.join(REQUIRED)}; or gpus, and {', '.join(name for unit in UNITS for name in unit.examples)}; "
+        f"optional {', '.join(_KNOWN)}",
         fix=f"this looks like {kind}: give the measurements here"
         if kind is not None
         else hint or ("add the column" if missing else "drop the column"),
     )
+
+
+def _unit_hint(column_name: str) -> str | None:
+    """Return what a column of a time or a batch has to say in its name; ``None`` for another column."""
+    if "batch" in column_name.lower():
+        return f"rename {column_name!r} to global_batch (of all nodes together) or batch_per_gpu"
+    is_time = "time" in column_name.lower() and count_and_rate_columns([f"{column_name}_s"])[1]
+    return f"name the unit of time: {column_name}_s, {column_name}_ms or {column_name}_min" if is_time else None
 
 
 def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
@@ -130,7 +161,9 @@ def _means(column_name: str, column: str) -> bool:
 def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
     if "curve" not in job_table.columns:
         return job_table.file.stem
-    column_name = str(_cell(cells, "curve")).strip()
+    if "curve" not in cells:
+        raise empty_cell("curve")
+    column_name = str(cells["curve"]).strip()
     if INLINE_CURVE in column_name or "(" in column_name:
         raise InputError(
             "the name of a curve has a colon or a parenthesis",
@@ -140,9 +173,3 @@ def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
             fix="rename the curve",
         )
     return column_name
-
-
-def _cell(cells: Mapping[str, Cell], column_name: str) -> Any:
-    if column_name not in cells:
-        raise empty_cell(column_name)
-    return cells[column_name]
