@@ -253,10 +253,13 @@ MIN_NODES, MAX_NODES = 1, 16
 """Bounds of jobs where none are given and the curve was not measured."""
 
 
-def node_bounds(curve: Curve, min_nodes: Any, max_nodes: Any) -> tuple[int, int]:
+def node_bounds(curve: Curve, min_nodes: Any, max_nodes: Any) -> dict[str, int]:
     """Return the given bounds of a job, within the curve's end; for ``None`` the counts that it was measured at."""
     first, last = measured_counts(curve) or (MIN_NODES, MAX_NODES)
-    return first if min_nodes is None else min_nodes, last if max_nodes is None else min(max_nodes, curve.last_nodes)
+    return {
+        "min_nodes": first if min_nodes is None else min_nodes,
+        "max_nodes": last if max_nodes is None else min(max_nodes, curve.last_nodes),
+    }
 
 
 def arrival_of(text: str) -> Arrival:
@@ -332,8 +335,7 @@ def hpo_text(tables: Mapping[str, Table], curve: str | None, curves: Mapping[str
     else:
         named_curve = _one_curve(curve, curves, whole("max_nodes", trial.get("max_nodes", MAX_NODES), 1))
         _put_curve(named_curve, trial, campaign_text)
-        bounds = node_bounds(named_curve.curve, trial.get("min_nodes"), trial.get("max_nodes"))
-        trial |= zip(("min_nodes", "max_nodes"), bounds, strict=True)
+        trial |= node_bounds(named_curve.curve, trial.get("min_nodes"), trial.get("max_nodes"))
     if tables["campaign"].get("proposer") == "optuna":
         campaign_text.search = _SEARCH
         campaign_text.head.append("The hyper-parameters in [search] are an example: put in your own.")
@@ -375,8 +377,7 @@ def nas_text(
     for named_curve in selection:
         model: dict[str, Cell] = {"name": named_curve.name}
         _put_curve(named_curve, model, campaign_text)
-        bounds = zip(("min_nodes", "max_nodes"), node_bounds(named_curve.curve, *given), strict=True)
-        model |= {key: bound for key, bound in bounds if bound != trial[key]}
+        model |= {key: bound for key, bound in node_bounds(named_curve.curve, *given).items() if bound != trial[key]}
         campaign_text.models.append(model)
     return _check_text(campaign_text, file)
 

@@ -85,7 +85,7 @@ def jobs_of_list(items: Sequence[str], curves: Mapping[str, Curve], shape: JobSh
 
 
 def _job(model: str, job_name: str, submit_us: int, curve: Curve, shape: JobShape) -> ElasticJob:
-    min_nodes, max_nodes = node_bounds(curve, shape.min_nodes, shape.max_nodes)
+    min_nodes, max_nodes = node_bounds(curve, shape.min_nodes, shape.max_nodes).values()
     rate_by_count = curve.table(max_nodes)
     first_count = next((count for count in (1, min_nodes) if count <= max_nodes and rate_by_count[count] > 0), None)
     if first_count is None:

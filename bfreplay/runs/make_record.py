@@ -119,9 +119,7 @@ def summary_of(
         ideal=None if baselines.ideal_jct_s is None else _ideal(outcomes, baselines.ideal_jct_s),
         policy=_own_summary(engine.policy),
         extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
-        dear_rescaling=()
-        if events.metadata.source_format == SOURCE_FORMAT
-        else tuple(rescale_warnings(engine.feed.jobs, engine.pool.idle_intervals_until(engine.end_us))),
+        costly_rescaling=tuple(rescale_warnings(engine.feed.jobs, engine.pool.idle_intervals_until(engine.end_us))),
         log_warnings=events.metadata.log_warnings.to_json(),
         batch_starts=None if events.metadata.source_format == SOURCE_FORMAT else _batch_starts(engine),
         batch_delays=batch_delays,

@@ -326,7 +326,7 @@ class Summary(RecordPart, frozen=True, kw_only=True):
         The policy's own counts.
     extrapolation
         Warnings about node counts at which curves were not measured.
-    dear_rescaling
+    costly_rescaling
         Warnings about rescale costs above the median idle interval.
     log_warnings
         Warnings about the log, from ``LogWarnings.to_json``.
@@ -364,7 +364,7 @@ class Summary(RecordPart, frozen=True, kw_only=True):
     declined: dict[str, str] = msgspec.field(default_factory=dict)
     policy: JsonObject | None
     extrapolation: tuple[str, ...] = ()
-    dear_rescaling: tuple[str, ...] = ()
+    costly_rescaling: tuple[str, ...] = ()
     log_warnings: JsonObject
     batch_starts: BatchStartCounts | None = None
     batch_delays: BatchDelayCounts | None = None

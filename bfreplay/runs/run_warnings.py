@@ -26,7 +26,7 @@ def run_warnings(record: RunRecord) -> list[str]:
         *_wide_jobs(record),
         *_no_deadlines(record),
         *_declined_jobs(record),
-        *record.summary.dear_rescaling,
+        *record.summary.costly_rescaling,
         *shown_warnings(record.summary.extrapolation),
     ]
 
@@ -98,8 +98,8 @@ def _no_deadlines(record: RunRecord) -> Iterator[str]:
         yield f"{user} uses deadlines, but none of {count(n_jobs, 'job')} has one."
 
 
-def rescale_warnings(jobs: Iterable[ElasticJob], interval_bins: NDArray[np.void]) -> list[str]:
-    """Return a sentence about jobs that lose more time when rescaled than the median idle interval lasts, if any.
+def rescale_warnings(jobs: Iterable[ElasticJob], interval_bins: NDArray[np.void]) -> Iterator[str]:
+    """Yield a sentence if a job loses more time when rescaled than the median idle interval lasts.
 
     Parameters
     ----------
@@ -109,20 +109,17 @@ def rescale_warnings(jobs: Iterable[ElasticJob], interval_bins: NDArray[np.void]
         Idle intervals of the log by length, ``(B,)`` of ``IDLE_INTERVAL_BIN``; censored ones are left aside.
     """
     n_complete = interval_bins["n_intervals"] - interval_bins["n_censored"]
-    middle = int(np.searchsorted(np.cumsum(n_complete), n_complete.sum() / 2))
-    if not n_complete.any() or middle + 1 == interval_bins.size:
-        return []
-    low_s, high_s = (interval_bins["over_us"][middle : middle + 2] / 1e6).tolist()
-    cost_of_job = {job.name: max(job.scale_up_cost_s, job.scale_down_cost_s) for job in jobs}
-    dear = [name for name, cost_s in cost_of_job.items() if cost_s > high_s]
-    if not dear:
-        return []
-    dearest = max(dear, key=lambda name: cost_of_job[name])
-    words = f"Job {dearest} loses" if len(dear) == 1 else f"{len(dear):,} jobs, such as {dearest}, lose"
-    return [
-        f"{words} up to {cost_of_job[dearest]:,.15g} s of training when rescaled, more than the median idle interval "
-        f"of this log lasts ({low_s:,.0f} to {high_s:,.0f} s). Are scale_up_cost_s and scale_down_cost_s in seconds?"
-    ]
+    median_bin = int(np.searchsorted(np.cumsum(n_complete), n_complete.sum() / 2))
+    costs = [(max(job.scale_up_cost_s, job.scale_down_cost_s), job.name) for job in jobs]
+    if costs and n_complete.any() and median_bin + 1 < interval_bins.size:
+        cost_s, name = max(costs)
+        low_s, high_s = interval_bins["over_us"][median_bin : median_bin + 2] / 1e6
+        if cost_s > high_s:
+            yield (
+                f"Job {name} loses up to {cost_s:,.15g} s of training when rescaled, more than the median idle "
+                f"interval of this log lasts ({low_s:,.0f} to {high_s:,.0f} s). Are scale_up_cost_s and "
+                "scale_down_cost_s in seconds?"
+            )
 
 
 _SHOWN = 3

@@ -191,7 +191,6 @@ class Choice:
         """Return JSON-ready values; ``None`` for infinite values and for tests that were not possible."""
         return {
             "measurements": len(self.measurements.nodes),
-            "source": self.measurements.source,
             "counts": self.measurements.counts.tolist(),
             "means": self.measurements.means.tolist(),
             "repeats": self.measurements.repeats.tolist(),

@@ -12,7 +12,7 @@ import numpy as np
 from bfreplay.scalability.choice import TIED_WITHIN, Choice
 from bfreplay.scalability.fitting import FittedLaw
 from bfreplay.scalability.law import Scaling, name_of
-from bfreplay.scalability.measurements import Measurements
+from bfreplay.scalability.measurements import UNIT_DOUBT, Measurements
 from bfreplay.wording import aligned_lines, count, digits, percent
 
 WIDTH = 100
@@ -20,8 +20,6 @@ _wrap = partial(textwrap.wrap, width=WIDTH, break_on_hyphens=False)
 _LARGE_SCATTER = 0.10
 _HARDLY_RISES = 0.2
 """Exponent of the gain in rate over that in nodes below which rates hardly rise: 15 % for twice the nodes."""
-_RISES_TOO_FAST = 1.25
-_TOO_FAST_DOUBT = "Is the rate, or the batch (global_batch), already that of all nodes together?"
 _HEAD = ("law", "scaling", "parameter", "value", "95 % interval", "scatter", "AICc", "verdict")
 _MEANING = {
     Scaling.STRONG: "Strong scaling: the global batch is the same at every node count, each node gets a smaller part "
@@ -64,7 +62,6 @@ def headline(choice: Choice) -> str:
     counts = choice.measurements.counts
     extent_words = count(len(choice.measurements.nodes), "measurement")
     extent = f"{extent_words} at {count(len(counts), 'node count')} from {counts[0]:,} to {counts[-1]:,}"
-    extent += f" ({choice.measurements.source})" if choice.measurements.source else ""
     if choice.best is None:
         reason = "no law fits" if choice.least_needs is None else f"too few for any law ({_least(choice.least_needs)})"
         return f"{extent}; {reason}: the means as points are used"
@@ -120,7 +117,7 @@ def warnings(choice: Choice) -> list[str]:
 
     Those of `of_outliers` come before and are not repeated.
     """
-    sentences = _of_doubtful_rates(choice.measurements)
+    sentences = _of_flat_rates(choice.measurements)
     sentences += [_of_no_law(choice)] if choice.best is None else [*_of_best(choice, choice.best), *_of_tie(choice)]
     sentences += _of_counts_below(choice)
     if choice.measurements.pure_error[1] == 0:
@@ -185,19 +182,16 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
     return sentences
 
 
-def _of_doubtful_rates(measurements: Measurements) -> list[str]:
+def _of_flat_rates(measurements: Measurements) -> list[str]:
     counts, means = measurements.counts, measurements.means
     last = int(np.argmax(means)) or len(counts) - 1
-    exponent = math.log(means[last] / means[0]) / math.log(counts[last] / counts[0])
-    if _HARDLY_RISES <= exponent <= _RISES_TOO_FAST:
+    gain = means[last] / means[0]
+    if math.log(gain) >= _HARDLY_RISES * math.log(counts[last] / counts[0]):
         return []
-    figures = (
-        f"{digits(means[last])} samples/s on {count(int(counts[last]), 'node')} are {means[last] / means[0]:.3g} times "
-        f"the {digits(means[0])} on {counts[0]:,}"
-    )
-    if exponent > _RISES_TOO_FAST:
-        return [f"the rates rise faster than the nodes: {figures}. {_TOO_FAST_DOUBT}"]
-    return [f"the rates hardly rise: {figures}. {measurements.doubt[0].upper()}{measurements.doubt[1:]}"]
+    return [
+        f"the rates hardly rise: {digits(means[last])} samples/s on {count(int(counts[last]), 'node')} are {gain:.3g} "
+        f"times the {digits(means[0])} on {counts[0]:,}; {UNIT_DOUBT}"
+    ]
 
 
 def _of_counts_below(choice: Choice) -> list[str]:

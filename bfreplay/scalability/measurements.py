@@ -15,8 +15,11 @@ from bfreplay.scalability.law import LAST_NODES, RATE_1
 
 LEAST_COUNTS = 2
 RATE_COLUMN = "samples_per_s"
-UNIT_DOUBT = "are these seconds per step (seconds_per_step), or rates of one GPU (samples_per_s_per_gpu)?"
-"""Question where rates in samples/s fall, or hardly rise."""
+UNIT_DOUBT = (
+    "are these seconds per step (seconds_per_step), rates of one GPU (samples_per_s_per_gpu), or is the batch that of "
+    "one GPU (batch_per_gpu)?"
+)
+"""Question where rates fall, or hardly rise."""
 _FALL_LEVEL = 0.01
 _FALL_WITHOUT_REPEATS = 0.10
 _EXACT = 1e-9
@@ -36,10 +39,6 @@ class Measurements:
         Name of the curve, for messages.
     rows
         Row of each measurement in its file, for messages; counted from 1 by default.
-    source
-        Columns and numbers that the rates were calculated from, for messages; empty for rates as they were measured.
-    doubt
-        Question about their unit, asked where they fall or hardly rise.
 
     Raises
     ------
@@ -51,8 +50,6 @@ class Measurements:
     rates: tuple[float, ...]
     name: str = ""
     rows: tuple[int | str, ...] = field(default=(), compare=False)
-    source: str = field(default="", compare=False)
-    doubt: str = field(default=UNIT_DOUBT, compare=False)
 
     def __init__(
         self,
@@ -60,8 +57,6 @@ class Measurements:
         rates: Sequence[float] | NDArray[Any],
         name: str = "",
         rows: Sequence[int | str] | None = None,
-        source: str = "",
-        doubt: str = "",
     ) -> None:
         if len(nodes) != len(rates):
             raise InputError(
@@ -84,8 +79,6 @@ class Measurements:
         object.__setattr__(self, "nodes", tuple(int(nodes[index]) for index in order))
         object.__setattr__(self, "rates", tuple(float(rates[index]) for index in order))
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "source", source)
-        object.__setattr__(self, "doubt", doubt or UNIT_DOUBT)
         object.__setattr__(self, "rows", tuple(index + 1 if rows is None else rows[index] for index in order.tolist()))
 
     @property
@@ -141,7 +134,7 @@ class Measurements:
                 column=RATE_COLUMN,
                 value=[float(f"{mean:.6g}") for mean in self.means],
                 expected="samples per second, of all nodes together",
-                fix=f"{self.doubt} If the job really gets slower with every node, more nodes are of no use to it",
+                fix=f"{UNIT_DOUBT} If the job really gets slower with every node, more nodes are of no use to it",
             )
         return int(counts[peak])
 
@@ -163,13 +156,15 @@ class Measurements:
         )
 
 
-def check_measurement(nodes: float, rate: float, row: int | None = None) -> None:
-    """Raise InputError for an invalid node count or rate."""
+def check_measurement(
+    nodes: float, rate: float, row: int | None = None, columns: tuple[str, str] = ("nodes", RATE_COLUMN)
+) -> None:
+    """Raise InputError for an invalid node count or rate, of these ``columns``."""
     if not (1 <= nodes <= LAST_NODES and float(nodes).is_integer()):
         expected = f"a whole number from 1 to {LAST_NODES:,}"
         fix = "give the nodes that the job ran on; drop a row of a run that failed"
-        raise InputError("this is no node count", row=row, column="nodes", value=nodes, expected=expected, fix=fix)
+        raise InputError("this is no node count", row=row, column=columns[0], value=nodes, expected=expected, fix=fix)
     if not 0 < rate <= RATE_1.high:
         expected = f"samples per second: a finite number > 0, at most {RATE_1.high:g}"
         fix = "drop the row of a run that failed"
-        raise InputError("this is no rate", row=row, column=RATE_COLUMN, value=rate, expected=expected, fix=fix)
+        raise InputError("this is no rate", row=row, column=columns[1], value=rate, expected=expected, fix=fix)

@@ -123,4 +123,4 @@ def test_rescale_costs_above_the_median_idle_interval_are_warned_of_with_both_fi
     ("events", "cost_s"), [(log(2, ROUNDS, 4_000), 700.0), (log(2, [], 4_000, idle_first=[0, 1]), 9_000.0)]
 )
 def test_costs_below_it_and_a_log_whose_idle_intervals_are_all_cut_raise_no_such_warning(events, cost_s):
-    assert replay_log(events, JobSet([job("a", up_s=cost_s)])).summary.dear_rescaling == ()
+    assert replay_log(events, JobSet([job("a", up_s=cost_s)])).summary.costly_rescaling == ()

@@ -132,8 +132,8 @@ def number_of(value: Any, column: str, column_cells: Iterable[Any] = ()) -> floa
         return decimal(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
         fix = "write it in digits with a decimal point, such as 18.5"
-        if isinstance(value, str):
-            fix = _readings(value.strip(), [value, *(cell for cell in column_cells if isinstance(cell, str))]) or fix
+        if isinstance(value, str) and (readings := _readings(value.strip(), column_cells)):
+            fix = f"write {' or '.join(readings)}"
         raise InputError("this is not a number", column=column, value=value, expected="a number", fix=fix) from None
 
 
@@ -141,17 +141,16 @@ _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:[,' \u2009\u202f\xa0]\d{3})+(?:\.\
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
 
 
-def _readings(text: str, column_cells: Sequence[str]) -> str | None:
-    """Return the possible readings of a number with separators, the likelier one first; ``None`` for other text."""
-    has_decimal_comma = _DECIMAL_COMMA.fullmatch(text) is not None
-    with_point = text.replace(",", ".")
-    if not _THOUSANDS.fullmatch(text):
-        return f"write a decimal point, not a comma: {with_point}" if has_decimal_comma else None
-    readings = [f"{re.sub(r'[^0-9.+-]', '', text)} if it separates thousands"]
-    readings += [f"{with_point} if it is a decimal comma"] if has_decimal_comma else []
-    if not all(_THOUSANDS.fullmatch(cell.strip()) for cell in column_cells if "," in cell):
+def _readings(text: str, column_cells: Iterable[Any]) -> list[str]:
+    """Return the possible readings of a number with separators, the likelier one first; empty for other text."""
+    readings = []
+    if _THOUSANDS.fullmatch(text):
+        readings.append(f"{re.sub(r'[^0-9.+-]', '', text)} if it separates thousands")
+    if _DECIMAL_COMMA.fullmatch(text):
+        readings.append(f"{text.replace(',', '.')} if it is a decimal comma")
+    if not all(_THOUSANDS.fullmatch(cell.strip()) for cell in map(str, column_cells) if "," in cell):
         readings.reverse()
-    return f"write the number without {text.strip('+-0123456789.')[0]!r}: {', '.join(readings)}"
+    return readings
 
 
 INLINE_CURVE = ":"

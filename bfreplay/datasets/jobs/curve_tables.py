@@ -1,4 +1,4 @@
-"""Named curves of files: points, laws, or measured rates, by rows or in ``[curves.NAME]``."""
+"""Named curves of files: points, laws, or measured rates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve, Measurements, TabulatedCurve
+from bfreplay.scalability import Curve
 from bfreplay.scalability.choice import means_as_points
 
 _CURVE_KEYS = ("nodes", "values", "law")
@@ -38,36 +38,16 @@ def named_curves(job_table: JobTable, curve_cache: CurveCache) -> dict[str, Curv
             if is_law(cells):
                 curves[name] = curve_cache.law(law_of(cells, allow_code=curve_cache.allow_code))
                 continue
-            if count_and_rate_columns(cells)[1]:
-                (measured,) = measurements_of(_as_rows(job_table.file, label, cells)).values()
-                curves[name] = _through_means(measured, name, curve_cache)
-                continue
             if set(cells) != {"nodes", "values"}:
                 unknown = [cell_key for cell_key in cells if cell_key not in _CURVE_KEYS]
                 raise InputError(
-                    f"curve {name!r} has neither exactly the keys nodes and values nor a law nor rates",
+                    f"curve {name!r} has neither exactly the keys nodes and values nor a law",
                     value=sorted(cells),
-                    expected='nodes = [0, 1, …] and values = [0.0, …], law = "amdahl" with its parameters, or measured '
-                    "rates such as samples_per_s = [9.5, …]",
+                    expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
                     fix=did_you_mean(unknown, [cell_key for cell_key in _CURVE_KEYS if cell_key not in cells]),
                 )
             curves[name] = curve_cache.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
     return curves
-
-
-def _as_rows(file: Path, label: str, cells: Mapping[str, Cell]) -> JobTable:
-    """Return ``[curves.NAME]`` with lists of counts and rates as a table of measurements."""
-    lists = {key: cell for key, cell in cells.items() if isinstance(cell, list)}
-    if len({len(cell) for cell in lists.values()}) > 1:
-        lengths = {key: len(cell) for key, cell in lists.items()}
-        raise InputError("the lists are not of one length", value=lengths, expected="a rate for each node count")
-    rows = ((label, {**cells, **dict(zip(lists, row, strict=True))}) for row in zip(*lists.values(), strict=True))
-    return JobTable(file, tuple(rows), tuple(cells))
-
-
-def _through_means(measured: Measurements, name: str, curve_cache: CurveCache) -> TabulatedCurve:
-    points = means_as_points(measured)
-    return curve_cache.curve(points.nodes, points.values, name)
 
 
 def with_own_curves(
@@ -106,8 +86,9 @@ def read_curves_file(curves_file: Path, curve_cache: CurveCache) -> dict[str, Cu
     job_table: JobTable = read_by_ending(curves_file, JOB_TABLE_READERS)
     if job_table.curves:
         return named_curves(job_table, curve_cache)
-    if "value" not in job_table.columns and count_and_rate_columns(job_table.columns)[1]:
-        return {name: _through_means(each, name, curve_cache) for name, each in measurements_of(job_table).items()}
+    if count_and_rate_columns(job_table.columns)[1]:
+        points_of_name = {name: means_as_points(measured) for name, measured in measurements_of(job_table).items()}
+        return {name: curve_cache.curve(curve.nodes, curve.values, name) for name, curve in points_of_name.items()}
     needed_columns = ("curve", "nodes", "value")
     missing = [name for name in needed_columns if name not in job_table.columns]
     unknown = [name for name in job_table.columns if name not in needed_columns]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from bfreplay.checks import near_name, nearest
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
 from bfreplay.datasets.jobs.curve_points import INLINE_CURVE
-from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS, Numbers, RateColumns, count_and_rate_columns, rate_columns
+from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS, RateColumns, count_and_rate_columns, rate_columns
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
@@ -29,7 +29,10 @@ _OTHER_WORDS = {
 }
 
 
-def load_measurements(path: str | PathLike[str], numbers: Numbers = MappingProxyType({})) -> dict[str, Measurements]:
+_NONE: Mapping[str, float] = MappingProxyType({})
+
+
+def load_measurements(path: str | PathLike[str], numbers: Mapping[str, float] = _NONE) -> dict[str, Measurements]:
     """Read measured rates.
 
     Parameters
@@ -58,10 +61,10 @@ def load_measurements(path: str | PathLike[str], numbers: Numbers = MappingProxy
     return measurements_of(read_by_ending(table_file, readers), numbers)
 
 
-def measurements_of(job_table: JobTable, numbers: Numbers = MappingProxyType({})) -> dict[str, Measurements]:
+def measurements_of(job_table: JobTable, numbers: Mapping[str, float] = _NONE) -> dict[str, Measurements]:
     """Return the measured rates of a table, as `load_measurements` does."""
     table_file = job_table.file
-    read = _check_columns(job_table, numbers)
+    read = _check_columns(job_table, (*job_table.columns, *numbers))
     if not job_table.rows:
         raise InputError("the file has no measurements", file=table_file, expected="a row for each measurement")
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
@@ -69,13 +72,8 @@ def measurements_of(job_table: JobTable, numbers: Numbers = MappingProxyType({})
     for row_number, cells in job_table.rows:
         with locate_errors(table_file, row_number):
             curve = _curve_name(job_table, cells)
-            count, rate = read.measurement(partial(job_table.number, cells))
-            try:
-                check_measurement(count, rate)
-            except InputError as error:
-                column = read.counts if error.column == "nodes" else read.rates
-                value = error.value if column in REQUIRED else cells[column]
-                raise error.with_changes(column=column, value=value) from error
+            count, rate = read.measurement(partial(job_table.number, {**cells, **numbers}))
+            check_measurement(count, rate, columns=(read.counts, read.rates))
         if "repeat" in job_table.columns:
             label = (curve, count, str(cells.get("repeat", "")).strip())
             if label in first_row:
@@ -95,13 +93,13 @@ def measurements_of(job_table: JobTable, numbers: Numbers = MappingProxyType({})
     for curve, of_curve in by_curve.items():
         counts, rates, rows = map(list, zip(*of_curve, strict=True))
         with locate_errors(table_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"):
-            columns[curve] = Measurements(counts, rates, curve, rows, read.source, read.unit.doubt)
+            columns[curve] = Measurements(counts, rates, curve, rows)
     return columns
 
 
-def _check_columns(job_table: JobTable, numbers: Numbers) -> RateColumns:
-    counts, rates = count_and_rate_columns(job_table.columns)
-    unknown = [name for name in job_table.columns if name not in (*_KNOWN, *counts, *rates)]
+def _check_columns(job_table: JobTable, columns: Sequence[str]) -> RateColumns:
+    counts, rates = count_and_rate_columns(columns)
+    unknown = [name for name in columns if name not in (*_KNOWN, *counts, *rates)]
     missing = [name for name, found in zip(REQUIRED, (counts, rates), strict=True) if not found]
     for found, content in ((counts, "node counts"), (rates, "rates")):
         if len(found) > 1:
@@ -109,7 +107,7 @@ def _check_columns(job_table: JobTable, numbers: Numbers) -> RateColumns:
             raise job_table.error(problem, column=found[1], expected=f"one column of {content}", fix="drop the others")
     if not unknown and not missing:
         with locate_errors(job_table.file, None):
-            return rate_columns(counts[0], rates[0], job_table.columns, numbers)
+            return rate_columns(counts[0], rates[0], columns)
     kind = kind_of_table(job_table.columns)
     hint = did_you_mean(unknown, missing)
     if hint is None and unknown:
@@ -121,24 +119,14 @@ def _check_columns(job_table: JobTable, numbers: Numbers) -> RateColumns:
         problem += f"and {' and '.join(map(repr, unknown))} {'are' if len(unknown) > 1 else 'is'} unknown"
         if not hint or len(missing) > 1:
             hint = _renaming(unknown, missing) or hint
-    hint = next(filter(None, map(_unit_hint, unknown)), hint)
     raise job_table.error(
         problem,
         column=(missing or unknown)[0],
-        expected=f"{', '.join(REQUIRED)}; or gpus, and {', '.join(name for unit in UNITS for name in unit.examples)}; "
-        f"optional {', '.join(_KNOWN)}",
+        expected=f"nodes or gpus; {', '.join(unit.examples for unit in UNITS.values())}; optional {', '.join(_KNOWN)}",
         fix=f"this looks like {kind}: give the measurements here"
         if kind is not None
-        else hint or ("add the column" if missing else "drop the column"),
+        else hint or ("add the column" if missing else "drop the column, or rename it to one of these"),
     )
-
-
-def _unit_hint(column_name: str) -> str | None:
-    """Return what a column of a time or a batch has to say in its name; ``None`` for another column."""
-    if "batch" in column_name.lower():
-        return f"rename {column_name!r} to global_batch (of all nodes together) or batch_per_gpu"
-    is_time = "time" in column_name.lower() and count_and_rate_columns([f"{column_name}_s"])[1]
-    return f"name the unit of time: {column_name}_s, {column_name}_ms or {column_name}_min" if is_time else None
 
 
 def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:

@@ -1,19 +1,17 @@
-"""Units of measured rates: the one table of them, and how a column becomes samples/s of all nodes together."""
+"""Units of measured rates: the one table of them, and how rates become samples/s of all nodes together."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.options import option_name
 
-Numbers = Mapping[str, float]
-
-NEEDS: Mapping[str, str] = {
+NEEDS = {
     "global_batch": "samples in a step, of all nodes together",
     "batch_per_gpu": "samples in a step, of each GPU",
     "gpus_per_node": "GPUs in a node; 1 where jobs get single GPUs",
@@ -22,9 +20,8 @@ NEEDS: Mapping[str, str] = {
 """Numbers that a unit may need: columns of the table, or options of ``jobs fit``, with their meaning."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """A unit of measured rates.
+class Unit(NamedTuple):
+    """A unit of measured rates, or of times, whose inverse is a rate.
 
     Parameters
     ----------
@@ -32,49 +29,28 @@ class Unit:
         The unit in words.
     examples
         Columns in it; other words for the same (``img/sec``, ``iter_time_ms``) are read as well.
-    keys
-        Its words, numerators before and denominators after the ``/``, each sorted; ``T`` is any unit of time.
     factors
-        What a rate (or one over a time) is multiplied by to be samples/s of all nodes: ``nodes``, and names in `NEEDS`;
-        the first of these alternatives whose numbers are known.
-    doubt
-        Question to ask where rates fall or hardly rise with the nodes; empty for that of `Measurements`.
+        What the rate is multiplied by to be samples/s of all nodes: ``nodes``, and names in `NEEDS`; the first of
+        these alternatives whose numbers are known.
     """
 
     title: str
-    examples: tuple[str, ...]
-    keys: tuple[str, ...]
+    examples: str
     factors: tuple[tuple[str, ...], ...] = ((),)
-    doubt: str = "did the job do the same work at every count?"
-
-    @property
-    def is_rate(self) -> bool:
-        """False for times, whose inverse is a rate."""
-        return "T" in self.keys[0].partition("/")[2]
-
-    @property
-    def needs(self) -> str:
-        """Names of the numbers that it needs, in words; empty for none."""
-        return " or ".join(" and ".join(name for name in choice if name in NEEDS) for choice in self.factors)
 
 
 _BATCH = ("global_batch",), ("batch_per_gpu", "gpus_per_node", "nodes")
-_IS_PER_GPU = "is the batch that of each GPU (batch_per_gpu), not of all nodes together?"
-UNITS = (
-    Unit("samples, images, sequences, tokens a second, of all nodes",
-         ("samples_per_s", "images_per_s", "tokens_per_s"), ("sample/T",), doubt=""),
-    Unit("the same of one GPU", ("samples_per_s_per_gpu",),
-         ("sample/T gpu", "gpu sample/T", "/T gpu sample"), (("nodes", "gpus_per_node"),)),
-    Unit("the same of one node", ("samples_per_s_per_node",),
-         ("sample/T node", "node sample/T", "/T node sample"), (("nodes",),)),
-    Unit("time of a step", ("seconds_per_step", "step_s", "ms_per_step"),
-         ("T/step", "T step/", "/T step"), _BATCH, _IS_PER_GPU),
-    Unit("steps a second", ("steps_per_s", "iterations_per_s"), ("step/T",), _BATCH, _IS_PER_GPU),
-    Unit("time of the training, or of an epoch", ("minutes", "time_to_train_h", "epoch_s"),
-         ("T/", "T epoch/", "T/epoch", "/T epoch"), (("samples",),)),
-    Unit("epochs an hour", ("epochs_per_h",), ("epoch/T",), (("samples",),)),
-)  # fmt: skip
-"""All units: reader, error messages, ``jobs fit --help`` and docs/curves.md read this table."""
+_SAMPLES = (("samples",),)
+UNITS = {
+    "sample/T": Unit("samples, images or tokens a second, of all nodes", "samples_per_s, images_per_s, tokens_per_s"),
+    "gpu sample/T": Unit("the same of one GPU", "samples_per_s_per_gpu", (("gpus_per_node", "nodes"),)),
+    "node sample/T": Unit("the same of one node", "samples_per_s_per_node", (("nodes",),)),
+    "T/step": Unit("time of a step", "seconds_per_step, step_s, ms_per_step", _BATCH),
+    "step/T": Unit("steps a second", "steps_per_s, iterations_per_s", _BATCH),
+    "T/": Unit("time of the training", "minutes, time_to_train_h", _SAMPLES),
+    "T/epoch": Unit("time of an epoch", "epoch_s, minutes_per_epoch", _SAMPLES),
+}
+"""All units by their words, ``T`` for any unit of time: reader, messages, ``jobs fit --help`` and docs/curves.md."""
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _WORDS = {
@@ -84,125 +60,115 @@ _WORDS = {
     "h": "h hr hour",
     "sample": "sample image img sequence seq sentence example token tok record item frame",
     "step": "step iteration iter it batch batches",
-    "epoch": "epoch",
     "gpu": "gpu ngpu accelerator device gcd",
     "node": "node nnode",
     "": "time throughput rate speed the of to train training mean avg average median total wall elapsed duration n num "
     "number count nr",
 }
 _WORD_OF = {spelling: word for word, spellings in _WORDS.items() for spelling in spellings.split()}
-_GPU_KEY = "gpu/"
-_COUNT_KEYS = ("node/", _GPU_KEY)
-_UNIT_OF_KEY = {key: unit for unit in UNITS for key in unit.keys}
 
 
-@dataclass(frozen=True, slots=True)
-class RateColumns:
+class RateColumns(NamedTuple):
     """How two columns of a table, of node or GPU counts and of rates, are read.
 
     Parameters
     ----------
     counts, rates
         Names of the columns.
-    unit, seconds
-        Unit of the rates, and the seconds of its unit of time.
     factors
-        The unit's factors.
-    numbers
-        Those of the numbers needed that no column has.
+        One of the alternatives of the unit.
     """
 
     counts: str
     rates: str
-    unit: Unit
-    seconds: float
     factors: tuple[str, ...]
-    numbers: Numbers
 
     @property
     def in_gpus(self) -> bool:
         """True if counts are of GPUs."""
-        return _key(self.counts)[0] == _GPU_KEY
+        return _key(self.counts)[0] == "gpu"
 
     @property
     def needs(self) -> list[str]:
-        """Names of the numbers that counts and rates need."""
-        names = (*self.factors, *(("gpus_per_node",) if self.in_gpus else ()))
-        return [name for name in NEEDS if name in names]
-
-    @property
-    def source(self) -> str:
-        """What the rates are calculated from; empty for samples/s by nodes."""
-        numbers = (f"{name} {self.numbers[name]:,.15g}" if name in self.numbers else name for name in self.needs)
-        is_plain = (self.counts, self.rates) == ("nodes", "samples_per_s")
-        return "" if is_plain else f"from {', '.join((self.counts, self.rates, *numbers))}"
+        """Numbers that counts and rates need, names in `NEEDS`."""
+        return [name for name in NEEDS if name in self.factors or (name == "gpus_per_node" and self.in_gpus)]
 
     def measurement(self, cell: Callable[[str], float]) -> tuple[float, float]:
-        """Return nodes and samples/s of a row, ``cell`` giving its cells by column; a rate not above 0 as it stands."""
-        numbers = {name: self.numbers[name] if name in self.numbers else cell(name) for name in self.needs}
-        for name, number in numbers.items():
-            checks.number(name, number, above=0.0)
+        """Return nodes and samples/s of a row, ``cell`` giving its cells by column; a rate not above 0 as it stands.
+
+        Raises
+        ------
+        InputError
+            A number is not above 0, or the GPUs are not those of whole nodes.
+        """
+        numbers = {name: checks.number(name, cell(name), above=0.0) for name in self.needs}
         count, rate = cell(self.counts), cell(self.rates)
         nodes = count / numbers["gpus_per_node"] if self.in_gpus else count
         if self.in_gpus and count > 0 and not nodes.is_integer():
             fault = f"holds {count:g} GPUs, no whole number of nodes of {numbers['gpus_per_node']:g} GPUs"
             fix = "correct gpus_per_node; 1 where jobs get single GPUs, not nodes"
             raise checks.refusal(self.counts, count, fault, "GPUs of whole nodes", fix)
-        if not rate > 0:
-            return nodes, rate
-        per_s = rate / self.seconds if self.unit.is_rate else 1.0 / self.seconds / rate
-        return nodes, per_s * math.prod({**numbers, "nodes": nodes}[name] for name in self.factors)
+        key, seconds = _key(self.rates)
+        if rate > 0:
+            rate = (rate if key.endswith("T") else 1 / rate) / seconds
+            rate *= math.prod({**numbers, "nodes": nodes}[name] for name in self.factors)
+        return nodes, rate
 
 
 def count_and_rate_columns(columns: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the columns whose names are those of node counts, and those of rates."""
-    keys = {name: _key(name)[0] for name in columns}
-    return [name for name in keys if keys[name] in _COUNT_KEYS], [name for name in keys if keys[name] in _UNIT_OF_KEY]
+    key_of = {name: _key(name)[0] for name in columns}
+    return [name for name in key_of if key_of[name] in ("node", "gpu")], [
+        name for name in key_of if key_of[name] in UNITS
+    ]
 
 
-def rate_columns(counts: str, rates: str, columns: Iterable[str], numbers: Numbers) -> RateColumns:
-    """Return how two of all columns are read, with ``numbers`` given by options.
+def rate_columns(counts: str, rates: str, columns: Sequence[str]) -> RateColumns:
+    """Return how two of all columns are read.
 
     Raises
     ------
     InputError
-        A number is missing that the units need, or one is there that they do not.
+        A number is missing that the units need, is there twice, or is there although they do not need it.
     """
-    known, (key, seconds) = {*columns, *numbers}, _key(rates)
-    unit = _UNIT_OF_KEY[key]
-    ways = [RateColumns(counts, rates, unit, seconds, factors, numbers) for factors in unit.factors]
-    read = next((way for way in ways if known.issuperset(way.needs)), None)
+    ways = [RateColumns(counts, rates, factors) for factors in UNITS[_key(rates)[0]].factors]
+    read = next((way for way in ways if {*way.needs} <= {*columns}), None)
     if read is None:
-        wanted = [name for name in NEEDS if name not in known and any(name in way.needs for way in ways)]
-        ways_out = " or ".join(" and ".join(f"--{option_name(name)} N" for name in way.needs) for way in ways)
+        wanted = [name for name in NEEDS if name not in columns and any(name in way.needs for way in ways)]
+        options = ", ".join(f"--{option_name(name)} N" for name in wanted)
         raise InputError(
-            f"{counts} and {rates} become samples/s by number of nodes only with {' or '.join(wanted)}",
-            column=counts if wanted == ["gpus_per_node"] else rates,
+            f"{rates} by {counts} cannot be read without {' or '.join(' and '.join(way.needs) for way in ways)}",
+            column=rates,
             value=[*columns],
             expected="; ".join(f"{name}: {NEEDS[name]}" for name in wanted),
-            fix=f"give {ways_out} to `bfreplay jobs fit`, or the same as columns: {', '.join(wanted)}",
+            fix=f"add a column, or give an option to `bfreplay jobs fit`: {options}",
         )
     for name in NEEDS:
-        if name in known and (name not in read.needs or (name in columns and name in numbers)):
-            place = f"--{option_name(name)}" if name in numbers else name
-            fault = "is given twice" if name in read.needs else f"has no effect on {counts}, {rates}"
-            raise checks.refusal(place, numbers.get(name, name), fault, "what the unit needs, once", f"drop {place}")
+        if columns.count(name) > (name in read.needs):
+            fault = "is given twice" if name in read.needs else f"has no effect on {rates} by {counts}"
+            fix = f"drop the column, or --{option_name(name)}"
+            raise checks.refusal(name, [*columns], fault, f"once each: {', '.join(read.needs) or 'nothing'}", fix)
     return read
 
 
 def units_text() -> str:
     """Return the units for the help of a command: columns, what they hold, and what they need."""
-    lines = (f"{', '.join(unit.examples)}: {unit.title}{unit.needs and f'; needs {unit.needs}'}." for unit in UNITS)
+    lines = []
+    for unit in UNITS.values():
+        needs = " or ".join(" and ".join(name for name in factors if name in NEEDS) for factors in unit.factors)
+        lines.append(f"{unit.examples}: {unit.title}{needs and f'; needs {needs}'}.")
     return "\n\n".join(lines)
 
 
 def _key(column_name: str) -> tuple[str, float]:
-    """Return the words of a column as a key of a unit, and the seconds of its unit of time."""
+    """Return the words of a column as a key of `UNITS`, and the seconds of its unit of time."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column_name).lower().replace("/", " per ")
     parts = re.findall(r"[^\W_]+", spaced)
     words = [_WORD_OF.get(part, _WORD_OF.get(part.removesuffix("s"), part)) for part in parts]
-    per = words.index("per") if "per" in words else len(words)
-    seconds = [_SECONDS[word] for word in words if word in _SECONDS]
-    names = ["T" if word in _SECONDS else word for word in words]
-    halves = (sorted(name for name in half if name not in ("", "per")) for half in (names[:per], names[per:]))
-    return "/".join(map(" ".join, halves)), seconds[0] if seconds else 1.0
+    names = sorted({*words} - {"", "per"})
+    times = [name for name in names if name in _SECONDS]
+    if len(times) != 1:
+        return " ".join(names), 1.0
+    names.remove(times[0])
+    is_rate = words[: words.index(times[0])][-1:] == ["per"]
+    return f"{' '.join(names)}/T" if is_rate else f"T/{' '.join(names)}", _SECONDS[times[0]]
