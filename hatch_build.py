@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from importlib.metadata import files
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,14 @@ class CustomBuildHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Take the files from the package plotly, which pyproject.toml requires for the build."""
         added = {}
-        for file in files("plotly") or ():
+        try:
+            plotly_files = files("plotly") or ()
+        except PackageNotFoundError as error:
+            raise RuntimeError(
+                "The page of bfreplay needs plotly.min.js. Install what build-system.requires in pyproject.toml names, "
+                "plotly included, or build with isolation."
+            ) from error
+        for file in plotly_files:
             if file.as_posix().endswith(SCRIPT):
                 added[str(file.locate())] = PLACE
             elif file.name.startswith("LICENSE") and ".dist-info" in file.parts[0]:

@@ -16,7 +16,7 @@ from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.checks import length_of_time, near_name, nearest, whole
 from bfreplay.datasets.jobs.curve_points import CurveCache, inline_text, law_cells, points_of, toml_key, toml_value
-from bfreplay.datasets.jobs.curve_tables import read_curves_file
+from bfreplay.datasets.jobs.measurements import read_curves_file
 from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml
 from bfreplay.errors import InputError

@@ -12,7 +12,7 @@ import rich_click as click
 from bfreplay.commands.inputs import refuse_existing, say
 from bfreplay.commands.jobs_make import make
 from bfreplay.commands.option_flags import PLACE, adding
-from bfreplay.datasets.jobs.rate_units import NEEDS, units_text
+from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS
 from bfreplay.errors import InputError
 from bfreplay.options import option_name
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bfreplay.scalability.choice import Choice
 
 
-@click.command("fit", epilog=f"Units of rates:\n\n{units_text()}")
+@click.command("fit", epilog="\n\n".join(f"{unit.examples}: {unit.title}." for unit in UNITS.values()))
 @click.argument("measurements", type=PLACE)
 @click.option(
     "--law",
@@ -40,12 +40,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1, max=1_000_000),
     help="Largest number of nodes of the curve.  [default: the largest measured count]",
 )
-@adding(
-    *(
-        click.option(f"--{option_name(name)}", type=float, help=f"{meaning[:1].upper()}{meaning[1:]}.")
-        for name, meaning in NEEDS.items()
-    )
-)
+@adding(*(click.option(f"--{option_name(name)}", type=float, help=f"{meaning}.") for name, meaning in NEEDS.items()))
 @click.option("-o", "--out", type=PLACE, metavar="FILE.toml", help="Write the curves as TOML, for --curves.")
 @click.option(
     "--picture",

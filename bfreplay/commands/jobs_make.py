@@ -28,14 +28,11 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
     )
 
 
+_NODES = click.IntRange(1, 100_000)
 _MEASURED = "what the curve of --curves was measured at"
 _job_options = adding(
-    click.option("--min-nodes", type=int, help=f"Minimum number of nodes of a job.  [default: {_MEASURED}, else 1]"),
-    click.option(
-        "--max-nodes",
-        type=click.IntRange(1, 100_000),
-        help=f"Maximum number of nodes of a job.  [default: {_MEASURED}, else 16]",
-    ),
+    click.option("--min-nodes", type=int, help=f"Minimum nodes of a job.  [default: {_MEASURED}, else 1]"),
+    click.option("--max-nodes", type=_NODES, help=f"Maximum nodes of a job.  [default: {_MEASURED}, else 16]"),
     click.option(
         "--scale-up-cost",
         "scale_up_cost_s",

@@ -110,16 +110,13 @@ def rescale_warnings(jobs: Iterable[ElasticJob], interval_bins: NDArray[np.void]
     """
     n_complete = interval_bins["n_intervals"] - interval_bins["n_censored"]
     median_bin = int(np.searchsorted(np.cumsum(n_complete), n_complete.sum() / 2))
-    costs = [(max(job.scale_up_cost_s, job.scale_down_cost_s), job.name) for job in jobs]
-    if costs and n_complete.any() and median_bin + 1 < interval_bins.size:
-        cost_s, name = max(costs)
-        low_s, high_s = interval_bins["over_us"][median_bin : median_bin + 2] / 1e6
-        if cost_s > high_s:
-            yield (
-                f"Job {name} loses up to {cost_s:,.15g} s of training when rescaled, more than the median idle "
-                f"interval of this log lasts ({low_s:,.0f} to {high_s:,.0f} s). Are scale_up_cost_s and "
-                "scale_down_cost_s in seconds?"
-            )
+    low_s, high_s = (np.append(interval_bins["over_us"], np.inf) / 1e6)[median_bin : median_bin + 2]
+    cost_s, name = max(((max(job.scale_up_cost_s, job.scale_down_cost_s), job.name) for job in jobs), default=(0, ""))
+    if n_complete.any() and cost_s > high_s:
+        yield (
+            f"Job {name} loses up to {cost_s:,.15g} s of training when rescaled, more than the median idle interval of "
+            f"this log lasts ({low_s:,.0f} to {high_s:,.0f} s). Are scale_up_cost_s and scale_down_cost_s in seconds?"
+        )
 
 
 _SHOWN = 3

@@ -15,6 +15,7 @@ from bfreplay.scalability.law import LAST_NODES, RATE_1
 
 LEAST_COUNTS = 2
 RATE_COLUMN = "samples_per_s"
+COLUMNS = ("nodes", RATE_COLUMN)
 UNIT_DOUBT = (
     "are these seconds per step (seconds_per_step), rates of one GPU (samples_per_s_per_gpu), or is the batch that of "
     "one GPU (batch_per_gpu)?"
@@ -156,10 +157,8 @@ class Measurements:
         )
 
 
-def check_measurement(
-    nodes: float, rate: float, row: int | None = None, columns: tuple[str, str] = ("nodes", RATE_COLUMN)
-) -> None:
-    """Raise InputError for an invalid node count or rate, of these ``columns``."""
+def check_measurement(nodes: float, rate: float, row: int | None = None, columns: Sequence[str] = COLUMNS) -> None:
+    """Raise InputError for an invalid node count or rate, in these ``columns``."""
     if not (1 <= nodes <= LAST_NODES and float(nodes).is_integer()):
         expected = f"a whole number from 1 to {LAST_NODES:,}"
         fix = "give the nodes that the job ran on; drop a row of a run that failed"

@@ -114,7 +114,7 @@ def test_rescale_costs_above_the_median_idle_interval_are_warned_of_with_both_fi
     jobs = JobSet([job("a"), job("b", up_s=up_s, down_s=down_s), job("c", up_s=9_999.0)])
     warnings = replay_log(log(2, ROUNDS, 4_000), jobs).warnings
     assert (
-        "2 jobs, such as b, lose up to 10,000 s of training when rescaled, more than the median idle interval of this "
+        "Job b loses up to 10,000 s of training when rescaled, more than the median idle interval of this "
         "log lasts (512 to 724 s). Are scale_up_cost_s and scale_down_cost_s in seconds?"
     ) in warnings
 

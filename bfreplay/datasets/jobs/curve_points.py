@@ -131,9 +131,8 @@ def number_of(value: Any, column: str, column_cells: Iterable[Any] = ()) -> floa
             raise ValueError
         return decimal(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
-        fix = "write it in digits with a decimal point, such as 18.5"
-        if isinstance(value, str) and (readings := _readings(value.strip(), column_cells)):
-            fix = f"write {' or '.join(readings)}"
+        readings = _readings(str(value).strip(), column_cells)
+        fix = f"write {' or '.join(readings) or 'it in digits with a decimal point, such as 18.5'}"
         raise InputError("this is not a number", column=column, value=value, expected="a number", fix=fix) from None
 
 

@@ -12,10 +12,10 @@ from bfreplay.errors import InputError
 from bfreplay.options import option_name
 
 NEEDS = {
-    "global_batch": "samples in a step, of all nodes together",
-    "batch_per_gpu": "samples in a step, of each GPU",
+    "global_batch": "Samples in a step, of all nodes together",
+    "batch_per_gpu": "Samples in a step, of each GPU",
     "gpus_per_node": "GPUs in a node; 1 where jobs get single GPUs",
-    "samples": "samples in the measured time, of all nodes together",
+    "samples": "Samples in the measured time, of all nodes together",
 }
 """Numbers that a unit may need: columns of the table, or options of ``jobs fit``, with their meaning."""
 
@@ -52,6 +52,9 @@ UNITS = {
 }
 """All units by their words, ``T`` for any unit of time: reader, messages, ``jobs fit --help`` and docs/curves.md."""
 
+_COUNTS: dict[str, tuple[str, ...]] = {"node": (), "gpu": ("gpus_per_node",)}
+"""Columns of counts by their words, and the numbers that they are divided by to be nodes."""
+
 _SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _WORDS = {
     "ms": "ms msec millisecond",
@@ -84,14 +87,9 @@ class RateColumns(NamedTuple):
     factors: tuple[str, ...]
 
     @property
-    def in_gpus(self) -> bool:
-        """True if counts are of GPUs."""
-        return _key(self.counts)[0] == "gpu"
-
-    @property
     def needs(self) -> list[str]:
         """Numbers that counts and rates need, names in `NEEDS`."""
-        return [name for name in NEEDS if name in self.factors or (name == "gpus_per_node" and self.in_gpus)]
+        return [name for name in NEEDS if name in (*self.factors, *_COUNTS[_key(self.counts)[0]])]
 
     def measurement(self, cell: Callable[[str], float]) -> tuple[float, float]:
         """Return nodes and samples/s of a row, ``cell`` giving its cells by column; a rate not above 0 as it stands.
@@ -103,9 +101,10 @@ class RateColumns(NamedTuple):
         """
         numbers = {name: checks.number(name, cell(name), above=0.0) for name in self.needs}
         count, rate = cell(self.counts), cell(self.rates)
-        nodes = count / numbers["gpus_per_node"] if self.in_gpus else count
-        if self.in_gpus and count > 0 and not nodes.is_integer():
-            fault = f"holds {count:g} GPUs, no whole number of nodes of {numbers['gpus_per_node']:g} GPUs"
+        gpus_per_node = math.prod(numbers[name] for name in _COUNTS[_key(self.counts)[0]])
+        nodes = count / gpus_per_node
+        if count.is_integer() and not nodes.is_integer():
+            fault = f"holds {count:g} GPUs, no whole number of nodes of {gpus_per_node:g} GPUs"
             fix = "correct gpus_per_node; 1 where jobs get single GPUs, not nodes"
             raise checks.refusal(self.counts, count, fault, "GPUs of whole nodes", fix)
         key, seconds = _key(self.rates)
@@ -118,9 +117,7 @@ class RateColumns(NamedTuple):
 def count_and_rate_columns(columns: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the columns whose names are those of node counts, and those of rates."""
     key_of = {name: _key(name)[0] for name in columns}
-    return [name for name in key_of if key_of[name] in ("node", "gpu")], [
-        name for name in key_of if key_of[name] in UNITS
-    ]
+    return [name for name in key_of if key_of[name] in _COUNTS], [name for name in key_of if key_of[name] in UNITS]
 
 
 def rate_columns(counts: str, rates: str, columns: Sequence[str]) -> RateColumns:
@@ -147,24 +144,14 @@ def rate_columns(counts: str, rates: str, columns: Sequence[str]) -> RateColumns
         if columns.count(name) > (name in read.needs):
             fault = "is given twice" if name in read.needs else f"has no effect on {rates} by {counts}"
             fix = f"drop the column, or --{option_name(name)}"
-            raise checks.refusal(name, [*columns], fault, f"once each: {', '.join(read.needs) or 'nothing'}", fix)
+            raise checks.refusal(name, [*columns], fault, ", ".join(read.needs) or "no further number", fix)
     return read
-
-
-def units_text() -> str:
-    """Return the units for the help of a command: columns, what they hold, and what they need."""
-    lines = []
-    for unit in UNITS.values():
-        needs = " or ".join(" and ".join(name for name in factors if name in NEEDS) for factors in unit.factors)
-        lines.append(f"{unit.examples}: {unit.title}{needs and f'; needs {needs}'}.")
-    return "\n\n".join(lines)
 
 
 def _key(column_name: str) -> tuple[str, float]:
     """Return the words of a column as a key of `UNITS`, and the seconds of its unit of time."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column_name).lower().replace("/", " per ")
-    parts = re.findall(r"[^\W_]+", spaced)
-    words = [_WORD_OF.get(part, _WORD_OF.get(part.removesuffix("s"), part)) for part in parts]
+    words = [_WORD_OF.get(part, _WORD_OF.get(part.removesuffix("s"), part)) for part in re.findall(r"[^\W_]+", spaced)]
     names = sorted({*words} - {"", "per"})
     times = [name for name in names if name in _SECONDS]
     if len(times) != 1:

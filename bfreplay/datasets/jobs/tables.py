@@ -1,4 +1,4 @@
-"""Tables of jobs, curves and measurements as rows of cells, from any file format."""
+"""Job and curve tables as rows of cells, from any file format."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
-from bfreplay.datasets.hints import empty_cell, refuse_other_separators
-from bfreplay.datasets.jobs.curve_points import number_of
+from bfreplay import checks
+from bfreplay.datasets.hints import did_you_mean, refuse_other_separators
+from bfreplay.datasets.jobs.curve_points import LAW_KEY, CurveCache, is_law, law_of, points_of
+from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
 from bfreplay.errors import InputError
+from bfreplay.scalability import Curve
+
+_CURVE_KEYS = ("nodes", "values", "law")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,6 @@ class JobTable:
     rows: tuple[tuple[int | str, Mapping[str, Cell]], ...]
     columns: tuple[str, ...]
     curves: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
-
-    def number(self, cells: Mapping[str, Cell], column: str) -> float:
-        """Return a cell of a row as a number; InputError for an empty cell, or for anything else."""
-        if column not in cells:
-            raise empty_cell(column)
-        return number_of(cells[column], column, (row.get(column) for _, row in self.rows))
 
     def error(self, problem: str, **parts: Any) -> InputError:
         """Return the error for unusable columns, which are its value unless ``parts`` have another."""
@@ -176,6 +175,58 @@ def read_toml_table(file: Path) -> JobTable:
     columns = dict.fromkeys(key for job in jobs for key in job)
     rows = tuple((f"[[job]] {job_number}", job) for job_number, job in enumerate(jobs, start=1))
     return JobTable(file, rows, tuple(columns), curves)
+
+
+def named_curves(job_table: JobTable, curve_cache: CurveCache) -> dict[str, Curve]:
+    """Return the ``[curves.NAME]`` tables of a TOML file as curves.
+
+    Raises
+    ------
+    InputError
+        Keys other than ``nodes`` and ``values``, or ``law`` and its parameters; points or
+        parameters that form no valid curve.
+    """
+    curves: dict[str, Curve] = {}
+    for name, cells in job_table.curves.items():
+        label = f"[curves.{name}]"
+        with locate_errors(job_table.file, label, LAW_KEY if is_law(cells) else None):
+            checks.name("curve", name, "curves")
+            if is_law(cells):
+                curves[name] = curve_cache.law(law_of(cells, allow_code=curve_cache.allow_code))
+                continue
+            if set(cells) != {"nodes", "values"}:
+                unknown = [cell_key for cell_key in cells if cell_key not in _CURVE_KEYS]
+                raise InputError(
+                    f"curve {name!r} has neither exactly the keys nodes and values nor a law",
+                    value=sorted(cells),
+                    expected='nodes = [0, 1, …] and values = [0.0, …], or law = "amdahl" with its parameters',
+                    fix=did_you_mean(unknown, [cell_key for cell_key in _CURVE_KEYS if cell_key not in cells]),
+                )
+            curves[name] = curve_cache.curve(*points_of([cells["nodes"], cells["values"]], as_columns=True), name)
+    return curves
+
+
+def with_own_curves(
+    curves: Mapping[str, Curve], job_table: JobTable, curve_cache: CurveCache, place: str
+) -> dict[str, Curve]:
+    """Return curves of a file of curves, and those of the table itself, ``place`` for messages.
+
+    Raises
+    ------
+    InputError
+        As `named_curves`; or both have a curve of one name.
+    """
+    own_curves = named_curves(job_table, curve_cache)
+    for curve_name in own_curves:
+        if curve_name in curves:
+            raise InputError(
+                f"curve {curve_name!r} {place} and in the curves file",
+                file=job_table.file,
+                row=f"[curves.{curve_name}]",
+                value=curve_name,
+                fix="keep one of them",
+            )
+    return {**curves, **own_curves}
 
 
 def _unreadable(table_file: Path, kind: str, error: Exception) -> InputError:

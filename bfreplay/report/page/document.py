@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from bfreplay import __version__
 from bfreplay.datasets.log.log_warnings import Verdict
+from bfreplay.errors import InputError
 from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME
 from bfreplay.report.page.headline import (
     comparison_cards,
@@ -271,8 +272,10 @@ def _plotly_script() -> str:
     own_script = Path(__file__).with_name("plotly.min.js")
     if own_script.exists():
         return own_script.read_text(encoding="utf-8")
-    from plotly.offline import get_plotlyjs
-
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise InputError("this copy of bfreplay has no plotly.min.js", fix="pip install plotly") from error
     return str(get_plotlyjs())
 
 
