@@ -34,6 +34,7 @@ def measured(folder, text, **numbers):
         ("nodes,it/s", "1,2 2,4", {"global_batch": 100}, (200, 400)),
         ("nodes,minutes", "1,10 2,5", {"samples": 6000}, (10, 20)),
         ("nodes,Time to train (h)", "1,1 2,0.5", {"samples": 7200}, (2, 4)),
+        ("nodes,epochs_per_day", "1,12 2,24", {"samples": 7200}, (1, 2)),
         ("nodes,epoch_time_min", "1,1 2,0.5", {"samples": 120}, (2, 4)),
     ],
 )
@@ -64,7 +65,7 @@ def test_what_has_no_unit_or_two_is_no_rate(words):
 @pytest.mark.parametrize(
     ("header", "numbers", "column", "says"),
     [
-        ("nodes,step_s", {}, "step_s", "global_batch or batch_per_gpu and gpus_per_node"),
+        ("nodes,step_s", {}, "step_s", "global_batch, or batch_per_gpu and gpus_per_node"),
         ("nodes,step_s", {"batch_per_gpu": 8}, "step_s", "--global-batch N, --gpus-per-node N"),
         ("gpus,samples_per_s", {}, "samples_per_s", "GPUs in a node"),
         ("nodes,minutes", {}, "minutes", "--samples N"),
@@ -82,8 +83,15 @@ def test_a_number_that_is_missing_or_has_no_effect_is_named(tmp_path, header, nu
 @pytest.mark.parametrize(
     ("text", "numbers", "says", "column", "value"),
     [
-        ("gpus,samples_per_s\n8,1\n12,2\n", {"gpus_per_node": 8}, "gpus holds 12 GPUs, no whole number", "gpus", 12.0),
+        (
+            "gpus,samples_per_s\n8,1\n12,2\n",
+            {"gpus_per_node": 8},
+            "gpus is no whole number of nodes of 8",
+            "gpus",
+            12.0,
+        ),
         ("nodes,step_ms\n1,5\n2,0\n", {"global_batch": 8}, "no rate", "step_ms", 0.0),
+        ("nodes,step_ms\n1,5\n2,inf\n", {"global_batch": 8}, "no rate", "step_ms", float("inf")),
         ("n_nodes,step_ms\n1,5\n1.5,3\n", {"global_batch": 8}, "no node count", "n_nodes", 1.5),
         ("nodes,step_s,global_batch\n1,5,8\n2,3,0\n", {}, "out of range", "global_batch", 0.0),
     ],
@@ -104,6 +112,7 @@ def test_comments_above_the_header_are_skipped(tmp_path):
         (("2,803", "10,690"), "write 2803 if it separates thousands or 2.803 if it is a decimal comma"),
         (("2,803", "19,44"), "write 2.803 if it is a decimal comma or 2803 if it separates thousands"),
         (("0,912", "0,950"), "write 0.912 if it is a decimal comma"),
+        (("1.234,5", "2"), "write 1234.5 if it is a decimal comma"),
         (("1,234,567", "2"), "write 1234567 if it separates thousands"),
         (("2 803.5", "2"), "write 2803.5 if it separates thousands"),
     ],

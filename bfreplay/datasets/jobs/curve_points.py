@@ -131,13 +131,13 @@ def number_of(value: Any, column: str, column_cells: Iterable[Any] = ()) -> floa
             raise ValueError
         return decimal(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
-        readings = _readings(str(value).strip(), column_cells)
+        readings = _readings(value.strip(), column_cells) if isinstance(value, str) else []
         fix = f"write {' or '.join(readings) or 'it in digits with a decimal point, such as 18.5'}"
         raise InputError("this is not a number", column=column, value=value, expected="a number", fix=fix) from None
 
 
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:[,' \u2009\u202f\xa0]\d{3})+(?:\.\d*)?", re.ASCII)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+", re.ASCII)
 
 
 def _readings(text: str, column_cells: Iterable[Any]) -> list[str]:
@@ -146,7 +146,7 @@ def _readings(text: str, column_cells: Iterable[Any]) -> list[str]:
     if _THOUSANDS.fullmatch(text):
         readings.append(f"{re.sub(r'[^0-9.+-]', '', text)} if it separates thousands")
     if _DECIMAL_COMMA.fullmatch(text):
-        readings.append(f"{text.replace(',', '.')} if it is a decimal comma")
+        readings.append(f"{text.replace('.', '').replace(',', '.')} if it is a decimal comma")
     if not all(_THOUSANDS.fullmatch(cell.strip()) for cell in map(str, column_cells) if "," in cell):
         readings.reverse()
     return readings

@@ -173,7 +173,7 @@ def _check_columns(job_table: JobTable, columns: Sequence[str]) -> RateColumns:
         fix=f"this looks like {kind}: give the measurements here"
         if kind is not None
         else did_you_mean(unknown, missing or OPTIONAL)
-        or "name each column by what it holds, with its unit (step_time_ms, batch_per_gpu or global_batch); drop others",
+        or "name each column by what it holds and its unit (step_time_ms, batch_per_gpu or global_batch); drop others",
     )
 
 

@@ -49,24 +49,28 @@ UNITS = {
     "step/T": Unit("steps a second", "steps_per_s, iterations_per_s", _BATCH),
     "T/": Unit("time of the training", "minutes, time_to_train_h", _SAMPLES),
     "T/epoch": Unit("time of an epoch", "epoch_s, minutes_per_epoch", _SAMPLES),
+    "epoch/T": Unit("epochs an hour", "epochs_per_h", _SAMPLES),
 }
 """All units by their words, ``T`` for any unit of time: reader, messages, ``jobs fit --help`` and docs/curves.md."""
 
 _COUNTS: dict[str, tuple[str, ...]] = {"node": (), "gpu": ("gpus_per_node",)}
 """Columns of counts by their words, and the numbers that they are divided by to be nodes."""
 
-_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _WORDS = {
+    "us": "us usec microsecond",
     "ms": "ms msec millisecond",
     "s": "s sec second",
     "min": "min minute",
     "h": "h hr hour",
+    "d": "d day",
+    "epoch": "epoch",
     "sample": "sample image img sequence seq sentence example token tok record item frame",
     "step": "step iteration iter it batch batches",
-    "gpu": "gpu ngpu accelerator device gcd",
+    "gpu": "gpu ngpu accelerator device gcd chip tpu",
     "node": "node nnode",
-    "": "time throughput rate speed the of to train training mean avg average median total wall elapsed duration n num "
-    "number count nr",
+    "": "time throughput rate speed the of to train training mean avg average median total wall walltime "
+    "runtime elapsed duration n num number count nr",
 }
 _WORD_OF = {spelling: word for word, spellings in _WORDS.items() for spelling in spellings.split()}
 
@@ -92,7 +96,7 @@ class RateColumns(NamedTuple):
         return [name for name in NEEDS if name in (*self.factors, *_COUNTS[_key(self.counts)[0]])]
 
     def measurement(self, cell: Callable[[str], float]) -> tuple[float, float]:
-        """Return nodes and samples/s of a row, ``cell`` giving its cells by column; a rate not above 0 as it stands.
+        """Return nodes and samples/s of a row, ``cell`` giving its cells by column; no rate at all as it stands.
 
         Raises
         ------
@@ -104,11 +108,11 @@ class RateColumns(NamedTuple):
         gpus_per_node = math.prod(numbers[name] for name in _COUNTS[_key(self.counts)[0]])
         nodes = count / gpus_per_node
         if count.is_integer() and not nodes.is_integer():
-            fault = f"holds {count:g} GPUs, no whole number of nodes of {gpus_per_node:g} GPUs"
+            fault = f"is no whole number of nodes of {gpus_per_node:g} GPUs"
             fix = "correct gpus_per_node; 1 where jobs get single GPUs, not nodes"
             raise checks.refusal(self.counts, count, fault, "GPUs of whole nodes", fix)
         key, seconds = _key(self.rates)
-        if rate > 0:
+        if 0 < rate < math.inf:
             rate = (rate if key.endswith("T") else 1 / rate) / seconds
             rate *= math.prod({**numbers, "nodes": nodes}[name] for name in self.factors)
         return nodes, rate
@@ -134,7 +138,7 @@ def rate_columns(counts: str, rates: str, columns: Sequence[str]) -> RateColumns
         wanted = [name for name in NEEDS if name not in columns and any(name in way.needs for way in ways)]
         options = ", ".join(f"--{option_name(name)} N" for name in wanted)
         raise InputError(
-            f"{rates} by {counts} cannot be read without {' or '.join(' and '.join(way.needs) for way in ways)}",
+            f"{rates} by {counts} cannot be read without {', or '.join(' and '.join(way.needs) for way in ways)}",
             column=rates,
             value=[*columns],
             expected="; ".join(f"{name}: {NEEDS[name]}" for name in wanted),
