@@ -15,7 +15,6 @@ _PACKAGES = (
     "click",
     "matplotlib",
     "scipy",
-    "arch",
     "distributed",
     "mip",
     "cbcbox",

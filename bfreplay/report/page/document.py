@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from bfreplay import __version__
 from bfreplay.datasets.log.log_warnings import Verdict
+from bfreplay.errors import InputError
 from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME
 from bfreplay.report.page.headline import (
     comparison_cards,
@@ -234,8 +235,6 @@ def comparison_sections(comparison: RunComparison) -> list[Section]:
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> str:
     """Return the whole file: sentences below the headline figures, and sections in order."""
-    from plotly.offline import get_plotlyjs
-
     all_runs = [*runs.values()]
     facts = {label: key_figures(run) for label, run in runs.items()}
     cautions_of_runs = once_with_labels(
@@ -259,13 +258,25 @@ def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: 
         window_text=window_text,
         input_files=_input_files,
         config_text=lambda run: json.dumps(run.record.config.to_json(), indent=2, sort_keys=True),
-        plotly=Markup(inside_script(get_plotlyjs())),
+        plotly=Markup(inside_script(_plotly_script())),
         scripts=[script(name) for name in _SCRIPTS],
         last_script=script(_AFTER_PLOTLY),
         figures=json_for_script({name: figure for name, figure in figures.items() if figure is not None}),
         window=json_for_script(window),
         **page_parts(),
     )
+
+
+def _plotly_script() -> str:
+    """Return the script of Plotly, which installation puts here (hatch_build.py); else that of the package plotly."""
+    own_script = Path(__file__).with_name("plotly.min.js")
+    if own_script.exists():
+        return own_script.read_text(encoding="utf-8")
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise InputError("this copy of bfreplay has no plotly.min.js", fix="pip install plotly") from error
+    return str(get_plotlyjs())
 
 
 def _title(runs: Sequence[RunResult]) -> str:
