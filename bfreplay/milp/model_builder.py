@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, NoReturn, TypeAlias
 
@@ -15,7 +17,7 @@ from bfreplay.milp.model import Columns, LinearModel, Rows
 Floats: TypeAlias = NDArray[np.float64]
 
 
-class Expression:
+class Expression(ABC):
     """An array of linear expressions over the variables of one ``ModelBuilder``; a variable is one, too.
 
     It takes ``+``, ``-``, ``*``, ``/`` and ``@`` with finite numbers and arrays that broadcast, ``sum(axis)``, ``T``
@@ -25,10 +27,18 @@ class Expression:
     __array_ufunc__ = None  # so that ``array * expression`` comes here
     __hash__ = None  # type: ignore[assignment]  # == makes a constraint
 
-    def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
-        self.constant = np.asarray(constant, dtype=np.float64)  # its shape is that of the expression
-        self.factors = factors  # sparse: a row an element, a column for each variable up to the last one in it
-        self.builder = builder  # the ``ModelBuilder`` of its variables; None for plain numbers
+    builder: Any
+    """The ``ModelBuilder`` of its variables; ``None`` for plain numbers."""
+
+    @property
+    @abstractmethod
+    def constant(self) -> Floats:
+        """Constant term of each element; its shape is that of the expression."""
+
+    @property
+    @abstractmethod
+    def factors(self) -> Any:
+        """Sparse factors: a row an element, a column for each variable up to the last one in it."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,7 +54,13 @@ class Expression:
         return f"<Expression: shape {self.shape}, {self.factors.nnz:,} terms>"
 
     def __getitem__(self, index: Any) -> Expression:
-        return self._at(self._places[index])
+        place = self._place_of(index if isinstance(index, tuple) else (index,))
+        if place is None:
+            return self._at(self._places[index])
+        factors = self.factors
+        row = slice(factors.indptr[place], factors.indptr[place + 1])
+        terms = dict(zip(factors.indices[row].tolist(), factors.data[row].tolist(), strict=True))
+        return _Element(terms, self.constant.item(place), factors.shape[1], self.builder)
 
     def __add__(self, operand: Expression | ArrayLike) -> Expression:
         one, two = self, operand if isinstance(operand, Expression) else constant(operand)
@@ -53,13 +69,13 @@ class Expression:
         shape, width = _common_shape(one.shape, two.shape), max(one.factors.shape[1], two.factors.shape[1])
         one, two = (terms._at(np.broadcast_to(terms._places, shape)) for terms in (one, two))
         factors = widen(one.factors, width) + widen(two.factors, width)
-        return Expression(factors, one.constant + two.constant, self.builder)
+        return _Array(factors, one.constant + two.constant, self.builder)
 
     def __mul__(self, numbers: ArrayLike) -> Expression:
         factor = _finite(numbers)
         first_operand = self._at(np.broadcast_to(self._places, _common_shape(self.shape, factor.shape)))
         factors = diags_array(np.broadcast_to(factor, first_operand.shape).ravel()) @ first_operand.factors
-        return Expression(factors, first_operand.constant * factor, self.builder)
+        return _Array(factors, first_operand.constant * factor, self.builder)
 
     def __truediv__(self, numbers: ArrayLike) -> Expression:
         divisor = _finite(numbers)
@@ -107,7 +123,7 @@ class Expression:
         into = total._places if axis is None else np.expand_dims(total._places, axis)
         place = np.broadcast_to(into, self.shape).ravel()
         adder = csr_array((np.ones(place.size), (place, np.arange(place.size))), (total.constant.size, place.size))
-        return Expression(adder @ self.factors, total.constant, self.builder)
+        return _Array(adder @ self.factors, total.constant, self.builder)
 
     def value(self, x: Floats) -> Floats:
         """Return the values, in the shape of the expression, at column values ``x`` ``(C,)`` of the built model."""
@@ -119,12 +135,99 @@ class Expression:
         values: Floats = (self.factors @ columns[:width]).reshape(self.shape) + self.constant
         return values
 
+    def _place_of(self, index: tuple[Any, ...]) -> int | None:
+        """Return the place of the element at a whole number for each axis; ``None`` for any other index."""
+        if len(index) != len(self.shape):
+            return None
+        place = 0
+        for number, size in zip(index, self.shape, strict=True):
+            if type(number) is not int and not isinstance(number, np.integer):  # a bool is a mask
+                return None
+            if not -size <= number < size:
+                return None
+            place = place * size + int(number) % size
+        return place
+
     @property
     def _places(self) -> Any:
         return np.arange(self.constant.size).reshape(self.shape)
 
     def _at(self, place: Any) -> Expression:
-        return Expression(self.factors[np.ravel(place)], self.constant.ravel()[place], self.builder)
+        return _Array(self.factors[np.ravel(place)], self.constant.ravel()[place], self.builder)
+
+
+class _Array(Expression):
+    """Linear expressions with a sparse matrix of their factors."""
+
+    def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
+        self._factors, self._constant, self.builder = factors, np.asarray(constant, dtype=np.float64), builder
+
+    @property
+    def constant(self) -> Floats:
+        """Constant term of each element."""
+        return self._constant
+
+    @property
+    def factors(self) -> Any:
+        """Sparse factors, a row an element."""
+        return self._factors
+
+
+class _Element(Expression):
+    """One linear expression, with its terms as a mapping of columns to factors: a loop makes many of them."""
+
+    def __init__(self, terms: dict[int, float], number: float, width: int, builder: Any) -> None:
+        self.terms, self.number, self.width, self.builder = terms, number, width, builder
+
+    @property
+    def constant(self) -> Floats:
+        """Constant term."""
+        return np.asarray(self.number)
+
+    @property
+    def factors(self) -> Any:
+        """Sparse factors, one row."""
+        columns = sorted(column for column, factor in self.terms.items() if factor)
+        values = np.array([self.terms[column] for column in columns])
+        return csr_array((values, np.array(columns, np.int32), [0, len(columns)]), (1, self.width))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a single element."""
+        return ()
+
+    def __add__(self, operand: Expression | ArrayLike) -> Expression:
+        return super().__add__(operand) if (total := self._plus(operand, 1.0)) is None else total
+
+    def __sub__(self, operand: Expression | ArrayLike) -> Expression:
+        return super().__sub__(operand) if (total := self._plus(operand, -1.0)) is None else total
+
+    def __mul__(self, numbers: ArrayLike) -> Expression:
+        if not _is_number(numbers):
+            return super().__mul__(numbers)
+        factor = float(numbers)  # type: ignore[arg-type]  # a number
+        terms = {column: value * factor for column, value in self.terms.items()}
+        return _Element(terms, self.number * factor, self.width, self.builder)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def _plus(self, operand: Any, factor: float) -> _Element | None:
+        """Return ``self + factor * operand``; ``None`` for an operand that is neither an element nor a number."""
+        if _is_number(operand):
+            return _Element(self.terms, self.number + factor * float(operand), self.width, self.builder)
+        if not isinstance(operand, _Element):
+            return None
+        if self.builder is not None:
+            self.builder.check_own(operand)
+        terms = self.terms.copy()
+        for column, value in operand.terms.items():
+            terms[column] = terms.get(column, 0.0) + factor * value
+        number, width = self.number + factor * operand.number, max(self.width, operand.width)
+        return _Element(terms, number, width, self.builder or operand.builder)
+
+
+def _is_number(operand: object) -> bool:
+    return isinstance(operand, int | float | np.integer) and math.isfinite(operand)
 
 
 class Constraint:
@@ -163,7 +266,7 @@ def _common_shape(one: tuple[int, ...], two: tuple[int, ...]) -> tuple[int, ...]
 
 def constant(numbers: ArrayLike) -> Expression:
     """Return numbers as an expression without variables."""
-    return Expression(csr_array((np.size(numbers), 0)), _finite(numbers))
+    return _Array(csr_array((np.size(numbers), 0)), _finite(numbers))
 
 
 def widen(factors: Any, width: int) -> Any:
@@ -218,7 +321,7 @@ class ModelBuilder:
         )
         self._lower[name] = low
         n = column.size
-        return Expression(csr_array((np.ones(n), (np.arange(n), column)), (n, len(self._columns.names))), made, self)
+        return _Array(csr_array((np.ones(n), (np.arange(n), column)), (n, len(self._columns.names))), made, self)
 
     def add(self, constraint: Constraint, name: str = "row") -> None:
         """Add a row ``name[i]`` for every element of the constraint."""
@@ -226,6 +329,11 @@ class ModelBuilder:
             remedy = "give the constraint first, then its name" if isinstance(constraint, str) else None
             raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=remedy)
         self.check_own(constraint.expression)
+        if isinstance(constraint.expression, _Element):
+            element = constraint.expression
+            limits = (constraint.lower - element.number, constraint.upper - element.number)
+            self._rows.add_row(f"{name}[0]", *limits, element.terms)
+            return
         entries, shift = constraint.expression.factors.tocoo(), constraint.expression.constant.ravel()
         first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift)
         self._rows.put(first + entries.row, entries.col, entries.data)
