@@ -7,12 +7,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.options import NoEffect, option_name, options_of
+
+if TYPE_CHECKING:
+    from bfreplay.datasets import NodeEvents
+    from bfreplay.workload import JobSet, JobSource
 
 AUTO = "auto"
 """Value for a forward-looking time estimated from past events."""
@@ -23,6 +27,36 @@ _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
 def path(name: str, value: object) -> str:
     """Check a path, and return it as text."""
     return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
+
+
+def is_object(value: object) -> bool:
+    """Return whether a log or jobs are an object, given in Python, and not the name of a file."""
+    return value is not None and not isinstance(value, str | PathLike)
+
+
+def log(name: str, value: object) -> NodeEvents | str:
+    """Check a log: the path of a file, which is returned as text, or ``NodeEvents``."""
+    if not is_object(value):
+        return path(name, value)
+    from bfreplay.datasets import NodeEvents
+
+    if isinstance(value, NodeEvents):
+        return value
+    raise InputError(
+        f"{name} is of type {type(value).__name__}",
+        column=name,
+        value=value,
+        expected="NodeEvents, a file, or 'sample'",
+    )
+
+
+def jobs(name: str, value: Any) -> JobSet | JobSource | str:
+    """Check jobs: the path of a file or a name, which are returned as text, or a job set, a job source, or jobs."""
+    if not is_object(value):
+        return path(name, value)
+    from bfreplay.campaigns.workloads import workload_of
+
+    return workload_of(value)
 
 
 def window(name: str, value: object) -> tuple[str, str]:
@@ -224,6 +258,14 @@ def check_together(options: Any) -> None:
             column="events",
             expected=f'events = "FILE", or cluster = "{_CLUSTER}" (replay EVENTS, or --cluster {_CLUSTER})',
             fix=f"name one of the two; {BUNDLED!r} stands for the bundled log",
+        )
+    if is_object(options.jobs) and options.curves is not None:
+        raise InputError(
+            "curves is given twice: as an option and by an object as jobs",
+            column="curves",
+            value=options.curves,
+            expected="one of the two",
+            fix="set it where the object is made, or remove jobs",
         )
     if options.unlimited_work and options.until_done:
         raise InputError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
+from bfreplay.experiments import option_checks
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES, OPTIONS, DeclaredOptions
 from bfreplay.options import add_options, option_name
 
@@ -80,10 +81,19 @@ class RunOptions(DeclaredOptions):
         return run_options
 
     def to_json(self, *, absolute: bool = False) -> dict[str, Any]:
-        """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``."""
+        """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``.
+
+        An object that was given in place of a file is a text, ``"<JobSet 1a2b3c4d>"``, with part of its SHA-256.
+        """
         values = {name: getattr(self, field_name) for name, field_name in FIELDS.items()}
-        if absolute:
-            values |= {option_name(name): _from_folder(name, getattr(self, name), Path.cwd()) for name in FILE_OPTIONS}
+        for name in FILE_OPTIONS:
+            value = getattr(self, name)
+            if option_checks.is_object(value):
+                from bfreplay.experiments.given_objects import input_text
+
+                values[option_name(name)] = input_text(value)
+            elif absolute:
+                values[option_name(name)] = _from_folder(name, value, Path.cwd())
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in values.items()
@@ -170,17 +180,17 @@ def _refuse_code(options: RunOptions) -> None:
         ("objective", OBJECTIVES, [term.name for term in terms]),
         ("solver", BACKENDS, [options.solver]),
         ("formulation", FORMULATIONS, [options.formulation or ""]),
-        ("jobs", JOB_SOURCES, [str(options.jobs)] if is_source_name(options.jobs) else []),
+        ("jobs", JOB_SOURCES, [options.jobs] if isinstance(options.jobs, str) and is_source_name(options.jobs) else []),
     ):
         for code_name in names:
             registry.refuse_code(code_name, name)
 
 
-def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
+def _from_folder(name: str, value: Any, folder: Path) -> Any:
     """Return a path relative to ``folder`` as one relative to the working directory."""
     from bfreplay.campaigns.workloads import is_source_name
 
-    if value is None or value == BUNDLED or Path(value).is_absolute():
+    if value is None or option_checks.is_object(value) or value == BUNDLED or Path(value).is_absolute():
         return value
     if not (folder / value).exists() and name == "jobs" and is_source_name(value):
         return value

@@ -183,6 +183,11 @@ class NodeEvents:
         log._source = RowsToCome(log.first_states())
         return log
 
+    @property
+    def file(self) -> Path | None:
+        """File that each pass reads; ``None`` for a log in memory."""
+        return self._source.file
+
     def __repr__(self) -> str:
         return f"<NodeEvents: {len(self.nodes)} nodes, {iso_span(self.window_start_us, self.window_end_us)}>"
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import metadata
 from importlib.machinery import PathFinder
@@ -22,6 +22,8 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS
+from bfreplay.experiments.given_objects import digest_of
+from bfreplay.experiments.option_checks import is_object
 from bfreplay.experiments.prepared_run import max_parallel_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.placeholders import texts_in
@@ -50,6 +52,11 @@ def id_of(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:ID_DIGITS]
 
 
+def input_digests(given: object, sources: Iterable[str]) -> list[str]:
+    """Return the digests of a log or jobs: of the object that was given, or of the files."""
+    return [digest_of(given)] if is_object(given) else list(sources)
+
+
 def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> dict[str, Any]:
     """Return everything that the result depends on, JSON-ready, without names and paths, with all defaults.
 
@@ -70,10 +77,10 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "schema_version": RUN.schema_version,
         "options": {**_effective(options), "max-parallel": max_parallel_of(options, log, jobs)},
         "window_us": None if options.window is None else list(window_us(options.window)),
-        "events": [source_file.sha256 for source_file in log.sources],
-        "jobs": [digest for _, digest in jobs.sources],
+        "events": input_digests(options.events, (source_file.sha256 for source_file in log.sources)),
+        "jobs": input_digests(options.jobs, (digest for _, digest in jobs.sources)),
         "batch_jobs": None if options.batch_jobs is None else SourceFile.of(Path(options.batch_jobs)).sha256,
-        "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
+        "job_source": options.jobs if _is_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {code_place: digest_of_module(code_place.partition(":")[0]) for code_place in sorted(named_code)},
         "solver": _solver_version(options.solver) if policy.asks_solver else None,
         "highspy": versions()["highspy"] if policy.linear_programs else None,
@@ -107,10 +114,11 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
             for curve in (job.throughput, job.objective, *(job.throughput_by_type or {}).values())
         }
         places |= {f"{curve_type.__module__}:{curve_type.__qualname__}" for curve_type in curves}
-    elif is_source_name(options.jobs):
+    elif _is_name(options.jobs):
         places |= set(_foreign(JOB_SOURCES, str(options.jobs)))
     else:
-        texts = texts_in(read_toml(Path(options.jobs)))
+        own_places = [f"{type(jobs).__module__}:{type(jobs).__qualname__}"] if is_object(options.jobs) else []
+        texts = [*own_places, *texts_in(_tables_of(options, jobs))]
         places |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_PACKAGE, "builtins")}
 
@@ -165,11 +173,23 @@ def digest_of_module(module: str) -> str | None:
     return None if file is None else SourceFile.of(file).sha256
 
 
+def _is_name(jobs: object) -> bool:
+    return isinstance(jobs, str) and is_source_name(jobs)
+
+
+def _tables_of(options: RunOptions, source: JobSource) -> Mapping[str, Any]:
+    """Return the tables of a campaign, from its file or the object; the description of another job source."""
+    if isinstance(options.jobs, str):
+        return read_toml(Path(options.jobs))
+    tables: Mapping[str, Any] | None = getattr(source, "tables", None)
+    return source.describe() if tables is None else tables
+
+
 def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None:
     """Return the version of Optuna for a campaign that uses it; otherwise ``None``."""
-    if isinstance(jobs, JobSet) or is_source_name(options.jobs):
+    if isinstance(jobs, JobSet) or _is_name(options.jobs):
         return None
-    tables = read_toml(Path(options.jobs))
+    tables = _tables_of(options, jobs)
     if "optuna" not in tables and "optuna" not in set(texts_in(tables)):
         return None
     try:

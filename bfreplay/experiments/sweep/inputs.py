@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -14,6 +14,7 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep.identity import input_digests
 from bfreplay.workload import JobSet, JobSource
 
 Key = tuple[tuple[str, Any], ...]
@@ -54,20 +55,22 @@ def key_of(options: RunOptions, input_kind: str) -> Key:
 
 def load_expected_log(key: Key, expectation: Known | None) -> NodeEvents:
     """Load a log; ``InputError`` if it cannot be loaded, or its files are not the ``expectation`` ones."""
-    log = load_log(RunOptions(**{"jobs": BUNDLED, **dict(key)}))
-    _check_same("events", [source_file.sha256 for source_file in log.sources], expectation)
+    options = RunOptions(**{"jobs": BUNDLED, **dict(key)})
+    log = load_log(options)
+    _check_same("events", options.events, (source_file.sha256 for source_file in log.sources), expectation)
     return log
 
 
 def load_expected_jobs(key: Key, expectation: Known | None) -> JobSet | JobSource:
     """Load jobs; ``InputError`` if they cannot be loaded, or their files are not the ``expectation`` ones."""
-    jobs = load_jobs_of(RunOptions(**{"events": BUNDLED, **dict(key)}))
-    _check_same("jobs", [digest for _, digest in jobs.sources], expectation)
+    options = RunOptions(**{"events": BUNDLED, **dict(key)})
+    jobs = load_jobs_of(options)
+    _check_same("jobs", options.jobs, (digest for _, digest in jobs.sources), expectation)
     return jobs
 
 
-def _check_same(description: str, digests: Sequence[str], expectation: Known | None) -> None:
-    if expectation is not None and tuple(digests) != expectation[0]:
+def _check_same(description: str, given: object, sources: Iterable[str], expectation: Known | None) -> None:
+    if expectation is not None and (digests := input_digests(given, sources)) != list(expectation[0]):
         raise changed_input_error(description, str(digests), str(list(expectation[0])))
 
 

@@ -12,6 +12,8 @@ from bfreplay import __version__
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
+from bfreplay.experiments.given_objects import check_sent
+from bfreplay.experiments.option_checks import is_object
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
@@ -133,5 +135,7 @@ class _Checks:
             jobs_in_window(jobs, log, settings, unlimited_work=options.unlimited_work)
             if options.fairness:
                 refuse_source(jobs)
+            for given in filter(is_object, (options.events, options.jobs)):
+                check_sent(given)
         self._seen |= {of_policy, together}
         return log, jobs
