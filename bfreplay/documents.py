@@ -1,4 +1,7 @@
-"""Reads text, TOML and JSON of untrusted files, with limits on lines, keys and nesting before memory is used."""
+"""Reads text, TOML and JSON of untrusted files, with limits on lines, keys and nesting before memory is used.
+
+Also ``html_table``, the table that a notebook shows.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import gzip
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -283,3 +287,37 @@ def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
     found_kind = other_kind(start)
     if found_kind is not None:
         raise InputError(f"this is {found_kind[0]}", file=file, value=start[:20], expected=expected, fix=found_kind[1])
+
+
+def html_table(
+    title: str,
+    rows: Iterable[Sequence[object]],
+    *,
+    place: str = "",
+    headings: Sequence[str] = (),
+    notes: Iterable[str] = (),
+) -> str:
+    """Return a table with its title above and notes below as HTML, for a notebook; all text is escaped.
+
+    Parameters
+    ----------
+    title, place
+        The title, in bold, and where the thing is.
+    rows
+        Cells of each row; the first one is the heading of the row.
+    headings
+        Headings of the columns; none by default.
+    notes
+        Sentences below the table.
+    """
+    left, right = 'style="text-align: left; font-weight: normal"', 'style="text-align: right"'
+    lines = [f'<caption style="caption-side: top; text-align: left"><b>{escape(title)}</b> {escape(place)}</caption>']
+    if headings:
+        cells = "".join(f'<th scope="col" {right}>{escape(heading)}</th>' for heading in headings)
+        lines.append(f"<thead><tr>{cells}</tr></thead>")
+    lines.append("<tbody>")
+    for first, *others in rows:
+        cells = "".join(f"<td {right}>{escape(printable(str(cell)))}</td>" for cell in others)
+        lines.append(f'<tr><th scope="row" {left}>{escape(printable(str(first)))}</th>{cells}</tr>')
+    lines += ["</tbody>", "</table>", *(f"<p>{escape(printable(note))}</p>" for note in notes)]
+    return "\n".join(["<table>", *lines, ""])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bfreplay.documents import html_table
 from bfreplay.result_folders.reading import Result
 from bfreplay.result_folders.records import FINISH, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 from bfreplay.result_folders.tuning import InputFile
@@ -136,6 +137,18 @@ class Finish(Result[FinishRecord]):
 
     def __repr__(self) -> str:
         return f"<Finish: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        quantiles, dedicated = self.record.quantiles, self.record.dedicated
+        times = {
+            "a quarter of the starts done within": quantiles.quarter_s,
+            "half of the starts": quantiles.median_s,
+            "three quarters of the starts": quantiles.three_quarters_s,
+            **{f"on {entry.nodes:,} dedicated nodes": entry.duration_s for entry in dedicated},
+        }
+        rows = [(words, "–" if seconds is None else f"{seconds / 3600:,.2f} h") for words, seconds in times.items()]
+        warnings = [f"Warning: {warning}" for warning in self.warnings]
+        return html_table(self.answer, rows, place=str(self.folder or ""), notes=[*warnings, *self.record.notes])
 
     @property
     def answer(self) -> str:

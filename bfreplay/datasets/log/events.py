@@ -18,6 +18,7 @@ from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk, RowsToCome
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
 from bfreplay.datasets.times import in_calendar, iso_span, parse_time_us
+from bfreplay.documents import html_table
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -190,6 +191,19 @@ class NodeEvents:
 
     def __repr__(self) -> str:
         return f"<NodeEvents: {len(self.nodes)} nodes, {iso_span(self.window_start_us, self.window_end_us)}>"
+
+    def _repr_html_(self) -> str:
+        metadata, types = self.metadata, self.node_types.names if self.node_types.has_type_names else ()
+        rows = {
+            "cluster": metadata.cluster,
+            "window": iso_span(self.window_start_us, self.window_end_us),
+            "nodes": f"{len(self.nodes):,}",
+            "node types": ", ".join(types),
+            "format of the source": metadata.source_format,
+            "file": ", ".join(source.name for source in self.sources),
+        }
+        shown_rows = [(words, text) for words, text in rows.items() if text]
+        return html_table("Log of node states", shown_rows, place="" if self.sources else "in memory")
 
     def first_states(self) -> NDArray[np.int8]:
         """Return the states of the nodes at the start of the window, ``(N,)``: all that is known of a log to come."""
