@@ -82,22 +82,18 @@ def load_campaign(
         if isinstance(tables.get("campaign"), dict):
             tables["campaign"].setdefault("name", "campaign")
         text = json.dumps(tables, default=str, sort_keys=True)
-        sources = [(f"<{type(path).__name__}>", hashlib.sha256(text.encode()).hexdigest())]
+        sources = [SourceFile(f"<{type(path).__name__}>", hashlib.sha256(text.encode()).hexdigest())]
     else:
         campaign_file, tables = Path(path), read_toml(Path(path))
-        sources = [_source(campaign_file)]
+        sources = [SourceFile.of(campaign_file)]
     refuse_other_toml(tables, campaign_file, "a campaign")
     curve_cache = CurveCache(allow_code=allow_code)
     curves_of_file = {}
     if curves is not None:
         curves_of_file = read_curves_file(Path(curves), curve_cache)
-        sources.append(_source(Path(curves)))
-    return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
-
-
-def _source(file: Path) -> tuple[str, str]:
-    source_file = SourceFile.of(file)
-    return source_file.name, source_file.sha256
+        sources.append(SourceFile.of(Path(curves)))
+    names = [(source.name, source.sha256) for source in sources]
+    return campaign_of(tables, campaign_file, curves_of_file, curve_cache, names, allow_code=allow_code)
 
 
 def campaign_of(

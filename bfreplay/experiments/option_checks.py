@@ -36,18 +36,12 @@ def is_object(value: object) -> bool:
 
 def log(name: str, value: object) -> NodeEvents | str:
     """Check a log: the path of a file, which is returned as text, or ``NodeEvents``."""
-    if not is_object(value):
-        return path(name, value)
     from bfreplay.datasets import NodeEvents
 
     if isinstance(value, NodeEvents):
         return value
-    raise InputError(
-        f"{name} is of type {type(value).__name__}",
-        column=name,
-        value=value,
-        expected="NodeEvents, a file, or 'sample'",
-    )
+    checks.instance(name, value, (str, PathLike), "NodeEvents, a file, or 'sample'")
+    return path(name, value)
 
 
 def jobs(name: str, value: Any) -> JobSet | JobSource | str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from bfreplay.milp.model import Columns, LinearModel, Rows
 Floats: TypeAlias = NDArray[np.float64]
 
 
-class Expression(ABC):
+class Expression:
     """An array of linear expressions over the variables of one ``ModelBuilder``; a variable is one, too.
 
     It takes ``+``, ``-``, ``*``, ``/`` and ``@`` with finite numbers and arrays that broadcast, ``sum(axis)``, ``T``
@@ -27,18 +27,32 @@ class Expression(ABC):
     __array_ufunc__ = None  # so that ``array * expression`` comes here
     __hash__ = None  # type: ignore[assignment]  # == makes a constraint
 
-    builder: Any
-    """The ``ModelBuilder`` of its variables; ``None`` for plain numbers."""
+    terms: dict[int, float] | None = None  # by column, of a single element: a loop makes many of them
+    number, width = 0.0, 0
 
-    @property
-    @abstractmethod
+    def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
+        self.constant = np.asarray(constant, dtype=np.float64)  # its shape is that of the expression
+        self.factors = factors  # sparse: a row an element, a column for each variable up to the last one in it
+        self.builder = builder  # the ``ModelBuilder`` of its variables; None for plain numbers
+
+    @classmethod
+    def _element(cls, terms: dict[int, float], number: float, width: int, builder: Any) -> Expression:
+        """Return a single element, without the arrays until they are needed."""
+        element = cls.__new__(cls)
+        element.terms, element.number, element.width, element.builder = terms, number, width, builder
+        return element
+
+    @cached_property
     def constant(self) -> Floats:
-        """Constant term of each element; its shape is that of the expression."""
+        """Constant term of each element."""
+        return np.asarray(self.number)
 
-    @property
-    @abstractmethod
+    @cached_property
     def factors(self) -> Any:
-        """Sparse factors: a row an element, a column for each variable up to the last one in it."""
+        """Sparse factors, a row an element."""
+        terms = {column: factor for column, factor in sorted((self.terms or {}).items()) if factor}
+        columns = np.array([*terms], np.int32)
+        return csr_array((np.array([*terms.values()]), columns, [0, len(terms)]), (1, self.width))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,22 +74,44 @@ class Expression(ABC):
         factors = self.factors
         row = slice(factors.indptr[place], factors.indptr[place + 1])
         terms = dict(zip(factors.indices[row].tolist(), factors.data[row].tolist(), strict=True))
-        return _Element(terms, self.constant.item(place), factors.shape[1], self.builder)
+        return self._element(terms, self.constant.item(place), factors.shape[1], self.builder)
+
+    def _plus(self, operand: Any, factor: float) -> Expression | None:
+        """Return ``self + factor * operand`` of an element and another one, or a number; ``None`` for arrays."""
+        if self.terms is None:
+            return None
+        if _is_number(operand):
+            return self._element(self.terms, self.number + factor * float(operand), self.width, self.builder)
+        if not isinstance(operand, Expression) or operand.terms is None:
+            return None
+        if self.builder is not None:
+            self.builder.check_own(operand)
+        terms = self.terms.copy()
+        for column, value in operand.terms.items():
+            terms[column] = terms.get(column, 0.0) + factor * value
+        number, width = self.number + factor * operand.number, max(self.width, operand.width)
+        return self._element(terms, number, width, self.builder or operand.builder)
 
     def __add__(self, operand: Expression | ArrayLike) -> Expression:
+        if (total := self._plus(operand, 1.0)) is not None:
+            return total
         one, two = self, operand if isinstance(operand, Expression) else constant(operand)
         if one.builder is not None:
             one.builder.check_own(two)
         shape, width = _common_shape(one.shape, two.shape), max(one.factors.shape[1], two.factors.shape[1])
         one, two = (terms._at(np.broadcast_to(terms._places, shape)) for terms in (one, two))
         factors = widen(one.factors, width) + widen(two.factors, width)
-        return _Array(factors, one.constant + two.constant, self.builder)
+        return Expression(factors, one.constant + two.constant, self.builder)
 
     def __mul__(self, numbers: ArrayLike) -> Expression:
+        if self.terms is not None and _is_number(numbers):
+            number = float(numbers)  # type: ignore[arg-type]  # a number
+            terms = {column: value * number for column, value in self.terms.items()}
+            return self._element(terms, self.number * number, self.width, self.builder)
         factor = _finite(numbers)
         first_operand = self._at(np.broadcast_to(self._places, _common_shape(self.shape, factor.shape)))
         factors = diags_array(np.broadcast_to(factor, first_operand.shape).ravel()) @ first_operand.factors
-        return _Array(factors, first_operand.constant * factor, self.builder)
+        return Expression(factors, first_operand.constant * factor, self.builder)
 
     def __truediv__(self, numbers: ArrayLike) -> Expression:
         divisor = _finite(numbers)
@@ -96,6 +132,8 @@ class Expression(ABC):
         return self * -1.0
 
     def __sub__(self, operand: Expression | ArrayLike) -> Expression:
+        if (total := self._plus(operand, -1.0)) is not None:
+            return total
         return self + -(operand if isinstance(operand, Expression) else _finite(operand))
 
     def __rsub__(self, operand: ArrayLike) -> Expression:
@@ -123,7 +161,7 @@ class Expression(ABC):
         into = total._places if axis is None else np.expand_dims(total._places, axis)
         place = np.broadcast_to(into, self.shape).ravel()
         adder = csr_array((np.ones(place.size), (place, np.arange(place.size))), (total.constant.size, place.size))
-        return _Array(adder @ self.factors, total.constant, self.builder)
+        return Expression(adder @ self.factors, total.constant, self.builder)
 
     def value(self, x: Floats) -> Floats:
         """Return the values, in the shape of the expression, at column values ``x`` ``(C,)`` of the built model."""
@@ -153,77 +191,7 @@ class Expression(ABC):
         return np.arange(self.constant.size).reshape(self.shape)
 
     def _at(self, place: Any) -> Expression:
-        return _Array(self.factors[np.ravel(place)], self.constant.ravel()[place], self.builder)
-
-
-class _Array(Expression):
-    """Linear expressions with a sparse matrix of their factors."""
-
-    def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
-        self._factors, self._constant, self.builder = factors, np.asarray(constant, dtype=np.float64), builder
-
-    @property
-    def constant(self) -> Floats:
-        """Constant term of each element."""
-        return self._constant
-
-    @property
-    def factors(self) -> Any:
-        """Sparse factors, a row an element."""
-        return self._factors
-
-
-class _Element(Expression):
-    """One linear expression, with its terms as a mapping of columns to factors: a loop makes many of them."""
-
-    def __init__(self, terms: dict[int, float], number: float, width: int, builder: Any) -> None:
-        self.terms, self.number, self.width, self.builder = terms, number, width, builder
-
-    @property
-    def constant(self) -> Floats:
-        """Constant term."""
-        return np.asarray(self.number)
-
-    @property
-    def factors(self) -> Any:
-        """Sparse factors, one row."""
-        columns = sorted(column for column, factor in self.terms.items() if factor)
-        values = np.array([self.terms[column] for column in columns])
-        return csr_array((values, np.array(columns, np.int32), [0, len(columns)]), (1, self.width))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of a single element."""
-        return ()
-
-    def __add__(self, operand: Expression | ArrayLike) -> Expression:
-        return super().__add__(operand) if (total := self._plus(operand, 1.0)) is None else total
-
-    def __sub__(self, operand: Expression | ArrayLike) -> Expression:
-        return super().__sub__(operand) if (total := self._plus(operand, -1.0)) is None else total
-
-    def __mul__(self, numbers: ArrayLike) -> Expression:
-        if not _is_number(numbers):
-            return super().__mul__(numbers)
-        factor = float(numbers)  # type: ignore[arg-type]  # a number
-        terms = {column: value * factor for column, value in self.terms.items()}
-        return _Element(terms, self.number * factor, self.width, self.builder)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def _plus(self, operand: Any, factor: float) -> _Element | None:
-        """Return ``self + factor * operand``; ``None`` for an operand that is neither an element nor a number."""
-        if _is_number(operand):
-            return _Element(self.terms, self.number + factor * float(operand), self.width, self.builder)
-        if not isinstance(operand, _Element):
-            return None
-        if self.builder is not None:
-            self.builder.check_own(operand)
-        terms = self.terms.copy()
-        for column, value in operand.terms.items():
-            terms[column] = terms.get(column, 0.0) + factor * value
-        number, width = self.number + factor * operand.number, max(self.width, operand.width)
-        return _Element(terms, number, width, self.builder or operand.builder)
+        return Expression(self.factors[np.ravel(place)], self.constant.ravel()[place], self.builder)
 
 
 def _is_number(operand: object) -> bool:
@@ -266,7 +234,7 @@ def _common_shape(one: tuple[int, ...], two: tuple[int, ...]) -> tuple[int, ...]
 
 def constant(numbers: ArrayLike) -> Expression:
     """Return numbers as an expression without variables."""
-    return _Array(csr_array((np.size(numbers), 0)), _finite(numbers))
+    return Expression(csr_array((np.size(numbers), 0)), _finite(numbers))
 
 
 def widen(factors: Any, width: int) -> Any:
@@ -321,7 +289,7 @@ class ModelBuilder:
         )
         self._lower[name] = low
         n = column.size
-        return _Array(csr_array((np.ones(n), (np.arange(n), column)), (n, len(self._columns.names))), made, self)
+        return Expression(csr_array((np.ones(n), (np.arange(n), column)), (n, len(self._columns.names))), made, self)
 
     def add(self, constraint: Constraint, name: str = "row") -> None:
         """Add a row ``name[i]`` for every element of the constraint."""
@@ -329,8 +297,8 @@ class ModelBuilder:
             remedy = "give the constraint first, then its name" if isinstance(constraint, str) else None
             raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=remedy)
         self.check_own(constraint.expression)
-        if isinstance(constraint.expression, _Element):
-            element = constraint.expression
+        element = constraint.expression
+        if element.terms is not None:
             limits = (constraint.lower - element.number, constraint.upper - element.number)
             self._rows.add_row(f"{name}[0]", *limits, element.terms)
             return
