@@ -291,7 +291,7 @@ def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
 
 def html_table(
     title: str,
-    rows: Iterable[Sequence[object]],
+    rows: Iterable[Sequence[Any]],
     *,
     place: str = "",
     headings: Sequence[str] = (),

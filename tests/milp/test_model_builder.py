@@ -188,6 +188,7 @@ def _model(in_loops: bool):
         for j in range(3):
             for k in range(1, 4):
                 m.add(x[j, k] - x[j, k - 1] <= weights[k] * y[k] + 1, f"up_{j}_{k}")
+        m.add(x[0, 1] + x[0, 1] - 3 * y[0] - x[0, 1] <= y[0], "twice")
         m.add(x.sum() >= x[0, 0], "sum")  # the row keeps its sign, whatever is compared with what
         for k in range(-1, 3):
             m.add(2 - y[k] / 4 + t >= np.int64(3) * x[-1, k] + t, f"of_{k}")
@@ -196,6 +197,7 @@ def _model(in_loops: bool):
         for j in range(3):
             for k in range(1, 4):
                 m.add((x[j, k : k + 1] - x[j, k - 1 : k] <= weights[k] * y[k : k + 1] + 1), f"up_{j}_{k}")
+        m.add(x[0, 1:2] <= 4 * y[:1], "twice")
         m.add(x.sum() >= x[0, :1], "sum")
         for k in (3, 0, 1, 2):
             m.add(2 - y[k : k + 1] / 4 + t >= 3 * x[2, k : k + 1] + t, f"of_{k if k < 3 else -1}")
