@@ -6,6 +6,8 @@ import hashlib
 import json
 import pickle
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from bfreplay.datasets import NodeEvents
@@ -39,22 +41,41 @@ def digest_of(given: Any) -> str:
     A log counts by its rows, or the file that it reads, its window and its nodes; jobs by their values, and rates up to
     their ``max_nodes``; a source by its class, files and description.
     """
+    if isinstance(given, NodeEvents) and given.file is not None:
+        return _sha256(LogHeader.of(given).to_text(), SourceFile.of(given.file).sha256)
+    if isinstance(given, NodeEvents | JobSet):
+        return _digest_of_content(Same(given))
+    kind = type(given)
+    return _sha256(kind.__module__, kind.__qualname__, *map(str, given.sources), json.dumps(given.describe()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Same:
+    """An object as a key: equal to itself only, and never changed."""
+
+    given: Any
+
+    def __hash__(self) -> int:
+        return id(self.given)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.given is self.given
+
+
+@lru_cache(maxsize=4)  # each run of a sweep asks
+def _digest_of_content(same: Same) -> str:
+    if isinstance(same.given, NodeEvents):
+        columns = (column.tobytes() for batch in same.given.batches() for column in batch.columns)
+        return _sha256(LogHeader.of(same.given).to_text(), *columns)
+    jobs = [_plain([job, job.max_nodes], job.max_nodes) for job in same.given]
+    others = [same.given.submit_is_relative, _plain(same.given.colocation, 0)]
+    return _sha256(json.dumps([jobs, others], default=repr))
+
+
+def _sha256(*parts: str | bytes) -> str:
     digest = hashlib.sha256()
-    if isinstance(given, NodeEvents):
-        digest.update(LogHeader.of(given).to_text().encode())
-        if given.file is not None:
-            digest.update(SourceFile.of(given.file).sha256.encode())
-        else:
-            for batch in given.batches():
-                for column in batch.columns:
-                    digest.update(column.tobytes())
-        return digest.hexdigest()
-    if isinstance(given, JobSet):
-        content = [_plain([job, job.max_nodes], job.max_nodes) for job in given]
-        content += [given.submit_is_relative, _plain(given.colocation, 0)]
-    else:
-        content = [type(given).__module__, type(given).__qualname__, list(given.sources), given.describe()]
-    digest.update(json.dumps(content, default=repr).encode())
+    for part in parts:
+        digest.update(part.encode() if isinstance(part, str) else part)
     return digest.hexdigest()
 
 

@@ -3,7 +3,7 @@
 import json
 import pickle
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -11,6 +11,8 @@ import pytest
 
 import bfreplay
 from bfreplay import InputError, JobSet, NodeEvents, RunOptions
+from bfreplay.datasets.log.event_tables import LogHeader
+from bfreplay.experiments import given_objects
 from bfreplay.experiments.given_objects import digest_of
 from bfreplay.experiments.sweep import run_sweep
 from bfreplay.workload import Orders, Verdict
@@ -153,6 +155,35 @@ def test_only_equal_content_is_the_same_object(files):
     before = digest_of(campaign)
     bfreplay.replay_log(events, campaign, **QUICK)
     assert digest_of(campaign) == before
+
+
+@dataclass
+class Halves:
+    """A curve of a user that is not hashable."""
+
+    rate: float
+    last_nodes = 64
+
+    def table(self, max_nodes):
+        return self.rate * np.arange(max_nodes + 1) / 2
+
+
+def test_a_log_in_memory_is_read_once_for_the_digests_of_many_runs(files, monkeypatch):
+    events = in_memory(bfreplay.load_events("events.csv"))
+    jobs = JobSet([replace(each, throughput=Halves(10.0)) for each in bfreplay.load_jobs("jobs.csv")])
+    passes = []
+    monkeypatch.setattr(given_objects, "LogHeader", Counting(passes))
+    run_sweep.plan_of([RunOptions(events=events, jobs=jobs, t_fwd=each, **QUICK) for each in range(10, 20)])
+    assert len(passes) == 1
+
+
+class Counting:
+    def __init__(self, passes):
+        self.passes = passes
+
+    def of(self, events):
+        self.passes.append(events)
+        return LogHeader.of(events)
 
 
 def test_a_file_that_changes_behind_an_object_is_refused(files):

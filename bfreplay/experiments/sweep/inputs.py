@@ -11,7 +11,9 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.named_inputs import restrict
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import OPTIONS
+from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
+from bfreplay.experiments.given_objects import Same
+from bfreplay.experiments.option_checks import is_object
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import input_digests
@@ -48,14 +50,19 @@ class Inputs:
 
 def key_of(options: RunOptions, input_kind: str) -> Key:
     """Return the options that are declared to load the ``"log"`` or the ``"jobs"``, with their values."""
-    return tuple(
-        (name, getattr(options, name)) for name, declaration in OPTIONS.items() if declaration.loads == input_kind
-    )
+    values = {name: getattr(options, name) for name, declaration in OPTIONS.items() if declaration.loads == input_kind}
+    objects = {name: Same(value) for name, value in values.items() if name in FILE_OPTIONS and is_object(value)}
+    return tuple({**values, **objects}.items())
+
+
+def _options(key: Key, **others: str) -> RunOptions:
+    values = {name: value.given if isinstance(value, Same) else value for name, value in key}
+    return RunOptions(**{**others, **values})
 
 
 def load_expected_log(key: Key, expectation: Known | None) -> NodeEvents:
     """Load a log; ``InputError`` if it cannot be loaded, or its files are not the ``expectation`` ones."""
-    options = RunOptions(**{"jobs": BUNDLED, **dict(key)})
+    options = _options(key, jobs=BUNDLED)
     log = load_log(options)
     _check_same("events", options.events, (source_file.sha256 for source_file in log.sources), expectation)
     return log
@@ -63,7 +70,7 @@ def load_expected_log(key: Key, expectation: Known | None) -> NodeEvents:
 
 def load_expected_jobs(key: Key, expectation: Known | None) -> JobSet | JobSource:
     """Load jobs; ``InputError`` if they cannot be loaded, or their files are not the ``expectation`` ones."""
-    options = RunOptions(**{"events": BUNDLED, **dict(key)})
+    options = _options(key, events=BUNDLED)
     jobs = load_jobs_of(options)
     _check_same("jobs", options.jobs, (digest for _, digest in jobs.sources), expectation)
     return jobs
