@@ -289,35 +289,17 @@ def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
         raise InputError(f"this is {found_kind[0]}", file=file, value=start[:20], expected=expected, fix=found_kind[1])
 
 
-def html_table(
-    title: str,
-    rows: Iterable[Sequence[Any]],
-    *,
-    place: str = "",
-    headings: Sequence[str] = (),
-    notes: Iterable[str] = (),
-) -> str:
-    """Return a table with its title above and notes below as HTML, for a notebook; all text is escaped.
+def html_table(title: str, rows: Iterable[tuple[str, str]], place: str = "", notes: Iterable[str] = ()) -> str:
+    """Return a table as HTML for a notebook: ``title`` and ``place`` above, ``notes`` below; all text is escaped.
 
-    Parameters
-    ----------
-    title, place
-        The title, in bold, and where the thing is.
-    rows
-        Cells of each row; the first one is the heading of the row.
-    headings
-        Headings of the columns; none by default.
-    notes
-        Sentences below the table.
+    A row is a heading and a text; rows without a text are left out.
     """
-    left, right = 'style="text-align: left; font-weight: normal"', 'style="text-align: right"'
-    lines = [f'<caption style="caption-side: top; text-align: left"><b>{escape(title)}</b> {escape(place)}</caption>']
-    if headings:
-        cells = "".join(f'<th scope="col" {right}>{escape(heading)}</th>' for heading in headings)
-        lines.append(f"<thead><tr>{cells}</tr></thead>")
-    lines.append("<tbody>")
-    for first, *others in rows:
-        cells = "".join(f"<td {right}>{escape(printable(str(cell)))}</td>" for cell in others)
-        lines.append(f'<tr><th scope="row" {left}>{escape(printable(str(first)))}</th>{cells}</tr>')
-    lines += ["</tbody>", "</table>", *(f"<p>{escape(printable(note))}</p>" for note in notes)]
-    return "\n".join(["<table>", *lines, ""])
+    title, place, *notes = (escape(printable(text)) for text in (title, place, *notes))
+    escaped_rows = [[escape(printable(cell)) for cell in row] for row in rows if row[1]]
+    lines = [
+        f'<table>\n<caption style="caption-side: top; text-align: left"><b>{title}</b> {place}</caption>',
+        *(f'<tr><th style="text-align: left">{heading}</th><td>{text}</td></tr>' for heading, text in escaped_rows),
+        "</table>",
+        *(f"<p>{note}</p>" for note in notes),
+    ]
+    return "\n".join(lines)

@@ -212,12 +212,22 @@ class Columns:
 class Rows:
     """Row bounds, names and entries gathered so far."""
 
-    lower: list[NDArray[np.float64] | list[float]] = field(default_factory=list)
-    upper: list[NDArray[np.float64] | list[float]] = field(default_factory=list)
+    lower: list[ArrayLike] = field(default_factory=list)
+    upper: list[ArrayLike] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    row: list[NDArray[np.int64] | list[int]] = field(default_factory=list)
-    column: list[NDArray[np.int64] | list[int]] = field(default_factory=list)
-    value: list[NDArray[np.float64] | list[float]] = field(default_factory=list)
+    row: list[ArrayLike] = field(default_factory=list)
+    column: list[ArrayLike] = field(default_factory=list)
+    value: list[ArrayLike] = field(default_factory=list)
+
+    def add_row(self, name: str, lower: float, upper: float, terms: Mapping[int, float]) -> None:
+        """Append one row with the factors of columns. Those of value 0 are left out."""
+        factors = {column: factor for column, factor in sorted(terms.items()) if factor}
+        self.row.append([len(self.names)] * len(factors))
+        self.column.append([*factors])
+        self.value.append([*factors.values()])
+        self.lower.append([lower])
+        self.upper.append([upper])
+        self.names.append(name)
 
     def add(self, label: str, size: int, lower: Numbers, upper: Numbers, *index: NDArray[np.int64]) -> int:
         """Append ``size`` rows named ``label[i]``, or by the ``index`` arrays; the number of the first."""
@@ -226,17 +236,6 @@ class Rows:
         self.upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (size,)))
         self.names.extend(indexed_names(label, *(index or (np.arange(size),))))
         return first
-
-    def add_row(self, name: str, lower: float, upper: float, terms: Mapping[int, float]) -> None:
-        """Append one row with a factor for each column of ``terms``. Those of value 0 are left out."""
-        columns = sorted(column for column, factor in terms.items() if factor)
-        if columns:
-            self.row.append([len(self.names)] * len(columns))
-            self.column.append(columns)
-            self.value.append([terms[column] for column in columns])
-        self.lower.append([lower])
-        self.upper.append([upper])
-        self.names.append(name)
 
     def constrain(
         self,
@@ -288,7 +287,7 @@ class Rows:
 
 
 def _concatenate(parts: Sequence[ArrayLike], kind: type) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(0, kind)  # a model without rows
+    return np.concatenate([np.zeros(0, kind), *parts], dtype=kind, casting="unsafe")  # a part may be empty
 
 
 def indexed_names(label: str, *index: NDArray[np.int64]) -> list[str]:

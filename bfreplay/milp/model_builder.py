@@ -27,8 +27,7 @@ class Expression:
     __array_ufunc__ = None  # so that ``array * expression`` comes here
     __hash__ = None  # type: ignore[assignment]  # == makes a constraint
 
-    terms: dict[int, float] | None = None  # by column, of a single element: a loop makes many of them
-    number, width = 0.0, 0
+    terms: dict[int, float] | None = None  # factors by column of a single element: a loop makes many of them
 
     def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
         self.constant = np.asarray(constant, dtype=np.float64)  # its shape is that of the expression
@@ -36,23 +35,20 @@ class Expression:
         self.builder = builder  # the ``ModelBuilder`` of its variables; None for plain numbers
 
     @classmethod
-    def _element(cls, terms: dict[int, float], number: float, width: int, builder: Any) -> Expression:
-        """Return a single element, without the arrays until they are needed."""
+    def _element(cls, terms: dict[int, float], builder: Any) -> Expression:
         element = cls.__new__(cls)
-        element.terms, element.number, element.width, element.builder = terms, number, width, builder
+        element.terms, element.builder = terms, builder
         return element
 
-    @cached_property
-    def constant(self) -> Floats:
-        """Constant term of each element."""
-        return np.asarray(self.number)
-
-    @cached_property
-    def factors(self) -> Any:
-        """Sparse factors, a row an element."""
-        terms = {column: factor for column, factor in sorted((self.terms or {}).items()) if factor}
-        columns = np.array([*terms], np.int32)
-        return csr_array((np.array([*terms.values()]), columns, [0, len(terms)]), (1, self.width))
+    def __getattr__(self, name: str) -> Any:
+        """Make the arrays of a single element when they are needed."""
+        if self.terms is None or name not in ("factors", "constant"):
+            raise AttributeError(name)
+        columns = sorted(column for column, factor in self.terms.items() if factor and column != _CONSTANT)
+        values = [self.terms[column] for column in columns]
+        factors = csr_array((values, columns, [0, len(columns)]), (1, max(columns, default=-1) + 1))
+        self.constant, self.factors = np.asarray(self.terms[_CONSTANT], np.float64), factors
+        return getattr(self, name)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,33 +64,22 @@ class Expression:
         return f"<Expression: shape {self.shape}, {self.factors.nnz:,} terms>"
 
     def __getitem__(self, index: Any) -> Expression:
-        place = self._place_of(index if isinstance(index, tuple) else (index,))
-        if place is None:
-            return self._at(self._places[index])
+        place = self._places[index]
+        if place.ndim:
+            return self._at(place)
         factors = self.factors
         row = slice(factors.indptr[place], factors.indptr[place + 1])
         terms = dict(zip(factors.indices[row].tolist(), factors.data[row].tolist(), strict=True))
-        return self._element(terms, self.constant.item(place), factors.shape[1], self.builder)
-
-    def _plus(self, operand: Any, factor: float) -> Expression | None:
-        """Return ``self + factor * operand`` of an element and another one, or a number; ``None`` for arrays."""
-        if self.terms is None:
-            return None
-        if _is_number(operand):
-            return self._element(self.terms, self.number + factor * float(operand), self.width, self.builder)
-        if not isinstance(operand, Expression) or operand.terms is None:
-            return None
-        if self.builder is not None:
-            self.builder.check_own(operand)
-        terms = self.terms.copy()
-        for column, value in operand.terms.items():
-            terms[column] = terms.get(column, 0.0) + factor * value
-        number, width = self.number + factor * operand.number, max(self.width, operand.width)
-        return self._element(terms, number, width, self.builder or operand.builder)
+        return self._element({**terms, _CONSTANT: self.constant.item(place)}, self.builder)
 
     def __add__(self, operand: Expression | ArrayLike) -> Expression:
-        if (total := self._plus(operand, 1.0)) is not None:
-            return total
+        if self.terms is not None and (others := _terms_of(operand)) is not None:
+            if isinstance(operand, Expression):
+                self.builder.check_own(operand)
+            terms = self.terms.copy()
+            for column, factor in others.items():
+                terms[column] = terms.get(column, 0.0) + factor
+            return self._element(terms, self.builder)
         one, two = self, operand if isinstance(operand, Expression) else constant(operand)
         if one.builder is not None:
             one.builder.check_own(two)
@@ -104,10 +89,9 @@ class Expression:
         return Expression(factors, one.constant + two.constant, self.builder)
 
     def __mul__(self, numbers: ArrayLike) -> Expression:
-        if self.terms is not None and _is_number(numbers):
-            number = float(numbers)  # type: ignore[arg-type]  # a number
-            terms = {column: value * number for column, value in self.terms.items()}
-            return self._element(terms, self.number * number, self.width, self.builder)
+        if self.terms is not None and (number := _terms_of(numbers)) and not isinstance(numbers, Expression):
+            terms = {column: factor * number[_CONSTANT] for column, factor in self.terms.items()}
+            return self._element(terms, self.builder)
         factor = _finite(numbers)
         first_operand = self._at(np.broadcast_to(self._places, _common_shape(self.shape, factor.shape)))
         factors = diags_array(np.broadcast_to(factor, first_operand.shape).ravel()) @ first_operand.factors
@@ -132,9 +116,7 @@ class Expression:
         return self * -1.0
 
     def __sub__(self, operand: Expression | ArrayLike) -> Expression:
-        if (total := self._plus(operand, -1.0)) is not None:
-            return total
-        return self + -(operand if isinstance(operand, Expression) else _finite(operand))
+        return self + -(operand if isinstance(operand, Expression | int | float) else _finite(operand))
 
     def __rsub__(self, operand: ArrayLike) -> Expression:
         return -self + operand
@@ -173,20 +155,7 @@ class Expression:
         values: Floats = (self.factors @ columns[:width]).reshape(self.shape) + self.constant
         return values
 
-    def _place_of(self, index: tuple[Any, ...]) -> int | None:
-        """Return the place of the element at a whole number for each axis; ``None`` for any other index."""
-        if len(index) != len(self.shape):
-            return None
-        place = 0
-        for number, size in zip(index, self.shape, strict=True):
-            if type(number) is not int and not isinstance(number, np.integer):  # a bool is a mask
-                return None
-            if not -size <= number < size:
-                return None
-            place = place * size + int(number) % size
-        return place
-
-    @property
+    @cached_property
     def _places(self) -> Any:
         return np.arange(self.constant.size).reshape(self.shape)
 
@@ -194,8 +163,16 @@ class Expression:
         return Expression(self.factors[np.ravel(place)], self.constant.ravel()[place], self.builder)
 
 
-def _is_number(operand: object) -> bool:
-    return isinstance(operand, int | float | np.integer) and math.isfinite(operand)
+_CONSTANT = -1
+"""Key of the constant term in the terms of a single element."""
+
+
+def _terms_of(operand: Any) -> dict[int, float] | None:
+    """Return the terms of a single element, or of a finite number; ``None`` for anything else."""
+    if isinstance(operand, Expression):
+        return operand.terms
+    is_number = isinstance(operand, int | float | np.integer) and math.isfinite(operand)
+    return {_CONSTANT: operand} if is_number else None
 
 
 class Constraint:
@@ -297,10 +274,10 @@ class ModelBuilder:
             remedy = "give the constraint first, then its name" if isinstance(constraint, str) else None
             raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=remedy)
         self.check_own(constraint.expression)
-        element = constraint.expression
-        if element.terms is not None:
-            limits = (constraint.lower - element.number, constraint.upper - element.number)
-            self._rows.add_row(f"{name}[0]", *limits, element.terms)
+        if constraint.expression.terms is not None:
+            terms = constraint.expression.terms.copy()
+            number = terms.pop(_CONSTANT)
+            self._rows.add_row(f"{name}[0]", constraint.lower - number, constraint.upper - number, terms)
             return
         entries, shift = constraint.expression.factors.tocoo(), constraint.expression.constant.ravel()
         first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift)

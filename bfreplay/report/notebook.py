@@ -94,7 +94,7 @@ def run_html(run: RunResult) -> str:
     title_words = (run.record.inputs.events.metadata.cluster, run.record.config.policy_description.name)
     title = ", ".join(filter(None, title_words))
     folder_words = "in memory" if run.folder is None else str(run.folder)
-    return html_table(title, table_rows, place=folder_words, notes=[f"Warning: {warning}" for warning in run.warnings])
+    return html_table(title, table_rows, folder_words, (f"Warning: {warning}" for warning in run.warnings))
 
 
 def _attributes() -> dict[str, str]:

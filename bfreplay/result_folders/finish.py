@@ -139,16 +139,11 @@ class Finish(Result[FinishRecord]):
         return f"<Finish: {self.answer}>"
 
     def _repr_html_(self) -> str:
-        quantiles, dedicated = self.record.quantiles, self.record.dedicated
-        times = {
-            "a quarter of the starts done within": quantiles.quarter_s,
-            "half of the starts": quantiles.median_s,
-            "three quarters of the starts": quantiles.three_quarters_s,
-            **{f"on {entry.nodes:,} dedicated nodes": entry.duration_s for entry in dedicated},
-        }
-        rows = [(words, "–" if seconds is None else f"{seconds / 3600:,.2f} h") for words, seconds in times.items()]
-        warnings = [f"Warning: {warning}" for warning in self.warnings]
-        return html_table(self.answer, rows, place=str(self.folder or ""), notes=[*warnings, *self.record.notes])
+        times = [("median on the idle nodes", self.record.quantiles.median_s)]
+        times += [(f"on {entry.nodes:,} dedicated nodes", entry.duration_s) for entry in self.record.dedicated]
+        rows = [(words, "–" if seconds is None else f"{seconds / 3600:,.2f} h") for words, seconds in times]
+        notes = [*(f"Warning: {warning}" for warning in self.warnings), *self.record.notes]
+        return html_table(self.answer, rows, str(self.folder or ""), notes)
 
     @property
     def answer(self) -> str:

@@ -8,14 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
-from bfreplay.documents import html_table, pick
+from bfreplay.documents import pick
 from bfreplay.errors import InputError
 from bfreplay.workload.elastic_job import ElasticJob
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_SHOWN_JOBS = 10
 
 Pair = tuple[str, str, int, str]
 """Model of one job, model of the other, number of shared nodes, node type."""
@@ -136,16 +134,9 @@ class JobSet(Sequence[ElasticJob]):
         return f"<JobSet: {len(self.jobs)} jobs: {first_names}{', ...' if len(self.jobs) > 3 else ''}>"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (job.name, job.min_nodes, job.max_nodes, f"{job.work_samples:.6g}", f"{job.submit_us / 1e6:,.0f}")
-            for job in self.jobs[:_SHOWN_JOBS]
-        ]
-        since = "the start" if self.submit_is_relative else "1970"
-        headings = ("job", "min nodes", "max nodes", "samples of work", f"submitted, s after {since}")
-        n_more = len(self.jobs) - len(rows)
-        notes = [f"{n_more:,} more jobs: to_frame() has all."] if n_more else []
-        title = f"{len(self.jobs):,} job{'' if len(self.jobs) == 1 else 's'}"
-        return html_table(title, rows, headings=headings, notes=notes)
+        columns = ["name", "min_nodes", "max_nodes", "work_samples", "submit_us"]
+        text: str = self.to_frame()[columns].to_html(max_rows=10, show_dimensions=True)
+        return text
 
     def to_frame(self) -> pd.DataFrame:
         """One row a job, in order of submission; curves are objects."""

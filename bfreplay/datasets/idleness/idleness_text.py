@@ -62,7 +62,7 @@ def render(idleness: Idleness) -> str:
 def render_html(idleness: Idleness) -> str:
     """Return the facts as a table, with warnings and sentences below it, for a notebook."""
     warnings = [f"Warning: {sentence}" for sentence in idleness.origin.log_warnings.sentences(most=None)]
-    return html_table("Idle nodes", _facts(idleness), notes=[*warnings, *sentences(idleness)])
+    return html_table("Idle nodes", _facts(idleness), "", [*warnings, *sentences(idleness)])
 
 
 def _facts(idleness: Idleness) -> Iterator[tuple[str, str]]:

@@ -195,16 +195,15 @@ class NodeEvents:
         return f"<NodeEvents: {len(self.nodes)} nodes, {iso_span(self.window_start_us, self.window_end_us)}>"
 
     def _repr_html_(self) -> str:
-        metadata, types = self.metadata, self.node_types.names if self.node_types.has_type_names else ()
-        rows = [
-            ("cluster", metadata.cluster),
-            ("window", iso_span(self.window_start_us, self.window_end_us)),
-            ("nodes", f"{len(self.nodes):,}"),
-            ("node types", ", ".join(types)),
-            ("format of the source", metadata.source_format),
-        ]
+        types = self.node_types.names if self.node_types.has_type_names else ()
+        facts = {
+            "cluster": self.metadata.cluster,
+            "window": iso_span(self.window_start_us, self.window_end_us),
+            "nodes": f"{len(self.nodes):,}",
+            "node types": ", ".join(types),
+        }
         place = ", ".join(source.name for source in self.sources) or "in memory"
-        return html_table("Log of node states", [row for row in rows if row[1]], place=place)
+        return html_table("Log of node states", facts.items(), place)
 
     def first_states(self) -> NDArray[np.int8]:
         """Return the states of the nodes at the start of the window, ``(N,)``: all that is known of a log to come."""
