@@ -20,7 +20,7 @@ from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import Output, ReplaySession, RunSettings, run_replay
 from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
-from bfreplay.testing.subject import class_to_test
+from bfreplay.testing.subject import subject
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
 
@@ -205,8 +205,8 @@ class JobSourceContract:
 
     def make(self) -> JobSource:
         """Return a new source, as the command line makes one."""
-        made: JobSource = class_to_test(self, "source", "job source", ("begin", "ask", "tell", "describe"))()
-        return made
+        source: JobSource = subject(type(self), "source", "begin", "ask", "tell", "describe")()
+        return source
 
     def _drive(self, source: JobSource) -> Drive:
         return drive(source, START_US, START_US + round(self.hours * 3_600) * SECOND)

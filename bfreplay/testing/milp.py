@@ -31,7 +31,7 @@ from bfreplay.testing.decisions import (
     wide_decisions,
 )
 from bfreplay.testing.models import infeasible_models, knapsack, market_split, solvable_models, unbounded_models
-from bfreplay.testing.subject import class_to_test, name_to_test
+from bfreplay.testing.subject import subject
 
 CORNERS = corner_decisions()
 _ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")
@@ -60,8 +60,8 @@ class FormulationContract:
 
     def make(self) -> Formulation:
         """Return a new formulation, as a solver makes one."""
-        made: Formulation = class_to_test(self, "formulation", "formulation", ("build", "read"))()
-        return made
+        instance: Formulation = subject(type(self), "formulation", "build", "read")()
+        return instance
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -189,7 +189,8 @@ class BackendContract:
     @classmethod
     def backend_name(cls) -> str:
         """Name of the tested back end."""
-        return name_to_test(cls, "backend", "back end", "module:Class")
+        name: str = subject(cls, "backend")
+        return name
 
     @pytest.fixture(scope="class")
     @classmethod

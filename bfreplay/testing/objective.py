@@ -15,7 +15,7 @@ from bfreplay.policies.objectives.objective import Objective
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.testing.policy import T_FWD_S, PolicyContract, state_of
 from bfreplay.testing.replays import SECOND
-from bfreplay.testing.subject import name_to_test
+from bfreplay.testing.subject import subject
 
 
 class ObjectiveContract(PolicyContract):
@@ -33,7 +33,7 @@ class ObjectiveContract(PolicyContract):
 
     def make_objective(self) -> Objective:
         """Return a new objective, as the command line makes one."""
-        return objective_of(name_to_test(type(self), "objective", "objective", "mine:function"))
+        return objective_of(subject(type(self), "objective"))
 
     def make(self) -> Policy:
         """Return a new policy that maximises it."""

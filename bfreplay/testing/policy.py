@@ -22,7 +22,7 @@ from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
-from bfreplay.testing.subject import class_to_test
+from bfreplay.testing.subject import subject
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 TYPES = ("v100", "p100", "k80")
@@ -242,9 +242,8 @@ class PolicyContract:
 
     def make(self) -> Policy:
         """Return a new policy, as the command line makes one."""
-        policy = class_to_test(self, "policy", "policy", ("decide", "from_options"))
-        made: Policy = policy.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
-        return made
+        policy_type: type[Policy] = subject(type(self), "policy", "decide", "from_options")
+        return policy_type.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
 
     def test_it_says_what_it_is(self) -> None:
         policy = self.make()
