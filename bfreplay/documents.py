@@ -289,13 +289,13 @@ def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
         raise InputError(f"this is {found_kind[0]}", file=file, value=start[:20], expected=expected, fix=found_kind[1])
 
 
-def html_table(title: str, rows: Iterable[tuple[str, str]], place: str = "", notes: Iterable[str] = ()) -> str:
+def html_table(title: str, rows: Iterable[tuple[str, str | None]], place: str = "", notes: Iterable[str] = ()) -> str:
     """Return a table as HTML for a notebook: ``title`` and ``place`` above, ``notes`` below; all text is escaped.
 
     A row is a heading and a text; rows without a text are left out.
     """
     title, place, *notes = (escape(printable(text)) for text in (title, place, *notes))
-    escaped_rows = [[escape(printable(cell)) for cell in row] for row in rows if row[1]]
+    escaped_rows = [(escape(heading), escape(printable(text))) for heading, text in rows if text]
     lines = [
         f'<table>\n<caption style="caption-side: top; text-align: left"><b>{title}</b> {place}</caption>',
         *(f'<tr><th style="text-align: left">{heading}</th><td>{text}</td></tr>' for heading, text in escaped_rows),

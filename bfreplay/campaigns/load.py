@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -40,8 +39,8 @@ _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     (None, "job"): "jobs stand in a file of their own: a campaign makes its jobs from [trial]",
 }
 """By table and key of an error."""
-_NO_FILE = "the mapping"
-"""Name of the file in messages about a campaign that is given as a mapping."""
+_NO_FILE = "campaign"
+"""Name of a campaign that is given as a mapping, and in messages of its file."""
 _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
 
 
@@ -77,23 +76,19 @@ def load_campaign(
     InputError
         A value in the files is invalid; the message names file, table, key and value.
     """
+    curves_file = None if curves is None else Path(curves)
     if isinstance(path, Mapping):
         campaign_file, tables = Path(_NO_FILE), deepcopy(dict(path))
-        if isinstance(tables.get("campaign"), dict):
-            tables["campaign"].setdefault("name", "campaign")
-        text = json.dumps(tables, default=str, sort_keys=True)
-        sources = [SourceFile(f"<{type(path).__name__}>", hashlib.sha256(text.encode()).hexdigest())]
+        origin = SourceFile(f"<{type(path).__name__}>", hashlib.sha256(repr(tables).encode()).hexdigest())
     else:
-        campaign_file, tables = Path(path), read_toml(Path(path))
-        sources = [SourceFile.of(campaign_file)]
+        campaign_file = Path(path)
+        tables, origin = read_toml(campaign_file), SourceFile.of(campaign_file)
     refuse_other_toml(tables, campaign_file, "a campaign")
     curve_cache = CurveCache(allow_code=allow_code)
-    curves_of_file = {}
-    if curves is not None:
-        curves_of_file = read_curves_file(Path(curves), curve_cache)
-        sources.append(SourceFile.of(Path(curves)))
-    names = [(source.name, source.sha256) for source in sources]
-    return campaign_of(tables, campaign_file, curves_of_file, curve_cache, names, allow_code=allow_code)
+    curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_cache)
+    files = [origin] if curves_file is None else [origin, SourceFile.of(curves_file)]
+    sources = [(source.name, source.sha256) for source in files]
+    return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
 
 
 def campaign_of(

@@ -153,9 +153,9 @@ class CampaignSource:
     Attributes
     ----------
     tables
-        Tables of its file; ``None`` for one that was made of objects.
+        Tables of its file; empty for one that was made of objects.
     remake
-        Makes it again from the tables.
+        Makes it again from the tables; ``None`` without them.
     """
 
     not_saved = ("tables", "remake")
@@ -180,12 +180,12 @@ class CampaignSource:
         report_every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
         other_epochs = () if report_every is None else range(report_every, campaign.epochs, report_every)
         self._report_epochs = sorted(self._pruner_epochs.union(other_epochs))
-        self.tables: Mapping[str, Cell] | None = None
+        self.tables: Mapping[str, Cell] = {}
         self.remake: Callable[[], CampaignSource] | None = None
         self._forget(0)
 
     def __reduce__(self) -> Any:
-        """Return the tables that a copy for another process is made from: a study of Optuna cannot be copied."""
+        """Return how pickle makes a copy for another process: from the tables, as a study of Optuna has no copy."""
         return super().__reduce__() if self.remake is None else (self.remake, ())
 
     @property

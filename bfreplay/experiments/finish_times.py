@@ -20,7 +20,6 @@ from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.finish_text import answer_of, cautions, notes
-from bfreplay.experiments.given_objects import input_files
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
@@ -30,6 +29,7 @@ from bfreplay.options import option_name
 from bfreplay.outputs import write_whole
 from bfreplay.result_folders import finish as saved
 from bfreplay.result_folders.records import FINISH
+from bfreplay.result_folders.tuning import InputFile
 from bfreplay.result_folders.writing import record_json
 from bfreplay.runs.censored_times import censored_quantiles
 from bfreplay.versions import versions
@@ -212,10 +212,10 @@ def finish(
                 time_zone=None if zone is None else zone[0],
             ),
             inputs=saved.FinishInputs(
-                events=input_files(events, ((source_file.name, source_file.sha256) for source_file in log.sources)),
+                events=[InputFile(name=source_file.name, sha256=source_file.sha256) for source_file in log.sources],
                 window_us=(log.window_start_us, log.window_end_us),
                 n_nodes=len(log.nodes),
-                jobs=input_files(base.jobs, workload.sources),
+                jobs=[InputFile(name=name, sha256=digest) for name, digest in workload.sources],
                 is_search=not isinstance(workload, JobSet),
             ),
             starts=starts_on_log,

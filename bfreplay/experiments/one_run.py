@@ -13,7 +13,6 @@ from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, OPTIONS, POLICY, SOLVER, DeclaredOptions
-from bfreplay.experiments.given_objects import kind_text
 from bfreplay.experiments.prepared_run import REPLAY_OPTIONS, prepare_run
 from bfreplay.options import add_options
 from bfreplay.policies import Policy
@@ -174,9 +173,11 @@ def _session_of(
         own_options = {"t_fwd"} if getattr(policy, "t_fwd_s", None) is not None else set()
         all_options = options if save_failures is None else {**options, "save_failures": save_failures}
         _refuse(all_options, {"save_failures", *_OF_POLICY_TEXT, *own_options}, "policy", "an object")
-    policy_text = {} if policy is None else {"policy": kind_text(policy) if isinstance(policy, Policy) else policy}
+    values: dict[str, Any] = {"events": events, "jobs": jobs, **options}
+    if policy is not None:
+        values["policy"] = f"<{type(policy).__name__}>" if isinstance(policy, Policy) else policy
     try:
-        declaration = DeclaredOptions(events=events, **{"jobs": jobs, **policy_text, **options})
+        declaration = DeclaredOptions(**values)
     except InputError as error:
         raise _with_keyword(error) from error
     if not isinstance(policy, Policy):

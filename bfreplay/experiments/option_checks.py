@@ -29,28 +29,19 @@ def path(name: str, value: object) -> str:
     return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
 
 
-def is_object(value: object) -> bool:
-    """Return whether a log or jobs are an object, given in Python, and not the name of a file."""
-    return value is not None and not isinstance(value, str | PathLike)
-
-
 def log(name: str, value: object) -> NodeEvents | str:
     """Check a log: the path of a file, which is returned as text, or ``NodeEvents``."""
     from bfreplay.datasets import NodeEvents
 
-    if isinstance(value, NodeEvents):
-        return value
-    checks.instance(name, value, (str, PathLike), "NodeEvents, a file, or 'sample'")
-    return path(name, value)
+    checks.instance(name, value, (NodeEvents, str, PathLike), "NodeEvents, a file, or 'sample'")
+    return value if isinstance(value, NodeEvents) else path(name, value)
 
 
 def jobs(name: str, value: Any) -> JobSet | JobSource | str:
     """Check jobs: the path of a file or a name, which are returned as text, or a job set, a job source, or jobs."""
-    if not is_object(value):
-        return path(name, value)
     from bfreplay.campaigns.workloads import workload_of
 
-    return workload_of(value)
+    return path(name, value) if value is None or isinstance(value, str | PathLike) else workload_of(value)
 
 
 def window(name: str, value: object) -> tuple[str, str]:
@@ -252,14 +243,6 @@ def check_together(options: Any) -> None:
             column="events",
             expected=f'events = "FILE", or cluster = "{_CLUSTER}" (replay EVENTS, or --cluster {_CLUSTER})',
             fix=f"name one of the two; {BUNDLED!r} stands for the bundled log",
-        )
-    if is_object(options.jobs) and options.curves is not None:
-        raise InputError(
-            "curves is given twice: as an option and by an object as jobs",
-            column="curves",
-            value=options.curves,
-            expected="one of the two",
-            fix="set it where the object is made, or remove jobs",
         )
     if options.unlimited_work and options.until_done:
         raise InputError(

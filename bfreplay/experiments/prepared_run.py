@@ -9,14 +9,14 @@ from time import perf_counter
 from typing import Any
 
 from bfreplay import defaults
-from bfreplay.campaigns.workloads import is_source_name, load_workload, workload_of
+from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.datasets.log.events import with_node_types
 from bfreplay.datasets.named_inputs import place_of, resolve_sample, restrict
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
-from bfreplay.experiments.option_checks import is_object, parse_prices
+from bfreplay.experiments.option_checks import parse_prices
 from bfreplay.milp.named_solvers import solver_of
 from bfreplay.policies import Policy, Trigger
 from bfreplay.policies.catalogue import policy_of
@@ -101,9 +101,7 @@ def load_log(options: DeclaredOptions) -> NodeEvents:
 
 def load_jobs_of(options: DeclaredOptions) -> JobSet | JobSource:
     """Load the job set, or make a new job source; an object is returned as it is."""
-    if is_object(options.jobs):
-        return workload_of(options.jobs)
-    return load_workload(str(options.jobs), options.curves, allow_code=options.allow_code)
+    return load_workload(options.jobs, options.curves, allow_code=options.allow_code)
 
 
 def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSource) -> ReplaySettings:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
-from bfreplay.experiments import option_checks
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES, OPTIONS, DeclaredOptions
 from bfreplay.options import add_options, option_name
 
@@ -85,17 +84,13 @@ class RunOptions(DeclaredOptions):
 
         An object that was given in place of a file is a text, ``"<JobSet 1a2b3c4d>"``, with part of its SHA-256.
         """
-        values = {name: getattr(self, field_name) for name, field_name in FIELDS.items()}
-        for name in FILE_OPTIONS:
-            value = getattr(self, name)
-            if option_checks.is_object(value):
-                from bfreplay.experiments.given_objects import input_text
+        from bfreplay.experiments.given_objects import input_text
 
-                values[option_name(name)] = input_text(value)
-            elif absolute:
-                values[option_name(name)] = _from_folder(name, value, Path.cwd())
+        values = {name: getattr(self, field_name) for name, field_name in FIELDS.items()}
+        if absolute:
+            values |= {option_name(name): _from_folder(name, getattr(self, name), Path.cwd()) for name in FILE_OPTIONS}
         return {
-            name: list(value) if isinstance(value, tuple) else value
+            name: list(value) if isinstance(value, tuple) else input_text(value)
             for name, value in values.items()
             if value is not None
         }
@@ -180,7 +175,7 @@ def _refuse_code(options: RunOptions) -> None:
         ("objective", OBJECTIVES, [term.name for term in terms]),
         ("solver", BACKENDS, [options.solver]),
         ("formulation", FORMULATIONS, [options.formulation or ""]),
-        ("jobs", JOB_SOURCES, [options.jobs] if isinstance(options.jobs, str) and is_source_name(options.jobs) else []),
+        ("jobs", JOB_SOURCES, [str(options.jobs)] if is_source_name(options.jobs) else []),
     ):
         for code_name in names:
             registry.refuse_code(code_name, name)
@@ -190,7 +185,7 @@ def _from_folder(name: str, value: Any, folder: Path) -> Any:
     """Return a path relative to ``folder`` as one relative to the working directory."""
     from bfreplay.campaigns.workloads import is_source_name
 
-    if value is None or option_checks.is_object(value) or value == BUNDLED or Path(value).is_absolute():
+    if not isinstance(value, str) or value == BUNDLED or Path(value).is_absolute():
         return value
     if not (folder / value).exists() and name == "jobs" and is_source_name(value):
         return value

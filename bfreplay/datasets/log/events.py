@@ -195,15 +195,11 @@ class NodeEvents:
         return f"<NodeEvents: {len(self.nodes)} nodes, {iso_span(self.window_start_us, self.window_end_us)}>"
 
     def _repr_html_(self) -> str:
+        window, n_nodes = iso_span(self.window_start_us, self.window_end_us), f"{len(self.nodes):,}"
         types = self.node_types.names if self.node_types.has_type_names else ()
-        facts = {
-            "cluster": self.metadata.cluster,
-            "window": iso_span(self.window_start_us, self.window_end_us),
-            "nodes": f"{len(self.nodes):,}",
-            "node types": ", ".join(types),
-        }
         place = ", ".join(source.name for source in self.sources) or "in memory"
-        return html_table("Log of node states", facts.items(), place)
+        rows = [("cluster", self.metadata.cluster), ("window", window), ("nodes", n_nodes), ("types", ", ".join(types))]
+        return html_table("Log of node states", rows, place)
 
     def first_states(self) -> NDArray[np.int8]:
         """Return the states of the nodes at the start of the window, ``(N,)``: all that is known of a log to come."""

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay import __version__, defaults
+from bfreplay.campaigns.source import CampaignSource
 from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS
-from bfreplay.experiments.given_objects import digest_of
-from bfreplay.experiments.option_checks import is_object
+from bfreplay.experiments.given_objects import digest_of, is_object
 from bfreplay.experiments.prepared_run import max_parallel_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.placeholders import texts_in
@@ -80,7 +79,7 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "events": input_digests(options.events, (source_file.sha256 for source_file in log.sources)),
         "jobs": input_digests(options.jobs, (digest for _, digest in jobs.sources)),
         "batch_jobs": None if options.batch_jobs is None else SourceFile.of(Path(options.batch_jobs)).sha256,
-        "job_source": options.jobs if _is_name(options.jobs) and not isinstance(jobs, JobSet) else None,
+        "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {code_place: digest_of_module(code_place.partition(":")[0]) for code_place in sorted(named_code)},
         "solver": _solver_version(options.solver) if policy.asks_solver else None,
         "highspy": versions()["highspy"] if policy.linear_programs else None,
@@ -114,11 +113,11 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
             for curve in (job.throughput, job.objective, *(job.throughput_by_type or {}).values())
         }
         places |= {f"{curve_type.__module__}:{curve_type.__qualname__}" for curve_type in curves}
-    elif _is_name(options.jobs):
+    elif is_source_name(options.jobs):
         places |= set(_foreign(JOB_SOURCES, str(options.jobs)))
     else:
-        own_places = [f"{type(jobs).__module__}:{type(jobs).__qualname__}"] if is_object(options.jobs) else []
-        texts = [*own_places, *texts_in(_tables_of(options, jobs))]
+        own_place = f"{type(jobs).__module__}:{type(jobs).__qualname__}"
+        texts = [own_place, *texts_in(_tables_of(jobs))]
         places |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_PACKAGE, "builtins")}
 
@@ -173,23 +172,13 @@ def digest_of_module(module: str) -> str | None:
     return None if file is None else SourceFile.of(file).sha256
 
 
-def _is_name(jobs: object) -> bool:
-    return isinstance(jobs, str) and is_source_name(jobs)
-
-
-def _tables_of(options: RunOptions, source: JobSource) -> Mapping[str, Any]:
-    """Return the tables of a campaign, from its file or the object; the description of another job source."""
-    if isinstance(options.jobs, str):
-        return read_toml(Path(options.jobs))
-    tables: Mapping[str, Any] | None = getattr(source, "tables", None)
-    return source.describe() if tables is None else tables
+def _tables_of(jobs: JobSet | JobSource) -> Mapping[str, Any]:
+    return jobs.tables if isinstance(jobs, CampaignSource) else {}
 
 
 def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None:
     """Return the version of Optuna for a campaign that uses it; otherwise ``None``."""
-    if isinstance(jobs, JobSet) or _is_name(options.jobs):
-        return None
-    tables = _tables_of(options, jobs)
+    tables = _tables_of(jobs)
     if "optuna" not in tables and "optuna" not in set(texts_in(tables)):
         return None
     try:

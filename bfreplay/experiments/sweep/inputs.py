@@ -11,9 +11,8 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.named_inputs import restrict
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
-from bfreplay.experiments.given_objects import Same
-from bfreplay.experiments.option_checks import is_object
+from bfreplay.experiments.declared_options import OPTIONS
+from bfreplay.experiments.given_objects import Same, is_object
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import input_digests
@@ -51,8 +50,7 @@ class Inputs:
 def key_of(options: RunOptions, input_kind: str) -> Key:
     """Return the options that are declared to load the ``"log"`` or the ``"jobs"``, with their values."""
     values = {name: getattr(options, name) for name, declaration in OPTIONS.items() if declaration.loads == input_kind}
-    objects = {name: Same(value) for name, value in values.items() if name in FILE_OPTIONS and is_object(value)}
-    return tuple({**values, **objects}.items())
+    return tuple((name, Same(value) if is_object(value) else value) for name, value in values.items())
 
 
 def _options(key: Key, **others: str) -> RunOptions:

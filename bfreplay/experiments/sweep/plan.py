@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,6 @@ from bfreplay import __version__
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.log_warnings import LogWarnings
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
-from bfreplay.experiments.given_objects import check_sent
-from bfreplay.experiments.option_checks import is_object
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
@@ -21,6 +21,7 @@ from bfreplay.experiments.sweep.inputs import Inputs, key_of
 from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
+from bfreplay.registry import make_from_code
 from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.runs.baselines import check_ideal, refuse_source
 from bfreplay.runs.run_checks import check_policy, jobs_in_window
@@ -135,7 +136,6 @@ class _Checks:
             jobs_in_window(jobs, log, settings, unlimited_work=options.unlimited_work)
             if options.fairness:
                 refuse_source(jobs)
-            for given in filter(is_object, (options.events, options.jobs)):
-                check_sent(given)
+            make_from_code(partial(pickle.dumps, options), "a copy of the log and the jobs for other processes")
         self._seen |= {of_policy, together}
         return log, jobs

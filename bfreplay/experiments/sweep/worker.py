@@ -171,11 +171,11 @@ def _replay(task: RunTask, store: Store) -> None:
 
 def _stamps(options: RunOptions) -> dict[str, Stamp]:
     files = {field_name: getattr(options, field_name) for field_name in FILE_OPTIONS}
-    if not isinstance(options.jobs, str) or is_source_name(options.jobs):
+    if is_source_name(options.jobs):
         del files["jobs"]
     if isinstance(options.events, NodeEvents):
         files["events"] = options.events.file
-    return {field_name: _stamp(Path(file)) for field_name, file in files.items() if file is not None}
+    return {name: _stamp(Path(file)) for name, file in files.items() if isinstance(file, str | Path)}
 
 
 def _stamp(file: Path) -> Stamp:

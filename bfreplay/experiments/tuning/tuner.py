@@ -17,7 +17,6 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.observe import pool_of
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
-from bfreplay.experiments.given_objects import input_files
 from bfreplay.experiments.option_checks import AUTO
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
@@ -33,6 +32,7 @@ from bfreplay.result_folders.records import TUNING
 from bfreplay.result_folders.tuning import (
     PARTS,
     GridValues,
+    InputFile,
     RecommendedPair,
     TunedPart,
     Tuning,
@@ -161,8 +161,8 @@ def tune(
                 flat=FLAT,
             ),
             inputs=TuningInputs(
-                events=input_files(events, ((source.name, source.sha256) for source in log.sources)),
-                jobs=input_files(base.jobs, job_set.sources),
+                events=[InputFile(name=source.name, sha256=source.sha256) for source in log.sources],
+                jobs=[InputFile(name=name, sha256=digest) for name, digest in job_set.sources],
                 n_jobs=n_jobs,
             ),
             grid=GridValues(t_fwd=list(grid.t_fwd), max_parallel=list(grid.max_parallel)),
