@@ -35,8 +35,11 @@ from .milp import solver_of as solver_of
 from .policies import BFTrainerPolicy as BFTrainerPolicy
 from .policies import Decision as Decision
 from .policies import EqualSharePolicy as EqualSharePolicy
+from .policies import Placement as Placement
 from .policies import Policy as Policy
+from .policies import PolicyCapabilities as PolicyCapabilities
 from .policies import PolicyState as PolicyState
+from .policies import Round as Round
 from .policies.learning import LearningPolicy as LearningPolicy
 from .policies.look_ahead import ForesightPolicy as ForesightPolicy
 from .policies.look_ahead import LookAheadPolicy as LookAheadPolicy

@@ -1,4 +1,7 @@
-"""Reads text, TOML and JSON of untrusted files, with limits on lines, keys and nesting before memory is used."""
+"""Reads text, TOML and JSON of untrusted files, with limits on lines, keys and nesting before memory is used.
+
+Also ``html_table``, the table that a notebook shows.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import gzip
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -283,3 +287,19 @@ def refuse_other_kind(start: bytes, file: str | Path, expected: str) -> None:
     found_kind = other_kind(start)
     if found_kind is not None:
         raise InputError(f"this is {found_kind[0]}", file=file, value=start[:20], expected=expected, fix=found_kind[1])
+
+
+def html_table(title: str, rows: Iterable[tuple[str, str | None]], place: str = "", notes: Iterable[str] = ()) -> str:
+    """Return a table as HTML for a notebook: ``title`` and ``place`` above, ``notes`` below; all text is escaped.
+
+    A row is a heading and a text; rows without a text are left out.
+    """
+    title, place, *notes = (escape(printable(text)) for text in (title, place, *notes))
+    escaped_rows = [(escape(heading), escape(printable(text))) for heading, text in rows if text]
+    lines = [
+        f'<table>\n<caption style="caption-side: top; text-align: left"><b>{title}</b> {place}</caption>',
+        *(f'<tr><th style="text-align: left">{heading}</th><td>{text}</td></tr>' for heading, text in escaped_rows),
+        "</table>",
+        *(f"<p>{note}</p>" for note in notes),
+    ]
+    return "\n".join(lines)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,8 @@ _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     (None, "job"): "jobs stand in a file of their own: a campaign makes its jobs from [trial]",
 }
 """By table and key of an error."""
+_NO_FILE = "campaign"
+"""Name of a campaign that is given as a mapping, and in messages of its file."""
 _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
 
 
@@ -50,14 +55,18 @@ def is_campaign(path: str | PathLike[str]) -> bool:
 
 
 def load_campaign(
-    path: str | PathLike[str], curves: str | PathLike[str] | None = None, *, allow_code: bool = False
+    path: str | PathLike[str] | Mapping[str, Any],
+    curves: str | PathLike[str] | None = None,
+    *,
+    allow_code: bool = False,
 ) -> CampaignSource:
     """Read a campaign of trials.
 
     Parameters
     ----------
     path
-        A TOML file with the tables ``[campaign]`` and ``[trial]``; docs/campaigns.md lists every key.
+        A TOML file with the tables ``[campaign]`` and ``[trial]``, or its content as a mapping: ``{"campaign":
+        {"trials": 8}, "trial": {...}}``; docs/campaigns.md lists every key.
     curves
         Named curves, as for ``load_jobs``; the file may hold its own in ``[curves.NAME]``.
     allow_code
@@ -68,13 +77,17 @@ def load_campaign(
     InputError
         A value in the files is invalid; the message names file, table, key and value.
     """
-    campaign_file = Path(path)
     curves_file = None if curves is None else Path(curves)
-    tables = read_toml(campaign_file)
+    if isinstance(path, Mapping):
+        campaign_file, tables = Path(_NO_FILE), deepcopy(dict(path))
+        origin = SourceFile(f"<{type(path).__name__}>", hashlib.sha256(repr(tables).encode()).hexdigest())
+    else:
+        campaign_file = Path(path)
+        tables, origin = read_toml(campaign_file), SourceFile.of(campaign_file)
     refuse_other_toml(tables, campaign_file, "a campaign")
     curve_cache = CurveCache(allow_code=allow_code)
     curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_cache)
-    files = [SourceFile.of(source) for source in (campaign_file, curves_file) if source is not None]
+    files = [origin] if curves_file is None else [origin, SourceFile.of(curves_file)]
     sources = [(source.name, source.sha256) for source in files]
     return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
 
@@ -124,7 +137,10 @@ def campaign_of(
         _check_searched_models(campaign, search_space, file)
     swappable = PartsOfFile(file, contents, campaign, search_space, allow_code)
     proposer = swappable.proposer()
-    return CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
+    source = CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
+    source.tables = tables
+    source.remake = partial(campaign_of, tables, file, curves, sources=sources, allow_code=allow_code)
+    return source
 
 
 def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialModel, ...]) -> Campaign:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bfreplay.campaigns.campaign import Campaign, TrialModel
 from bfreplay.campaigns.parts import Advice, CampaignPart, Params, Proposer, Pruner, ScoreModel, TrialState
-from bfreplay.documents import pick
+from bfreplay.documents import Cell, pick
 from bfreplay.errors import BfreplayError
 from bfreplay.workload import ElasticJob, Ending, JobReport, Orders, Verdict
 
@@ -149,7 +149,16 @@ class CampaignSource:
     ------
     BfreplayError
         The pruner wants reports outside a trial, or out of order.
+
+    Attributes
+    ----------
+    tables
+        Tables of its file; empty for one that was made of objects.
+    remake
+        Makes it again from the tables; ``None`` without them.
     """
+
+    not_saved = ("tables", "remake")
 
     def __init__(
         self,
@@ -171,7 +180,13 @@ class CampaignSource:
         report_every = 1 if campaign.budget.needs_every_epoch else campaign.report_every_epochs
         other_epochs = () if report_every is None else range(report_every, campaign.epochs, report_every)
         self._report_epochs = sorted(self._pruner_epochs.union(other_epochs))
+        self.tables: Mapping[str, Cell] = {}
+        self.remake: Callable[[], CampaignSource] | None = None
         self._forget(0)
+
+    def __reduce__(self) -> Any:
+        """Return how pickle makes a copy for another process: from the tables, as a study of Optuna has no copy."""
+        return super().__reduce__() if self.remake is None else (self.remake, ())
 
     @property
     def trials(self) -> tuple[Trial, ...]:

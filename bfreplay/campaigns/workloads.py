@@ -29,9 +29,12 @@ JOB_SOURCES = Registry(
 
 
 def load_workload(
-    jobs: str | PathLike[str], curves: str | PathLike[str] | None = None, *, allow_code: bool = False
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str],
+    curves: str | PathLike[str] | None = None,
+    *,
+    allow_code: bool = False,
 ) -> JobSet | JobSource:
-    """Read a job set or a campaign, or make a job source.
+    """Read a job set or a campaign, or make a job source; objects are returned as by ``workload_of``.
 
     Parameters
     ----------
@@ -50,7 +53,7 @@ def load_workload(
     InputError
         The file, the class or the parameters cannot be used.
     """
-    generator = _generator_of(jobs)
+    generator = _generator_of(jobs) if isinstance(jobs, str | PathLike) else None
     if generator is not None:
         if generator not in JOB_GENERATORS:
             raise unknown_name("generated job set", generator, list(JOB_GENERATORS), "a file of jobs")
@@ -59,15 +62,14 @@ def load_workload(
     from bfreplay.campaigns.load import is_campaign, load_campaign
     from bfreplay.datasets import load_jobs
 
-    jobs_path = Path(jobs)
-    if is_source_name(jobs):
+    is_source = is_source_name(jobs)
+    if is_source or not isinstance(jobs, str | PathLike):
         if curves is not None:
-            raise InputError(
-                "curves were given, and a job source makes its own", value=str(curves), fix="leave the curves out"
-            )
-        return workload_of(cast(JobSource, JOB_SOURCES.make(str(jobs), allow_code=True)))
-    loader = load_campaign if is_campaign(jobs_path) else load_jobs
-    return loader(jobs_path, curves, allow_code=allow_code)
+            owner = "a job source makes its own" if is_source else "an object as jobs has its own"
+            raise InputError(f"curves were given, and {owner}", value=str(curves), fix="leave the curves out")
+        return workload_of(cast(JobSource, JOB_SOURCES.make(str(jobs), allow_code=True)) if is_source else jobs)
+    loader = load_campaign if is_campaign(jobs) else load_jobs
+    return loader(Path(jobs), curves, allow_code=allow_code)
 
 
 def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str]) -> JobSet | JobSource:
@@ -108,14 +110,14 @@ def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike
     return JobSet(jobs)
 
 
-def is_source_name(jobs: str | PathLike[str]) -> bool:
+def is_source_name(jobs: object) -> bool:
     """Return whether ``jobs`` is a name and not a file.
 
     It is the name of a job source (``package.module:Class``, or a registered one), or of a generated job set with its
     parameters.
     """
     text = str(jobs)
-    if _is_there(text):
+    if not isinstance(jobs, str | PathLike) or _is_there(text):
         return False
     return _generator_of(text) is not None or _CLASS.fullmatch(text) is not None or text in JOB_SOURCES.names()
 

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from bfreplay import checks
 from bfreplay.commands.inputs import note
 from bfreplay.experiments.declared_options import OPTIONS
-from bfreplay.experiments.option_checks import amount, path
+from bfreplay.experiments.option_checks import amount, jobs, log, path
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED, Duration, Number, OneOf, Option, Whole, option_name, options_of
 
@@ -235,7 +235,7 @@ def _click_type(declaration: Option) -> click.ParamType[Any]:
             )
         case OneOf(words):
             return click.Choice(words)
-    return PLACE if declaration.check is path else click.STRING
+    return PLACE if declaration.check in (path, log, jobs) else click.STRING
 
 
 time_zone_option = click.option(

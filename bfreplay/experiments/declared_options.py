@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.experiments import option_checks
@@ -21,6 +21,10 @@ from bfreplay.options import (
     switch,
 )
 from bfreplay.policies import names as policies
+
+if TYPE_CHECKING:
+    from bfreplay.datasets import NodeEvents
+    from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 LOG, JOBS, POLICY, SOLVER, TIME, OUTPUT = "Log", "Jobs", "Policy", "Solver", "Time", "Output"
 BATCH_JOBS = "Batch jobs"
@@ -49,17 +53,17 @@ def _batch_option(default: _Value, check: Callable[[str, Any], Any], text: str, 
 class DeclaredOptions:
     """Options of a run as fields, with their checks; ``RunOptions`` adds methods."""
 
-    events: str | PathLike[str] | None = option(
+    events: NodeEvents | str | PathLike[str] | None = option(
         None,
-        option_checks.path,
+        option_checks.log,
         LOG,
         "File of the log: Parquet, CSV, or the published node-state matrix.",
         is_argument=True,
         loads="log",
     )
-    jobs: str | PathLike[str] = option(
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str] = option(
         REQUIRED,
-        option_checks.path,
+        option_checks.jobs,
         JOBS,
         "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
         "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
@@ -102,6 +106,7 @@ class DeclaredOptions:
         "Part of the log: two ISO-8601 times (UTC) or epoch seconds.",
         usual="the whole log",
         metavar="START END",
+        accepts="Sequence[str | float | date] | None",
         n_values=2,
         loads="log",
         not_on_cluster=(
@@ -117,6 +122,7 @@ class DeclaredOptions:
         "is the thousand after the first 4,000. The run ends when they are done; other jobs run but are not measured.",
         usual="all",
         metavar="FIRST:END",
+        accepts="Sequence[int] | str | None",
     )
     policy: str = option(
         "bftrainer",
@@ -358,8 +364,9 @@ class DeclaredOptions:
 OPTIONS = options_of(DeclaredOptions)
 """Options by field."""
 
-FILE_OPTIONS = tuple(name for name, declaration in OPTIONS.items() if declaration.check is option_checks.path)
-"""Options that name files."""
+_OF_FILES = (option_checks.path, option_checks.log, option_checks.jobs)
+FILE_OPTIONS = tuple(name for name, declaration in OPTIONS.items() if declaration.check in _OF_FILES)
+"""Options that name files; in Python, a log and jobs may be objects."""
 
 FIELDS = {option_name(name): name for name, declaration in OPTIONS.items() if not declaration.is_permission}
 """Fields by the option's name on the command line and in TOML files."""

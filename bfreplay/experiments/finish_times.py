@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 import numpy as np
@@ -34,7 +34,10 @@ from bfreplay.result_folders.writing import record_json
 from bfreplay.runs.censored_times import censored_quantiles
 from bfreplay.versions import versions
 from bfreplay.wording import count, duration
-from bfreplay.workload import JobSet, JobSource
+from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+if TYPE_CHECKING:
+    from bfreplay.experiments.keywords import FinishKeywords
 
 Times = Mapping[int, float | None]
 """Seconds by number of dedicated nodes; ``None`` where the jobs never end."""
@@ -121,15 +124,15 @@ _AT_ONCE = 4
 
 _OPTIONS_OF_ENDS = ("cluster", "measure", "unlimited_work", "until_done", "semantics")
 _OPTIONS_OF_OUTPUT = ("efficiency", "bound", "fairness", "ideal", "batch_jobs", "record_nodes")
-_FIXED_OPTIONS = (*_OPTIONS_OF_ENDS, *_OPTIONS_OF_OUTPUT)
+FIXED_OPTIONS = (*_OPTIONS_OF_ENDS, *_OPTIONS_OF_OUTPUT)
 """Options of a run that ``finish`` sets."""
 _QUARTILES = (0.25, 0.5, 0.75)
 _ANY_NODE = "node"
 
 
 def finish(
-    events: str | PathLike[str],
-    jobs: str | PathLike[str],
+    events: NodeEvents | str | PathLike[str],
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str],
     *,
     dedicated: int | None = None,
     starts: int = N_STARTS,
@@ -140,14 +143,14 @@ def finish(
     scheduler: str | None = None,
     progress: Callable[[SweepProgress], None] | None = None,
     on_wait: Callable[[], None] | None = None,
-    **options: Any,
+    **options: Unpack[FinishKeywords],
 ) -> saved.Finish:
     """Return when all jobs are done: on the idle nodes of a log from many starts, and on dedicated nodes.
 
     Parameters
     ----------
     events, jobs
-        Files, as ``RunOptions`` takes them. Submit times must count from the start of the window.
+        Objects or files, as ``RunOptions`` takes them. Submit times must count from the start of the window.
     dedicated
         Number of dedicated nodes to compare with.
     starts, seed
@@ -170,10 +173,11 @@ def finish(
     BfreplayError
         A run failed.
     """
-    checks.known_keys(options, [name for name in OPTIONS if name not in _FIXED_OPTIONS], "finish", "option")
+    checks.known_keys(options, [name for name in OPTIONS if name not in FIXED_OPTIONS], "finish", "option")
     own_options = FinishOptions(dedicated=dedicated, starts=starts, seed=seed)
     scheduler_needs(out, scheduler)
-    base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **options)
+    other_options: dict[str, Any] = {**options}
+    base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **other_options)
     log, workload = load_log(base), load_jobs_of(base)
     _check_inputs(log, workload)
     zone = choose_zone(tz, log.metadata)
@@ -202,7 +206,7 @@ def finish(
                 options={
                     name: option_value
                     for name, option_value in base.to_json().items()
-                    if name not in FILE_OPTIONS and name not in map(option_name, _FIXED_OPTIONS)
+                    if name not in FILE_OPTIONS and name not in map(option_name, FIXED_OPTIONS)
                 },
                 **asdict(own_options),
                 time_zone=None if zone is None else zone[0],

@@ -7,14 +7,13 @@ import warnings
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from bfreplay import checks
-from bfreplay.campaigns.workloads import workload_of
 from bfreplay.datasets import NodeEvents
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, OPTIONS, POLICY, SOLVER, DeclaredOptions
-from bfreplay.experiments.prepared_run import OBJECT_MARK, REPLAY_OPTIONS, part_of, prepare_run
+from bfreplay.experiments.prepared_run import REPLAY_OPTIONS, prepare_run
 from bfreplay.options import add_options
 from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
@@ -22,6 +21,9 @@ from bfreplay.replay import ReplaySettings
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.runs import Output, ReplaySession, RunResult, Saving
 from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+if TYPE_CHECKING:
+    from bfreplay.experiments.keywords import ReplayKeywords
 
 _INPUTS = ("events", "jobs", "policy")
 _KEYWORDS = tuple(name for name in OPTIONS if name not in _INPUTS)
@@ -43,7 +45,7 @@ def replay_log(
     with_tables: bool = True,
     checkpoint_every: str | float | None = None,
     resume: bool = False,
-    **options: Any,
+    **options: Unpack[ReplayKeywords],
 ) -> RunResult:
     """Replay jobs on the idle nodes of a log, or on a cluster.
 
@@ -95,7 +97,7 @@ def replay_log(
         jobs,
         policy,
         settings,
-        options,
+        {**options},
         Output(folder=out, overwrite=overwrite, progress=progress, saving=_saving(checkpoint_every, resume)),
         save_failures=save_failures,
         with_tables=with_tables,
@@ -116,7 +118,7 @@ def open_session(
     with_tables: bool = True,
     checkpoint_every: str | float | None = None,
     resume: bool = False,
-    **options: Any,
+    **options: Unpack[ReplayKeywords],
 ) -> ReplaySession:
     """Open a replay whose log comes in portions: from a pipe, or a file that grows.
 
@@ -140,7 +142,7 @@ def open_session(
         jobs,
         policy,
         settings,
-        options,
+        {**options},
         Output(folder=out, overwrite=overwrite, progress=progress, saving=_saving(checkpoint_every, resume)),
         save_failures=save_failures,
         with_tables=with_tables,
@@ -162,7 +164,6 @@ def _session_of(
 ) -> ReplaySession:
     """Check what is given, load what is named, and return the session."""
     checks.known_keys(options, [*inspect.signature(replay_log).parameters], "replay_log", "option")
-    checks.instance("events", events, (NodeEvents, str, PathLike, type(None)), "NodeEvents, a file, or 'sample'")
     checks.instance("settings", settings, (ReplaySettings, type(None)), "a ReplaySettings; or give its options by name")
     if not isinstance(policy, Policy | str | None):
         raise not_a_policy("this is not a policy", policy)
@@ -172,26 +173,19 @@ def _session_of(
         own_options = {"t_fwd"} if getattr(policy, "t_fwd_s", None) is not None else set()
         all_options = options if save_failures is None else {**options, "save_failures": save_failures}
         _refuse(all_options, {"save_failures", *_OF_POLICY_TEXT, *own_options}, "policy", "an object")
-    if not isinstance(jobs, str | PathLike):
-        _refuse(options, {"curves"}, "jobs", "an object")
-    texts: dict[str, Any] = {
-        name: str(argument) if isinstance(argument, str | PathLike) else f"{OBJECT_MARK}{type(argument).__name__}>"
-        for name, argument in zip(_INPUTS, (events, jobs, policy), strict=True)
-        if argument is not None
-    }
+    values: dict[str, Any] = {"events": events, "jobs": jobs, **options}
+    if policy is not None:
+        values["policy"] = f"<{type(policy).__name__}>" if isinstance(policy, Policy) else policy
     try:
-        declaration = DeclaredOptions(**{"jobs": None, **texts, **options})
+        declaration = DeclaredOptions(**values)
     except InputError as error:
         raise _with_keyword(error) from error
-    assert jobs is not None  # it refuses None
     if not isinstance(policy, Policy):
         for name, reason in declaration.without_effect().items():
             if name in options:
                 warnings.warn(f"{name} has no effect {reason}", stacklevel=3)
     prepared_run = prepare_run(
         declaration,
-        log=part_of(events, declaration) if isinstance(events, NodeEvents) else None,
-        jobs=None if isinstance(jobs, str | PathLike) else workload_of(jobs),
         policy=policy if isinstance(policy, Policy) else None,
         settings=settings,
         save_failures=save_failures,

@@ -7,12 +7,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.options import NoEffect, option_name, options_of
+
+if TYPE_CHECKING:
+    from bfreplay.datasets import NodeEvents
+    from bfreplay.workload import JobSet, JobSource
 
 AUTO = "auto"
 """Value for a forward-looking time estimated from past events."""
@@ -23,6 +27,21 @@ _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
 def path(name: str, value: object) -> str:
     """Check a path, and return it as text."""
     return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
+
+
+def log(name: str, value: object) -> NodeEvents | str:
+    """Check a log: the path of a file, which is returned as text, or ``NodeEvents``."""
+    from bfreplay.datasets import NodeEvents
+
+    checks.instance(name, value, (NodeEvents, str, PathLike), "NodeEvents, a file, or 'sample'")
+    return value if isinstance(value, NodeEvents) else path(name, value)
+
+
+def jobs(name: str, value: Any) -> JobSet | JobSource | str:
+    """Check jobs: the path of a file or a name, which are returned as text, or a job set, a job source, or jobs."""
+    from bfreplay.campaigns.workloads import workload_of
+
+    return path(name, value) if value is None or isinstance(value, str | PathLike) else workload_of(value)
 
 
 def window(name: str, value: object) -> tuple[str, str]:

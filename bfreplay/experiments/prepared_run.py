@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from os import PathLike
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -23,9 +24,6 @@ from bfreplay.policies.learning import LearningPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import Output, ReplaySession, RunResult, RunSettings
 from bfreplay.workload import JobSet, JobSource
-
-OBJECT_MARK = "<"
-"""Start of the text that stands for an object, given in Python where options name a file or a policy."""
 
 _BYTES_PER_MB = 1_000_000
 _DERIVED_SETTINGS = {"max_parallel", "prices", "until_done"}
@@ -92,21 +90,17 @@ def prepare_run(
 
 
 def load_log(options: DeclaredOptions) -> NodeEvents:
-    """Load the cluster, or the part of the log named by the options."""
+    """Load the cluster, or the part of the log in the window of the options, with their node type."""
     if options.cluster is not None:
         return fixed_cluster(options.cluster)
     assert options.events is not None
-    return part_of(load_events(options.events), options)
-
-
-def part_of(log: NodeEvents, options: DeclaredOptions) -> NodeEvents:
-    """Return the part of ``log`` in the window of the options, with the node type of the options."""
+    log = options.events if isinstance(options.events, NodeEvents) else load_events(options.events)
     log = restrict(log, options.window)
     return log if options.node_type is None else with_node_types(log, {options.node_type: log.nodes})
 
 
 def load_jobs_of(options: DeclaredOptions) -> JobSet | JobSource:
-    """Load the job set, or make a new job source."""
+    """Load the job set, or make a new job source; an object is returned as it is."""
     return load_workload(options.jobs, options.curves, allow_code=options.allow_code)
 
 
@@ -202,12 +196,14 @@ def solver_keywords(options: DeclaredOptions) -> dict[str, Any]:
 
 def files_of(options: DeclaredOptions) -> dict[str, str]:
     """Return the absolute path, or the name, of each input by kind; clusters and objects have neither."""
-    jobs = resolve_sample(Path(options.jobs), "jobs")
-    paths = {"jobs": str(jobs if is_source_name(jobs) else jobs.absolute())}
-    if options.events is not None:
+    paths = {}
+    if isinstance(options.jobs, str | PathLike):
+        jobs = resolve_sample(Path(options.jobs), "jobs")
+        paths["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
+    if isinstance(options.events, str | PathLike):
         paths["events"] = str(resolve_sample(Path(options.events), "events").absolute())
     if options.curves is not None:
         paths["curves"] = place_of(options.curves)
     if options.batch_jobs is not None:
         paths["batch_jobs"] = str(Path(options.batch_jobs).absolute())
-    return {kind: path for kind, path in paths.items() if not str(getattr(options, kind)).startswith(OBJECT_MARK)}
+    return paths

@@ -80,12 +80,17 @@ class RunOptions(DeclaredOptions):
         return run_options
 
     def to_json(self, *, absolute: bool = False) -> dict[str, Any]:
-        """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``."""
+        """Return the options with a value, defaults included and paths as given or absolute, for ``from_mapping``.
+
+        An object that was given in place of a file is a text, ``"<JobSet 1a2b3c4d>"``, with part of its SHA-256.
+        """
+        from bfreplay.experiments.given_objects import input_text
+
         values = {name: getattr(self, field_name) for name, field_name in FIELDS.items()}
         if absolute:
             values |= {option_name(name): _from_folder(name, getattr(self, name), Path.cwd()) for name in FILE_OPTIONS}
         return {
-            name: list(value) if isinstance(value, tuple) else value
+            name: list(value) if isinstance(value, tuple) else input_text(value)
             for name, value in values.items()
             if value is not None
         }
@@ -176,11 +181,11 @@ def _refuse_code(options: RunOptions) -> None:
             registry.refuse_code(code_name, name)
 
 
-def _from_folder(name: str, value: str | None, folder: Path) -> str | None:
+def _from_folder(name: str, value: Any, folder: Path) -> Any:
     """Return a path relative to ``folder`` as one relative to the working directory."""
     from bfreplay.campaigns.workloads import is_source_name
 
-    if value is None or value == BUNDLED or Path(value).is_absolute():
+    if not isinstance(value, str) or value == BUNDLED or Path(value).is_absolute():
         return value
     if not (folder / value).exists() and name == "jobs" and is_source_name(value):
         return value

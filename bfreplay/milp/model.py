@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,12 +212,22 @@ class Columns:
 class Rows:
     """Row bounds, names and entries gathered so far."""
 
-    lower: list[NDArray[np.float64]] = field(default_factory=list)
-    upper: list[NDArray[np.float64]] = field(default_factory=list)
+    lower: list[ArrayLike] = field(default_factory=list)
+    upper: list[ArrayLike] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    row: list[NDArray[np.int64]] = field(default_factory=list)
-    column: list[NDArray[np.int64]] = field(default_factory=list)
-    value: list[NDArray[np.float64]] = field(default_factory=list)
+    row: list[ArrayLike] = field(default_factory=list)
+    column: list[ArrayLike] = field(default_factory=list)
+    value: list[ArrayLike] = field(default_factory=list)
+
+    def add_row(self, name: str, lower: float, upper: float, terms: Mapping[int, float]) -> None:
+        """Append one row with the factors of columns. Those of value 0 are left out."""
+        factors = {column: factor for column, factor in sorted(terms.items()) if factor}
+        self.row.append([len(self.names)] * len(factors))
+        self.column.append([*factors])
+        self.value.append([*factors.values()])
+        self.lower.append([lower])
+        self.upper.append([upper])
+        self.names.append(name)
 
     def add(self, label: str, size: int, lower: Numbers, upper: Numbers, *index: NDArray[np.int64]) -> int:
         """Append ``size`` rows named ``label[i]``, or by the ``index`` arrays; the number of the first."""
@@ -276,8 +286,8 @@ class Rows:
         )
 
 
-def _concatenate(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(0, kind)  # a model without rows
+def _concatenate(parts: Sequence[ArrayLike], kind: type) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, kind), *parts], dtype=kind, casting="unsafe")  # a part may be empty
 
 
 def indexed_names(label: str, *index: NDArray[np.int64]) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -25,10 +27,28 @@ class Expression:
     __array_ufunc__ = None  # so that ``array * expression`` comes here
     __hash__ = None  # type: ignore[assignment]  # == makes a constraint
 
+    terms: dict[int, float] | None = None  # factors by column of a single element: a loop makes many of them
+
     def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
         self.constant = np.asarray(constant, dtype=np.float64)  # its shape is that of the expression
         self.factors = factors  # sparse: a row an element, a column for each variable up to the last one in it
         self.builder = builder  # the ``ModelBuilder`` of its variables; None for plain numbers
+
+    @classmethod
+    def _element(cls, terms: dict[int, float], builder: Any) -> Expression:
+        element = cls.__new__(cls)
+        element.terms, element.builder = terms, builder
+        return element
+
+    def __getattr__(self, name: str) -> Any:
+        """Make the arrays of a single element when they are needed."""
+        if self.terms is None or name not in ("factors", "constant"):
+            raise AttributeError(name)
+        columns = sorted(column for column, factor in self.terms.items() if factor and column != _CONSTANT)
+        values = [self.terms[column] for column in columns]
+        factors = csr_array((values, columns, [0, len(columns)]), (1, max(columns, default=-1) + 1))
+        self.constant, self.factors = np.asarray(self.terms[_CONSTANT], np.float64), factors
+        return getattr(self, name)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,9 +64,22 @@ class Expression:
         return f"<Expression: shape {self.shape}, {self.factors.nnz:,} terms>"
 
     def __getitem__(self, index: Any) -> Expression:
-        return self._at(self._places[index])
+        place = self._places[index]
+        if place.ndim:
+            return self._at(place)
+        factors = self.factors
+        row = slice(factors.indptr[place], factors.indptr[place + 1])
+        terms = dict(zip(factors.indices[row].tolist(), factors.data[row].tolist(), strict=True))
+        return self._element({**terms, _CONSTANT: self.constant.item(place)}, self.builder)
 
     def __add__(self, operand: Expression | ArrayLike) -> Expression:
+        if self.terms is not None and (others := _terms_of(operand)) is not None:
+            if isinstance(operand, Expression):
+                self.builder.check_own(operand)
+            terms = self.terms.copy()
+            for column, factor in others.items():
+                terms[column] = terms.get(column, 0.0) + factor
+            return self._element(terms, self.builder)
         one, two = self, operand if isinstance(operand, Expression) else constant(operand)
         if one.builder is not None:
             one.builder.check_own(two)
@@ -56,6 +89,9 @@ class Expression:
         return Expression(factors, one.constant + two.constant, self.builder)
 
     def __mul__(self, numbers: ArrayLike) -> Expression:
+        if self.terms is not None and (number := _terms_of(numbers)) and not isinstance(numbers, Expression):
+            terms = {column: factor * number[_CONSTANT] for column, factor in self.terms.items()}
+            return self._element(terms, self.builder)
         factor = _finite(numbers)
         first_operand = self._at(np.broadcast_to(self._places, _common_shape(self.shape, factor.shape)))
         factors = diags_array(np.broadcast_to(factor, first_operand.shape).ravel()) @ first_operand.factors
@@ -80,7 +116,7 @@ class Expression:
         return self * -1.0
 
     def __sub__(self, operand: Expression | ArrayLike) -> Expression:
-        return self + -(operand if isinstance(operand, Expression) else _finite(operand))
+        return self + -(operand if isinstance(operand, Expression | int | float) else _finite(operand))
 
     def __rsub__(self, operand: ArrayLike) -> Expression:
         return -self + operand
@@ -119,12 +155,24 @@ class Expression:
         values: Floats = (self.factors @ columns[:width]).reshape(self.shape) + self.constant
         return values
 
-    @property
+    @cached_property
     def _places(self) -> Any:
         return np.arange(self.constant.size).reshape(self.shape)
 
     def _at(self, place: Any) -> Expression:
         return Expression(self.factors[np.ravel(place)], self.constant.ravel()[place], self.builder)
+
+
+_CONSTANT = -1
+"""Key of the constant term in the terms of a single element."""
+
+
+def _terms_of(operand: Any) -> dict[int, float] | None:
+    """Return the terms of a single element, or of a finite number; ``None`` for anything else."""
+    if isinstance(operand, Expression):
+        return operand.terms
+    is_number = isinstance(operand, int | float | np.integer) and math.isfinite(operand)
+    return {_CONSTANT: operand} if is_number else None
 
 
 class Constraint:
@@ -226,6 +274,11 @@ class ModelBuilder:
             remedy = "give the constraint first, then its name" if isinstance(constraint, str) else None
             raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=remedy)
         self.check_own(constraint.expression)
+        if constraint.expression.terms is not None:
+            terms = constraint.expression.terms.copy()
+            number = terms.pop(_CONSTANT)
+            self._rows.add_row(f"{name}[0]", constraint.lower - number, constraint.upper - number, terms)
+            return
         entries, shift = constraint.expression.factors.tocoo(), constraint.expression.constant.ravel()
         first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift)
         self._rows.put(first + entries.row, entries.col, entries.data)

@@ -7,9 +7,9 @@ from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from bfreplay.documents import html_table
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.report.figures.figure import FIGURES, find_figure
-from bfreplay.report.page.templates import template
 from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.scheduling_metrics import is_about_scheduling
 from bfreplay.wording import value_text
@@ -94,7 +94,7 @@ def run_html(run: RunResult) -> str:
     title_words = (run.record.inputs.events.metadata.cluster, run.record.config.policy_description.name)
     title = ", ".join(filter(None, title_words))
     folder_words = "in memory" if run.folder is None else str(run.folder)
-    return template("run_table.html.j2").render(title=title, place=folder_words, rows=table_rows, warnings=run.warnings)
+    return html_table(title, table_rows, folder_words, (f"Warning: {warning}" for warning in run.warnings))
 
 
 def _attributes() -> dict[str, str]:

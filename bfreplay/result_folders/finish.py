@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bfreplay.documents import html_table
 from bfreplay.result_folders.reading import Result
 from bfreplay.result_folders.records import FINISH, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 from bfreplay.result_folders.tuning import InputFile
@@ -136,6 +137,13 @@ class Finish(Result[FinishRecord]):
 
     def __repr__(self) -> str:
         return f"<Finish: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        times = [("median on the idle nodes", self.record.quantiles.median_s)]
+        times += [(f"on {entry.nodes:,} dedicated nodes", entry.duration_s) for entry in self.record.dedicated]
+        rows = [(words, "–" if seconds is None else f"{seconds / 3600:,.2f} h") for words, seconds in times]
+        notes = [*(f"Warning: {warning}" for warning in self.warnings), *self.record.notes]
+        return html_table(self.answer, rows, str(self.folder or ""), notes)
 
     @property
     def answer(self) -> str:

@@ -20,6 +20,7 @@ from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import Output, ReplaySession, RunSettings, run_replay
 from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
+from bfreplay.testing.subject import subject
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
 
@@ -185,6 +186,17 @@ class JobSourceContract:
     """Inherit, and set ``source`` to your class (called without arguments), or override ``make``.
 
     ``hours`` and ``n_nodes`` are the size of what the tests replay: enough for a job of the source to finish.
+
+    It demands of a job source:
+
+    - It has ``name``, ``higher_is_better`` (a bool), ``sources`` (pairs of a file and its SHA-256) and ``describe()``,
+      JSON without nan and inf, which a replay does not change.
+    - Orders can be carried out: names are new, submitted jobs are ``ElasticJob`` objects, only paused jobs are resumed,
+      only jobs that have not left are stopped, ``ask_again_us`` is later than now. Scores are finite.
+    - After ``begin`` it gives the same orders again, also in the middle of a replay; so do two of them, whatever the
+      clock and the global random numbers. A later window only moves them.
+    - A job finishes within ``hours``; a replay trains something, and repeats its bytes.
+    - Its attributes are data, or named in ``not_saved``: a run can be cut after any instant and resumed.
     """
 
     source: type[Any]
@@ -193,7 +205,7 @@ class JobSourceContract:
 
     def make(self) -> JobSource:
         """Return a new source, as the command line makes one."""
-        source: JobSource = self.source()
+        source: JobSource = subject(type(self), "source", "begin", "ask", "tell", "describe")()
         return source
 
     def _drive(self, source: JobSource) -> Drive:

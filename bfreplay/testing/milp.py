@@ -31,6 +31,7 @@ from bfreplay.testing.decisions import (
     wide_decisions,
 )
 from bfreplay.testing.models import infeasible_models, knapsack, market_split, solvable_models, unbounded_models
+from bfreplay.testing.subject import subject
 
 CORNERS = corner_decisions()
 _ARRAYS = ("current", "min_nodes", "max_nodes", "gain", "scale_up_loss", "scale_down_loss")
@@ -40,10 +41,27 @@ class FormulationContract:
     """Inherit, and set ``formulation`` to your class.
 
     ``backend`` is the registered name of a back end that takes its models. CBC takes every kind.
+
+    It demands of a formulation:
+
+    - The class is made without arguments; ``needs_sos``, ``needs_continuous`` and ``change_limited`` are bools, and the
+      models are as they say.
+    - The optimum of a model is that of the decision, with a proof; where ``change_limited``, of the decision with the
+      ``published_change_limit``.
+    - A job without any allowed count makes the model infeasible: a decision whose limit of changes leaves a job no
+      count has no answer, not zeros.
+    - ``value`` is -inf where a count is not allowed; values may be negative, also at 0 nodes, and curves have dents.
+    - No (row, column) pair stands twice; names of columns and of rows are unique; a ``start`` is feasible.
+    - ``build`` changes no array of the decision, and gives the same model each time.
     """
 
     formulation: type[Formulation]
     backend: str = "cbc"
+
+    def make(self) -> Formulation:
+        """Return a new formulation, as a solver makes one."""
+        instance: Formulation = subject(type(self), "formulation", "build", "read")()
+        return instance
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -53,7 +71,7 @@ class FormulationContract:
             yield worker
 
     def test_it_is_made_without_arguments_and_says_what_it_is(self) -> None:
-        instance = self.formulation()
+        instance = self.make()
         assert isinstance(instance, Formulation)
         assert isinstance(instance.name, str)
         assert instance.name
@@ -63,10 +81,10 @@ class FormulationContract:
     @pytest.mark.parametrize("corner", CORNERS)
     def test_models_are_well_formed_and_as_announced(self, corner: str) -> None:
         for problem in (CORNERS[corner], *random_decisions(3, seed=1)):
-            model = build_model(self.formulation(), problem)
-            assert not model.sets or self.formulation().needs_sos, "it holds sets, and needs_sos is False"
+            model = build_model(self.make(), problem)
+            assert not model.sets or self.make().needs_sos, "it holds sets, and needs_sos is False"
             continuous = not model.is_integer.all()
-            assert not continuous or self.formulation().needs_continuous, "needs_continuous is False"
+            assert not continuous or self.make().needs_continuous, "needs_continuous is False"
             places = set(zip(model.entry_row.tolist(), model.entry_column.tolist(), strict=True))
             assert len(places) == len(model.entry_row), "a (row, column) pair occurs twice"
             assert len(set(model.column_names)) == model.n_columns, "two columns have the same name"
@@ -76,7 +94,7 @@ class FormulationContract:
     def test_building_changes_nothing_and_is_repeatable(self, corner: str) -> None:
         problem = CORNERS[corner]
         originals = [np.array(getattr(problem, array_name)) for array_name in _ARRAYS]
-        first, second = build_model(self.formulation(), problem), build_model(self.formulation(), problem)
+        first, second = build_model(self.make(), problem), build_model(self.make(), problem)
         for array_name, array in zip(_ARRAYS, originals, strict=True):
             assert np.array_equal(getattr(problem, array_name), array), f"build() changed {array_name}"
         assert _same(first, second), "the same decision gave two different models"
@@ -84,7 +102,7 @@ class FormulationContract:
     @pytest.mark.parametrize("corner", CORNERS)
     def test_a_start_is_feasible(self, corner: str) -> None:
         for problem in (CORNERS[corner], *random_decisions(3, seed=2)):
-            model = build_model(self.formulation(), problem)
+            model = build_model(self.make(), problem)
             if model.start is not None:
                 assert point_fault(model, model.start) == ""
 
@@ -106,7 +124,7 @@ class FormulationContract:
 
     def check_optimum(self, problem: AllocationProblem, worker: IsolatedBackend) -> None:
         """Solve one decision and compare the answer with the exact solver's."""
-        instance = self.formulation()
+        instance = self.make()
         question = problem.within_published_limit() if instance.change_limited else problem
         exact_answer = ExactSolver().solve(question)
         solution = MilpSolver(
@@ -152,6 +170,17 @@ class BackendContract:
 
     It must solve every model, with two exceptions: it must refuse what its capabilities exclude, and may refuse
     infinite bounds, by ``ModelRefusedError`` with its own name and the reason in the message.
+
+    It demands of a back end:
+
+    - It maximises; ``objective`` and ``bound`` are in the model's own objective, unscaled, with the constant added, and
+      no bound is below an answer of its own. No answer: ``x`` is ``None`` and ``objective`` nan.
+    - ``x`` is float64, one value a column, finite, and feasible within 1e-6.
+    - Infeasible and unbounded models are called so, not solved and not failed.
+    - A time limit is a status, ``FEASIBLE`` or ``NO_SOLUTION``; only a proof, within ``relative_gap``, is ``OPTIMAL``.
+    - The same model, options and seed give the same answer; several threads and one may alternate.
+    - A ``start`` is used if ``capabilities.warm_start``, and one that breaks bounds does no harm.
+    - Nothing is written to standard output or error.
     """
 
     backend: str
@@ -160,7 +189,8 @@ class BackendContract:
     @classmethod
     def backend_name(cls) -> str:
         """Name of the tested back end."""
-        return cls.backend
+        name: str = subject(cls, "backend")
+        return name
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -15,19 +15,25 @@ from bfreplay.policies.objectives.objective import Objective
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.testing.policy import T_FWD_S, PolicyContract, state_of
 from bfreplay.testing.replays import SECOND
+from bfreplay.testing.subject import subject
 
 
 class ObjectiveContract(PolicyContract):
     """Inherit, and set ``objective`` to your spec, ``"mine:function"``, or override ``make_objective``.
 
-    The contract of policies for BFTrainer's policy with this objective, and more.
+    The contract of policies for BFTrainer's policy with this objective, and more:
+
+    - Its ``spec`` makes it again, with the same description and the same decisions.
+    - Its values are finite where a count is allowed, for any job: new, old, endless, late, weighted, stuck, with a
+      progress below 0; and for a forward-looking time from a second to a day.
+    - It keeps the counts that jobs hold, and their bounds at least as narrow.
     """
 
     objective: str
 
     def make_objective(self) -> Objective:
         """Return a new objective, as the command line makes one."""
-        return objective_of(self.objective)
+        return objective_of(subject(type(self), "objective"))
 
     def make(self) -> Policy:
         """Return a new policy that maximises it."""

@@ -22,6 +22,7 @@ from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
+from bfreplay.testing.subject import subject
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 TYPES = ("v100", "p100", "k80")
@@ -221,6 +222,18 @@ class PolicyContract:
 
     A policy that takes several node types (``check_types``) is shown nodes of one to three types and jobs that may
     share them; others, nodes of one type. One that takes only narrow jobs sets ``widest``.
+
+    It demands of a policy:
+
+    - It inherits from ``bfreplay.Policy``, and ``from_options(t_fwd_s=..., solver=...)`` makes it.
+    - Counts are an array of whole numbers, one a job: 0, or ``min_nodes`` to ``max_nodes``, in all at most ``n_idle``.
+    - A decision that names a time (``Round.until_us``), or ``in_rounds``, goes with ``Trigger.ROUND`` in ``wakes_on``.
+    - It changes no array of the state, and two new ones decide alike: no clock, no random numbers without a seed.
+    - ``describe()`` and ``summary()`` are JSON without nan and inf; ``close()`` may be called twice.
+    - A replay trains something on an idle machine, and its ledger closes, under both semantics (a policy in rounds:
+      continuous time only).
+    - Its attributes are data, or named in ``not_saved`` and made anew by the constructor: a run that is cut after any
+      instant and resumed ends with the same tables.
     """
 
     policy: type[Policy]
@@ -229,7 +242,8 @@ class PolicyContract:
 
     def make(self) -> Policy:
         """Return a new policy, as the command line makes one."""
-        return self.policy.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
+        policy_type: type[Policy] = subject(type(self), "policy", "decide", "from_options")
+        return policy_type.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
 
     def test_it_says_what_it_is(self) -> None:
         policy = self.make()

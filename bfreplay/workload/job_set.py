@@ -133,6 +133,11 @@ class JobSet(Sequence[ElasticJob]):
         first_names = ", ".join(job.name for job in self.jobs[:3])
         return f"<JobSet: {len(self.jobs)} jobs: {first_names}{', ...' if len(self.jobs) > 3 else ''}>"
 
+    def _repr_html_(self) -> str:
+        columns = ["name", "min_nodes", "max_nodes", "work_samples", "submit_us"]
+        text: str = self.to_frame()[columns].to_html(max_rows=10, show_dimensions=True)
+        return text
+
     def to_frame(self) -> pd.DataFrame:
         """One row a job, in order of submission; curves are objects."""
         import pandas as pd

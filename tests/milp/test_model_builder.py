@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bfreplay import InputError, ModelBuilder
-from bfreplay.milp import MilpSolver
+from bfreplay.milp import MilpSolver, model_builder
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.model import model_fault
 from bfreplay.testing.decisions import random_decisions
@@ -178,3 +178,69 @@ def test_minimise_is_maximise_of_the_negative():
         models.append(builder.build())
     assert models[0].objective.tolist() == models[1].objective.tolist() == [-2.0, -2.0]
     assert models[0].objective_constant == models[1].objective_constant == -2.0
+
+
+def _model(in_loops: bool):
+    m = ModelBuilder()
+    x, y, t = m.variable("x", (3, 4), upper=9), m.binary("y", 4), m.variable("t")
+    weights = np.arange(1.0, 5.0)
+    if in_loops:
+        for j in range(3):
+            for k in range(1, 4):
+                m.add(x[j, k] - x[j, k - 1] <= weights[k] * y[k] + 1, f"up_{j}_{k}")
+        m.add(x[0, 1] + x[0, 1] - 3 * y[0] - x[0, 1] <= y[0], "twice")
+        m.add(x.sum() >= x[0, 0], "sum")  # the row keeps its sign, whatever is compared with what
+        for k in range(-1, 3):
+            m.add(2 - y[k] / 4 + t >= np.int64(3) * x[-1, k] + t, f"of_{k}")
+        m.add(sum(x[j, 0] for j in range(3)) == 5 + t - x[0, 0], "all")
+    else:
+        for j in range(3):
+            for k in range(1, 4):
+                m.add((x[j, k : k + 1] - x[j, k - 1 : k] <= weights[k] * y[k : k + 1] + 1), f"up_{j}_{k}")
+        m.add(x[0, 1:2] <= 4 * y[:1], "twice")
+        m.add(x.sum() >= x[0, :1], "sum")
+        for k in (3, 0, 1, 2):
+            m.add(2 - y[k : k + 1] / 4 + t >= 3 * x[2, k : k + 1] + t, f"of_{k if k < 3 else -1}")
+        m.add(x[:, 0].sum() == 5 + t - x[0, :1], "all")
+    m.maximise(x.sum() + y[2] - t)
+    return m.build()
+
+
+def test_rows_added_in_loops_over_elements_are_those_of_arrays():
+    loops, arrays = _model(in_loops=True), _model(in_loops=False)
+    assert loops.row_names == arrays.row_names
+    orders = [np.lexsort((model.entry_column, model.entry_row)) for model in (loops, arrays)]
+    for name in ("row_lower", "row_upper", "objective", "entry_row", "entry_column", "entry_value"):
+        ours, theirs = getattr(loops, name), getattr(arrays, name)
+        if name.startswith("entry"):
+            ours, theirs = ours[orders[0]], theirs[orders[1]]
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
+    assert model_fault(loops) == ""
+
+
+def test_an_element_is_what_an_array_gives_at_its_place():
+    m = ModelBuilder()
+    x = m.variable("x", (2, 3))
+    values = np.arange(1.0, 7.0)
+    assert (x[1, 2] * 2 + x - 1).value(values).tolist() == (values.reshape(2, 3) + 11).tolist()
+    assert (x + 3)[np.int64(-1), 0].value(values) == 7.0
+    assert x[True].shape == (1, 2, 3)  # a mask, as in numpy
+    assert repr(x[0, 1] - x[0, 1] + x[1, 1]) == "<Expression: shape (), 1 terms>"
+    with pytest.raises(IndexError):
+        x[0, 3]
+    for mistake, message in ((lambda: x[0, 0] * np.inf, "not finite"), (lambda: x[0, 0] * x[0, 1], "multiplied")):
+        with pytest.raises(InputError, match=message):
+            mistake()
+
+
+def test_a_loop_over_elements_makes_no_sparse_matrix_for_each_row(monkeypatch):
+    made = []
+    csr_array = model_builder.csr_array
+    monkeypatch.setattr(model_builder, "csr_array", lambda *given: made.append(1) or csr_array(*given))
+    m = ModelBuilder()
+    x = m.binary("x", 50)
+    before = len(made)
+    for k in range(1, 50):
+        m.add(2 * x[k] - x[k - 1] <= 1)
+    assert len(made) == before

@@ -9,12 +9,15 @@ from html.parser import HTMLParser
 import pyarrow.parquet as pq
 import pytest
 
-from bfreplay import replay_log
+from bfreplay import describe, finish, replay_log
+from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.errors import InputError
+from bfreplay.experiments.sweep import run_sweep
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import FIGURES, NothingToShowError
 from bfreplay.runs import RunResult
 from bfreplay.workload import JobSet
+from tests.experiments.sweep.small_sweeps import Inline
 from tests.replay.tiny import job, log
 from tests.run_records import changed, setting
 
@@ -119,6 +122,27 @@ def test_the_table_is_whole_in_itself_and_shows_text_as_it_is(run, tmp_path):
     assert "a&amp;b" in html
     assert "in memory" in run._repr_html_()
     assert not re.search(r"https?://|src=|href=", html)
+
+
+def test_descriptions_logs_jobs_and_finish_results_have_tables_of_escaped_text(tmp_path, monkeypatch):
+    events = log(2, [(5, 1, True)], 60, idle_first=[0])
+    events.metadata = EventsMetadata(cluster="<b>x</b>")
+    jobs = JobSet([job(f"<i>{k}</i>", work=150.0) for k in range(12)], submit_is_relative=True)
+    assert rows(describe(events)._repr_html_())["idle node-hours"].startswith("0.0319 (")
+    assert rows(events._repr_html_())["cluster"] == "<b>x</b>"  # the text, not a tag
+    assert "types" not in rows(events._repr_html_())
+    assert "in memory" in events._repr_html_()
+    assert rows(finish_of(tmp_path, monkeypatch)._repr_html_())["median on the idle nodes"] == "0.50 h"
+    assert "&lt;i&gt;11&lt;/i&gt;" in jobs._repr_html_()
+    assert "<i>" not in jobs._repr_html_()
+    assert "<p>12 rows × 5 columns</p>" in jobs._repr_html_()
+
+
+def finish_of(tmp_path, monkeypatch):
+    """A search that takes half an hour on the idle nodes, whenever it starts."""
+    monkeypatch.setattr(run_sweep, "ProcessExecutor", Inline)
+    events = log(2, [], 36_000, idle_first=[0, 1])
+    return finish(events, JobSet([job("a", work=18_000.0, rates=(0.0, 10.0))], submit_is_relative=True), starts=2)
 
 
 def test_odd_runs_have_a_table(run):

@@ -152,6 +152,10 @@ class Idleness:
         text: str = built_in("bfreplay.datasets.idleness.idleness_text:render")(self)
         return text.rstrip()
 
+    def _repr_html_(self) -> str:
+        text: str = built_in("bfreplay.datasets.idleness.idleness_text:render_html")(self)
+        return text
+
     def to_frame(self) -> pd.DataFrame:
         """Idle nodes over time: one row for each of the equal parts of the window, with fewest, mean and most."""
         import pandas as pd

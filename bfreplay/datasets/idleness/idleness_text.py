@@ -14,6 +14,7 @@ from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS, Quantiles
 from bfreplay.datasets.idleness.week import WEEKDAYS, Week
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import html_table
 from bfreplay.wording import (
     WIDTH,
     Kind,
@@ -56,6 +57,12 @@ def render(idleness: Idleness) -> str:
     blocks = [*wrapped, labelled_lines(_facts(idleness), _FACT_WIDTH)]
     blocks += [*(table.lines() for table in tables if table.rows), _hours(idleness)]
     return paragraphs([*blocks, *(table.lines() for table in more_tables)]) + "\n"
+
+
+def render_html(idleness: Idleness) -> str:
+    """Return the facts as a table, with warnings and sentences below it, for a notebook."""
+    warnings = [f"Warning: {sentence}" for sentence in idleness.origin.log_warnings.sentences(most=None)]
+    return html_table("Idle nodes", _facts(idleness), "", [*warnings, *sentences(idleness)])
 
 
 def _facts(idleness: Idleness) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk, RowsToCome
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
 from bfreplay.datasets.times import in_calendar, iso_span, parse_time_us
+from bfreplay.documents import html_table
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -185,8 +186,20 @@ class NodeEvents:
         log._source = RowsToCome(log.first_states())
         return log
 
+    @property
+    def file(self) -> Path | None:
+        """File that each pass reads; ``None`` for a log in memory."""
+        return self._source.file
+
     def __repr__(self) -> str:
         return f"<NodeEvents: {len(self.nodes)} nodes, {iso_span(self.window_start_us, self.window_end_us)}>"
+
+    def _repr_html_(self) -> str:
+        window, n_nodes = iso_span(self.window_start_us, self.window_end_us), f"{len(self.nodes):,}"
+        types = self.node_types.names if self.node_types.has_type_names else ()
+        place = ", ".join(source.name for source in self.sources) or "in memory"
+        rows = [("cluster", self.metadata.cluster), ("window", window), ("nodes", n_nodes), ("types", ", ".join(types))]
+        return html_table("Log of node states", rows, place)
 
     def first_states(self) -> NDArray[np.int8]:
         """Return the states of the nodes at the start of the window, ``(N,)``: all that is known of a log to come."""

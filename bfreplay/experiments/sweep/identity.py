@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import metadata
 from importlib.machinery import PathFinder
@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay import __version__, defaults
+from bfreplay.campaigns.source import CampaignSource
 from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS
+from bfreplay.experiments.given_objects import digest_of, is_object
 from bfreplay.experiments.prepared_run import max_parallel_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.placeholders import texts_in
@@ -50,6 +51,11 @@ def id_of(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:ID_DIGITS]
 
 
+def input_digests(given: object, sources: Iterable[str]) -> list[str]:
+    """Return the digests of a log or jobs: of the object that was given, or of the files."""
+    return [digest_of(given)] if is_object(given) else list(sources)
+
+
 def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -> dict[str, Any]:
     """Return everything that the result depends on, JSON-ready, without names and paths, with all defaults.
 
@@ -70,8 +76,8 @@ def content_of(options: RunOptions, log: NodeEvents, jobs: JobSet | JobSource) -
         "schema_version": RUN.schema_version,
         "options": {**_effective(options), "max-parallel": max_parallel_of(options, log, jobs)},
         "window_us": None if options.window is None else list(window_us(options.window)),
-        "events": [source_file.sha256 for source_file in log.sources],
-        "jobs": [digest for _, digest in jobs.sources],
+        "events": input_digests(options.events, (source_file.sha256 for source_file in log.sources)),
+        "jobs": input_digests(options.jobs, (digest for _, digest in jobs.sources)),
         "batch_jobs": None if options.batch_jobs is None else SourceFile.of(Path(options.batch_jobs)).sha256,
         "job_source": str(options.jobs) if is_source_name(options.jobs) and not isinstance(jobs, JobSet) else None,
         "code": {code_place: digest_of_module(code_place.partition(":")[0]) for code_place in sorted(named_code)},
@@ -110,7 +116,8 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     elif is_source_name(options.jobs):
         places |= set(_foreign(JOB_SOURCES, str(options.jobs)))
     else:
-        texts = texts_in(read_toml(Path(options.jobs)))
+        own_place = f"{type(jobs).__module__}:{type(jobs).__qualname__}"
+        texts = [own_place, *texts_in(_tables_of(jobs))]
         places |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_PACKAGE, "builtins")}
 
@@ -165,11 +172,13 @@ def digest_of_module(module: str) -> str | None:
     return None if file is None else SourceFile.of(file).sha256
 
 
+def _tables_of(jobs: JobSet | JobSource) -> Mapping[str, Any]:
+    return jobs.tables if isinstance(jobs, CampaignSource) else {}
+
+
 def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None:
     """Return the version of Optuna for a campaign that uses it; otherwise ``None``."""
-    if isinstance(jobs, JobSet) or is_source_name(options.jobs):
-        return None
-    tables = read_toml(Path(options.jobs))
+    tables = _tables_of(jobs)
     if "optuna" not in tables and "optuna" not in set(texts_in(tables)):
         return None
     try:

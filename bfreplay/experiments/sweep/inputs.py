@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -12,8 +12,10 @@ from bfreplay.datasets.named_inputs import restrict
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS
+from bfreplay.experiments.given_objects import Same, is_object
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.run_options import RunOptions
+from bfreplay.experiments.sweep.identity import input_digests
 from bfreplay.workload import JobSet, JobSource
 
 Key = tuple[tuple[str, Any], ...]
@@ -47,27 +49,33 @@ class Inputs:
 
 def key_of(options: RunOptions, input_kind: str) -> Key:
     """Return the options that are declared to load the ``"log"`` or the ``"jobs"``, with their values."""
-    return tuple(
-        (name, getattr(options, name)) for name, declaration in OPTIONS.items() if declaration.loads == input_kind
-    )
+    values = {name: getattr(options, name) for name, declaration in OPTIONS.items() if declaration.loads == input_kind}
+    return tuple((name, Same(value) if is_object(value) else value) for name, value in values.items())
+
+
+def _options(key: Key, **others: str) -> RunOptions:
+    values = {name: value.given if isinstance(value, Same) else value for name, value in key}
+    return RunOptions(**{**others, **values})
 
 
 def load_expected_log(key: Key, expectation: Known | None) -> NodeEvents:
     """Load a log; ``InputError`` if it cannot be loaded, or its files are not the ``expectation`` ones."""
-    log = load_log(RunOptions(**{"jobs": BUNDLED, **dict(key)}))
-    _check_same("events", [source_file.sha256 for source_file in log.sources], expectation)
+    options = _options(key, jobs=BUNDLED)
+    log = load_log(options)
+    _check_same("events", options.events, (source_file.sha256 for source_file in log.sources), expectation)
     return log
 
 
 def load_expected_jobs(key: Key, expectation: Known | None) -> JobSet | JobSource:
     """Load jobs; ``InputError`` if they cannot be loaded, or their files are not the ``expectation`` ones."""
-    jobs = load_jobs_of(RunOptions(**{"events": BUNDLED, **dict(key)}))
-    _check_same("jobs", [digest for _, digest in jobs.sources], expectation)
+    options = _options(key, events=BUNDLED)
+    jobs = load_jobs_of(options)
+    _check_same("jobs", options.jobs, (digest for _, digest in jobs.sources), expectation)
     return jobs
 
 
-def _check_same(description: str, digests: Sequence[str], expectation: Known | None) -> None:
-    if expectation is not None and tuple(digests) != expectation[0]:
+def _check_same(description: str, given: object, sources: Iterable[str], expectation: Known | None) -> None:
+    if expectation is not None and (digests := input_digests(given, sources)) != list(expectation[0]):
         raise changed_input_error(description, str(digests), str(list(expectation[0])))
 
 

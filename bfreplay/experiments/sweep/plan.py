@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from bfreplay.experiments.sweep.inputs import Inputs, key_of
 from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
 from bfreplay.experiments.sweep.worker import RunTask
+from bfreplay.registry import make_from_code
 from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.runs.baselines import check_ideal, refuse_source
 from bfreplay.runs.run_checks import check_policy, jobs_in_window
@@ -133,5 +136,6 @@ class _Checks:
             jobs_in_window(jobs, log, settings, unlimited_work=options.unlimited_work)
             if options.fairness:
                 refuse_source(jobs)
+            make_from_code(partial(pickle.dumps, options), "a copy of the log and the jobs for other processes")
         self._seen |= {of_policy, together}
         return log, jobs

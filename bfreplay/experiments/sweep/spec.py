@@ -19,6 +19,7 @@ from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.documents import refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES
+from bfreplay.experiments.given_objects import input_text
 from bfreplay.experiments.run_options import RunOptions, as_options
 from bfreplay.experiments.sweep.placeholders import (
     RESULT_COLUMNS,
@@ -320,7 +321,7 @@ class _Reader:
         cells = {choice.entry: choice.label for choice in choices if choice.label is not None} | values
         for option in filter(FIELDS.__contains__, names):
             # a path as written: its place on this machine does not matter
-            is_path = FIELDS[option] in FILE_OPTIONS and option in options
+            is_path = FIELDS[option] in FILE_OPTIONS and isinstance(options.get(option), str | Path)
             cells[option] = cell_of(str(options[option]) if is_path else _value(run_options, FIELDS[option]))
         return Point({field_name(option): cells.get(option) for option in names}, run_options)
 
@@ -404,17 +405,17 @@ def _length(values: Sized) -> int:
 
 def _value(options: RunOptions, attribute: str) -> Any:
     """Return the value of an option for the table, with the known default of ``max_parallel``."""
-    value = getattr(options, attribute)
+    value = input_text(getattr(options, attribute))
     is_usual = attribute == "max_parallel" and value is None and options.cluster is None
     return defaults.MAX_PARALLEL if is_usual else value
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with TOML's dates and times as text, JSON-ready."""
+    """Return a value with TOML's dates and times, paths and objects as text, JSON-ready."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
-    return str(value) if isinstance(value, Path) else value
+    return cell_of(input_text(value))

@@ -13,6 +13,7 @@ from time import perf_counter
 from bfreplay import __version__
 from bfreplay._compiling import compiling_first
 from bfreplay.campaigns.workloads import is_source_name
+from bfreplay.datasets import NodeEvents
 from bfreplay.errors import BfreplayError
 from bfreplay.experiments.declared_options import FILE_OPTIONS
 from bfreplay.experiments.prepared_run import prepare_run
@@ -172,7 +173,9 @@ def _stamps(options: RunOptions) -> dict[str, Stamp]:
     files = {field_name: getattr(options, field_name) for field_name in FILE_OPTIONS}
     if is_source_name(options.jobs):
         del files["jobs"]
-    return {field_name: _stamp(Path(file)) for field_name, file in files.items() if file is not None}
+    if isinstance(options.events, NodeEvents):
+        files["events"] = options.events.file
+    return {name: _stamp(Path(file)) for name, file in files.items() if isinstance(file, str | Path)}
 
 
 def _stamp(file: Path) -> Stamp:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import checks
+from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.observe import pool_of
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
@@ -41,7 +42,10 @@ from bfreplay.result_folders.tuning import (
 )
 from bfreplay.result_folders.writing import record_json
 from bfreplay.versions import versions
-from bfreplay.workload import JobSet
+from bfreplay.workload import ElasticJob, JobSet, JobSource
+
+if TYPE_CHECKING:
+    from bfreplay.experiments.keywords import TuneKeywords
 
 SWEEP_FOLDER, TRADE_OFF_FOLDER = "sweep", "trade-off"
 """Folders of the runs in the folder of a tuning: of the grid, and with nodes left alone."""
@@ -56,8 +60,8 @@ _GRID_OPTIONS = ("t-fwd", "max-parallel", "window", "events", "jobs", "curves")
 
 
 def tune(
-    events: str | PathLike[str],
-    jobs: str | PathLike[str],
+    events: NodeEvents | str | PathLike[str],
+    jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str],
     *,
     t_fwd: Sequence[ForwardTime] | None = None,
     max_parallel: Sequence[int] | None = None,
@@ -71,14 +75,14 @@ def tune(
     scheduler: str | None = None,
     progress: Callable[[SweepProgress], None] | None = None,
     on_wait: Callable[[], None] | None = None,
-    **options: Any,
+    **options: Unpack[TuneKeywords],
 ) -> Tuning:
     """Recommend a T_fwd and a number of jobs at once, tuned on the first part of a log and validated on the rest.
 
     Parameters
     ----------
     events, jobs
-        Files, as ``RunOptions`` takes them.
+        Objects or files, as ``RunOptions`` takes them.
     t_fwd, max_parallel
         Values to try, every combination of them; by default 10 s to 20 min and ``"auto"``, and 5 to 70 jobs, fewer
         for a log of more than 30,000 pool events.
@@ -107,9 +111,8 @@ def tune(
         A run failed.
     """
     checks.known_keys(options, [field.name for field in fields(RunOptions)], "tune", "option")
-    base = RunOptions(
-        events=events, jobs=jobs, unlimited_work=unlimited_work, **{"efficiency": False, "bound": True, **options}
-    )
+    other_options: dict[str, Any] = {"efficiency": False, "bound": True, **options}
+    base = RunOptions(events=events, jobs=jobs, unlimited_work=unlimited_work, **other_options)
     own_options = TuningOptions(train=train, tolerance=tolerance)
     scheduler_needs(out, scheduler)
     log, job_set = load_log(base), load_jobs_of(base)

@@ -1,0 +1,48 @@
+"""Writes ``bfreplay/experiments/keywords.pyi``: the options of a run as typed keywords, for type checkers and editors.
+
+Usage: ``python benchmarks/write_keywords.py``, after a change of ``bfreplay/experiments/declared_options.py``.
+"""
+
+import inspect
+from pathlib import Path
+
+from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
+from bfreplay.experiments.finish_times import FIXED_OPTIONS, finish
+from bfreplay.experiments.one_run import open_session
+from bfreplay.experiments.tuning.tuner import tune
+
+STUB = Path(__file__).parents[1] / "bfreplay" / "experiments" / "keywords.pyi"
+CLASSES = {
+    "ReplayKeywords": (open_session, ()),
+    "FinishKeywords": (finish, FIXED_OPTIONS),
+    "TuneKeywords": (tune, ("cluster",)),
+}
+"""Class of keywords: function, and options that it refuses. Its named parameters are no keywords of the class."""
+HEAD = '''"""Options of a run as keywords, made from their declarations by ``python benchmarks/write_keywords.py``."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from os import PathLike
+from typing import TypedDict
+'''
+
+
+def stub() -> str:
+    """Return the text of the file."""
+    classes = [
+        f"class {name}(TypedDict, total=False):\n" + "".join(f"    {line}\n" for line in keywords(function, refused))
+        for name, (function, refused) in CLASSES.items()
+    ]
+    return "\n".join([HEAD, *classes])
+
+
+def keywords(function, refused=()):
+    """Yield the options that a function takes beside its named parameters, with the types that it accepts."""
+    named = inspect.signature(function).parameters
+    for name, declaration in OPTIONS.items():
+        if name not in named and name not in refused:
+            yield f"{name}: {declaration.accepts or DeclaredOptions.__annotations__[name]}"
+
+
+if __name__ == "__main__":
+    STUB.write_text(stub(), encoding="utf-8")

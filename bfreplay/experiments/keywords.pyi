@@ -1,0 +1,107 @@
+"""Options of a run as keywords, made from their declarations by ``python benchmarks/write_keywords.py``."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from os import PathLike
+from typing import TypedDict
+
+class ReplayKeywords(TypedDict, total=False):
+    curves: str | PathLike[str] | None
+    cluster: str | None
+    node_type: str | None
+    window: Sequence[str | float | date] | None
+    measure: Sequence[int] | str | None
+    round: float | None
+    objective: str | None
+    t_fwd: float | str
+    max_parallel: int | None
+    unlimited_work: bool
+    until_done: bool
+    learn_curves: str | None
+    measurement_noise: float
+    solver: str
+    formulation: str | None
+    fallback: str
+    time_limit: float
+    gap: float
+    threads: int
+    solver_seed: int
+    warm_start: bool
+    reformulate_sets: bool
+    memory_limit: int | None
+    semantics: str
+    seed: int
+    batch_jobs: str | PathLike[str] | None
+    clear: float | str
+    notice: bool
+    reserve: int
+    min_age: float | str
+    record_nodes: bool
+    prices: str | Mapping[str, float] | None
+    fairness: bool
+    ideal: bool
+    efficiency: bool
+    bound: bool
+    allow_code: bool
+
+class FinishKeywords(TypedDict, total=False):
+    curves: str | PathLike[str] | None
+    node_type: str | None
+    window: Sequence[str | float | date] | None
+    policy: str
+    round: float | None
+    objective: str | None
+    t_fwd: float | str
+    max_parallel: int | None
+    learn_curves: str | None
+    measurement_noise: float
+    solver: str
+    formulation: str | None
+    fallback: str
+    time_limit: float
+    gap: float
+    threads: int
+    solver_seed: int
+    warm_start: bool
+    reformulate_sets: bool
+    memory_limit: int | None
+    clear: float | str
+    notice: bool
+    reserve: int
+    min_age: float | str
+    prices: str | Mapping[str, float] | None
+    allow_code: bool
+
+class TuneKeywords(TypedDict, total=False):
+    curves: str | PathLike[str] | None
+    node_type: str | None
+    window: Sequence[str | float | date] | None
+    measure: Sequence[int] | str | None
+    policy: str
+    round: float | None
+    objective: str | None
+    until_done: bool
+    learn_curves: str | None
+    measurement_noise: float
+    solver: str
+    formulation: str | None
+    fallback: str
+    time_limit: float
+    gap: float
+    threads: int
+    solver_seed: int
+    warm_start: bool
+    reformulate_sets: bool
+    memory_limit: int | None
+    semantics: str
+    seed: int
+    batch_jobs: str | PathLike[str] | None
+    clear: float | str
+    notice: bool
+    record_nodes: bool
+    prices: str | Mapping[str, float] | None
+    fairness: bool
+    ideal: bool
+    efficiency: bool
+    bound: bool
+    allow_code: bool
