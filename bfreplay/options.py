@@ -128,6 +128,8 @@ class Option:
         Reason for which it cannot be combined with ``--cluster``, and the fix; ``None`` if it can.
     passed_as
         Keyword of the MILP solver that it sets.
+    names
+        Words that complete a value on the command line, or ``"module:REGISTRY"`` for the names in a registry.
     """
 
     check: Callable[[str, Any], Any]
@@ -149,6 +151,7 @@ class Option:
     no_effect: tuple[NoEffect, ...] = ()
     not_on_cluster: tuple[str, str] | None = None
     passed_as: str | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

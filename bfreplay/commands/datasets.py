@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from bfreplay.commands.inputs import note, say
+from bfreplay.commands.option_flags import completing
 from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, terminal_bar
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
+_log_names = completing("bfreplay.datasets.public_logs.entries:log_names")
 
 
 @click.group()
@@ -57,7 +59,7 @@ def list_logs(as_json: bool) -> None:
 
 
 @datasets.command()
-@click.argument("name")
+@click.argument("name", shell_complete=_log_names)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def info(name: str, as_json: bool) -> None:
     """Show the log NAME: source, licence, citation, traps, and the command that ingests it.
@@ -79,7 +81,7 @@ def info(name: str, as_json: bool) -> None:
 
 
 @datasets.command()
-@click.argument("names", nargs=-1, metavar="NAME...")
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=_log_names)
 @click.option("--all", "everything", is_flag=True, help="Fetch every log of the catalogue.")
 @click.option(
     "--to", "folder", type=_FOLDER, help="Target folder.  [default: BFREPLAY_DATA, or the user's cache folder]"

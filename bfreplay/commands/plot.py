@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands.inputs import note, say, split_names
-from bfreplay.commands.option_flags import PLACE
+from bfreplay.commands.option_flags import PLACE, completing
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 
@@ -48,7 +48,9 @@ def _names(_context: click.Context, _option: click.Parameter, values: tuple[str,
 
 
 @click.command()
-@click.argument("name", metavar="NAME")
+@click.argument(
+    "name", metavar="NAME", shell_complete=completing(_ALL, _SWEEP, "bfreplay.report.figures.figure:FIGURES")
+)
 @click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
     "-o",

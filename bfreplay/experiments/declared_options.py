@@ -56,6 +56,7 @@ class DeclaredOptions:
         "File of the log: Parquet, CSV, or the published node-state matrix.",
         is_argument=True,
         loads="log",
+        names=(defaults.BUNDLED,),
     )
     jobs: str | PathLike[str] = option(
         REQUIRED,
@@ -66,6 +67,7 @@ class DeclaredOptions:
         "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
         "jobs_per_hour=1)'; or package.module:Class of a job source.",
         loads="jobs",
+        names=(defaults.BUNDLED,),
     )
     curves: str | PathLike[str] | None = option(
         None,
@@ -75,6 +77,7 @@ class DeclaredOptions:
         "published table (.pkl); for a trace or workload of Gavel or Shockwave the measured throughputs (.json, "
         ".json.gz), of ElasticFlow the folder of throughput tables; 'sample' for made-up throughputs.",
         loads="jobs",
+        names=(defaults.BUNDLED,),
     )
     cluster: str | None = option(
         None,
@@ -124,6 +127,7 @@ class DeclaredOptions:
         POLICY,
         f"Allocation policy: {policies.HELP}; a policy of Gavel, Shockwave or ElasticFlow, such as "
         "'gavel.max_min_fairness_perf'; or package.module:Class. Parameters follow in brackets.",
+        names=("bfreplay.policies.names:POLICIES",),
     )
     round: float | None = option(
         None,
@@ -142,6 +146,7 @@ class DeclaredOptions:
         "'max-min', 'deadline', ...; a weighted sum '0.7*throughput + 0.3*speed-up'; or package.module:function. See "
         "docs/objectives.md.",
         usual="own",
+        names=("bfreplay.policies.names:OBJECTIVES",),
     )
     t_fwd: float | str = option(
         defaults.T_FWD_S,
@@ -192,6 +197,7 @@ class DeclaredOptions:
         "Solver of decisions: 'exact', a MILP back end such as 'cbc' or 'highs' (see "
         "'bfreplay solvers'), or package.module:Class.",
         no_effect=(option_checks.NO_SOLVER,),
+        names=("exact", "bfreplay.milp.names:BACKENDS"),
     )
     formulation: str | None = option(
         None,
@@ -200,6 +206,7 @@ class DeclaredOptions:
         "MILP formulation for a back end; 'published' also works with the exact solver.",
         usual=f"{defaults.MILP_FORMULATION} for a back end",
         no_effect=(option_checks.NO_SOLVER,),
+        names=("bfreplay.milp.names:FORMULATIONS",),
     )
     fallback: str = _backend_option(
         "fallback",
