@@ -120,34 +120,38 @@ def draw(by_label: Mapping[str, Rescales]) -> Figure:
 
 
 def page(by_label: Mapping[str, Rescales]) -> PageFigure:
-    """The same for the page."""
+    """The same for the page, with a row for each cause, so that their names have room on a narrow screen too."""
     causes, panels = _causes(by_label), _panels(by_label)
-    ticks: Trace = {
+    panel_px, gap_px = 46 * len(causes) + 10, 62
+    height = len(panels) * (panel_px + gap_px) + 84
+    inner_px = len(panels) * panel_px + (len(panels) - 1) * gap_px
+    rows: Trace = {
         "tickvals": list(range(len(causes))),
-        "ticktext": [in_lines(CAUSES[cause], 9) for cause in causes],
-        "tickangle": 0,
+        "ticktext": [in_lines(CAUSES[cause], 21) for cause in causes],
         "tickfont": {"size": 12},
-        "range": [-0.55, len(causes) - 0.45],
+        "range": [len(causes) - 0.45, -0.55],
+        "showgrid": False,
+        "zeroline": False,
     }
-    height, gap_height = 1 / len(panels), 0.05
-    axis_lines = {"showgrid": False, "anchor": axis(len(panels) - 1), "zeroline": False}
-    layout: Trace = {"barmode": "overlay", "xaxis": ticks | axis_lines}
+    layout: Trace = {"barmode": "overlay"}
     traces: list[Trace] = []
     for panel_index, (panel_words, panel_bars) in enumerate(panels):
-        upper_end = 1 - panel_index * height
-        domain = [max(0.0, upper_end - height + gap_height * (panel_index < len(panels) - 1)), upper_end]
-        title_entry = {"title": {"text": in_lines(panel_words, 16)}}
-        layout[layout_axis(panel_index)] = {**title_entry, "domain": domain, "rangemode": "tozero", "tickformat": ","}
+        upper_end = 1 - panel_index * (panel_px + gap_px) / inner_px
+        domain = [max(0.0, upper_end - panel_px / inner_px), upper_end]
+        layout[layout_axis(panel_index)] = {**rows, "domain": domain, "anchor": axis(panel_index, "x")}
+        title = {"text": panel_words, "standoff": 4, "font": {"size": 12}}
+        lengths = {"title": title, "anchor": axis(panel_index), "rangemode": "tozero", "tickformat": ","}
+        layout[layout_axis(panel_index, "x")] = lengths
         for bar in panel_bars:
-            bar_places = [cause + bar.place for cause in range(len(causes))]
-            bar_look: Trace = {"width": bar.width, "yaxis": axis(panel_index)}
+            bar_look: Trace = {"orientation": "h", "width": bar.width}
+            bar_look |= {"xaxis": axis(panel_index, "x"), "yaxis": axis(panel_index)}
             if bar.below is not None:
                 bar_look["base"] = bar.below[causes].tolist()
             bar_look["customdata"] = [[CAUSES[cause], bar.texts[cause]] for cause in causes]
             bar_look |= {"legendgroup": bar.words, "showlegend": len(by_label) == 1 or panel_index == 0}
-            hover = "%{customdata[0]}<br>%{customdata[1]}"
-            traces.append(bar.mark.bars(bar.words, bar_places, bar.heights[causes].tolist(), hover, **bar_look))
-    return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
+            places, hover = [cause + bar.place for cause in range(len(causes))], "%{customdata[0]}<br>%{customdata[1]}"
+            traces.append(bar.mark.bars(bar.words, bar.heights[causes].tolist(), places, hover, **bar_look))
+    return PageFigure(traces, layout, height=height)
 
 
 def table(by_label: Mapping[str, Rescales]) -> ShownTable:
