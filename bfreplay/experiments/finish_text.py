@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
+from bfreplay.runs.censored_times import common_unit
 from bfreplay.wording import Kind, count, duration, paragraphs, table_of
 
 FEW_TIMES = 5
@@ -29,17 +30,22 @@ def render(result: Finish) -> str:
 def answer_of(record: FinishRecord) -> str:
     """Return the answer in one sentence."""
     is_search, quantiles, requested = record.inputs.is_search, record.quantiles, record.config.dedicated
+    unit = common_unit(quantiles.median_s, quantiles.observed_s)
     sentence = "The search is over after " if is_search else "All jobs are done after "
     if quantiles.median_s is None:
         n_open = len(record.starts) - record.n_done
-        sentence += f"more than {duration(quantiles.observed_s)} ({n_open:,} of {count(len(record.starts), 'start')} "
+        sentence += (
+            f"more than {duration(quantiles.observed_s, unit)} ({n_open:,} of {count(len(record.starts), 'start')} "
+        )
         sentence += f"{'is' if n_open == 1 else 'are'} unfinished when the log ends)"
     else:
-        sentence += f"{duration(quantiles.median_s)}{_middle_half(record)}"
+        sentence += f"{duration(quantiles.median_s, unit)}{_middle_half(record, unit)}"
     if requested is not None:
         seconds = record.dedicated_s(requested)
         nodes = f"{count(requested, 'node')} of your own"
-        sentence += f", against {duration(seconds)} on {nodes}" if seconds is not None else f", and never on {nodes}"
+        sentence += (
+            f", against {duration(seconds, unit)} on {nodes}" if seconds is not None else f", and never on {nodes}"
+        )
     beneficiary = "this search" if is_search else "these jobs"
     return f"{sentence}; to {beneficiary} these idle nodes are worth {worth_words(record)}."
 
@@ -53,17 +59,16 @@ def worth_words(record: FinishRecord) -> str:
     return f"at most {words}" if worth.meaning == AT_MOST else words
 
 
-def _middle_half(record: FinishRecord) -> str:
+def _middle_half(record: FinishRecord, unit: tuple[str, float]) -> str:
     low, high = record.quantiles.quarter_s, record.quantiles.three_quarters_s
     if low is None or len(record.starts) == 1:
         return ""
     if high is None:
-        return f" (a quarter of the starts within {duration(low)})"
-    first, second = duration(low), duration(high)
+        return f" (a quarter of the starts within {duration(low, unit)})"
+    first, second = duration(low, unit), duration(high, unit)
     if first == second:
         return f" (half of the starts within the same {first})"
-    unit = second.rpartition(" ")[2]
-    return f" (half of the starts within {first.removesuffix(f' {unit}')} to {second})"
+    return f" (half of the starts within {first.removesuffix(f' {unit[0]}')} to {second})"
 
 
 def cautions(record: FinishRecord) -> Iterator[str]:

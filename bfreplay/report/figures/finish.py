@@ -1,7 +1,8 @@
-"""The picture of ``bfreplay finish``: data functions, and a drawing function."""
+"""Times of ``bfreplay finish``: data functions, and what draws them on paper and on the page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
@@ -13,18 +14,17 @@ from numpy.typing import NDArray
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.datasets.times import EPOCH
 from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
-from bfreplay.report.figures.figure import Figure, as_they_are
-from bfreplay.report.figures.marks import BLUE, FAINT_BLUE, GREEN, GREY, RED, Trace, point_look
+from bfreplay.report.figures.figure import Figure, PageFigure, as_they_are
+from bfreplay.report.figures.marks import BLUE, FAINT_BLUE, RED, Mark, Trace, axis, layout_axis, point_look
 from bfreplay.result_folders.finish import AT_MOST, MORE, FinishRecord
-from bfreplay.runs.censored_times import censored_quantiles, done_by
-from bfreplay.wording import count, duration
+from bfreplay.runs.censored_times import censored_quantiles, common_unit, done_by
+from bfreplay.wording import amount, count, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
 
-_UNITS = (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0))
 _BIN_HOURS = 4
 _FEW = 3
 """Least number of starts with a median of their own."""
@@ -37,7 +37,7 @@ class FinishTimes:
     Parameters
     ----------
     unit, unit_s
-        ``"h"``, or another unit that suits the times; and its seconds.
+        Unit of the answer's times, such as ``"h"``, and its seconds.
     time, is_done : (N,)
         Of each start, in order: time, and false where the log ended before.
     weekday, hour : (N,) float64
@@ -51,12 +51,15 @@ class FinishTimes:
     weekday: NDArray[np.float64]
     hour: NDArray[np.float64]
 
+    def text(self, seconds: float) -> str:
+        """Text of a time in the common unit."""
+        return duration(seconds, (self.unit, self.unit_s))
+
 
 def finish_times(record: FinishRecord) -> FinishTimes:
     """Return the times of a record, with the clock of its time zone."""
     seconds = np.array([start.duration_s for start in record.starts])
-    longest_s = float(seconds.max())
-    unit_name, unit_s = next((unit for unit in _UNITS if longest_s >= 4 * unit[1]), ("s", 1.0))
+    unit_name, unit_s = common_unit(record.quantiles.median_s, record.quantiles.observed_s)
     weekdays: list[float] = []
     if record.config.time_zone is not None:
         time_zone = UTC if record.config.time_zone == "UTC" else ZoneInfo(record.config.time_zone)
@@ -93,51 +96,88 @@ def finish_figure(record: FinishRecord) -> Drawing:
         panel_grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1.0])
         _draw_shares(figure.add_subplot(panel_grid[:, 0]), record, times)
         by_day, by_hour = figure.add_subplot(panel_grid[0, 1]), figure.add_subplot(panel_grid[1, 1])
-        _draw_starts(by_day, times, times.weekday, 1.0)
+        for axes, (words, places, width) in zip((by_day, by_hour), _start_panels(times), strict=True):
+            _draw_starts(axes, times, places, width)
+            style_axes(axes, f"{words} of the start ({record.config.time_zone})", f"time, {times.unit}")
         by_day.set_xticks(np.arange(7) + 0.5, labels=[weekday[:3] for weekday in WEEKDAYS])
         by_day.set_xlim(0, 7)
-        _draw_starts(by_hour, times, times.hour, float(_BIN_HOURS))
         by_hour.set_xticks(range(0, 25, _BIN_HOURS))
         by_hour.set_xlim(0, 24)
-        for axes, words in ((by_day, "weekday"), (by_hour, "hour")):
-            style_axes(axes, f"{words} of the start ({record.config.time_zone})", f"time, {times.unit}")
         by_day.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3)
     return fix_layout(figure)
 
 
 def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
-    quantiles, unit_s = record.quantiles, times.unit_s
-    last_time = float(times.time.max())
-    times_x, done_shares = done_by(times.time, times.is_done)
-    lower_s, upper_s = quantiles.quarter_s, quantiles.three_quarters_s
-    if lower_s is not None:
-        middle_half = lower_s / unit_s, last_time if upper_s is None else upper_s / unit_s
-        axes.axvspan(*middle_half, color=FAINT_BLUE, linewidth=0, label="middle half of the starts")
-    shares = 100 * np.append(0.0, done_shares)
-    step_points = np.concatenate([[0.0], times_x, [last_time]]), np.append(shares, shares[-1])
-    axes.step(*step_points, where="post", color=BLUE, linewidth=2.0, label="idle nodes: starts done", zorder=4)
-    open_at = times.time[~times.is_done]
-    if open_at.size:
-        heights = shares[np.searchsorted(times_x, open_at, side="right")]
-        words = f"unfinished when the log ends ({open_at.size})"
-        axes.plot(open_at, heights, label=words, zorder=5, **point_look(RED, "|", 9))
-    if quantiles.median_s is not None:
-        words = f"median: {duration(quantiles.median_s)}"
-        axes.plot([quantiles.median_s / unit_s], [50], label=words, zorder=6, **point_look(BLUE, size=7))
-    n_asked, worth = record.config.dedicated, record.worth
-    for nodes, color, dashes in ((n_asked, GREEN, "--"), (worth.nodes, GREY, ":")):
-        seconds = record.dedicated_s(nodes)
-        if nodes is None or seconds is None or (nodes == worth.nodes and worth.meaning == MORE and nodes != n_asked):
-            continue
-        words = f"{count(nodes, 'dedicated node')}: {duration(seconds)}"
-        about = {AT_MOST: "worth at most ", MORE: ""}.get(worth.meaning, "worth ") if color == GREY else ""
-        axes.axvline(seconds / unit_s, color=color, linestyle=dashes, linewidth=1.8, label=f"{about}{words}", zorder=3)
+    median_s, middle_half = record.quantiles.median_s, _middle_half(record, times)
+    if middle_half is not None:
+        axes.axvspan(*middle_half, color=FAINT_BLUE, linewidth=0, label=_MIDDLE_HALF)
+    steps, open_points = _shares(times)
+    axes.step(*steps, where="post", color=BLUE, linewidth=2.0, label=_STARTS_DONE, zorder=4)
+    if open_points[0].size:
+        axes.plot(*open_points, label=_open_words(times), zorder=5, **point_look(RED, "|", 9))
+    if median_s is not None:
+        words = f"median: {times.text(median_s)}"
+        axes.plot([median_s / times.unit_s], [50], label=words, zorder=6, **point_look(BLUE, size=7))
+    lines = list(_dedicated_lines(record, times))
+    for words, time, mark in lines:
+        axes.axvline(time, label=words, zorder=3, **mark.paper_line)
     axes.set_ylim(0, 102)
-    shown_s = [entry.duration_s or 0 for entry in record.dedicated if entry.nodes in (n_asked, worth.nodes)]
-    axes.set_xlim(0, 1.03 * max([last_time, *(seconds / unit_s for seconds in shown_s)]))
-    outcome_words = "search over" if record.inputs.is_search else "all jobs done"
-    style_axes(axes, f"time since the start, {times.unit}", f"{outcome_words}, % of the starts")
+    axes.set_xlim(0, _last_time(times, lines))
+    style_axes(axes, *_axis_words(record, times))
     axes.legend(fontsize=8.5, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+_STARTS_DONE, _MIDDLE_HALF = "idle nodes: starts done", "middle half of the starts"
+_Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+_Lines = list[tuple[str, float, Mark]]
+
+
+def _shares(times: FinishTimes) -> tuple[_Points, _Points]:
+    """Return the steps of the share of starts that are done, in percent, and the points of unfinished ones on it."""
+    done_at, done_shares = done_by(times.time, times.is_done)
+    shares, open_at = 100 * np.append(0.0, done_shares), times.time[~times.is_done]
+    steps = np.concatenate([[0.0], done_at, [times.time.max()]]), np.append(shares, shares[-1])
+    return steps, (open_at, shares[np.searchsorted(done_at, open_at, side="right")])
+
+
+def _middle_half(record: FinishRecord, times: FinishTimes) -> tuple[float, float] | None:
+    lower_s, upper_s = record.quantiles.quarter_s, record.quantiles.three_quarters_s
+    if lower_s is None:
+        return None
+    return lower_s / times.unit_s, float(times.time.max()) if upper_s is None else upper_s / times.unit_s
+
+
+def _open_words(times: FinishTimes) -> str:
+    return f"unfinished when the log ends ({int((~times.is_done).sum())})"
+
+
+def _last_time(times: FinishTimes, lines: _Lines) -> float:
+    return 1.03 * max([float(times.time.max()), *(time for _, time, _ in lines)])
+
+
+def _dedicated_lines(record: FinishRecord, times: FinishTimes) -> Iterator[tuple[str, float, Mark]]:
+    """Yield words, time and look of the dedicated nodes that were asked for, and of those that the idle ones are worth.
+
+    Without a line of its own for the largest number tried, where they are worth more.
+    """
+    n_asked, worth = record.config.dedicated, record.worth
+    about = {AT_MOST: "worth at most ", MORE: ""}.get(worth.meaning, "worth ")
+    for nodes, prefix, mark in ((n_asked, "", Mark("bound", 1)), (worth.nodes, about, Mark("idle", 2))):
+        seconds = record.dedicated_s(nodes)
+        is_limit = nodes == worth.nodes and worth.meaning == MORE and nodes != n_asked
+        if nodes is not None and seconds is not None and not is_limit:
+            words = f"{prefix}{count(nodes, 'dedicated node')}: {times.text(seconds)}"
+            yield words, seconds / times.unit_s, mark
+
+
+def _axis_words(record: FinishRecord, times: FinishTimes) -> tuple[str, str]:
+    outcome_words = "search over" if record.inputs.is_search else "all jobs done"
+    return f"time since the start, {times.unit}", f"{outcome_words}, % of the starts"
+
+
+def _start_panels(times: FinishTimes) -> tuple[tuple[str, NDArray[np.float64], float], ...]:
+    """Words, place of each start, and width of the bins with a median, of both panels of starts."""
+    return ("weekday", times.weekday, 1.0), ("hour", times.hour, float(_BIN_HOURS))
 
 
 def _draw_starts(axes: Axes, times: FinishTimes, start_place: NDArray[np.float64], bin_width: float) -> None:
@@ -155,4 +195,108 @@ def _draw_starts(axes: Axes, times: FinishTimes, start_place: NDArray[np.float64
         axes.axvline(bin_edge, color="#E4E4E4", linewidth=0.6, zorder=0)
 
 
-FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure)
+def shares_page(record: FinishRecord) -> PageFigure:
+    """The left panel for the page."""
+    times, median_s, look = finish_times(record), record.quantiles.median_s, Mark("useful")
+    middle_half, lines, (steps, open_points) = (
+        _middle_half(record, times),
+        [*_dedicated_lines(record, times)],
+        _shares(times),
+    )
+    x_title, y_title = _axis_words(record, times)
+    traces: list[Trace] = []
+    if middle_half is not None:
+        low, high = middle_half
+        band: Trace = {"x": [low, low, high, high], "y": [0, 102, 102, 0], "fill": "toself", "fillcolor": "@heat-1"}
+        traces.append({**band, "type": "scatter", "mode": "none", "name": _MIDDLE_HALF, "hoverinfo": "skip"})
+    for words, time, mark in lines:
+        traces.append(mark.curve(words, words, x=[time, time], y=[0, 102]))
+    hover = f"%{{y:.3~r}} % within %{{x:.3~r}} {times.unit}"
+    traces.append(look.curve(_STARTS_DONE, hover, {"shape": "hv"}, x=steps[0].tolist(), y=steps[1].tolist()))
+    if open_points[0].size:
+        traces.append(
+            _points(_open_words(times), *open_points, "lost", "line-ns-open", f"after %{{x:.3~r}} {times.unit}")
+        )
+    if median_s is not None:
+        words, point = f"median: {times.text(median_s)}", (np.array([median_s / times.unit_s]), np.array([50.0]))
+        traces.append(_points(words, *point, "useful", "circle", words))
+    layout = {
+        "xaxis": {"title": {"text": x_title}, "range": [0, _last_time(times, lines)]},
+        "yaxis": {"title": {"text": y_title}, "range": [0, 102]},
+    }
+    return PageFigure(traces, layout, height=520)
+
+
+def starts_page(record: FinishRecord) -> PageFigure:
+    """The right panels for the page, one below the other."""
+    times = finish_times(record)
+    ticks = (
+        {"tickvals": [day + 0.5 for day in range(7)], "ticktext": [*WEEKDAYS], "range": [0, 7]},
+        {"tickvals": [*range(0, 25, _BIN_HOURS)], "range": [0, 24]},
+    )
+    traces: list[Trace] = []
+    layout: Trace = {}
+    for index, (words, places, width) in enumerate(_start_panels(times)):
+        panel = {"xaxis": axis(index, "x"), "yaxis": axis(index), "showlegend": index == 0}
+        for is_of_kind, name, role, symbol in (
+            (times.is_done, "a start", "useful", "circle"),
+            (~times.is_done, "unfinished after", "lost", "triangle-up-open"),
+        ):
+            hover = f"{name}: %{{y:.3~r}} {times.unit}"
+            if is_of_kind.any():
+                traces.append(_points(name, places[is_of_kind], times.time[is_of_kind], role, symbol, hover) | panel)
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for group, median in medians(times, np.floor(places / width).astype(np.int64)).items():
+            x += [group * width, (group + 1) * width, None]
+            y += [median, median, None]
+        traces.append(Mark("ink").curve("median", f"median: %{{y:.3~r}} {times.unit}", x=x, y=y) | panel)
+        title = {"text": f"{words} of the start ({record.config.time_zone})", "standoff": 4}
+        layout[layout_axis(index, "x")] = {**ticks[index], "title": title, "anchor": axis(index), "tickangle": 0}
+        y_axis = {"title": {"text": f"time, {times.unit}"}, "rangemode": "tozero", "anchor": axis(index, "x")}
+        layout[layout_axis(index)] = {**y_axis, "domain": [0.58, 1] if index == 0 else [0, 0.42]}
+    return PageFigure(traces, layout, height=620)
+
+
+def _points(name: str, x: NDArray[np.float64], y: NDArray[np.float64], role: str, symbol: str, hover: str) -> Trace:
+    marker = {"color": f"@{role}", "symbol": symbol, "size": 9, "line": {"color": f"@{role}", "width": 2}}
+    points = {"type": "scatter", "mode": "markers", "name": name, "x": x.tolist(), "y": y.tolist(), "marker": marker}
+    return {**points, "hovertemplate": f"{hover}<extra></extra>"}
+
+
+def share_words(record: FinishRecord) -> str:
+    """Times within which a quarter, a half and three quarters of the starts are done, and number of unfinished ones."""
+    times, quantiles, n_open = finish_times(record), record.quantiles, len(record.starts) - record.n_done
+    quartiles = {
+        "a quarter of the starts": quantiles.quarter_s,
+        "half of them": quantiles.median_s,
+        "three quarters": quantiles.three_quarters_s,
+    }
+    parts = [
+        f"{share} are done within {times.text(time_s)}" for share, time_s in quartiles.items() if time_s is not None
+    ]
+    verb = "is" if n_open == 1 else "are"
+    parts.append(f"{n_open:,} of {count(len(record.starts), 'start')} {verb} unfinished when the log ends")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}. Ticks on the line are unfinished starts, at the time that they had."
+
+
+def start_words(times: FinishTimes) -> str:
+    """Weekday and hours of the start with the shortest and the longest median."""
+    names = (WEEKDAYS, [f"{hour:02} to {hour + _BIN_HOURS:02} h" for hour in range(0, 24, _BIN_HOURS)])
+    sentences = []
+    for (words, places, width), group_names in zip(_start_panels(times), names, strict=True):
+        known = medians(times, np.floor(places / width).astype(np.int64))
+        if len(known) > 1:
+            group_of = {"shortest": min(known, key=known.__getitem__), "longest": max(known, key=known.__getitem__)}
+            parts = [
+                f"{kind} from {group_names[group]} ({amount(known[group])} {times.unit})"
+                for kind, group in group_of.items()
+            ]
+            sentences.append(f"By {words} of the start, the median is {', '.join(parts)}.")
+    return " ".join(
+        [*sentences, f"Lines are medians of at least {_FEW} starts; triangles are starts unfinished when the log ends."]
+    )
+
+
+FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure, shares_page, share_words)

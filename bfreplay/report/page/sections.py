@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import __version__
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
 from bfreplay.replay.job_outcomes import STATUSES
@@ -26,6 +27,7 @@ from bfreplay.report.figures.figure import (
     find_figure,
 )
 from bfreplay.report.figures.marks import join_text, tag
+from bfreplay.report.page.templates import FIRST_ROWS, figure_parts, page_parts, template
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
@@ -82,10 +84,6 @@ def pack_document(document: Any) -> str:
 
 def _text(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
-
-
-FIRST_ROWS = 50
-"""Rows of a long table in the HTML; the script pages through all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +203,12 @@ def _sentence(error: InputError) -> str:
     """Sentence with the problem and its fix."""
     parts = [error.problem, *([error.fix] if error.fix else [])]
     return " ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)
+
+
+def result_page(*, sections: Sequence[Section], **values: Any) -> str:
+    """Return the page of a result that is not a run; ``values`` are those of ``result.html.j2``."""
+    parts = {**figure_parts({section.name: section.pack(0) for section in sections}), **page_parts()}
+    return template("result.html.j2").render(sections=sections, version=__version__, **values, **parts)
 
 
 def job_sections(run: RunResult) -> Iterator[Section]:
