@@ -231,18 +231,15 @@ def draw_sweep(
     """
     from bfreplay.experiments.sweep import SweepResult
     from bfreplay.report.figures.picture_files import check_picture, save_picture
-    from bfreplay.report.figures.sweep_picture import SATURATED_ABOVE, draw_sweep_lines, swept_lines
+    from bfreplay.report.figures.sweep_picture import SATURATED_ABOVE, averaged_words, draw_sweep_lines, swept_lines
 
     check_picture(file, overwrite=overwrite)
     sweep = SweepResult.load(folder)
-    # the jobs of a run on a log need not be done at its end
-    end_with_jobs = all(not {"cluster", "measure"}.isdisjoint(run.options) for run in sweep.record.runs.values())
-    saturation_level = SATURATED_ABOVE if end_with_jobs else None
+    saturation_level = SATURATED_ABOVE if sweep.ends_with_jobs else None
     lines = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturation_level)
     save_picture(draw_sweep_lines(lines, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
     if not quiet and lines.averaged_over:
-        variation = ", ".join(f"{name} ({n_values:,} values)" for name, n_values in lines.averaged_over.items())
-        note(f"each point is the mean of runs that differ in {variation}.")
+        note(f"each point is the mean of runs that differ in {averaged_words(lines)}.")
     if not quiet and lines.n_skipped:
         note(f"{count(lines.n_skipped, 'row')} of the table without a value skipped.")
     if prints_path:

@@ -9,17 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
+import pyarrow.compute as pc
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.placeholders import Cell
 from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, RecordPart, ResultKind, ResultRecord, TimeUs
 from bfreplay.runs import RunResult
+from bfreplay.runs.headline_metrics import COLUMNS, headline_texts
 from bfreplay.runs.run_warnings import distinct_warnings
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+_ENDS_WITH_JOBS = ("cluster", "measure", "until-done")
+FAILED = "failed"
+"""Status of a row whose run failed."""
 
 
 class SweepPoint(RecordPart, frozen=True, kw_only=True):
@@ -132,6 +139,19 @@ class SweepResult(Result[SweepRecord]):
         }
 
     @property
+    def ends_with_jobs(self) -> bool:
+        """True if every run is on a cluster, or ends with its measured jobs: on a log jobs need not be done."""
+        return all(not {"cluster", "measure"}.isdisjoint(run.options) for run in self.record.runs.values())
+
+    def headline(self) -> dict[str, list[str]]:
+        """Return the metrics that tables of many runs have, by column: texts of the rows of finished runs."""
+        results = self.results
+        ends = [any(run.options.get(name) for name in _ENDS_WITH_JOBS) for run in self.record.runs.values()]
+        finished_rows = results.filter(pc.not_equal(results.column("status"), FAILED))
+        values = {name: finished_rows.column(name).to_pylist() for name in COLUMNS}
+        return headline_texts(values, log=not all(ends), cluster=any(ends))
+
+    @property
     def ids(self) -> list[str]:
         """Ids of all distinct runs, finished or failed, in the order of the spec."""
         return list(dict.fromkeys(point.id for point in self.record.points))
@@ -140,4 +160,4 @@ class SweepResult(Result[SweepRecord]):
     def n_failed(self) -> int:
         """Number of failed runs."""
         status, ids = self.results.column("status").to_pylist(), self.results.column("id").to_pylist()
-        return len({run_id for run_id, run_status in zip(ids, status, strict=True) if run_status == "failed"})
+        return len({run_id for run_id, run_status in zip(ids, status, strict=True) if run_status == FAILED})

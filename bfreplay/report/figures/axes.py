@@ -7,7 +7,7 @@ from itertools import chain
 from math import log10
 from typing import TYPE_CHECKING, Literal
 
-from bfreplay.report.figures.marks import Trace
+from bfreplay.report.figures.marks import Trace, in_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,6 +144,20 @@ def page_powers(largest: int, room_for: int) -> Trace:
     powers = powers_up_to(largest, room_for)
     axis_range = [log10(0.85), log10(max(2, largest) * 1.18)]
     return {"type": "log", "range": axis_range, "tickvals": powers, "ticktext": [f"{power:,}" for power in powers]}
+
+
+def page_panels(n_panels: int, panel_px: int, gap_px: int = 62) -> tuple[list[list[float]], int]:
+    """Vertical domains of panels one below the other for Plotly, first the uppermost, and the height of the figure."""
+    inner_px = n_panels * panel_px + (n_panels - 1) * gap_px
+    upper_ends = [1 - index * (panel_px + gap_px) / inner_px for index in range(n_panels)]
+    return [[max(0.0, upper_end - panel_px / inner_px), upper_end] for upper_end in upper_ends], inner_px + 146
+
+
+def page_rows(names: Sequence[str]) -> Trace:
+    """Plotly's vertical axis of rows 0, 1, ..., from the top, with names in lines that leave room on a phone."""
+    labels = {"tickvals": [*range(len(names))], "ticktext": [in_lines(name, 21) for name in names]}
+    look = {"tickfont": {"size": 12}, "showgrid": False, "zeroline": False}
+    return {**labels, **look, "range": [len(names) - 0.45, -0.55]}
 
 
 def plain_tick(value: float, _position: float) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.datasets.times import EPOCH
-from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
+from bfreplay.report.figures.axes import fix_layout, new_figure, page_panels, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure, as_they_are
 from bfreplay.report.figures.marks import BLUE, FAINT_BLUE, RED, Mark, Trace, axis, layout_axis, point_look
 from bfreplay.result_folders.finish import AT_MOST, MORE, FinishRecord
@@ -234,6 +234,7 @@ def starts_page(record: FinishRecord) -> PageFigure:
         {"tickvals": [day + 0.5 for day in range(7)], "ticktext": [*WEEKDAYS], "range": [0, 7]},
         {"tickvals": [*range(0, 25, _BIN_HOURS)], "range": [0, 24]},
     )
+    domains, height = page_panels(2, 200)
     traces: list[Trace] = []
     layout: Trace = {}
     for index, (words, places, width) in enumerate(_start_panels(times)):
@@ -254,8 +255,8 @@ def starts_page(record: FinishRecord) -> PageFigure:
         title = {"text": f"{words} of the start ({record.config.time_zone})", "standoff": 4}
         layout[layout_axis(index, "x")] = {**ticks[index], "title": title, "anchor": axis(index), "tickangle": 0}
         y_axis = {"title": {"text": f"time, {times.unit}"}, "rangemode": "tozero", "anchor": axis(index, "x")}
-        layout[layout_axis(index)] = {**y_axis, "domain": [0.58, 1] if index == 0 else [0, 0.42]}
-    return PageFigure(traces, layout, height=620)
+        layout[layout_axis(index)] = {**y_axis, "domain": domains[index]}
+    return PageFigure(traces, layout, height=height)
 
 
 def _points(name: str, x: NDArray[np.float64], y: NDArray[np.float64], role: str, symbol: str, hover: str) -> Trace:

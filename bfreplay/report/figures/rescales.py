@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import legend_below, new_figure, panels_below, plain_tick, style_axes
+from bfreplay.report.figures.axes import (
+    legend_below,
+    new_figure,
+    page_panels,
+    page_rows,
+    panels_below,
+    plain_tick,
+    style_axes,
+)
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
 from bfreplay.wording import Column, ShownTable, amount, count, percent
@@ -122,23 +130,13 @@ def draw(by_label: Mapping[str, Rescales]) -> Figure:
 def page(by_label: Mapping[str, Rescales]) -> PageFigure:
     """The same for the page, with a row for each cause, so that their names have room on a narrow screen too."""
     causes, panels = _causes(by_label), _panels(by_label)
-    panel_px, gap_px = 46 * len(causes) + 10, 62
-    height = len(panels) * (panel_px + gap_px) + 84
-    inner_px = len(panels) * panel_px + (len(panels) - 1) * gap_px
-    rows: Trace = {
-        "tickvals": list(range(len(causes))),
-        "ticktext": [in_lines(CAUSES[cause], 21) for cause in causes],
-        "tickfont": {"size": 12},
-        "range": [len(causes) - 0.45, -0.55],
-        "showgrid": False,
-        "zeroline": False,
-    }
+    domains, height = page_panels(len(panels), 46 * len(causes) + 10)
+    rows = page_rows([CAUSES[cause] for cause in causes])
     layout: Trace = {"barmode": "overlay"}
     traces: list[Trace] = []
     for panel_index, (panel_words, panel_bars) in enumerate(panels):
-        upper_end = 1 - panel_index * (panel_px + gap_px) / inner_px
-        domain = [max(0.0, upper_end - panel_px / inner_px), upper_end]
-        layout[layout_axis(panel_index)] = {**rows, "domain": domain, "anchor": axis(panel_index, "x")}
+        row_axis = {"domain": domains[panel_index], "anchor": axis(panel_index, "x")}
+        layout[layout_axis(panel_index)] = {**rows, **row_axis}
         title = {"text": panel_words, "standoff": 4, "font": {"size": 12}}
         lengths = {"title": title, "anchor": axis(panel_index), "rangemode": "tozero", "tickformat": ","}
         layout[layout_axis(panel_index, "x")] = lengths
