@@ -19,7 +19,7 @@ from bfreplay.report.page.headline import (
     run_cards,
     warnings_card,
 )
-from bfreplay.report.page.sections import Section, figure_sections, job_sections, page_table, section_of
+from bfreplay.report.page.sections import Section, figure_sections, hour_sections, job_sections, page_table, section_of
 from bfreplay.report.page.templates import check_report, figure_parts, page_parts, template, write_page
 from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.result_folders.records import JsonObject
@@ -173,7 +173,7 @@ def write_comparison_report(
 
 def one_run_page(run_result: RunResult) -> str:
     """Return the page about one run."""
-    sections = [*figure_sections({"": run_result}), *job_sections(run_result)]
+    sections = [*figure_sections({"": run_result}), *hour_sections(run_result), *job_sections(run_result)]
     return _page({"": run_result}, answer(run_result, key_figures(run_result)), sections)
 
 

@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import __version__
+from bfreplay.datasets.idleness.idleness_text import hour_table, not_in_window, when_idle
+from bfreplay.datasets.idleness.pool import PoolSeries
+from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
 from bfreplay.replay.job_outcomes import STATUSES
@@ -27,13 +30,15 @@ from bfreplay.report.figures.figure import (
     find_figure,
 )
 from bfreplay.report.figures.marks import join_text, tag
+from bfreplay.report.figures.time_axis import TimeSpan
+from bfreplay.report.figures.timeline import idle_parts
 from bfreplay.report.page.templates import FIRST_ROWS, figure_parts, page_parts, template
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
 from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.scheduling_metrics import scheduling_tables
+from bfreplay.runs.scheduling_metrics import cluster_of, scheduling_tables
 from bfreplay.runs.shown_values import exact
 from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import Column, ShownTable, value_text
@@ -203,6 +208,26 @@ def _sentence(error: InputError) -> str:
     """Sentence with the problem and its fix."""
     parts = [error.problem, *([error.fix] if error.fix else [])]
     return " ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)
+
+
+def hour_sections(run: RunResult) -> Iterator[Section]:
+    """Return the section with idle nodes by hour and weekday; none on a cluster, or without a calendar."""
+    record = run.record
+    clock = None if cluster_of(record) is not None else choose_zone(None, record.inputs.events.metadata)
+    if clock is None or not record.summary.ledger.idle_node_us:
+        return
+    cells: NDArray[np.int64] = np.zeros((2, 7 * 24), np.int64)
+    for edge_us, n_idle in idle_parts(run, TimeSpan.of_record(record)):
+        change = np.diff(n_idle)
+        joins, reclaims = np.maximum(change, 0), np.maximum(-change, 0)
+        start_us, end_us = int(edge_us[0]), int(edge_us[-1])
+        part = PoolSeries.of_changes(start_us, end_us, int(n_idle[0]), edge_us[1:-1], joins, reclaims)
+        cells += week_cells(part, clock[1])
+    week = week_of(cells, clock[0], clock[2])
+    missing = not_in_window(week)
+    words = " ".join([*filter(None, [when_idle(week), f"{missing[0].upper()}{missing[1:]}." if missing else ""])])
+    tables = [page_table(hour_table(week))]
+    yield Section("hour-and-weekday", "Idle nodes by hour and weekday", words, tables=tables)
 
 
 def result_page(*, sections: Sequence[Section], **values: Any) -> str:
