@@ -7,7 +7,7 @@ from itertools import chain
 from math import log10
 from typing import TYPE_CHECKING, Literal
 
-from bfreplay.report.figures.marks import Trace, in_lines
+from bfreplay.report.figures.marks import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,13 +151,6 @@ def page_panels(n_panels: int, panel_px: int, gap_px: int = 62) -> tuple[list[li
     inner_px = n_panels * panel_px + (n_panels - 1) * gap_px
     upper_ends = [1 - index * (panel_px + gap_px) / inner_px for index in range(n_panels)]
     return [[max(0.0, upper_end - panel_px / inner_px), upper_end] for upper_end in upper_ends], inner_px + 146
-
-
-def page_rows(names: Sequence[str]) -> Trace:
-    """Plotly's vertical axis of rows 0, 1, ..., from the top, with names in lines that leave room on a phone."""
-    labels = {"tickvals": [*range(len(names))], "ticktext": [in_lines(name, 21) for name in names]}
-    look = {"tickfont": {"size": 12}, "showgrid": False, "zeroline": False}
-    return {**labels, **look, "range": [len(names) - 0.45, -0.55]}
 
 
 def plain_tick(value: float, _position: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -96,9 +96,9 @@ def finish_figure(record: FinishRecord) -> Drawing:
         panel_grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1.0])
         _draw_shares(figure.add_subplot(panel_grid[:, 0]), record, times)
         by_day, by_hour = figure.add_subplot(panel_grid[0, 1]), figure.add_subplot(panel_grid[1, 1])
-        for axes, (words, places, width) in zip((by_day, by_hour), _start_panels(times), strict=True):
-            _draw_starts(axes, times, places, width)
-            style_axes(axes, f"{words} of the start ({record.config.time_zone})", f"time, {times.unit}")
+        for axes, panel in zip((by_day, by_hour), _start_panels(times), strict=True):
+            _draw_starts(axes, times, panel)
+            style_axes(axes, f"{panel.words} of the start ({record.config.time_zone})", f"time, {times.unit}")
         by_day.set_xticks(np.arange(7) + 0.5, labels=[weekday[:3] for weekday in WEEKDAYS])
         by_day.set_xlim(0, 7)
         by_hour.set_xticks(range(0, 25, _BIN_HOURS))
@@ -175,19 +175,28 @@ def _axis_words(record: FinishRecord, times: FinishTimes) -> tuple[str, str]:
     return f"time since the start, {times.unit}", f"{outcome_words}, % of the starts"
 
 
-def _start_panels(times: FinishTimes) -> tuple[tuple[str, NDArray[np.float64], float], ...]:
-    """Words, place of each start, and width of the bins with a median, of both panels of starts."""
-    return ("weekday", times.weekday, 1.0), ("hour", times.hour, float(_BIN_HOURS))
+class _StartPanel(NamedTuple):
+    """Words, place of each start, width of the bins, and the median of each bin by its number."""
+
+    words: str
+    places: NDArray[np.float64]
+    width: float
+    medians: dict[int, float]
 
 
-def _draw_starts(axes: Axes, times: FinishTimes, start_place: NDArray[np.float64], bin_width: float) -> None:
+def _start_panels(times: FinishTimes) -> list[_StartPanel]:
+    kinds = (("weekday", times.weekday, 1.0), ("hour", times.hour, float(_BIN_HOURS)))
+    return [_StartPanel(*kind, medians(times, np.floor(kind[1] / kind[2]).astype(np.int64))) for kind in kinds]
+
+
+def _draw_starts(axes: Axes, times: FinishTimes, panel: _StartPanel) -> None:
+    start_place, bin_width = panel.places, panel.width
     done_look: Trace = {"alpha": 0.75, "markeredgewidth": 0, "label": "a start"} | point_look(BLUE, "o", 4.5)
     open_look: Trace = {"markerfacecolor": "white", "label": "unfinished after"} | point_look(RED, "^", 5.5)
     for is_of_kind, point_style in ((times.is_done, done_look), (~times.is_done, open_look)):
         if is_of_kind.any():
             axes.plot(start_place[is_of_kind], times.time[is_of_kind], clip_on=False, **point_style)
-    median_of_group = medians(times, np.floor(start_place / bin_width).astype(np.int64))
-    for position, (group_number, median) in enumerate(median_of_group.items()):
+    for position, (group_number, median) in enumerate(panel.medians.items()):
         point_style = {"color": "black", "linewidth": 1.8, "zorder": 4, "label": "_" if position else "median"}
         axes.hlines(median, group_number * bin_width, (group_number + 1) * bin_width, **point_style)
     axes.set_ylim(bottom=0)
@@ -197,65 +206,54 @@ def _draw_starts(axes: Axes, times: FinishTimes, start_place: NDArray[np.float64
 
 def shares_page(record: FinishRecord) -> PageFigure:
     """The left panel for the page."""
-    times, median_s, look = finish_times(record), record.quantiles.median_s, Mark("useful")
-    middle_half, lines, (steps, open_points) = (
-        _middle_half(record, times),
-        [*_dedicated_lines(record, times)],
-        _shares(times),
-    )
+    times, median_s = finish_times(record), record.quantiles.median_s
+    lines, (steps, open_points), half = [*_dedicated_lines(record, times)], _shares(times), _middle_half(record, times)
     x_title, y_title = _axis_words(record, times)
+    hover = f"%{{x:.3~r}} {times.unit}"
     traces: list[Trace] = []
-    if middle_half is not None:
-        low, high = middle_half
-        band: Trace = {"x": [low, low, high, high], "y": [0, 102, 102, 0], "fill": "toself", "fillcolor": "@heat-1"}
+    if half is not None:
+        band: Trace = {"x": [*half, *half[::-1]], "y": [0, 0, 102, 102], "fill": "toself", "fillcolor": "@heat-1"}
         traces.append({**band, "type": "scatter", "mode": "none", "name": _MIDDLE_HALF, "hoverinfo": "skip"})
-    for words, time, mark in lines:
-        traces.append(mark.curve(words, words, x=[time, time], y=[0, 102]))
-    hover = f"%{{y:.3~r}} % within %{{x:.3~r}} {times.unit}"
-    traces.append(look.curve(_STARTS_DONE, hover, {"shape": "hv"}, x=steps[0].tolist(), y=steps[1].tolist()))
+    traces += [mark.curve(words, words, x=[time, time], y=[0, 102]) for words, time, mark in lines]
+    points = {"x": steps[0].tolist(), "y": steps[1].tolist()}
+    traces.append(Mark("useful").curve(_STARTS_DONE, f"%{{y:.3~r}} % within {hover}", {"shape": "hv"}, **points))
     if open_points[0].size:
-        traces.append(
-            _points(_open_words(times), *open_points, "lost", "line-ns-open", f"after %{{x:.3~r}} {times.unit}")
-        )
+        traces.append(_points(_open_words(times), *open_points, "lost", "line-ns-open", f"after {hover}"))
     if median_s is not None:
         words, point = f"median: {times.text(median_s)}", (np.array([median_s / times.unit_s]), np.array([50.0]))
         traces.append(_points(words, *point, "useful", "circle", words))
-    layout = {
-        "xaxis": {"title": {"text": x_title}, "range": [0, _last_time(times, lines)]},
-        "yaxis": {"title": {"text": y_title}, "range": [0, 102]},
-    }
-    return PageFigure(traces, layout, height=520)
+    x_axis = {"title": {"text": x_title}, "range": [0, _last_time(times, lines)]}
+    return PageFigure(traces, {"xaxis": x_axis, "yaxis": {"title": {"text": y_title}, "range": [0, 102]}}, height=520)
 
 
 def starts_page(record: FinishRecord) -> PageFigure:
     """The right panels for the page, one below the other."""
-    times = finish_times(record)
+    times, (domains, height) = finish_times(record), page_panels(2, 200)
     ticks = (
         {"tickvals": [day + 0.5 for day in range(7)], "ticktext": [*WEEKDAYS], "range": [0, 7]},
         {"tickvals": [*range(0, 25, _BIN_HOURS)], "range": [0, 24]},
     )
-    domains, height = page_panels(2, 200)
+    kinds = (
+        (times.is_done, "a start", "useful", "circle"),
+        (~times.is_done, "unfinished after", "lost", "triangle-up-open"),
+    )
     traces: list[Trace] = []
     layout: Trace = {}
-    for index, (words, places, width) in enumerate(_start_panels(times)):
-        panel = {"xaxis": axis(index, "x"), "yaxis": axis(index), "showlegend": index == 0}
-        for is_of_kind, name, role, symbol in (
-            (times.is_done, "a start", "useful", "circle"),
-            (~times.is_done, "unfinished after", "lost", "triangle-up-open"),
-        ):
+    for index, panel in enumerate(_start_panels(times)):
+        of_panel: Trace = {"xaxis": axis(index, "x"), "yaxis": axis(index), "showlegend": index == 0}
+        for kind, name, role, symbol in kinds:
             hover = f"{name}: %{{y:.3~r}} {times.unit}"
-            if is_of_kind.any():
-                traces.append(_points(name, places[is_of_kind], times.time[is_of_kind], role, symbol, hover) | panel)
-        x: list[float | None] = []
-        y: list[float | None] = []
-        for group, median in medians(times, np.floor(places / width).astype(np.int64)).items():
-            x += [group * width, (group + 1) * width, None]
-            y += [median, median, None]
-        traces.append(Mark("ink").curve("median", f"median: %{{y:.3~r}} {times.unit}", x=x, y=y) | panel)
-        title = {"text": f"{words} of the start ({record.config.time_zone})", "standoff": 4}
+            traces += [_points(name, panel.places[kind], times.time[kind], role, symbol, hover) | of_panel] * bool(
+                kind.any()
+            )
+        bins = panel.medians.items()
+        x = [place for group, _ in bins for place in (group * panel.width, (group + 1) * panel.width, None)]
+        y = [place for _, median in bins for place in (median, median, None)]
+        traces.append(Mark("ink").curve("median", f"median: %{{y:.3~r}} {times.unit}", x=x, y=y, **of_panel))
+        title = {"text": f"{panel.words} of the start ({record.config.time_zone})", "standoff": 4}
         layout[layout_axis(index, "x")] = {**ticks[index], "title": title, "anchor": axis(index), "tickangle": 0}
-        y_axis = {"title": {"text": f"time, {times.unit}"}, "rangemode": "tozero", "anchor": axis(index, "x")}
-        layout[layout_axis(index)] = {**y_axis, "domain": domains[index]}
+        up = {"title": {"text": f"time, {times.unit}"}, "rangemode": "tozero", "domain": domains[index]}
+        layout[layout_axis(index)] = {**up, "anchor": axis(index, "x")}
     return PageFigure(traces, layout, height=height)
 
 
@@ -266,38 +264,19 @@ def _points(name: str, x: NDArray[np.float64], y: NDArray[np.float64], role: str
 
 
 def share_words(record: FinishRecord) -> str:
-    """Times within which a quarter, a half and three quarters of the starts are done, and number of unfinished ones."""
-    times, quantiles, n_open = finish_times(record), record.quantiles, len(record.starts) - record.n_done
-    quartiles = {
-        "a quarter of the starts": quantiles.quarter_s,
-        "half of them": quantiles.median_s,
-        "three quarters": quantiles.three_quarters_s,
-    }
-    parts = [
-        f"{share} are done within {times.text(time_s)}" for share, time_s in quartiles.items() if time_s is not None
-    ]
-    verb = "is" if n_open == 1 else "are"
-    parts.append(f"{n_open:,} of {count(len(record.starts), 'start')} {verb} unfinished when the log ends")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}. Ticks on the line are unfinished starts, at the time that they had."
+    """Number of starts that are done, and how to read the picture."""
+    starts = f"{record.n_done:,} of {count(len(record.starts), 'start')} are done before the log ends"
+    return f"{starts}. Shaded is the middle half; ticks on the line are unfinished starts, at the time that they had."
 
 
 def start_words(times: FinishTimes) -> str:
-    """Weekday and hours of the start with the shortest and the longest median."""
-    names = (WEEKDAYS, [f"{hour:02} to {hour + _BIN_HOURS:02} h" for hour in range(0, 24, _BIN_HOURS)])
-    sentences = []
-    for (words, places, width), group_names in zip(_start_panels(times), names, strict=True):
-        known = medians(times, np.floor(places / width).astype(np.int64))
-        if len(known) > 1:
-            group_of = {"shortest": min(known, key=known.__getitem__), "longest": max(known, key=known.__getitem__)}
-            parts = [
-                f"{kind} from {group_names[group]} ({amount(known[group])} {times.unit})"
-                for kind, group in group_of.items()
-            ]
-            sentences.append(f"By {words} of the start, the median is {', '.join(parts)}.")
-    return " ".join(
-        [*sentences, f"Lines are medians of at least {_FEW} starts; triangles are starts unfinished when the log ends."]
-    )
+    """Medians by weekday and by hour of the start."""
+    names = (WEEKDAYS, [f"{hour:02}-{hour + _BIN_HOURS:02}" for hour in range(0, 24, _BIN_HOURS)])
+    sentences = [f"Lines are medians of at least {_FEW} starts; triangles are starts unfinished when the log ends."]
+    for panel, group_names in zip(_start_panels(times), names, strict=True):
+        parts = [f"{group_names[group]} {amount(median)}" for group, median in panel.medians.items()]
+        sentences += [f"Median by {panel.words} of the start, in {times.unit}: {', '.join(parts)}."] if parts else []
+    return " ".join(sentences)
 
 
 FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure, shares_page, share_words)

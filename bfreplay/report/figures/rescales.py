@@ -13,7 +13,6 @@ from bfreplay.report.figures.axes import (
     legend_below,
     new_figure,
     page_panels,
-    page_rows,
     panels_below,
     plain_tick,
     style_axes,
@@ -131,12 +130,13 @@ def page(by_label: Mapping[str, Rescales]) -> PageFigure:
     """The same for the page, with a row for each cause, so that their names have room on a narrow screen too."""
     causes, panels = _causes(by_label), _panels(by_label)
     domains, height = page_panels(len(panels), 46 * len(causes) + 10)
-    rows = page_rows([CAUSES[cause] for cause in causes])
+    labels = {"tickvals": [*range(len(causes))], "ticktext": [in_lines(CAUSES[cause], 21) for cause in causes]}
+    look = {"tickfont": {"size": 12}, "showgrid": False, "zeroline": False, "range": [len(causes) - 0.45, -0.55]}
     layout: Trace = {"barmode": "overlay"}
     traces: list[Trace] = []
     for panel_index, (panel_words, panel_bars) in enumerate(panels):
         row_axis = {"domain": domains[panel_index], "anchor": axis(panel_index, "x")}
-        layout[layout_axis(panel_index)] = {**rows, **row_axis}
+        layout[layout_axis(panel_index)] = {**labels, **look, **row_axis}
         title = {"text": panel_words, "standoff": 4, "font": {"size": 12}}
         lengths = {"title": title, "anchor": axis(panel_index), "rangemode": "tozero", "tickformat": ","}
         layout[layout_axis(panel_index, "x")] = lengths

@@ -18,7 +18,6 @@ from bfreplay.report.figures.axes import (
     log_tick,
     new_figure,
     page_panels,
-    page_rows,
     plain_tick,
     style_axes,
 )
@@ -28,6 +27,7 @@ from bfreplay.report.figures.marks import (
     LINES,
     MARKERS,
     OKABE_ITO,
+    ROWS,
     Mark,
     Trace,
     axis,
@@ -425,98 +425,60 @@ def _is_far_apart(panel: SweptPanel) -> bool:
 
 
 _SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
-_FEW_PLACES = 5
+_FEW_PLACES, _MOST_PANELS = 5, 3
 
 
 def page(lines: SweptLines) -> PageFigure:
-    """The same for the page, its panels one below the other."""
-    looks, places = _looks(lines), _places(lines)
-    domains, height = page_panels(
-        len(lines.panels), 250 if lines.is_number else (14 * len(looks) + 24) * len(places) + 10
-    )
+    """The same for the page, panels one below the other; categories are rows of points."""
+    looks, is_number = _looks(lines), lines.is_number
+    places = list(dict.fromkeys(place for panel in lines.panels for line in panel.lines for place in line.x))
+    domains, height = page_panels(len(lines.panels), 250 if is_number else 32 * len(places) + 30)
+    is_log = is_number and _grows_by_a_factor(np.array(sorted(places), dtype=np.float64))
     traces: list[Trace] = []
-    layout: Trace = {"barmode": "overlay"}
+    layout: Trace = {}
     for index, panel in enumerate(lines.panels):
-        of_panel: Trace = {"xaxis": axis(index, "x"), "yaxis": axis(index)}
-        for swept_line in panel.lines:
-            look = looks[swept_line.label]
-            trace = of_panel | {"legendgroup": swept_line.label, "showlegend": index == 0 and bool(swept_line.label)}
-            if lines.is_number:
-                traces += _page_line(lines, panel, swept_line, look, len(looks), trace)
-            else:
-                traces.append(_page_bars(panel, swept_line, look, places, len(looks), trace))
-        values: Trace = {"title": {"text": in_lines(panel.words, 30)}, "anchor": axis(index, "x")}
-        values |= {"type": "log"} if lines.is_number and _is_far_apart(panel) else {"rangemode": "tozero"}
-        across: Trace = {"title": {"text": lines.x, "standoff": 4}, "anchor": axis(index)}
-        if lines.is_number:
-            is_log = _grows_by_a_factor(np.array(places, dtype=np.float64))
-            across |= {"type": "log"} if is_log else {}
-            if is_log or len(places) <= _FEW_PLACES:
-                across |= {"tickvals": places, "ticktext": [f"{place:g}" for place in places]}
-        else:
-            values, across = page_rows([*map(str, places)]) | {"anchor": axis(index, "x")}, values
-            across |= {"anchor": axis(index)}
-            across["title"] = {"text": in_lines(panel.words, 28), "standoff": 4, "font": {"size": 12}}
-        layout[layout_axis(index)] = {**values, "domain": domains[index]}
-        layout[layout_axis(index, "x")] = across
+        for line in panel.lines:
+            look, name, mean, (lower, upper) = looks[line.label], line.label or panel.words, line.mean, line.span
+            mark, symbol = Mark.of_run(look), _SYMBOLS[look % len(_SYMBOLS)]
+            symbols = [f"{symbol}-open" if is_saturated else symbol for is_saturated in line.is_saturated]
+            size = 8 + 3 * max(0, min(len(looks), 4) - 1 - look)  # points that coincide are all to be seen
+            spread: Trace = {"type": "data", "symmetric": False, "visible": bool((upper > lower).any())}
+            spread |= {"array": (upper - mean).tolist(), "arrayminus": (mean - lower).tolist()}
+            place_axis, value_axis = ("x", "y") if is_number else ("y", "x")
+            points: Trace = {place_axis: [place if is_number else in_lines(str(place), 21) for place in line.x]}
+            points |= {value_axis: mean.tolist(), f"error_{value_axis}": spread, "xaxis": axis(index, "x")}
+            points |= {"yaxis": axis(index), "legendgroup": name, "showlegend": index == 0 and bool(line.label)}
+            points["marker"] = {"symbol": symbols, "size": size, "color": f"@{mark.role}"}
+            hover = f"{name}<br>%{{{place_axis}}}: %{{{value_axis}:.4~g}}"
+            mode = "lines+markers" if is_number else "markers"
+            traces.append(mark.curve(name, hover, {"width": size / 4}, mode=mode, **points))
+        values = _page_title(panel.words) | ({"type": "log"} if _is_far_apart(panel) else {"rangemode": "tozero"})
+        of_places = (_page_title(lines.x) | ({"type": "log"} if is_log else {})) if is_number else ROWS
+        if is_number and (is_log or len(places) <= _FEW_PLACES):
+            of_places = {**of_places, "tickvals": places, "ticktext": [f"{place:g}" for place in places]}
+        across, up = (of_places, values) if is_number else (values, of_places)
+        layout[layout_axis(index, "x")] = {**across, "anchor": axis(index)}
+        layout[layout_axis(index)] = {**up, "anchor": axis(index, "x"), "domain": domains[index]}
     return PageFigure(traces, layout, height=height)
 
 
-def _page_line(
-    lines: SweptLines, panel: SweptPanel, line: SweptLine, look: int, n_looks: int, trace: Trace
-) -> list[Trace]:
-    """Return the band from the least to the largest value, if they differ, and the line of the means."""
-    mark, name, (lower, upper) = Mark.of_run(look), line.label or panel.words, line.span
-    traces: list[Trace] = []
-    if (upper > lower).any():
-        outline = {"x": [*line.x, *line.x[::-1]], "y": [*lower.tolist(), *upper[::-1].tolist()]}
-        fill = {"type": "scatter", "mode": "none", "fill": "toself", "fillcolor": f"@{mark.role}", "opacity": 0.2}
-        traces.append({**trace, **outline, **fill, "hoverinfo": "skip", "showlegend": False})
-    symbol = _SYMBOLS[look % len(_SYMBOLS)]
-    symbols = [f"{symbol}-open" if is_saturated else symbol for is_saturated in line.is_saturated]
-    hover = f"{name}<br>{lines.x} %{{x}}: %{{y:.4~g}}"
-    points: Trace = {"x": [*line.x], "y": line.mean.tolist(), "mode": "lines+markers"}
-    size = 8 + 3 * max(0, min(n_looks, 4) - 1 - look)  # lines that coincide are all to be seen
-    points["marker"] = {"symbol": symbols, "size": size, "color": f"@{mark.role}"}
-    return [*traces, mark.curve(name, hover, {"width": size / 4}, **points, **trace)]
-
-
-def _page_bars(
-    panel: SweptPanel, line: SweptLine, look: int, places: Sequence[Place], n_looks: int, trace: Trace
-) -> Trace:
-    """Return a bar for each category, with a whisker from the least to the largest value."""
-    (lower, upper), mean, width = line.span, line.mean, 0.8 / n_looks
-    y = [places.index(place) + (look + 0.5) * width - 0.4 for place in line.x]
-    whiskers = {"type": "data", "symmetric": False, "color": "@ink", "visible": bool((upper > lower).any())}
-    whiskers |= {"array": (upper - mean).tolist(), "arrayminus": (mean - lower).tolist()}
-    bars: Trace = {"orientation": "h", "width": 0.9 * width, "error_x": whiskers}
-    remarks = [", saturated" if is_saturated else "" for is_saturated in line.is_saturated]
-    bars["customdata"] = [[str(place), remark] for place, remark in zip(line.x, remarks, strict=True)]
-    hover = "%{customdata[0]}: %{x:.4~g}%{customdata[1]}"
-    return Mark.of_run(look).bars(line.label or panel.words, mean.tolist(), y, hover, **bars, **trace)
-
-
-def _places(lines: SweptLines) -> list[Any]:
-    """Places of all points, numbers ascending."""
-    places = list(dict.fromkeys(place for panel in lines.panels for line in panel.lines for place in line.x))
-    return sorted(places) if lines.is_number else places
+def _page_title(text: str) -> Trace:
+    return {"title": {"text": in_lines(text, 28), "standoff": 4, "font": {"size": 12}}}
 
 
 def words(lines: SweptLines) -> str:
     """Range of each metric, and what a point stands for."""
     ranges = []
     for panel in lines.panels:
-        means = np.concatenate([line.mean for line in panel.lines])
+        means = panel.scale * np.concatenate([line.mean for line in panel.lines])
         kind = BY_COLUMN[panel.column].kind if panel.column in BY_COLUMN else "amount"
-        ends = [value_text(float(mean) * panel.scale, kind) for mean in (means.min(), means.max())]
-        ranges.append(f"{panel.words.removesuffix(', %')}: {' to '.join(ends)}")
+        ends = " to ".join(value_text(float(mean), kind) for mean in (means.min(), means.max()))
+        ranges.append(f"{panel.words.removesuffix(', %')}: {ends}")
     text = f"Against {lines.x}, {'; '.join(ranges)}."
     if lines.averaged_over:
-        text += (
-            f" Each point is the mean of runs that differ in {averaged_words(lines)}, with the least and the largest."
-        )
+        text += f" Points are means, and whiskers the range, of runs that differ in {averaged_words(lines)}."
     if any(line.is_saturated.any() for panel in lines.panels for line in panel.lines):
-        text += " Hollow points and runs called saturated use all nodes, or do not complete their jobs."
+        text += " Hollow points are saturated: nodes used all the time, or jobs not completed."
     return text
 
 
@@ -525,23 +487,20 @@ def averaged_words(lines: SweptLines) -> str:
     return ", ".join(f"{name} ({n_values:,} values)" for name, n_values in lines.averaged_over.items())
 
 
-_MOST_LINES, _MOST_PANELS = len(_SYMBOLS), 3
-
-
 def suitable_axes(
     table: pd.DataFrame, options: Sequence[str], metrics: Sequence[str]
 ) -> tuple[str, list[str], list[str]]:
-    """Return columns of the axis, of the panels and of the lines of a sweep without a picture of its own.
+    """Return columns of the axis, the panels and the lines for a sweep without a picture of its own.
 
     The axis is the option of numbers with the most values, else the option with the most; lines are the values of the
     others if they are few; panels are the first metrics.
     """
     number = {name: len(set(map(str, table[name]))) for name in options}
-    varying = [name for name, n_values in number.items() if n_values > 1] or [*options[:1]] or ["id"]
+    varying = [name for name in options if number[name] > 1] or ["id"]
     x = max(varying, key=lambda name: (table[name].dtype.kind in "iuf", number.get(name, 0)))
     by = [name for name in varying if name != x]
-    n_lines = len({tuple(map(str, row)) for row in table[by].itertuples(index=False)}) if by else 1
-    return x, [*metrics[:_MOST_PANELS]], by if n_lines <= _MOST_LINES else []
+    is_few = len(table[by].astype(str).drop_duplicates()) <= len(_SYMBOLS)
+    return x, [*metrics[:_MOST_PANELS]], by if is_few else []
 
 
 SWEEP = Figure("sweep", "Metrics of a sweep against an option", swept_lines, draw_sweep_lines, page, words)

@@ -16,7 +16,6 @@ from bfreplay.report.page.headline import Card, warnings_card
 from bfreplay.report.page.run_list_page import href, kind_of, report_of
 from bfreplay.report.page.sections import Cell, PageTable, Section, result_page, section_of
 from bfreplay.report.page.templates import check_report, write_page
-from bfreplay.result_folders.tuning import InputFile
 from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.headline_metrics import COLUMNS, cell_text, column_heading, split_constants
 from bfreplay.runs.shown_values import exact, number
@@ -25,7 +24,7 @@ from bfreplay.wording import Column, count
 if TYPE_CHECKING:
     from bfreplay.experiments.sweep import SweepResult
 
-_MOST_ERRORS = 5
+_MOST_CARDS, _MOST_ERRORS = 3, 5
 
 
 def write_sweep_report(sweep: SweepResult, out: Path | str, *, overwrite: bool = False) -> Path:
@@ -34,6 +33,7 @@ def write_sweep_report(sweep: SweepResult, out: Path | str, *, overwrite: bool =
     metrics, same = split_constants(sweep.headline())
     shown = [name for name in metrics if COLUMNS[name].kind != "text"]
     cautions = [*sweep.warnings, *_errors(sweep)]
+    inputs = sorted({digest for run in sweep.record.runs.values() for digest in (*run.events, *run.jobs)})
     table = _table(sweep, list(metrics), file.resolve().parent)
     text = result_page(
         command="sweep",
@@ -42,8 +42,8 @@ def write_sweep_report(sweep: SweepResult, out: Path | str, *, overwrite: bool =
         cards=[*_cards(sweep, shown), warnings_card(len(cautions))],
         cautions=cautions,
         sections=[_picture(sweep, shown), Section("runs", "Runs", same or "", tables=[table])],
-        files=_files(sweep),
-        config=json.dumps(sweep.record.spec, indent=2, sort_keys=True),
+        files=[],
+        config=json.dumps({"spec": sweep.record.spec, "sha256_of_inputs": inputs}, indent=2),
         versions=sweep.record.versions,
     )
     return write_page(text, file, overwrite=overwrite)
@@ -51,27 +51,27 @@ def write_sweep_report(sweep: SweepResult, out: Path | str, *, overwrite: bool =
 
 def _answer(sweep: SweepResult, metrics: Sequence[str]) -> str:
     """Return numbers of runs, what varies, and where the first metric is highest and lowest."""
-    options = {name: sweep.table[name].astype(str).nunique() for name in sweep.record.columns}
-    varied = [f"{name} ({count(n_values, 'value')})" for name, n_values in options.items() if n_values > 1]
-    text = count(len(sweep.ids), "run") + (f" over {' and '.join(varied)}" if varied else "")
-    text += f": {sweep.n_failed:,} failed." if sweep.n_failed else ", none failed."
+    table, options = sweep.table, list(sweep.record.columns)
+    of_option = table[options].astype(str).nunique().items()
+    varied = " and ".join(f"{name} ({count(n_values, 'value')})" for name, n_values in of_option if n_values > 1)
+    failed = f"{sweep.n_failed:,} failed" if sweep.n_failed else "none failed"
+    text = f"{count(len(sweep.ids), 'run')}{f' over {varied}' if varied else ''}, {failed}."
     for name in metrics[:1]:
-        values = sweep.table[name].dropna()
-        ends = []
-        for words, position in (("highest", int(values.argmax())), ("lowest", int(values.argmin()))):
-            point = sweep.table[[*sweep.record.columns]].loc[values.index[position]]
-            options_text = " and ".join(f"{option} {option_text(value)}" for option, value in point.items())
-            ends.append(f"{words}, {cell_text(name, values.iloc[position])}, with {options_text}")
-        text += f" The metric {column_heading(name)!r} is {' and '.join(ends)}."
+        values, ends = table[name].dropna(), []
+        for word, position in (("highest", int(values.argmax())), ("lowest", int(values.argmin()))):
+            point = table[options].loc[values.index[position]].items()
+            options_text = " and ".join(f"{option} {option_text(value)}" for option, value in point)
+            ends.append(f"{word}, {cell_text(name, values.iloc[position])}, with {options_text}")
+        text += f" The metric {column_heading(name)!r} is {'; '.join(ends)}."
     return text
 
 
 def _cards(sweep: SweepResult, metrics: Sequence[str]) -> list[Card]:
-    failed = f"{sweep.n_failed:,} failed" if sweep.n_failed else "none failed"
-    cards = [Card("Runs", number("runs", len(sweep.ids), "count"), escape(failed))]
-    for name in metrics[:3]:
-        values, kind = sweep.table[name].dropna(), COLUMNS[name].kind
-        ends = [number(f"{name}.{end}", getattr(values, end)(), kind) for end in ("min", "max")]
+    """Return a card for each of the first metrics: lowest and highest value."""
+    cards = []
+    for name in metrics[:_MOST_CARDS]:
+        values = sweep.table[name].dropna()
+        ends = [number(f"{name}.{end}", getattr(values, end)(), COLUMNS[name].kind) for end in ("min", "max")]
         cards.append(Card(column_heading(name), Markup(" to ").join(ends), escape("lowest to highest")))
     return cards
 
@@ -89,17 +89,6 @@ def _picture(sweep: SweepResult, metrics: Sequence[str]) -> Section:
     except InputError as error:  # all runs failed, or are alike
         return Section(SWEEP.name, SWEEP.title, f"{error.problem[0].upper()}{error.problem[1:]}.")
     return section_of(SWEEP, lines, [])
-
-
-def _files(sweep: SweepResult) -> list[InputFile]:
-    """Logs and jobs of the runs; of one in several files the digests of all."""
-    digests = {
-        (Path(run.paths[kind]).name, " ".join(getattr(run, kind)))
-        for run in sweep.record.runs.values()
-        for kind in ("events", "jobs")
-        if kind in run.paths
-    }
-    return [InputFile(name=name, sha256=sha256) for name, sha256 in sorted(digests)]
 
 
 def _errors(sweep: SweepResult) -> list[str]:
