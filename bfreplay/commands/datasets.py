@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from bfreplay.commands.inputs import note, say
-from bfreplay.commands.option_flags import completing
 from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, terminal_bar
 
 if TYPE_CHECKING:
@@ -20,7 +19,12 @@ if TYPE_CHECKING:
 
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-_log_names = completing("bfreplay.datasets.public_logs.entries:log_names")
+
+
+def _log_names(_context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
+    from bfreplay.datasets.public_logs.entries import catalogue
+
+    return [public_log.name for public_log in catalogue() if public_log.name.startswith(incomplete)]
 
 
 @click.group()

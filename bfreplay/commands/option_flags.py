@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import rich_click as click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from bfreplay import checks
 from bfreplay.commands.inputs import note
@@ -70,25 +69,12 @@ class _ListType(click.ParamType[list[Any]]):
         return [self._of.convert(item_text, param, ctx) for item_text in item_texts]
 
 
-def completing(*names: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return the completion of a value by words, and by the names that a registry or function, ``"module:THING"``, has.
+def completing(*names: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return the completion of a value by words, and by the names in a registry, ``"module:REGISTRY"``."""
 
-    Where the value may also be a file, files are offered beside the words, or alone where no word begins so.
-    """
-
-    def complete(context: click.Context, option: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        words: list[str] = []
-        for name in names:
-            known = built_in(name) if ":" in name else None
-            words += [name] if known is None else getattr(known, "names", known)()
-        found = [word for word in words if word.startswith(incomplete)]
-        if isinstance(option.type, click.Path):
-            if not found:
-                return option.type.shell_complete(context, option, incomplete)
-            # shells would not list files beside words by themselves
-            paths = [path for path in sorted(Path().glob(f"{incomplete}*")) if not path.name.startswith(".")]
-            found += [path.name + "/" * path.is_dir() for path in paths]
-        return [CompletionItem(word) for word in dict.fromkeys(found)]
+    def complete(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+        words = [word for name in names for word in (built_in(name).names() if ":" in name else [name])]
+        return [word for word in words if word.startswith(incomplete)]
 
     return complete
 
@@ -220,14 +206,8 @@ def made_from(made: type[_Options], parameters: dict[str, Any]) -> _Options:
 
 
 def _click_option(field_name: str, declaration: Option, *, is_grouped: bool) -> Callable[[_Command], _Command]:
-    completion = completing(*declaration.names) if declaration.names else None
     if declaration.is_argument:
-        return click.argument(
-            field_name,
-            type=_click_type(declaration),
-            required=declaration.default is REQUIRED,
-            shell_complete=completion,
-        )
+        return click.argument(field_name, type=_click_type(declaration), required=declaration.default is REQUIRED)
     is_switch, is_required = declaration.check is checks.truth, declaration.default is REQUIRED
     flag_text = declaration.flag or f"--{option_name(field_name)}"
     default = None if is_required or declaration.is_mapping else declaration.default
@@ -243,7 +223,7 @@ def _click_option(field_name: str, declaration: Option, *, is_grouped: bool) -> 
         multiple=declaration.is_mapping,
         type=None if is_switch else _click_type(declaration),
         metavar=declaration.metavar,
-        shell_complete=completion,
+        shell_complete=completing(*declaration.names) if declaration.names else None,
         help=declaration.text,
         panel=(RARE if declaration.is_rare else declaration.group) if is_grouped else None,
     )

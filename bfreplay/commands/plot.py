@@ -231,7 +231,7 @@ def draw_sweep(
     """
     from bfreplay.experiments.sweep import SweepResult
     from bfreplay.report.figures.picture_files import check_picture, save_picture
-    from bfreplay.report.figures.sweep_picture import SATURATED_ABOVE, averaged_words, draw_sweep_lines, swept_lines
+    from bfreplay.report.figures.sweep_picture import SATURATED_ABOVE, draw_sweep_lines, swept_lines, values_words
 
     check_picture(file, overwrite=overwrite)
     sweep = SweepResult.load(folder)
@@ -239,7 +239,7 @@ def draw_sweep(
     lines = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturation_level)
     save_picture(draw_sweep_lines(lines, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
     if not quiet and lines.averaged_over:
-        note(f"each point is the mean of runs that differ in {averaged_words(lines)}.")
+        note(f"each point is the mean of runs that differ in {values_words(lines.averaged_over)}.")
     if not quiet and lines.n_skipped:
         note(f"{count(lines.n_skipped, 'row')} of the table without a value skipped.")
     if prints_path:

@@ -56,7 +56,6 @@ class DeclaredOptions:
         "File of the log: Parquet, CSV, or the published node-state matrix.",
         is_argument=True,
         loads="log",
-        names=(defaults.BUNDLED,),
     )
     jobs: str | PathLike[str] = option(
         REQUIRED,
@@ -67,7 +66,6 @@ class DeclaredOptions:
         "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
         "jobs_per_hour=1)'; or package.module:Class of a job source.",
         loads="jobs",
-        names=(defaults.BUNDLED,),
     )
     curves: str | PathLike[str] | None = option(
         None,
@@ -77,7 +75,6 @@ class DeclaredOptions:
         "published table (.pkl); for a trace or workload of Gavel or Shockwave the measured throughputs (.json, "
         ".json.gz), of ElasticFlow the folder of throughput tables; 'sample' for made-up throughputs.",
         loads="jobs",
-        names=(defaults.BUNDLED,),
     )
     cluster: str | None = option(
         None,

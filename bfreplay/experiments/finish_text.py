@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
-from bfreplay.runs.censored_times import common_unit
-from bfreplay.wording import Kind, count, duration, paragraphs, table_of
+from bfreplay.wording import Kind, count, duration, paragraphs, table_of, time_unit
 
 FEW_TIMES = 5
 """A log shorter than this many medians holds too few starts that do not overlap."""
@@ -30,22 +29,17 @@ def render(result: Finish) -> str:
 def answer_of(record: FinishRecord) -> str:
     """Return the answer in one sentence."""
     is_search, quantiles, requested = record.inputs.is_search, record.quantiles, record.config.dedicated
-    unit = common_unit(quantiles.median_s, quantiles.observed_s)
     sentence = "The search is over after " if is_search else "All jobs are done after "
     if quantiles.median_s is None:
         n_open = len(record.starts) - record.n_done
-        sentence += (
-            f"more than {duration(quantiles.observed_s, unit)} ({n_open:,} of {count(len(record.starts), 'start')} "
-        )
+        sentence += f"more than {duration(quantiles.observed_s)} ({n_open:,} of {count(len(record.starts), 'start')} "
         sentence += f"{'is' if n_open == 1 else 'are'} unfinished when the log ends)"
     else:
-        sentence += f"{duration(quantiles.median_s, unit)}{_middle_half(record, unit)}"
+        sentence += f"{duration(quantiles.median_s)}{_middle_half(record)}"
     if requested is not None:
-        seconds = record.dedicated_s(requested)
+        seconds, unit = record.dedicated_s(requested), time_unit(quantiles.median_or_bound_s)
         nodes = f"{count(requested, 'node')} of your own"
-        sentence += (
-            f", against {duration(seconds, unit)} on {nodes}" if seconds is not None else f", and never on {nodes}"
-        )
+        sentence += f", and never on {nodes}" if seconds is None else f", against {duration(seconds, unit)} on {nodes}"
     beneficiary = "this search" if is_search else "these jobs"
     return f"{sentence}; to {beneficiary} these idle nodes are worth {worth_words(record)}."
 
@@ -59,8 +53,9 @@ def worth_words(record: FinishRecord) -> str:
     return f"at most {words}" if worth.meaning == AT_MOST else words
 
 
-def _middle_half(record: FinishRecord, unit: tuple[str, float]) -> str:
+def _middle_half(record: FinishRecord) -> str:
     low, high = record.quantiles.quarter_s, record.quantiles.three_quarters_s
+    unit = time_unit(record.quantiles.median_or_bound_s)
     if low is None or len(record.starts) == 1:
         return ""
     if high is None:
@@ -82,7 +77,7 @@ def cautions(record: FinishRecord) -> Iterator[str]:
             "they had (Kaplan-Meier)" + ("; the median is unknown." if median_s is None else ".")
         )
     start_us, end_us = record.inputs.window_us
-    times = (end_us - start_us) / 1e6 / max(record.quantiles.observed_s if median_s is None else median_s, 1e-6)
+    times = (end_us - start_us) / 1e6 / max(record.quantiles.median_or_bound_s, 1e-6)
     statistic = "the longest start" if median_s is None else "the median"
     if n_starts > 1 and times < FEW_TIMES:
         yield (

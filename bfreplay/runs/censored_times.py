@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.wording import time_unit
-
 
 def censored_quantiles(
     seconds: NDArray[np.float64], is_done: NDArray[np.bool_], shares: tuple[float, ...]
@@ -40,8 +38,3 @@ def done_by(
     at_risk = seconds.size - np.searchsorted(np.sort(seconds), times)
     share = np.asarray(1.0 - np.cumprod(1.0 - n_done / at_risk), np.float64)
     return times, share
-
-
-def common_unit(median_s: float | None, longest_s: float) -> tuple[str, float]:
-    """Return the unit in which text and pictures give all times, and its seconds: that of the median if it is known."""
-    return time_unit(longest_s if median_s is None else median_s)

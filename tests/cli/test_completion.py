@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bfreplay.datasets.public_logs.entries import log_names
+from bfreplay.datasets.public_logs.entries import catalogue
 from bfreplay.milp.names import BACKENDS
 from bfreplay.policies.names import OBJECTIVES, POLICIES
 
@@ -34,26 +34,12 @@ def completions(words: str, folder: Path, *options: str) -> tuple[list[str], str
         ("bfreplay replay sample --solver ", ["exact", *BACKENDS.names()]),
         ("bfreplay replay sample --formulation counts_", ["counts_sos2", "counts_segments"]),
         ("bfreplay ingest s", ["slurm", "swf"]),
-        ("bfreplay datasets fetch ", log_names()),
+        ("bfreplay datasets fetch ", [log.name for log in catalogue()]),
         ("bfreplay plot idle", ["idle-intervals"]),
     ],
 )
 def test_values_are_completed_by_their_names(words, names, tmp_path):
     assert completions(words, tmp_path)[0] == [f"plain,{name}" for name in names]
-
-
-def test_files_are_offered_beside_sample_and_alone_where_it_does_not_fit(tmp_path):
-    for name in ("summit.parquet", "log.csv", ".hidden"):
-        (tmp_path / name).touch()
-    (tmp_path / "saved").mkdir()
-    assert completions("bfreplay describe ", tmp_path)[0] == [
-        "plain,sample",
-        "plain,log.csv",
-        "plain,saved/",
-        "plain,summit.parquet",
-    ]
-    assert completions("bfreplay replay x --jobs sa", tmp_path)[0] == ["plain,sample", "plain,saved/"]
-    assert completions("bfreplay describe sum", tmp_path)[0] == ["file,sum"]
 
 
 @pytest.mark.parametrize("option", ["--policy", "--objective", "--solver", "--formulation"])

@@ -117,26 +117,21 @@ def _hours(idleness: Idleness) -> list[str]:
     """Return the table of hours and weekdays, and what of them the window does not have."""
     if idleness.week is None:
         return ["Idle nodes by hour and weekday: unknown, for the times of the log are relative"]
-    missing = not_in_window(idleness.week)
-    return [*hour_table(idleness.week).lines(), *([missing] if missing else [])]
-
-
-def not_in_window(week: Week) -> str:
-    """Name the weekdays and hours that the window lacks; empty for none."""
-    days_in, hours_in = _covered(week.by_weekday), _covered(week.by_hour)
+    days_in, hours_in = _covered(idleness.week.by_weekday), _covered(idleness.week.by_hour)
     missing = [WEEKDAYS[weekday] for weekday in range(7) if weekday not in days_in]
     missing += [_hour_words(first, last) for first, last in _gaps(hours_in)]
-    return f"not in the window: {', '.join(missing)}" if missing else ""
+    note = [f"not in the window: {', '.join(missing)}"] if missing else []
+    return [*hour_table(idleness.week, idleness.mean_idle_nodes).lines(), *note]
 
 
-def hour_table(week: Week) -> ShownTable:
+def hour_table(week: Week, mean_idle_nodes: float) -> ShownTable:
     """Mean idle nodes by hour of the day and weekday, of those that the window has."""
     days_in, hours_in = _covered(week.by_weekday), _covered(week.by_hour)
     rows = [
         [_hour_words(hour, hour + 1), *(week.mean[weekday][hour] for weekday in days_in), week.by_hour[hour]]
         for hour in hours_in
     ]
-    rows.append(["all hours", *(week.by_weekday[weekday] for weekday in days_in), week.overall])
+    rows.append(["all hours", *(week.by_weekday[weekday] for weekday in days_in), mean_idle_nodes])
     zone = week.time_zone if week.unknown_zone is None else f"UTC, for no zone is known as {week.unknown_zone!r}"
     kinds: dict[str, Kind] = {"hour": "text"}
     kinds |= dict.fromkeys([*(WEEKDAYS[weekday] for weekday in days_in), "all days"], "amount")

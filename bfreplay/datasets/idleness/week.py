@@ -60,11 +60,6 @@ class Week:
         """Mean idle nodes of each of the 7 weekdays, all hours together."""
         return _means([sum(weekday) for weekday in self.node_us], [sum(weekday) for weekday in self.covered_us])
 
-    @property
-    def overall(self) -> float | None:
-        """Mean idle nodes of the window."""
-        return _means([sum(map(sum, self.node_us))], [sum(map(sum, self.covered_us))])[0]
-
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values; ``null`` for the mean of cells that are not covered."""
         return {

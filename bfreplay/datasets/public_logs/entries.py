@@ -117,11 +117,6 @@ def catalogue() -> tuple[PublicLog, ...]:
     return read_catalogue(CATALOGUE)
 
 
-def log_names() -> list[str]:
-    """Return the name of every log."""
-    return [log.name for log in catalogue()]
-
-
 def public_log(name: str) -> PublicLog:
     """Look a log up.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,17 +14,21 @@ import pyarrow.compute as pc
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.placeholders import Cell
+from bfreplay.experiments.sweep.spec import PictureSpec, PictureTable, picture_of
 from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, RecordPart, ResultKind, ResultRecord, TimeUs
 from bfreplay.runs import RunResult
 from bfreplay.runs.headline_metrics import COLUMNS, headline_texts
 from bfreplay.runs.run_warnings import distinct_warnings
+from bfreplay.typed_tables import typed_table
+from bfreplay.wording import count
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
 
+_MOST_ERRORS = 5
 _ENDS_WITH_JOBS = ("cluster", "measure", "until-done")
 FAILED = "failed"
 """Status of a row whose run failed."""
@@ -129,6 +134,21 @@ class SweepResult(Result[SweepRecord]):
         return distinct_warnings(
             [(run_id, run_warnings) for run_id, run_warnings in rows.items() if run_warnings is not None], most_named=0
         )
+
+    @property
+    def errors(self) -> list[str]:
+        """Sentences on the most frequent errors of failed rows."""
+        errors = Counter(error for error in self.results.column("error").to_pylist() if error is not None)
+        lines = [f"Error of {count(n_rows, 'row')}: {error}" for error, n_rows in errors.most_common(_MOST_ERRORS)]
+        n_more = len(errors) - len(lines)
+        return [*lines, f"{n_more:,} more errors"] if n_more else lines
+
+    @property
+    def picture(self) -> PictureSpec | None:
+        """Picture that the spec asks for; ``None`` for none."""
+        table = self.record.spec.get("picture")
+        file = self.folder / SWEEP.record_file
+        return None if table is None else picture_of(typed_table(table, PictureTable, file, "[picture]"))
 
     @cached_property
     def runs(self) -> Mapping[str, RunResult]:

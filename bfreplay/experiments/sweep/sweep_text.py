@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from bfreplay.experiments.sweep.placeholders import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
 from bfreplay.experiments.sweep.result import FAILED, SweepResult
@@ -12,7 +10,6 @@ from bfreplay.runs.headline_metrics import cell_text, column_heading, split_cons
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned_lines, count, paragraphs
 
-_MOST_ERRORS = 5
 MOST_ROWS = 40
 """Largest number of rows that are printed."""
 
@@ -31,13 +28,9 @@ def render(result: SweepResult) -> str:
     if results.num_rows <= MOST_ROWS:
         blocks.append(_table(result))
     if n_failed:
-        failed_rows = [row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED]
-        errors = Counter(row["error"] for row in failed_rows).most_common()
-        lines = [f"Error of {count(n_rows, 'row')}: {error}" for error, n_rows in errors[:_MOST_ERRORS]]
-        if len(errors) > _MOST_ERRORS:
-            lines.append(f"{len(errors) - _MOST_ERRORS:,} more errors")
-        note = result.folder / "failures" / f"{failed_rows[0]['id']}.json"
-        blocks.append([*lines, f"All of the first: {note}; again with --retry-failed"])
+        first_id = results.column("id")[results.column("status").index(FAILED).as_py()]
+        note = result.folder / "failures" / f"{first_id}.json"
+        blocks.append([*result.errors, f"All of the first: {note}; again with --retry-failed"])
     return paragraphs([*blocks, [f"Table        {result.folder / 'results.parquet'}"]])
 
 

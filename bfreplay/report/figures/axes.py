@@ -7,7 +7,7 @@ from itertools import chain
 from math import log10
 from typing import TYPE_CHECKING, Literal
 
-from bfreplay.report.figures.marks import Trace
+from bfreplay.report.figures.marks import Trace, axis, in_lines, layout_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,11 +146,20 @@ def page_powers(largest: int, room_for: int) -> Trace:
     return {"type": "log", "range": axis_range, "tickvals": powers, "ticktext": [f"{power:,}" for power in powers]}
 
 
-def page_panels(n_panels: int, panel_px: int, gap_px: int = 62) -> tuple[list[list[float]], int]:
-    """Vertical domains of panels one below the other for Plotly, first the uppermost, and the height of the figure."""
-    inner_px = n_panels * panel_px + (n_panels - 1) * gap_px
-    upper_ends = [1 - index * (panel_px + gap_px) / inner_px for index in range(n_panels)]
-    return [[max(0.0, upper_end - panel_px / inner_px), upper_end] for upper_end in upper_ends], inner_px + 146
+def page_title(text: str) -> Trace:
+    """Plotly's axis with this title, in lines that a narrow screen has room for."""
+    return {"title": {"text": in_lines(text, 28), "standoff": 4, "font": {"size": 12}}}
+
+
+def page_panels(axes: Sequence[tuple[Trace, Trace]], panel_px: int, gap_px: int = 62) -> tuple[Trace, int]:
+    """Layout and height of panels one below the other for Plotly, from the horizontal and vertical axis of each."""
+    step_px, layout = panel_px + gap_px, {}
+    inner_px = len(axes) * step_px - gap_px
+    for index, (x, y) in enumerate(axes):
+        ends = [1 - (index * step_px + panel_px) / inner_px, 1 - index * step_px / inner_px]
+        layout[layout_axis(index, "x")] = {**x, "anchor": axis(index)}
+        layout[layout_axis(index)] = {**y, "anchor": axis(index, "x"), "domain": [max(0.0, ends[0]), ends[1]]}
+    return layout, inner_px + 146
 
 
 def plain_tick(value: float, _position: float) -> str:

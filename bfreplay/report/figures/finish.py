@@ -1,11 +1,11 @@
-"""Times of ``bfreplay finish``: data functions, and what draws them on paper and on the page."""
+"""The picture of ``bfreplay finish``: data functions, and what draws them on paper and on the page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.datasets.times import EPOCH
-from bfreplay.report.figures.axes import fix_layout, new_figure, page_panels, style_axes
+from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure, as_they_are
-from bfreplay.report.figures.marks import BLUE, FAINT_BLUE, RED, Mark, Trace, axis, layout_axis, point_look
+from bfreplay.report.figures.marks import BLUE, FAINT_BLUE, RED, Mark, Trace, point_look
 from bfreplay.result_folders.finish import AT_MOST, MORE, FinishRecord
-from bfreplay.runs.censored_times import censored_quantiles, common_unit, done_by
-from bfreplay.wording import amount, count, duration
+from bfreplay.runs.censored_times import censored_quantiles, done_by
+from bfreplay.wording import count, duration, time_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ class FinishTimes:
 def finish_times(record: FinishRecord) -> FinishTimes:
     """Return the times of a record, with the clock of its time zone."""
     seconds = np.array([start.duration_s for start in record.starts])
-    unit_name, unit_s = common_unit(record.quantiles.median_s, record.quantiles.observed_s)
+    unit_name, unit_s = time_unit(record.quantiles.median_or_bound_s)
     weekdays: list[float] = []
     if record.config.time_zone is not None:
         time_zone = UTC if record.config.time_zone == "UTC" else ZoneInfo(record.config.time_zone)
@@ -96,13 +96,14 @@ def finish_figure(record: FinishRecord) -> Drawing:
         panel_grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1.0])
         _draw_shares(figure.add_subplot(panel_grid[:, 0]), record, times)
         by_day, by_hour = figure.add_subplot(panel_grid[0, 1]), figure.add_subplot(panel_grid[1, 1])
-        for axes, panel in zip((by_day, by_hour), _start_panels(times), strict=True):
-            _draw_starts(axes, times, panel)
-            style_axes(axes, f"{panel.words} of the start ({record.config.time_zone})", f"time, {times.unit}")
+        _draw_starts(by_day, times, times.weekday, 1.0)
         by_day.set_xticks(np.arange(7) + 0.5, labels=[weekday[:3] for weekday in WEEKDAYS])
         by_day.set_xlim(0, 7)
+        _draw_starts(by_hour, times, times.hour, float(_BIN_HOURS))
         by_hour.set_xticks(range(0, 25, _BIN_HOURS))
         by_hour.set_xlim(0, 24)
+        for axes, words in ((by_day, "weekday"), (by_hour, "hour")):
+            style_axes(axes, f"{words} of the start ({record.config.time_zone})", f"time, {times.unit}")
         by_day.legend(fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3)
     return fix_layout(figure)
 
@@ -110,26 +111,26 @@ def finish_figure(record: FinishRecord) -> Drawing:
 def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
     median_s, middle_half = record.quantiles.median_s, _middle_half(record, times)
     if middle_half is not None:
-        axes.axvspan(*middle_half, color=FAINT_BLUE, linewidth=0, label=_MIDDLE_HALF)
+        axes.axvspan(*middle_half, color=FAINT_BLUE, linewidth=0, label="middle half of the starts")
     steps, open_points = _shares(times)
-    axes.step(*steps, where="post", color=BLUE, linewidth=2.0, label=_STARTS_DONE, zorder=4)
-    if open_points[0].size:
-        axes.plot(*open_points, label=_open_words(times), zorder=5, **point_look(RED, "|", 9))
+    axes.step(*steps, where="post", color=BLUE, linewidth=2.0, label=_DONE, zorder=4)
+    n_open, last_time = open_points[0].size, float(times.time.max())
+    if n_open:
+        axes.plot(*open_points, label=f"{_OPEN} ({n_open})", zorder=5, **point_look(RED, "|", 9))
     if median_s is not None:
         words = f"median: {times.text(median_s)}"
         axes.plot([median_s / times.unit_s], [50], label=words, zorder=6, **point_look(BLUE, size=7))
-    lines = list(_dedicated_lines(record, times))
-    for words, time, mark in lines:
+    for words, time, mark in _dedicated_lines(record, times):
         axes.axvline(time, label=words, zorder=3, **mark.paper_line)
+        last_time = max(last_time, time)
     axes.set_ylim(0, 102)
-    axes.set_xlim(0, _last_time(times, lines))
-    style_axes(axes, *_axis_words(record, times))
+    axes.set_xlim(0, 1.03 * last_time)
+    style_axes(axes, *_axis_titles(record, times))
     axes.legend(fontsize=8.5, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-_STARTS_DONE, _MIDDLE_HALF = "idle nodes: starts done", "middle half of the starts"
+_DONE, _OPEN = "idle nodes: starts done", "unfinished when the log ends"
 _Points = tuple[NDArray[np.float64], NDArray[np.float64]]
-_Lines = list[tuple[str, float, Mark]]
 
 
 def _shares(times: FinishTimes) -> tuple[_Points, _Points]:
@@ -147,14 +148,6 @@ def _middle_half(record: FinishRecord, times: FinishTimes) -> tuple[float, float
     return lower_s / times.unit_s, float(times.time.max()) if upper_s is None else upper_s / times.unit_s
 
 
-def _open_words(times: FinishTimes) -> str:
-    return f"unfinished when the log ends ({int((~times.is_done).sum())})"
-
-
-def _last_time(times: FinishTimes, lines: _Lines) -> float:
-    return 1.03 * max([float(times.time.max()), *(time for _, time, _ in lines)])
-
-
 def _dedicated_lines(record: FinishRecord, times: FinishTimes) -> Iterator[tuple[str, float, Mark]]:
     """Yield words, time and look of the dedicated nodes that were asked for, and of those that the idle ones are worth.
 
@@ -170,33 +163,19 @@ def _dedicated_lines(record: FinishRecord, times: FinishTimes) -> Iterator[tuple
             yield words, seconds / times.unit_s, mark
 
 
-def _axis_words(record: FinishRecord, times: FinishTimes) -> tuple[str, str]:
+def _axis_titles(record: FinishRecord, times: FinishTimes) -> tuple[str, str]:
     outcome_words = "search over" if record.inputs.is_search else "all jobs done"
     return f"time since the start, {times.unit}", f"{outcome_words}, % of the starts"
 
 
-class _StartPanel(NamedTuple):
-    """Words, place of each start, width of the bins, and the median of each bin by its number."""
-
-    words: str
-    places: NDArray[np.float64]
-    width: float
-    medians: dict[int, float]
-
-
-def _start_panels(times: FinishTimes) -> list[_StartPanel]:
-    kinds = (("weekday", times.weekday, 1.0), ("hour", times.hour, float(_BIN_HOURS)))
-    return [_StartPanel(*kind, medians(times, np.floor(kind[1] / kind[2]).astype(np.int64))) for kind in kinds]
-
-
-def _draw_starts(axes: Axes, times: FinishTimes, panel: _StartPanel) -> None:
-    start_place, bin_width = panel.places, panel.width
+def _draw_starts(axes: Axes, times: FinishTimes, start_place: NDArray[np.float64], bin_width: float) -> None:
     done_look: Trace = {"alpha": 0.75, "markeredgewidth": 0, "label": "a start"} | point_look(BLUE, "o", 4.5)
     open_look: Trace = {"markerfacecolor": "white", "label": "unfinished after"} | point_look(RED, "^", 5.5)
     for is_of_kind, point_style in ((times.is_done, done_look), (~times.is_done, open_look)):
         if is_of_kind.any():
             axes.plot(start_place[is_of_kind], times.time[is_of_kind], clip_on=False, **point_style)
-    for position, (group_number, median) in enumerate(panel.medians.items()):
+    median_of_group = medians(times, np.floor(start_place / bin_width).astype(np.int64))
+    for position, (group_number, median) in enumerate(median_of_group.items()):
         point_style = {"color": "black", "linewidth": 1.8, "zorder": 4, "label": "_" if position else "median"}
         axes.hlines(median, group_number * bin_width, (group_number + 1) * bin_width, **point_style)
     axes.set_ylim(bottom=0)
@@ -204,79 +183,39 @@ def _draw_starts(axes: Axes, times: FinishTimes, panel: _StartPanel) -> None:
         axes.axvline(bin_edge, color="#E4E4E4", linewidth=0.6, zorder=0)
 
 
-def shares_page(record: FinishRecord) -> PageFigure:
-    """The left panel for the page."""
+def page(record: FinishRecord) -> PageFigure:
+    """The shares for the page."""
     times, median_s = finish_times(record), record.quantiles.median_s
-    lines, (steps, open_points), half = [*_dedicated_lines(record, times)], _shares(times), _middle_half(record, times)
-    x_title, y_title = _axis_words(record, times)
+    (steps, open_points), middle_half = _shares(times), _middle_half(record, times)
     hover = f"%{{x:.3~r}} {times.unit}"
-    traces: list[Trace] = []
-    if half is not None:
-        band: Trace = {"x": [*half, *half[::-1]], "y": [0, 0, 102, 102], "fill": "toself", "fillcolor": "@heat-1"}
-        traces.append({**band, "type": "scatter", "mode": "none", "name": _MIDDLE_HALF, "hoverinfo": "skip"})
-    traces += [mark.curve(words, words, x=[time, time], y=[0, 102]) for words, time, mark in lines]
+    lines = _dedicated_lines(record, times)
+    traces = [mark.curve(words, words, x=[time, time], y=[0, 102]) for words, time, mark in lines]
     points = {"x": steps[0].tolist(), "y": steps[1].tolist()}
-    traces.append(Mark("useful").curve(_STARTS_DONE, f"%{{y:.3~r}} % within {hover}", {"shape": "hv"}, **points))
+    traces.append(Mark("useful").curve(_DONE, f"%{{y:.3~r}} % within {hover}", {"shape": "hv"}, **points))
     if open_points[0].size:
-        traces.append(_points(_open_words(times), *open_points, "lost", "line-ns-open", f"after {hover}"))
+        words, look = f"{_OPEN} ({open_points[0].size})", _page_points("lost", "line-ns-open")
+        points = {"x": open_points[0].tolist(), "y": open_points[1].tolist()}
+        traces.append(Mark("lost").curve(words, f"after {hover}", **points, **look))
     if median_s is not None:
-        words, point = f"median: {times.text(median_s)}", (np.array([median_s / times.unit_s]), np.array([50.0]))
-        traces.append(_points(words, *point, "useful", "circle", words))
-    x_axis = {"title": {"text": x_title}, "range": [0, _last_time(times, lines)]}
-    return PageFigure(traces, {"xaxis": x_axis, "yaxis": {"title": {"text": y_title}, "range": [0, 102]}}, height=520)
+        words, look = f"median: {times.text(median_s)}", _page_points("useful", "circle")
+        traces.append(Mark("useful").curve(words, words, x=[median_s / times.unit_s], y=[50], **look))
+    x_title, y_title = _axis_titles(record, times)
+    layout: Trace = {"xaxis": {"title": {"text": x_title}, "rangemode": "tozero"}}
+    layout["yaxis"] = {"title": {"text": y_title}, "range": [0, 102]}
+    if middle_half is not None:
+        edges = {"x0": middle_half[0], "x1": middle_half[1], "y0": 0, "y1": 102}
+        layout["shapes"] = [{**edges, "fillcolor": "@heat-1", "line": {"width": 0}, "layer": "below"}]
+    return PageFigure(traces, layout, height=520)
 
 
-def starts_page(record: FinishRecord) -> PageFigure:
-    """The right panels for the page, one below the other."""
-    times, (domains, height) = finish_times(record), page_panels(2, 200)
-    ticks = (
-        {"tickvals": [day + 0.5 for day in range(7)], "ticktext": [*WEEKDAYS], "range": [0, 7]},
-        {"tickvals": [*range(0, 25, _BIN_HOURS)], "range": [0, 24]},
-    )
-    kinds = (
-        (times.is_done, "a start", "useful", "circle"),
-        (~times.is_done, "unfinished after", "lost", "triangle-up-open"),
-    )
-    traces: list[Trace] = []
-    layout: Trace = {}
-    for index, panel in enumerate(_start_panels(times)):
-        of_panel: Trace = {"xaxis": axis(index, "x"), "yaxis": axis(index), "showlegend": index == 0}
-        for kind, name, role, symbol in kinds:
-            hover = f"{name}: %{{y:.3~r}} {times.unit}"
-            traces += [_points(name, panel.places[kind], times.time[kind], role, symbol, hover) | of_panel] * bool(
-                kind.any()
-            )
-        bins = panel.medians.items()
-        x = [place for group, _ in bins for place in (group * panel.width, (group + 1) * panel.width, None)]
-        y = [place for _, median in bins for place in (median, median, None)]
-        traces.append(Mark("ink").curve("median", f"median: %{{y:.3~r}} {times.unit}", x=x, y=y, **of_panel))
-        title = {"text": f"{panel.words} of the start ({record.config.time_zone})", "standoff": 4}
-        layout[layout_axis(index, "x")] = {**ticks[index], "title": title, "anchor": axis(index), "tickangle": 0}
-        up = {"title": {"text": f"time, {times.unit}"}, "rangemode": "tozero", "domain": domains[index]}
-        layout[layout_axis(index)] = {**up, "anchor": axis(index, "x")}
-    return PageFigure(traces, layout, height=height)
+def _page_points(role: str, symbol: str) -> Trace:
+    return {"mode": "markers", "marker": {"color": f"@{role}", "symbol": symbol, "size": 9, "line": {"width": 2}}}
 
 
-def _points(name: str, x: NDArray[np.float64], y: NDArray[np.float64], role: str, symbol: str, hover: str) -> Trace:
-    marker = {"color": f"@{role}", "symbol": symbol, "size": 9, "line": {"color": f"@{role}", "width": 2}}
-    points = {"type": "scatter", "mode": "markers", "name": name, "x": x.tolist(), "y": y.tolist(), "marker": marker}
-    return {**points, "hovertemplate": f"{hover}<extra></extra>"}
-
-
-def share_words(record: FinishRecord) -> str:
+def words(record: FinishRecord) -> str:
     """Number of starts that are done, and how to read the picture."""
     starts = f"{record.n_done:,} of {count(len(record.starts), 'start')} are done before the log ends"
     return f"{starts}. Shaded is the middle half; ticks on the line are unfinished starts, at the time that they had."
 
 
-def start_words(times: FinishTimes) -> str:
-    """Medians by weekday and by hour of the start."""
-    names = (WEEKDAYS, [f"{hour:02}-{hour + _BIN_HOURS:02}" for hour in range(0, 24, _BIN_HOURS)])
-    sentences = [f"Lines are medians of at least {_FEW} starts; triangles are starts unfinished when the log ends."]
-    for panel, group_names in zip(_start_panels(times), names, strict=True):
-        parts = [f"{group_names[group]} {amount(median)}" for group, median in panel.medians.items()]
-        sentences += [f"Median by {panel.words} of the start, in {times.unit}: {', '.join(parts)}."] if parts else []
-    return " ".join(sentences)
-
-
-FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure, shares_page, share_words)
+FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure, page, words)

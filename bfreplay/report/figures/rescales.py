@@ -13,12 +13,13 @@ from bfreplay.report.figures.axes import (
     legend_below,
     new_figure,
     page_panels,
+    page_title,
     panels_below,
     plain_tick,
     style_axes,
 )
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
+from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, of_each, tag
 from bfreplay.wording import Column, ShownTable, amount, count, percent
 
 if TYPE_CHECKING:
@@ -129,17 +130,12 @@ def draw(by_label: Mapping[str, Rescales]) -> Figure:
 def page(by_label: Mapping[str, Rescales]) -> PageFigure:
     """The same for the page, with a row for each cause, so that their names have room on a narrow screen too."""
     causes, panels = _causes(by_label), _panels(by_label)
-    domains, height = page_panels(len(panels), 46 * len(causes) + 10)
     labels = {"tickvals": [*range(len(causes))], "ticktext": [in_lines(CAUSES[cause], 21) for cause in causes]}
     look = {"tickfont": {"size": 12}, "showgrid": False, "zeroline": False, "range": [len(causes) - 0.45, -0.55]}
-    layout: Trace = {"barmode": "overlay"}
+    axes: list[tuple[Trace, Trace]] = []
     traces: list[Trace] = []
     for panel_index, (panel_words, panel_bars) in enumerate(panels):
-        row_axis = {"domain": domains[panel_index], "anchor": axis(panel_index, "x")}
-        layout[layout_axis(panel_index)] = {**labels, **look, **row_axis}
-        title = {"text": panel_words, "standoff": 4, "font": {"size": 12}}
-        lengths = {"title": title, "anchor": axis(panel_index), "rangemode": "tozero", "tickformat": ","}
-        layout[layout_axis(panel_index, "x")] = lengths
+        axes.append((page_title(panel_words) | {"rangemode": "tozero", "tickformat": ","}, labels | look))
         for bar in panel_bars:
             bar_look: Trace = {"orientation": "h", "width": bar.width}
             bar_look |= {"xaxis": axis(panel_index, "x"), "yaxis": axis(panel_index)}
@@ -149,7 +145,8 @@ def page(by_label: Mapping[str, Rescales]) -> PageFigure:
             bar_look |= {"legendgroup": bar.words, "showlegend": len(by_label) == 1 or panel_index == 0}
             places, hover = [cause + bar.place for cause in range(len(causes))], "%{customdata[0]}<br>%{customdata[1]}"
             traces.append(bar.mark.bars(bar.words, bar.heights[causes].tolist(), places, hover, **bar_look))
-    return PageFigure(traces, layout, height=height)
+    layout, height = page_panels(axes, 46 * len(causes) + 10)
+    return PageFigure(traces, {"barmode": "overlay", **layout}, height=height)
 
 
 def table(by_label: Mapping[str, Rescales]) -> ShownTable:

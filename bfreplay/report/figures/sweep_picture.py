@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,25 +19,14 @@ from bfreplay.report.figures.axes import (
     log_tick,
     new_figure,
     page_panels,
+    page_title,
     plain_tick,
     style_axes,
 )
 from bfreplay.report.figures.figure import Figure, PageFigure
-from bfreplay.report.figures.marks import (
-    GREY,
-    LINES,
-    MARKERS,
-    OKABE_ITO,
-    ROWS,
-    Mark,
-    Trace,
-    axis,
-    fill_look,
-    in_lines,
-    layout_axis,
-)
+from bfreplay.report.figures.marks import GREY, LINES, MARKERS, OKABE_ITO, ROWS, Mark, Trace, axis, fill_look, in_lines
 from bfreplay.runs.metrics import BY_COLUMN
-from bfreplay.wording import value_text
+from bfreplay.wording import amount
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,7 +163,8 @@ def swept_lines(
         metric_words, scale = _words(column, float(values[is_shown].max()))
         lines = _lines(axis, labels, values / scale, has_saturation, np.flatnonzero(is_shown), is_number=is_number)
         panels.append(SweptPanel(column, metric_words, scale, tuple(lines)))
-    return SweptLines(x, is_number, tuple(panels), _hidden_columns(table, (x, *by), has_line), int((~has_line).sum()))
+    hidden = {name: n for name, n in varied_options(table[has_line]).items() if name not in (x, *by)}
+    return SweptLines(x, is_number, tuple(panels), hidden, int((~has_line).sum()))
 
 
 def _lines(
@@ -262,11 +253,11 @@ def _is_saturated(table: pd.DataFrame, highest_utilisation: float | None) -> NDA
     return is_over
 
 
-def _hidden_columns(table: pd.DataFrame, shown_options: Sequence[str], has_line: NDArray[np.bool_]) -> dict[str, int]:
-    """Columns that vary among the shown rows, but are neither on the axis nor a line."""
+def varied_options(table: pd.DataFrame) -> dict[str, int]:
+    """Options that differ between the rows of a sweep, with their numbers of values."""
     columns = [str(column) for column in table.columns]
     option_columns = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
-    number = {name: len(set(map(str, table[name][has_line]))) for name in option_columns if name not in shown_options}
+    number = {name: len(set(map(str, table[name]))) for name in option_columns}
     return {name: n_values for name, n_values in number.items() if n_values > 1}
 
 
@@ -424,83 +415,61 @@ def _is_far_apart(panel: SweptPanel) -> bool:
     return bool(means.min() > 0 and means.max() > _FAR_APART * means.min())
 
 
-_SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star")
-_FEW_PLACES, _MOST_PANELS = 5, 3
+_N_SYMBOLS, _HOLLOW = 8, 100
+"""Symbols of Plotly in use, by number; the same ones hollow are so much higher."""
 
 
 def page(lines: SweptLines) -> PageFigure:
     """The same for the page, panels one below the other; categories are rows of points."""
-    looks, is_number = _looks(lines), lines.is_number
+    is_number, looks = lines.is_number, _looks(lines)
     places = list(dict.fromkeys(place for panel in lines.panels for line in panel.lines for place in line.x))
-    domains, height = page_panels(len(lines.panels), 250 if is_number else 32 * len(places) + 30)
-    is_log = is_number and _grows_by_a_factor(np.array(sorted(places), dtype=np.float64))
+    of_places = page_title(lines.x) if is_number else ROWS
+    if is_number and _grows_by_a_factor(np.array(sorted(places), dtype=np.float64)):
+        of_places = of_places | {"type": "log", "tickvals": places, "ticktext": [f"{place:g}" for place in places]}
+    axes: list[tuple[Trace, Trace]] = []
     traces: list[Trace] = []
-    layout: Trace = {}
     for index, panel in enumerate(lines.panels):
+        of_values = page_title(panel.words) | ({"type": "log"} if _is_far_apart(panel) else {"rangemode": "tozero"})
+        axes.append((of_places, of_values) if is_number else (of_values, of_places))
         for line in panel.lines:
-            look, name, mean, (lower, upper) = looks[line.label], line.label or panel.words, line.mean, line.span
-            mark, symbol = Mark.of_run(look), _SYMBOLS[look % len(_SYMBOLS)]
-            symbols = [f"{symbol}-open" if is_saturated else symbol for is_saturated in line.is_saturated]
-            size = 8 + 3 * max(0, min(len(looks), 4) - 1 - look)  # points that coincide are all to be seen
-            spread: Trace = {"type": "data", "symmetric": False, "visible": bool((upper > lower).any())}
-            spread |= {"array": (upper - mean).tolist(), "arrayminus": (mean - lower).tolist()}
-            place_axis, value_axis = ("x", "y") if is_number else ("y", "x")
-            points: Trace = {place_axis: [place if is_number else in_lines(str(place), 21) for place in line.x]}
-            points |= {value_axis: mean.tolist(), f"error_{value_axis}": spread, "xaxis": axis(index, "x")}
-            points |= {"yaxis": axis(index), "legendgroup": name, "showlegend": index == 0 and bool(line.label)}
-            points["marker"] = {"symbol": symbols, "size": size, "color": f"@{mark.role}"}
-            hover = f"{name}<br>%{{{place_axis}}}: %{{{value_axis}:.4~g}}"
-            mode = "lines+markers" if is_number else "markers"
-            traces.append(mark.curve(name, hover, {"width": size / 4}, mode=mode, **points))
-        values = _page_title(panel.words) | ({"type": "log"} if _is_far_apart(panel) else {"rangemode": "tozero"})
-        of_places = (_page_title(lines.x) | ({"type": "log"} if is_log else {})) if is_number else ROWS
-        if is_number and (is_log or len(places) <= _FEW_PLACES):
-            of_places = {**of_places, "tickvals": places, "ticktext": [f"{place:g}" for place in places]}
-        across, up = (of_places, values) if is_number else (values, of_places)
-        layout[layout_axis(index, "x")] = {**across, "anchor": axis(index)}
-        layout[layout_axis(index)] = {**up, "anchor": axis(index, "x"), "domain": domains[index]}
+            of_panel = {"xaxis": axis(index, "x"), "yaxis": axis(index), "showlegend": index == 0 and bool(line.label)}
+            name = escape(line.label, quote=False) or panel.words
+            traces.append(_page_line(line, name, looks[line.label], is_number) | of_panel)
+    layout, height = page_panels(axes, 250 if is_number else 32 * len(places) + 30)
     return PageFigure(traces, layout, height=height)
 
 
-def _page_title(text: str) -> Trace:
-    return {"title": {"text": in_lines(text, 28), "standoff": 4, "font": {"size": 12}}}
+def _page_line(line: SweptLine, name: str, look: int, is_number: bool) -> Trace:
+    mark, mean, (lower, upper) = Mark.of_run(look), line.mean, line.span
+    spread = {"type": "data", "array": (upper - mean).tolist(), "arrayminus": (mean - lower).tolist()}
+    spread["visible"] = bool((upper > lower).any())
+    size = 8 + 3 * max(0, 3 - look)  # points that coincide are all to be seen
+    marker = {"symbol": (look % _N_SYMBOLS + _HOLLOW * line.is_saturated).tolist(), "size": size}
+    places = [place if is_number else in_lines(escape(str(place), quote=False), 21) for place in line.x]
+    x, y = ("x", "y") if is_number else ("y", "x")
+    points = {x: places, y: mean.tolist(), f"error_{y}": spread, "marker": marker | {"color": f"@{mark.role}"}}
+    points |= {"mode": "lines+markers" if is_number else "markers", "legendgroup": name}
+    return mark.curve(name, f"{name}<br>%{{{x}}}: %{{{y}:.4~g}}", **points)
 
 
 def words(lines: SweptLines) -> str:
     """Range of each metric, and what a point stands for."""
     ranges = []
     for panel in lines.panels:
-        means = panel.scale * np.concatenate([line.mean for line in panel.lines])
-        kind = BY_COLUMN[panel.column].kind if panel.column in BY_COLUMN else "amount"
-        ends = " to ".join(value_text(float(mean), kind) for mean in (means.min(), means.max()))
-        ranges.append(f"{panel.words.removesuffix(', %')}: {ends}")
+        means = np.concatenate([line.mean for line in panel.lines])
+        ranges.append(f"{panel.words}: {amount(means.min())} to {amount(means.max())}")
     text = f"Against {lines.x}, {'; '.join(ranges)}."
     if lines.averaged_over:
-        text += f" Points are means, and whiskers the range, of runs that differ in {averaged_words(lines)}."
+        options = values_words(lines.averaged_over)
+        text += f" Points are means, and whiskers the range, of runs that differ in {options}."
     if any(line.is_saturated.any() for panel in lines.panels for line in panel.lines):
         text += " Hollow points are saturated: nodes used all the time, or jobs not completed."
     return text
 
 
-def averaged_words(lines: SweptLines) -> str:
-    """Columns that points are averaged over: ``seed (3 values)``."""
-    return ", ".join(f"{name} ({n_values:,} values)" for name, n_values in lines.averaged_over.items())
-
-
-def suitable_axes(
-    table: pd.DataFrame, options: Sequence[str], metrics: Sequence[str]
-) -> tuple[str, list[str], list[str]]:
-    """Return columns of the axis, the panels and the lines for a sweep without a picture of its own.
-
-    The axis is the option of numbers with the most values, else the option with the most; lines are the values of the
-    others if they are few; panels are the first metrics.
-    """
-    number = {name: len(set(map(str, table[name]))) for name in options}
-    varying = [name for name in options if number[name] > 1] or ["id"]
-    x = max(varying, key=lambda name: (table[name].dtype.kind in "iuf", number.get(name, 0)))
-    by = [name for name in varying if name != x]
-    is_few = len(table[by].astype(str).drop_duplicates()) <= len(_SYMBOLS)
-    return x, [*metrics[:_MOST_PANELS]], by if is_few else []
+def values_words(n_values: Mapping[str, int]) -> str:
+    """Options with their numbers of values: ``seed (3 values)``."""
+    return ", ".join(f"{name} ({n:,} values)" for name, n in n_values.items())
 
 
 SWEEP = Figure("sweep", "Metrics of a sweep against an option", swept_lines, draw_sweep_lines, page, words)

@@ -5,36 +5,29 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
-from bfreplay.report.figures.finish import FINISH, FinishTimes, finish_times, start_words, starts_page
+from bfreplay.report.figures.finish import FINISH
 from bfreplay.report.page.headline import Card, warnings_card
-from bfreplay.report.page.sections import Section, page_table, result_page, section_of
+from bfreplay.report.page.sections import result_page, section_of
 from bfreplay.report.page.templates import check_report, write_page
-from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
-from bfreplay.result_folders.tuning import InputFile
-from bfreplay.runs.shown_values import exact, number
-from bfreplay.wording import Column, ShownTable
+from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishInputs, FinishRecord
+from bfreplay.runs.shown_values import number
+from bfreplay.wording import Column, ShownTable, time_unit
 
 
 def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool = False) -> Path:
     """Write the page of a folder of ``bfreplay finish``; arguments and errors as ``write_report``."""
     file = check_report(out, overwrite=overwrite)
     record = Finish.load(folder).record
-    times = finish_times(record)
-    starts, dedicated = _starts(record, times), _dedicated(record, times)
-    has_calendar = times.weekday.size > 0
-    sections = [section_of(FINISH, record, [dedicated] if has_calendar else [dedicated, starts])]
-    if has_calendar:
-        title, figure = "Weekday and hour of the start", starts_page(record)
-        sections.append(Section("starts", title, start_words(times), figure, [page_table(starts)]))
+    unit = time_unit(record.quantiles.median_or_bound_s)
     text = result_page(
         command="finish",
-        title=_title(record),
+        title=_title(record.inputs),
         answer=record.answer,
-        cards=_cards(record, times),
+        cards=_cards(record, *unit),
         cautions=[*record.warnings, *record.notes],
-        sections=sections,
+        sections=[section_of(FINISH, record, [_starts(record, *unit), _dedicated(record, *unit)])],
         files=[*record.inputs.events, *record.inputs.jobs],
         config=json.dumps(record.config.to_json(), indent=2, sort_keys=True),
         versions=record.versions,
@@ -42,26 +35,22 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
     return write_page(text, file, overwrite=overwrite)
 
 
-def _title(record: FinishRecord) -> str:
-    """Title with the names of the jobs and of the log."""
-    log, jobs = _names(record.inputs.events), _names(record.inputs.jobs)
-    if record.inputs.is_search:
-        return f"When the search in {jobs} is over on the idle nodes of {log}"
-    return f"When {f'all jobs of {jobs}' if jobs else 'all jobs'} are done on the idle nodes of {log}"
+def _title(inputs: FinishInputs) -> str:
+    """Return the title with the names of jobs and log; inputs made in memory have none."""
+    jobs, log = (", ".join(dict.fromkeys(file.name for file in files)) for files in (inputs.jobs, inputs.events))
+    what, verb = ("the search", "is over") if inputs.is_search else ("all jobs", "are done")
+    return f"When {what}{jobs and f' in {jobs}'} {verb} on the idle nodes{log and f' of {log}'}"
 
 
-def _names(files: list[InputFile]) -> str:
-    return ", ".join(dict.fromkeys(file.name for file in files))
-
-
-def _cards(record: FinishRecord, times: FinishTimes) -> list[Card]:
+def _cards(record: FinishRecord, unit: str, unit_s: float) -> list[Card]:
     quantiles, worth, asked_nodes = record.quantiles, record.worth, record.config.dedicated
-    is_known = quantiles.median_s is not None
-    median = _time("median_s", quantiles.median_s if is_known else quantiles.observed_s, times)
-    cards = [Card("On idle nodes", median if is_known else escape("> ") + median, escape("median of the starts"))]
+    median = number("median_s", quantiles.median_or_bound_s, "seconds")
+    prefix = escape("> ") if quantiles.median_s is None else escape("")
+    cards = [Card("On idle nodes", prefix + median, escape("median of the starts"))]
     if asked_nodes is not None:
-        seconds = _time("dedicated_s", record.dedicated_s(asked_nodes), times)
-        cards.append(Card("On your own nodes", seconds, escape(f"{asked_nodes:,} dedicated")))
+        seconds = record.dedicated_s(asked_nodes)
+        time = number("dedicated", seconds / unit_s, "amount") + f" {unit}" if seconds is not None else escape("never")
+        cards.append(Card("On your own nodes", time, escape(f"{asked_nodes:,} dedicated")))
     sign = {AT_MOST: "≤ ", MORE: "> "}.get(worth.meaning, "")
     nodes = escape(sign) + number("worth.nodes", worth.nodes, "count")
     starts_done = number("starts.done", record.n_done, "count")
@@ -73,26 +62,20 @@ def _cards(record: FinishRecord, times: FinishTimes) -> list[Card]:
     ]
 
 
-def _time(key: str, seconds: float | None, times: FinishTimes) -> Markup:
-    """Return ``number`` with a time in the unit of all times, or ``never``."""
-    text = "never" if seconds is None else times.text(seconds)
-    return Markup('<data value="{}" data-key="{}">{}</data>').format(exact(seconds), key, text)
-
-
-def _starts(record: FinishRecord, times: FinishTimes) -> ShownTable:
+def _starts(record: FinishRecord, unit: str, unit_s: float) -> ShownTable:
     first_us = record.inputs.window_us[0]
     is_relative = record.config.time_zone is None
     start = Column("start", "start, after", "seconds") if is_relative else Column("start", "start (UTC)", "time")
     columns = (
         start,
-        Column("duration", f"time, {times.unit}", "amount"),
+        Column("duration", f"time, {unit}", "amount"),
         Column("is_done", "all done"),
         Column("run", "run in starts/runs/"),
     )
     rows = [
         (
             (start.time_us - first_us) / 1e6 if is_relative else start.time_us,
-            start.duration_s / times.unit_s,
+            start.duration_s / unit_s,
             "yes" if start.is_done else "no, the log ends",
             start.run,
         )
@@ -101,10 +84,9 @@ def _starts(record: FinishRecord, times: FinishTimes) -> ShownTable:
     return ShownTable("Starts in the log, with the time until all is done or the log ends", columns, rows)
 
 
-def _dedicated(record: FinishRecord, times: FinishTimes) -> ShownTable:
-    columns = (Column("nodes", "dedicated nodes", "count"), Column("duration", f"time, {times.unit}", "amount"))
+def _dedicated(record: FinishRecord, unit: str, unit_s: float) -> ShownTable:
+    columns = (Column("nodes", "dedicated nodes", "count"), Column("duration", f"time, {unit}", "amount"))
     rows = [
-        (entry.nodes, None if entry.duration_s is None else entry.duration_s / times.unit_s)
-        for entry in record.dedicated
+        (entry.nodes, None if entry.duration_s is None else entry.duration_s / unit_s) for entry in record.dedicated
     ]
     return ShownTable("Time until all is done on dedicated nodes; empty: never", columns, rows)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay import __version__
-from bfreplay.datasets.idleness.idleness_text import hour_table, not_in_window, when_idle
+from bfreplay.datasets.idleness.idleness_text import hour_table, when_idle
 from bfreplay.datasets.idleness.pool import PoolSeries
 from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
 from bfreplay.errors import InputError
@@ -218,16 +218,13 @@ def hour_sections(run: RunResult) -> Iterator[Section]:
         return
     cells: NDArray[np.int64] = np.zeros((2, 7 * 24), np.int64)
     for edge_us, n_idle in idle_parts(run, TimeSpan.of_record(record)):
-        change = np.diff(n_idle)
-        joins, reclaims = np.maximum(change, 0), np.maximum(-change, 0)
-        start_us, end_us = int(edge_us[0]), int(edge_us[-1])
-        part = PoolSeries.of_changes(start_us, end_us, int(n_idle[0]), edge_us[1:-1], joins, reclaims)
+        changes = np.diff(n_idle)
+        start_us, end_us, none = int(edge_us[0]), int(edge_us[-1]), np.zeros_like(changes)
+        part = PoolSeries.of_changes(start_us, end_us, int(n_idle[0]), edge_us[1:-1], changes, none)
         cells += week_cells(part, clock[1])
     week = week_of(cells, clock[0], clock[2])
-    missing = not_in_window(week)
-    words = " ".join([*filter(None, [when_idle(week), f"{missing[0].upper()}{missing[1:]}." if missing else ""])])
-    tables = [page_table(hour_table(week))]
-    yield Section("hour-and-weekday", "Idle nodes by hour and weekday", words, tables=tables)
+    tables = [page_table(hour_table(week, cells[1].sum() / cells[0].sum()))]
+    yield Section("hour-and-weekday", "Idle nodes by hour and weekday", when_idle(week), tables=tables)
 
 
 def result_page(*, sections: Sequence[Section], **values: Any) -> str:

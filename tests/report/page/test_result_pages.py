@@ -10,7 +10,7 @@ from bfreplay import describe
 from bfreplay.commands.report import report
 from bfreplay.datasets import load_events
 from bfreplay.datasets.bundled import sample_events_path
-from bfreplay.datasets.idleness.idleness_text import hour_table
+from bfreplay.datasets.idleness.idleness_text import hour_table, when_idle
 from bfreplay.experiments.finish_text import answer_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep, sweep
@@ -71,10 +71,10 @@ def test_the_page_of_a_finish_can_be_read_on_a_phone_and_in_the_dark(finished, o
     assert opened.page.get_by_role("heading", level=1).inner_text() == title
     assert opened.run("document.documentElement.scrollWidth") == width
     assert (opened.wide_plots(), opened.run(TEXTS)) == ([], 0)
-    assert opened.page.locator("#starts-table-1").is_visible() is False
-    opened.page.get_by_text("The numbers").nth(1).click()
-    assert len(opened.column("starts-table-1", "run")) == 48
-    assert opened.column("starts-table-1", "duration")[:2] == ["31.0", "32.0"]
+    assert opened.page.locator("#finish-table-1").is_visible() is False
+    opened.page.get_by_text("The numbers").click()
+    assert len(opened.column("finish-table-1", "run")) == 48
+    assert opened.column("finish-table-1", "duration")[:2] == ["31.0", "32.0"]
     _check_accessibility(opened)
 
 
@@ -87,7 +87,7 @@ def test_the_page_of_a_sweep_has_its_answer_its_picture_and_links(swept, open_pa
     assert (opened.wide_plots(), opened.run(TEXTS)) == ([], 0)
     samples = swept.table["samples"]
     answer = opened.page.locator("#answer .sentence").inner_text()
-    assert answer.startswith("4 runs over policy (2 values) and t_fwd (2 values), none failed.")
+    assert answer.startswith("4 runs over policy (2 values), t_fwd (2 values); none failed.")
     assert f"with policy {swept.table['policy'][samples.idxmax()]} and t_fwd" in answer
     assert [float(value) for value in opened.column("runs-table-1", "samples")] == samples.tolist()
     links = opened.run("[...document.querySelectorAll('#runs-table-1 a')].map((link) => link.href)")
@@ -109,8 +109,9 @@ def test_the_table_of_hours_is_that_of_describe(sample_run):
     config = sample_run.record.config
     events = load_events(sample_events_path()).between(config.window_start_us, config.window_end_us)
     (section,) = hour_sections(sample_run)
-    assert section.tables == [page_table(hour_table(describe(events).week))]
-    assert "Not in the window: Tue, Wed, Thu, Fri, Sat, Sun." in section.words
+    found = describe(events)
+    assert section.tables == [page_table(hour_table(found.week, found.mean_idle_nodes))]
+    assert section.words == when_idle(found.week)
 
 
 @pytest.mark.parametrize("run", ["never_idle_run", pytest.param("packed_run", marks=pytest.mark.slow)])
