@@ -231,12 +231,10 @@ def draw_sweep(
     """
     from bfreplay.experiments.sweep import SweepResult
     from bfreplay.report.figures.picture_files import check_picture, save_picture
-    from bfreplay.report.figures.sweep_picture import SATURATED_ABOVE, draw_sweep_lines, swept_lines, values_words
+    from bfreplay.report.figures.sweep_picture import draw_sweep_lines, lines_of, values_words
 
     check_picture(file, overwrite=overwrite)
-    sweep = SweepResult.load(folder)
-    saturation_level = SATURATED_ABOVE if sweep.ends_with_jobs else None
-    lines = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturation_level)
+    lines = lines_of(SweepResult.load(folder), axes.x, axes.y, axes.by)
     save_picture(draw_sweep_lines(lines, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
     if not quiet and lines.averaged_over:
         note(f"each point is the mean of runs that differ in {values_words(lines.averaged_over)}.")

@@ -147,8 +147,7 @@ class SweepResult(Result[SweepRecord]):
     def picture(self) -> PictureSpec | None:
         """Picture that the spec asks for; ``None`` for none."""
         table = self.record.spec.get("picture")
-        file = self.folder / SWEEP.record_file
-        return None if table is None else picture_of(typed_table(table, PictureTable, file, "[picture]"))
+        return None if table is None else picture_of(typed_table(table, PictureTable, self.folder, "[picture]"))
 
     @cached_property
     def runs(self) -> Mapping[str, RunResult]:
@@ -157,11 +156,6 @@ class SweepResult(Result[SweepRecord]):
         return {
             run_id: RunResult.load(folder) for run_id, folder in folders.items() if (folder / RUN.record_file).exists()
         }
-
-    @property
-    def ends_with_jobs(self) -> bool:
-        """True if every run is on a cluster, or ends with its measured jobs: on a log jobs need not be done."""
-        return all(not {"cluster", "measure"}.isdisjoint(run.options) for run in self.record.runs.values())
 
     def headline(self) -> dict[str, list[str]]:
         """Return the metrics that tables of many runs have, by column: texts of the rows of finished runs."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.datasets.times import EPOCH
-from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
+from bfreplay.report.figures.axes import fix_layout, new_figure, page_title, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure, as_they_are
 from bfreplay.report.figures.marks import BLUE, FAINT_BLUE, RED, Mark, Trace, point_look
 from bfreplay.result_folders.finish import AT_MOST, MORE, FinishRecord
@@ -199,9 +199,8 @@ def page(record: FinishRecord) -> PageFigure:
     if median_s is not None:
         words, look = f"median: {times.text(median_s)}", _page_points("useful", "circle")
         traces.append(Mark("useful").curve(words, words, x=[median_s / times.unit_s], y=[50], **look))
-    x_title, y_title = _axis_titles(record, times)
-    layout: Trace = {"xaxis": {"title": {"text": x_title}, "rangemode": "tozero"}}
-    layout["yaxis"] = {"title": {"text": y_title}, "range": [0, 102]}
+    x, y = map(page_title, _axis_titles(record, times))
+    layout: Trace = {"xaxis": {**x, "rangemode": "tozero"}, "yaxis": {**y, "range": [0, 102]}}
     if middle_half is not None:
         edges = {"x0": middle_half[0], "x1": middle_half[1], "y0": 0, "y1": 102}
         layout["shapes"] = [{**edges, "fillcolor": "@heat-1", "line": {"width": 0}, "layer": "below"}]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
+    from bfreplay.experiments.sweep import SweepResult
 
 SATURATED_ABOVE = 0.99
 """Utilisation of nodes above which a cluster cannot do more."""
@@ -165,6 +166,12 @@ def swept_lines(
         panels.append(SweptPanel(column, metric_words, scale, tuple(lines)))
     hidden = {name: n for name, n in varied_options(table[has_line]).items() if name not in (x, *by)}
     return SweptLines(x, is_number, tuple(panels), hidden, int((~has_line).sum()))
+
+
+def lines_of(sweep: SweepResult, x: str, y: Sequence[str], by: Sequence[str]) -> SweptLines:
+    """Collect the points as ``swept_lines`` does; on a log, where a run may end before its jobs, none is saturated."""
+    end_with_jobs = all(not {"cluster", "measure"}.isdisjoint(run.options) for run in sweep.record.runs.values())
+    return swept_lines(sweep.table, x, y, by, saturated_above=SATURATED_ABOVE if end_with_jobs else None)
 
 
 def _lines(
@@ -454,10 +461,8 @@ def _page_line(line: SweptLine, name: str, look: int, is_number: bool) -> Trace:
 
 def words(lines: SweptLines) -> str:
     """Range of each metric, and what a point stands for."""
-    ranges = []
-    for panel in lines.panels:
-        means = np.concatenate([line.mean for line in panel.lines])
-        ranges.append(f"{panel.words}: {amount(means.min())} to {amount(means.max())}")
+    means = {panel.words: np.concatenate([line.mean for line in panel.lines]) for panel in lines.panels}
+    ranges = [f"{metric}: {amount(values.min())} to {amount(values.max())}" for metric, values in means.items()]
     text = f"Against {lines.x}, {'; '.join(ranges)}."
     if lines.averaged_over:
         options = values_words(lines.averaged_over)

@@ -23,7 +23,7 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
     unit = time_unit(record.quantiles.median_or_bound_s)
     text = result_page(
         command="finish",
-        title=_title(record.inputs),
+        title=title_of(record.inputs),
         answer=record.answer,
         cards=_cards(record, *unit),
         cautions=[*record.warnings, *record.notes],
@@ -35,7 +35,7 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
     return write_page(text, file, overwrite=overwrite)
 
 
-def _title(inputs: FinishInputs) -> str:
+def title_of(inputs: FinishInputs) -> str:
     """Return the title with the names of jobs and log; inputs made in memory have none."""
     jobs, log = (", ".join(dict.fromkeys(file.name for file in files)) for files in (inputs.jobs, inputs.events))
     what, verb = ("the search", "is over") if inputs.is_search else ("all jobs", "are done")

@@ -218,9 +218,9 @@ def hour_sections(run: RunResult) -> Iterator[Section]:
         return
     cells: NDArray[np.int64] = np.zeros((2, 7 * 24), np.int64)
     for edge_us, n_idle in idle_parts(run, TimeSpan.of_record(record)):
-        changes = np.diff(n_idle)
-        start_us, end_us, none = int(edge_us[0]), int(edge_us[-1]), np.zeros_like(changes)
-        part = PoolSeries.of_changes(start_us, end_us, int(n_idle[0]), edge_us[1:-1], changes, none)
+        joins = np.diff(n_idle)
+        changes = edge_us[1:-1], joins, np.zeros_like(joins)
+        part = PoolSeries.of_changes(int(edge_us[0]), int(edge_us[-1]), int(n_idle[0]), *changes)
         cells += week_cells(part, clock[1])
     week = week_of(cells, clock[0], clock[2])
     tables = [page_table(hour_table(week, cells[1].sum() / cells[0].sum()))]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bfreplay.errors import InputError
-from bfreplay.report.figures.sweep_picture import SATURATED_ABOVE, SWEEP, swept_lines, values_words, varied_options
+from bfreplay.report.figures.sweep_picture import SWEEP, lines_of, values_words, varied_options
 from bfreplay.report.page.run_list_page import href, kind_of, report_of
 from bfreplay.report.page.sections import Cell, PageTable, Section, result_page, section_of
 from bfreplay.report.page.templates import check_report, write_page
@@ -19,6 +19,8 @@ from bfreplay.runs.shown_values import exact
 from bfreplay.wording import Column, count
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bfreplay.experiments.sweep import SweepResult
 
 _MOST_PANELS, _MOST_LINES = 3, 8
@@ -64,17 +66,15 @@ def _answer(sweep: SweepResult, metrics: Sequence[str]) -> str:
 def _picture(sweep: SweepResult, metrics: Sequence[str]) -> Section:
     """Return the picture that the spec asks for, else a default one; the reason where there is nothing to draw."""
     try:
-        saturated_above = SATURATED_ABOVE if sweep.ends_with_jobs else None
-        axes = sweep.picture or _axes(sweep, metrics)
-        return section_of(SWEEP, swept_lines(sweep.table, *axes, saturated_above=saturated_above), [])
+        return section_of(SWEEP, lines_of(sweep, *(sweep.picture or axes_of(sweep.table, metrics))), [])
     except InputError as error:  # all runs failed, or are alike
         return Section(SWEEP.name, SWEEP.title, f"No picture: {error.problem}.")
 
 
-def _axes(sweep: SweepResult, metrics: Sequence[str]) -> tuple[str, Sequence[str], Sequence[str]]:
-    """Return the option with the most values (numbers rather than text), the first metrics, and the other options."""
-    varied = varied_options(sweep.table)
-    x = max(varied, key=lambda name: (varied[name], sweep.table[name].dtype.kind in "iuf"), default="id")
+def axes_of(table: pd.DataFrame, metrics: Sequence[str]) -> tuple[str, Sequence[str], Sequence[str]]:
+    """Return the option with the most values (numbers rather than text), the first metrics, and few other options."""
+    varied = varied_options(table)
+    x = max(varied, key=lambda name: (varied[name], table[name].dtype.kind in "iuf"), default="id")
     others = [name for name in varied if name != x]
     n_lines = math.prod(varied[name] for name in others)
     return x, metrics[:_MOST_PANELS], others if n_lines <= _MOST_LINES else []

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from bfreplay import describe
@@ -15,12 +19,13 @@ from bfreplay.experiments.finish_text import answer_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep, sweep
 from bfreplay.report.page.document import write_report
-from bfreplay.report.page.finish_page import write_finish_report
+from bfreplay.report.page.finish_page import title_of, write_finish_report
 from bfreplay.report.page.sections import hour_sections, page_table
-from bfreplay.report.page.sweep_page import write_sweep_report
+from bfreplay.report.page.sweep_page import axes_of, write_sweep_report
 from bfreplay.result_folders.records import FINISH
 from bfreplay.result_folders.tuning import InputFile
 from bfreplay.result_folders.writing import record_json
+from bfreplay.runs.headline_metrics import COLUMNS
 from tests.experiments.sweep.small_sweeps import Inline
 from tests.report.figures.test_finish_figure import started
 
@@ -117,6 +122,43 @@ def test_the_table_of_hours_is_that_of_describe(sample_run):
 @pytest.mark.parametrize("run", ["never_idle_run", pytest.param("packed_run", marks=pytest.mark.slow)])
 def test_a_run_without_idle_nodes_of_a_calendar_has_no_table_of_hours(run, request):
     assert list(hour_sections(request.getfixturevalue(run))) == []
+
+
+def test_a_page_has_the_picture_of_the_spec_or_the_reason_for_none(swept, tmp_path):
+    for picture, words in (
+        ({"x": "t-fwd", "y": "useful_node_hours"}, "Against t_fwd, node-hours"),
+        ({"x": "nothing", "y": ["samples"]}, "No picture: the sweep has no column &#39;nothing&#39;."),
+        ({"x": 3, "y": "samples"}, "No picture: x is no text."),
+    ):
+        drawn = replace(swept, record=msgspec.structs.replace(swept.record, spec={"picture": picture}))
+        assert words in write_sweep_report(drawn, tmp_path / "page.html", overwrite=True).read_text()
+
+
+def test_without_a_picture_of_the_spec_the_axis_is_the_option_with_most_values_and_lines_are_few():
+    rows = [(rate, policy) for rate in range(9) for policy in ("slow", "fast")]
+    table = pd.DataFrame([(*row, "id") for row in rows], columns=["rate", "policy", "id"])
+    metrics = ["a", "b", "c", "d"]
+    assert axes_of(table, metrics) == ("rate", metrics[:3], ["policy"])
+    assert axes_of(table.assign(policy=table["rate"].map("p{}".format)), metrics) == ("rate", metrics[:3], [])
+    assert axes_of(table[:1], metrics) == ("id", metrics[:3], [])
+
+
+def test_failed_runs_are_counted_and_their_errors_are_warnings(swept, tmp_path, monkeypatch):
+    rows = swept.results.to_pylist()
+    rows[0] |= dict.fromkeys(COLUMNS) | {"status": "failed", "error": "no <node>", "warnings": None}
+    results = pa.Table.from_pylist(rows, swept.results.schema)
+    monkeypatch.setattr(type(swept), "results", results)
+    page = write_sweep_report(replace(swept), tmp_path / "page.html").read_text()
+    assert "t_fwd (2 values); 1 failed." in page
+    assert "<li>Error of 1 row: no &lt;node&gt;</li>" in page
+
+
+def test_the_title_of_a_finish_has_the_names_that_there_are():
+    inputs = started((0, 30, True)).inputs
+    assert title_of(inputs) == "When the search is over on the idle nodes"
+    files = {"events": [InputFile(name="summit.parquet", sha256="a")], "jobs": [InputFile(name="jobs.csv", sha256="b")]}
+    named = msgspec.structs.replace(inputs, is_search=False, **files)
+    assert title_of(named) == "When all jobs in jobs.csv are done on the idle nodes of summit.parquet"
 
 
 def test_the_command_makes_the_page_of_a_sweep(swept, tmp_path):
