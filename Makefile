@@ -25,7 +25,7 @@ compiled-%: export BFREPLAY_COMPILE = wait
 FAST   := runs systems parity policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
-.PHONY: demo help test test-slow test-all test-lowest replay-lowest replay-newest docs parity lint compiled compiled-replay compiled-policies compiled-elasticflow compiled-ingest unsafe-cbc clean
+.PHONY: demo help test test-slow test-all test-lowest replay-lowest replay-newest docs man parity lint compiled compiled-replay compiled-policies compiled-elasticflow compiled-ingest unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
@@ -42,6 +42,7 @@ help:
 	@echo "make test-lowest  the fast half of the tests on those lowest versions; of tests/:"
 	@echo "                  $(FAST)"
 	@echo "make docs         build the documentation"
+	@echo "make man          build the man page"
 	@echo "make parity       compare with the recorded runs of the published systems, in minutes, and print docs/parity.md's table"
 
 # style and types take one core, and so does compiling the inner loops, which else every worker would do by itself
@@ -76,6 +77,10 @@ replay-newest: | $(VENV)/bin/python
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -b html -E -W --keep-going -q -d docs/_build/doctrees docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
+
+man: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -b man -W --keep-going -q -d docs/_build/doctrees-man docs docs/_build/man
+	@echo "The man page is docs/_build/man/bfreplay.1"
 
 parity: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.parity.print_table

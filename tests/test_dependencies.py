@@ -82,3 +82,12 @@ def test_requirements_in_the_code_are_those_of_the_project_file():
     assert [asked for asked in ASKED if Requirement("".join(asked)).specifier != extras[asked[0]].specifier] == []
     for asked in map(Requirement, re.findall(r"'(.*?)'", cbc.REQUIREMENT)):
         assert asked.specifier == declared()[asked.name].specifier
+
+
+def test_the_citation_is_of_this_version_by_its_authors_and_of_the_paper():
+    citation = (REPOSITORY / "CITATION.cff").read_text().splitlines()
+    assert {f"version: {PROJECT['version']}", f"license: {PROJECT['license']}"} <= set(citation)
+    assert [line for line in citation if line.startswith("  - name: ")] == [
+        f"  - name: {author['name']}" for author in PROJECT["authors"]
+    ]
+    assert '        value: "arXiv:2106.12091"' in citation

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from bfreplay import __version__
 from bfreplay.datasets.log.log_warnings import Verdict
-from bfreplay.errors import InputError
 from bfreplay.report.figures.run_comparison import CAUSES, DIFFERENCES_OVER_TIME
 from bfreplay.report.page.headline import (
     comparison_cards,
@@ -20,16 +19,8 @@ from bfreplay.report.page.headline import (
     run_cards,
     warnings_card,
 )
-from bfreplay.report.page.sections import FIRST_ROWS, Section, figure_sections, job_sections, page_table, section_of
-from bfreplay.report.page.templates import (
-    check_report,
-    inside_script,
-    json_for_script,
-    page_parts,
-    script,
-    template,
-    write_page,
-)
+from bfreplay.report.page.sections import Section, figure_sections, hour_sections, job_sections, page_table, section_of
+from bfreplay.report.page.templates import check_report, figure_parts, page_parts, template, write_page
 from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.comparison_tables import (
@@ -138,8 +129,6 @@ def once_with_labels(sentences: Iterable[tuple[str, Markup]]) -> list[tuple[str,
     return [(", ".join(labels), sentence) for sentence, labels in labels_by_text(sentences).items()]
 
 
-_SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
-_AFTER_PLOTLY = "figures"
 _UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
 
 
@@ -184,7 +173,7 @@ def write_comparison_report(
 
 def one_run_page(run_result: RunResult) -> str:
     """Return the page about one run."""
-    sections = [*figure_sections({"": run_result}), *job_sections(run_result)]
+    sections = [*figure_sections({"": run_result}), *hour_sections(run_result), *job_sections(run_result)]
     return _page({"": run_result}, answer(run_result, key_figures(run_result)), sections)
 
 
@@ -241,7 +230,7 @@ def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: 
         (label, caution) for label, run in runs.items() for caution in cautions(run, facts[label])
     )
     cards = run_cards(runs[""], facts[""]) if "" in runs else comparison_cards(runs, facts)
-    start_us, window = all_runs[0].record.config.window_start_us, _window(all_runs)
+    start_us = all_runs[0].record.config.window_start_us
     figures = {section.name: section.pack(start_us) for section in sections}
     return template("page.html.j2").render(
         title=_title(all_runs),
@@ -253,30 +242,13 @@ def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: 
         cautions=cautions_of_runs,
         ledger_checks=once_with_labels((label, ledger_check(run)) for label, run in runs.items()),
         sections=sections,
-        first_rows=FIRST_ROWS,
         version=__version__,
         window_text=window_text,
         input_files=_input_files,
         config_text=lambda run: json.dumps(run.record.config.to_json(), indent=2, sort_keys=True),
-        plotly=Markup(inside_script(_plotly_script())),
-        scripts=[script(name) for name in _SCRIPTS],
-        last_script=script(_AFTER_PLOTLY),
-        figures=json_for_script({name: figure for name, figure in figures.items() if figure is not None}),
-        window=json_for_script(window),
+        **figure_parts(figures, _window(all_runs)),
         **page_parts(),
     )
-
-
-def _plotly_script() -> str:
-    """Return the script of Plotly, which installation puts here (hatch_build.py); else that of the package plotly."""
-    own_script = Path(__file__).with_name("plotly.min.js")
-    if own_script.exists():
-        return own_script.read_text(encoding="utf-8")
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise InputError("this copy of bfreplay has no plotly.min.js", fix="pip install plotly") from error
-    return str(get_plotlyjs())
 
 
 def _title(runs: Sequence[RunResult]) -> str:
