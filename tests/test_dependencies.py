@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from bfreplay.errors import InputError
 from bfreplay.milp import linear_program
 from bfreplay.milp.backends import cbc
 from bfreplay.report.page import document
@@ -66,6 +69,13 @@ def test_the_page_takes_the_script_that_was_installed_before_that_of_the_package
     (tmp_path / "plotly.min.js").write_text("installed")
     monkeypatch.setattr(document, "__file__", str(tmp_path / "document.py"))
     assert document._plotly_script() == "installed"
+
+
+def test_where_there_is_neither_script_nor_package_the_page_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(document, "__file__", str(tmp_path / "document.py"))
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(InputError, match="pip install plotly"):
+        document._plotly_script()
 
 
 ASKED = [

@@ -259,7 +259,7 @@ def test_published_and_plain_files_do_not_mix(tmp_path):
 @pytest.mark.parametrize(
     ("before", "after", "fix"),
     [
-        (",18.5,", ',"18,5",', "write a decimal point, not a comma: 18.5"),
+        (",18.5,", ',"18,5",', "write 18.5 if it is a decimal comma"),
         (",18.5,", ",fast,", "write it in digits"),
         (",18.5,", ",-1,", "0 if none"),
         (",1000,", ",0,", "inf"),
