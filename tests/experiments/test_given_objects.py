@@ -222,7 +222,7 @@ def test_a_job_source_of_a_user_is_sent_to_workers_or_refused_with_the_reason(fi
 
 def test_objects_and_their_files_are_not_given_together(files):
     for call in (bfreplay.finish, bfreplay.tune, bfreplay.replay_log):
-        with pytest.raises(InputError, match="curves were given, and an object as jobs has its own"):
+        with pytest.raises(InputError, match="curves is given twice: as an option and by an object as jobs"):
             call("sample", bfreplay.load_jobs("jobs.csv"), curves="curves.csv")
     for wrong, message in (({"events": 5}, "events is of type int"), ({"jobs": 5}, "these are no jobs")):
         with pytest.raises(InputError, match=message):
