@@ -229,3 +229,5 @@ def test_objects_and_their_files_are_not_given_together(files):
             RunOptions.from_mapping({"events": "sample", "jobs": "sample", **wrong})
     with pytest.raises(InputError, match=r"the table \[trial\] is missing\n  file: +campaign"):
         bfreplay.load_campaign({"campaign": {"trials": 2}})
+    with pytest.raises(InputError, match="the file has no key 1"):
+        bfreplay.load_campaign({1: 2})
