@@ -17,11 +17,15 @@ NEWEST := .venv-newest
 replay-newest: export NUMBA_CACHE_DIR = $(CURDIR)/$(NEWEST)/compiled
 $(LOWEST)/%: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
 test-lowest: export NUMBA_CACHE_DIR = $(CURDIR)/$(LOWEST)/compiled
+# loops are to be compiled here, not interpreted; but for `describe`, the first command on the other versions
+replay-newest: export BFREPLAY_COMPILE = wait
+$(LOWEST)/%: export BFREPLAY_COMPILE = wait
+compiled-%: export BFREPLAY_COMPILE = wait
 # no golden replays, no searches, no sweeps, no browser, no documentation
 FAST   := runs systems parity policies replay result_folders scalability workload datasets milp/backends milp/files \
           cli/test_jobs_fit_command.py cli/test_replay_command.py cli/test_report_command.py
 
-.PHONY: demo help test test-slow test-all test-lowest replay-lowest replay-newest docs parity lint compiled compiled-replay compiled-policies compiled-elasticflow compiled-ingest unsafe-cbc clean
+.PHONY: demo help test test-slow test-all test-lowest replay-lowest replay-newest docs man parity lint compiled compiled-replay compiled-policies compiled-elasticflow compiled-ingest unsafe-cbc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bfreplay describe sample
@@ -38,6 +42,7 @@ help:
 	@echo "make test-lowest  the fast half of the tests on those lowest versions; of tests/:"
 	@echo "                  $(FAST)"
 	@echo "make docs         build the documentation"
+	@echo "make man          build the man page"
 	@echo "make parity       compare with the recorded runs of the published systems, in minutes, and print docs/parity.md's table"
 
 # style and types take one core, and so does compiling the inner loops, which else every worker would do by itself
@@ -61,7 +66,7 @@ replay-newest: | $(VENV)/bin/python
 	rm -rf $(NEWEST)
 	$(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python -m pip --disable-pip-version-check --quiet install --upgrade -e .
-	$(NEWEST)/bin/bfreplay describe sample --json | $(NEWEST)/bin/python -m json.tool > /dev/null
+	BFREPLAY_COMPILE=background $(NEWEST)/bin/bfreplay describe sample --json | $(NEWEST)/bin/python -m json.tool > /dev/null
 	for solver in exact highs cbc; do $(NEWEST)/bin/bfreplay replay sample --jobs sample --window 2024-07-01 2024-07-02 \
 	  --solver $$solver --json --quiet --out $(NEWEST)/run --force | $(NEWEST)/bin/python -m json.tool > /dev/null || exit 1; done
 	$(NEWEST)/bin/bfreplay replay --cluster v100=2,k80=2 --jobs "gavel(n=4)" --curves sample \
@@ -72,6 +77,10 @@ replay-newest: | $(VENV)/bin/python
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -b html -E -W --keep-going -q -d docs/_build/doctrees docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
+
+man: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -b man -W --keep-going -q -d docs/_build/doctrees-man docs docs/_build/man
+	@echo "The man page is docs/_build/man/bfreplay.1"
 
 parity: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.parity.print_table
@@ -138,7 +147,7 @@ $(LOWEST)/.installed-test: $(LOWEST)/.installed
 
 # again after any change of the package, whose compiled loops are cached
 $(LOWEST)/.replayed: $(LOWEST)/.installed $(shell find bfreplay -name '*.py')
-	$(LOWEST)/bin/bfreplay describe sample > /dev/null
+	BFREPLAY_COMPILE=background $(LOWEST)/bin/bfreplay describe sample > /dev/null
 	$(LOWEST)/bin/bfreplay replay sample --jobs sample --out $(LOWEST)/run --force
 	$(LOWEST)/bin/bfreplay report $(LOWEST)/run -o $(LOWEST)/run.html --force
 	touch $@

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+os.environ.setdefault("BFREPLAY_COMPILE", "wait")  # nothing that is measured is interpreted
 SHARED = Path(os.environ.get("BFREPLAY_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 SUMMIT = SHARED / "data" / "bftrainer"
 

@@ -306,6 +306,7 @@ def _run_all(tree: Path, folder: Path, only: str, workers: int) -> None:
         "COLUMNS": "100",
         "PYTHONHASHSEED": "0",
         "NO_COLOR": "1",
+        "BFREPLAY_COMPILE": "wait",
         "NUMBA_CACHE_DIR": str(CACHE / f"compiled-{tree.name}"),
     }
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
-import resource
 import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -132,14 +131,10 @@ def sole_compiler(folder: Path | None) -> Iterator[None]:
     from filelock import Timeout
 
     _background.finish()
-    lock = _lock_of(folder)
-    with suppress(Timeout):
-        lock.acquire(timeout=_LONGEST_WAIT_S)
-    try:
+    with ExitStack() as stack:
+        with suppress(Timeout, OSError, NotImplementedError):  # not every file system has locks: then without
+            stack.enter_context(_lock_of(folder).acquire(timeout=_LONGEST_WAIT_S))
         yield
-    finally:
-        if lock.is_locked:
-            lock.release()
 
 
 @cache
@@ -162,26 +157,35 @@ class _Background:
 
     def request(self, folder: Path, module: str, name: str, signature: tuple[Any, ...]) -> None:
         """Have the function ``name`` of ``module`` compiled for ``signature``, numba's types of its arguments."""
-        if compile_mode() == "never":
+        wanted = (module, name, signature)
+        if compile_mode() == "never" or (wanted in self.requested and self._is_at_work()):
             return
-        if self.process is None or self.process.poll() is not None:
-            if monotonic() - self.started_s < _RESTART_S:
-                return
-            self._start(folder)
-        if (module, name, signature) not in self.requested:
-            self.requested.add((module, name, signature))
-            self._write(pickle.dumps((module, name, signature)))
+        with suppress(OSError):  # no room or no process to be had: the run goes on interpreted
+            if not self._is_at_work():
+                if monotonic() - self.started_s < _RESTART_S:
+                    return
+                self._start(folder)
+            self.requested.add(wanted)
+            self._write(pickle.dumps(wanted))
 
     def finish(self) -> None:
         """Tell the process, if there is one, that no request follows."""
         if self.file is not None:
-            self._write(b"")
+            with suppress(OSError):
+                self._write(b"")
             self.file.close()
             self.file = None
 
+    def forget(self) -> None:
+        """Leave the process to the parent of this one, which has been forked."""
+        self.process = self.file = None
+
+    def _is_at_work(self) -> bool:
+        return self.file is not None and self.process is not None and self.process.poll() is None
+
     def _start(self, folder: Path) -> None:
         self.started_s, self.n_bytes, self.requested = monotonic(), 0, set()
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by ``finish``
         root = str(Path(__file__).resolve().parents[1])
         paths = [root, *(path for path in sys.path if path)]
         self.process = subprocess.Popen(
@@ -210,11 +214,13 @@ def compile_requests(folder: str, parent_pid: int) -> None:
     It ends at once if another process compiles into the same ``folder``. A loop that cannot be compiled is left to its
     next large use, which shows the error.
     """
+    import resource
+
     from filelock import Timeout
 
     os.nice(19)
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_LIMIT_S, _CPU_LIMIT_S))
-    with suppress(Timeout), _lock_of(Path(folder)).acquire(timeout=0):
+    with suppress(Timeout, OSError, NotImplementedError), _lock_of(Path(folder)).acquire(timeout=0):
         for module, name, signature in _requests(parent_pid):
             with suppress(Exception):
                 attrgetter(name)(import_module(module)).compile(signature)
@@ -239,3 +245,4 @@ def _requests(parent_pid: int) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
 
 
 atexit.register(_background.finish)
+os.register_at_fork(after_in_child=_background.forget)

@@ -130,6 +130,8 @@ class Option:
         Keyword of the MILP solver that it sets.
     accepts
         Type of the values that it accepts in Python, where that is wider than the type of the field.
+    names
+        Words that complete a value on the command line, or ``"module:REGISTRY"`` for the names in a registry.
     """
 
     check: Callable[[str, Any], Any]
@@ -152,6 +154,7 @@ class Option:
     not_on_cluster: tuple[str, str] | None = None
     passed_as: str | None = None
     accepts: str = ""
+    names: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

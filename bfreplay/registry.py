@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -185,6 +184,8 @@ class Registry:
 @lru_cache(maxsize=64)
 def _entry_points_by_name(group: str, path: tuple[str, ...]) -> Mapping[str, str]:
     """Return ``"module:thing"`` by name for the entry points of packages on ``path``, cached as reading takes 10 ms."""
+    from importlib.metadata import entry_points  # not needed by commands that name nothing, and slow to import
+
     points = sorted(entry_points(group=group), key=lambda point: point.value, reverse=True)
     return {point.name: point.value for point in points}
 

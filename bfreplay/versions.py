@@ -15,7 +15,6 @@ _PACKAGES = (
     "click",
     "matplotlib",
     "scipy",
-    "arch",
     "distributed",
     "mip",
     "cbcbox",
@@ -43,11 +42,12 @@ def _version(package: str) -> str:
 def show_versions() -> None:
     """Print data for a bug report: versions, machine, and the state of the hot loops."""
     from bfreplay._compiled import IS_COMPILED
+    from bfreplay._compiling import compile_mode
 
     values_by_name = {
         **versions(),
         "machine": f"{platform.machine()}, {platform.system()} {platform.release()}",
-        "hot loops": "compiled" if IS_COMPILED else "plain Python (numba is missing or switched off)",
+        "hot loops": f"compiled, {compile_mode()}" if IS_COMPILED else "plain Python (numba is missing or off)",
     }
     for package, value in values_by_name.items():
         print(f"{package:<10} {value}")

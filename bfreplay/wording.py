@@ -60,12 +60,18 @@ def parts_of_whole(values: Sequence[float]) -> list[str]:
     return [f"{unit / 10**decimals:,.{decimals}f}" for unit in units]
 
 
-def duration(seconds: float) -> str:
-    """Return a length of time: ``45 s``, ``7.9 min``, ``3.4 h``, ``14.9 days``."""
-    for unit_name, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
-        if seconds >= 2 * length:
-            return f"{amount(seconds / length)} {unit_name}"
-    return f"{amount(seconds)} s"
+_TIME_UNITS = (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0))
+
+
+def time_unit(seconds: float) -> tuple[str, float]:
+    """Return the unit that suits a length of time, and its seconds: ``("h", 3600.0)``."""
+    return next((unit for unit in _TIME_UNITS if seconds >= 2 * unit[1]), ("s", 1.0))
+
+
+def duration(seconds: float, unit: tuple[str, float] | None = None) -> str:
+    """Return a length of time, in its own unit unless one is given: ``45 s``, ``7.9 min``, ``3.4 h``, ``14.9 days``."""
+    unit_name, length_s = unit or time_unit(seconds)
+    return f"{amount(seconds / length_s)} {unit_name}"
 
 
 def maybe_duration(seconds: float) -> str:

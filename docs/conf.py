@@ -40,6 +40,10 @@ add_module_names = False
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 
+man_pages = [
+    ("command-line", "bfreplay", "replay batch-scheduler logs into an allocator of elastic training jobs", "", 1)
+]
+
 html_theme = "furo"
 html_title = f"bfreplay {release}"
 html_copy_source = False
@@ -105,11 +109,11 @@ def describe_command(app: Sphinx, context: click.Context, lines: list[str]) -> N
         if paragraph.startswith("\b\n"):
             heading, colon, rest = paragraph[2:].partition(":\n")
             if colon and "\n" not in heading:
-                lines += [f"{_plain(heading)}:", ""]
+                lines += [f"{_plain(heading, app)}:", ""]
             shown = inspect.cleandoc("\n" + (rest if colon and "\n" not in heading else paragraph[2:]))
             lines += [".. code-block:: text", "", *(f"    {line}" for line in shown.splitlines()), ""]
         else:
-            lines += [_plain(" ".join(paragraph.split())), ""]
+            lines += [_plain(" ".join(paragraph.split()), app), ""]
 
 
 def describe_options(app: Sphinx, context: click.Context, lines: list[str]) -> None:
@@ -123,7 +127,7 @@ def describe_options(app: Sphinx, context: click.Context, lines: list[str]) -> N
         for option in options:
             record = option.get_help_record(context)
             if record is not None and option.panel == heading:
-                lines += [f".. option:: {record[0]}", "", f"    {_plain(' '.join(record[1].split()))}", ""]
+                lines += [f".. option:: {record[0]}", "", f"    {_plain(' '.join(record[1].split()), app)}", ""]
 
 
 def name_commands_in_full(app: Sphinx, doctree: nodes.document) -> None:
@@ -142,6 +146,7 @@ def set_dashes(app: Sphinx, doctree: nodes.document) -> None:
             text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
 
 
-def _plain(text: str) -> str:
-    """Text for people as reStructuredText, with links where it names a page."""
-    return _PAGE.sub(r":doc:`\1`", _MARKUP.sub(r"\\\1", text))
+def _plain(text: str, app: Sphinx) -> str:
+    """Text for people as reStructuredText, with links where it names a page; a man page has no others to link to."""
+    plain = _MARKUP.sub(r"\\\1", text)
+    return plain if app.builder.name == "man" else _PAGE.sub(r":doc:`\1`", plain)

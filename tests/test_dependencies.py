@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -11,6 +12,7 @@ from packaging.version import Version
 
 from bfreplay.milp import linear_program
 from bfreplay.milp.backends import cbc
+from bfreplay.report.page import document
 from tests.conftest import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -52,6 +54,20 @@ def test_the_pins_are_plain_and_name_no_address():
         assert re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9.]+", line), line
 
 
+def test_the_script_of_the_page_is_of_one_version_everywhere_and_put_where_the_page_looks_for_it():
+    build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert set(build) - {"hatchling>=1.27"} <= set((REPOSITORY / "constraints.txt").read_text().splitlines())
+    (place,) = re.findall(r'^PLACE = "(.*)"$', (REPOSITORY / "hatch_build.py").read_text(), re.MULTILINE)
+    assert REPOSITORY / place == Path(document.__file__).with_name("plotly.min.js")
+
+
+def test_the_page_takes_the_script_that_was_installed_before_that_of_the_package_plotly(tmp_path, monkeypatch):
+    assert document._plotly_script().startswith("/**\n* plotly.js v")
+    (tmp_path / "plotly.min.js").write_text("installed")
+    monkeypatch.setattr(document, "__file__", str(tmp_path / "document.py"))
+    assert document._plotly_script() == "installed"
+
+
 ASKED = [
     *re.findall(
         r'unmet\("(\w+)", "([^"]+)"', "".join(each.read_text() for each in (REPOSITORY / "bfreplay").rglob("*.py"))
@@ -66,3 +82,12 @@ def test_requirements_in_the_code_are_those_of_the_project_file():
     assert [asked for asked in ASKED if Requirement("".join(asked)).specifier != extras[asked[0]].specifier] == []
     for asked in map(Requirement, re.findall(r"'(.*?)'", cbc.REQUIREMENT)):
         assert asked.specifier == declared()[asked.name].specifier
+
+
+def test_the_citation_is_of_this_version_by_its_authors_and_of_the_paper():
+    citation = (REPOSITORY / "CITATION.cff").read_text().splitlines()
+    assert {f"version: {PROJECT['version']}", f"license: {PROJECT['license']}"} <= set(citation)
+    assert [line for line in citation if line.startswith("  - name: ")] == [
+        f"  - name: {author['name']}" for author in PROJECT["authors"]
+    ]
+    assert '        value: "arXiv:2106.12091"' in citation

@@ -200,3 +200,15 @@ def test_a_link_that_leads_nowhere_stops_the_build(tmp_path):
     assert done.returncode != 0
     assert "missing.md" in done.stderr
     assert "nowhere" in done.stderr
+
+
+def test_the_man_page_has_every_command_and_loses_no_line(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "-b", "man", "-W", "-q", "-d", tmp_path / "doctrees", DOCS, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    source = (tmp_path / "bfreplay.1").read_text()
+    text = source.replace("\\-", "-").replace("\\(aq", "'").replace("\\%", "")
+    names = [line.strip('"') for line in re.findall(r"^\.SS (.*)$", text, re.MULTILINE)]
+    assert {f"bfreplay {name}" for name in main.commands} <= set(names)
+    assert "'sweep' draws the table of a folder" in text  # a line that begins with a quote is a command of roff
+    assert [line for line in source.splitlines()[1:] if line.startswith("'")] == []

@@ -129,7 +129,7 @@ def test_entry_points_are_read_once_and_of_equal_names_the_first_value_counts(mo
         asked.append(group)
         return [EntryPoint("theirs", f"{HERE}:{thing}", group) for thing in ("Sound", "Lazy", "Sound")]
 
-    monkeypatch.setattr("bfreplay.registry.entry_points", entry_points)
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     found = registry(group="bfreplay.test_registry")
     assert found.names() == ["ours", "theirs"]
     assert found.location("theirs") == f"{HERE}:Lazy"

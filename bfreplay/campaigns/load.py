@@ -20,8 +20,9 @@ from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.datasets.jobs.curve_points import CurveCache
+from bfreplay.datasets.jobs.measurements import read_curves_file
 from bfreplay.datasets.jobs.rows import JobRows
-from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, read_toml, with_own_curves
+from bfreplay.datasets.jobs.tables import JobTable, read_toml, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bfreplay import checks
 from bfreplay.campaigns.campaign import AT_ONCE, EVERY, HPO, NAS, PATTERNS, POISSON, Arrival
@@ -15,11 +16,11 @@ from bfreplay.campaigns.load import campaign_of
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.checks import length_of_time, near_name, nearest, whole
 from bfreplay.datasets.jobs.curve_points import CurveCache, inline_text, law_cells, points_of, toml_key, toml_value
-from bfreplay.datasets.jobs.tables import read_curves_file
+from bfreplay.datasets.jobs.measurements import read_curves_file
 from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml
 from bfreplay.errors import InputError
-from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
+from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve, measured_counts
 from bfreplay.scalability.laws import UniversalScalability
 
 _COLUMN = 36
@@ -248,6 +249,19 @@ def find_curve(curve_name: str, curves: Mapping[str, Curve], option: str = "--cu
     return curves[curve_name]
 
 
+MIN_NODES, MAX_NODES = 1, 16
+"""Bounds of jobs where none are given and the curve was not measured."""
+
+
+def node_bounds(curve: Curve, min_nodes: Any, max_nodes: Any) -> dict[str, int]:
+    """Return the given bounds of a job, within the curve's end; for ``None`` the counts that it was measured at."""
+    first, last = measured_counts(curve) or (MIN_NODES, MAX_NODES)
+    return {
+        "min_nodes": first if min_nodes is None else min_nodes,
+        "max_nodes": last if max_nodes is None else min(max_nodes, curve.last_nodes),
+    }
+
+
 def arrival_of(text: str) -> Arrival:
     """Return the arrival spelt ``at-once``, ``every:TIME`` or ``poisson:PER_HOUR``.
 
@@ -317,9 +331,11 @@ def hpo_text(tables: Mapping[str, Table], curve: str | None, curves: Mapping[str
     trial = dict(tables["trial"])
     campaign_text = _campaign_file({**tables, "trial": trial}, HPO, file)
     if curves is None and curve is not None:
-        trial["curve"] = curve
+        trial |= {"min_nodes": MIN_NODES, "max_nodes": MAX_NODES, **trial, "curve": curve}
     else:
-        _put_curve(_one_curve(curve, curves, whole("max_nodes", trial["max_nodes"], 1)), trial, campaign_text)
+        named_curve = _one_curve(curve, curves, whole("max_nodes", trial.get("max_nodes", MAX_NODES), 1))
+        _put_curve(named_curve, trial, campaign_text)
+        trial |= node_bounds(named_curve.curve, trial.get("min_nodes"), trial.get("max_nodes"))
     if tables["campaign"].get("proposer") == "optuna":
         campaign_text.search = _SEARCH
         campaign_text.head.append("The hyper-parameters in [search] are an example: put in your own.")
@@ -334,8 +350,8 @@ def nas_text(
     Parameters
     ----------
     tables
-        The file's tables, without models and kind. ``max_nodes`` of the trial is an upper bound: a model whose curve
-        ends below has its own.
+        The file's tables, without models and kind. A model has bounds of its own where its `node_bounds` differ from
+        those of the trial.
     names
         Curves of ``curves`` to take; empty for all.
     curves
@@ -350,17 +366,18 @@ def nas_text(
     InputError
         A number or a curve is invalid.
     """
-    max_nodes = whole("max_nodes", tables["trial"]["max_nodes"], 1)
+    given = tables["trial"].get("min_nodes"), tables["trial"].get("max_nodes")
+    trial = {"min_nodes": MIN_NODES, "max_nodes": MAX_NODES, **tables["trial"]}
+    whole("max_nodes", trial["max_nodes"], 1)
     if curves is None:
         selection = random_curves(n_models, whole("seed", tables["campaign"]["seed"], 0))
     else:
         selection = [NamedCurve(curve_name, find_curve(curve_name, curves), "") for curve_name in names or curves]
-    campaign_text = _campaign_file(tables, NAS, file)
+    campaign_text = _campaign_file({**tables, "trial": trial}, NAS, file)
     for named_curve in selection:
         model: dict[str, Cell] = {"name": named_curve.name}
         _put_curve(named_curve, model, campaign_text)
-        if named_curve.curve.last_nodes < max_nodes:
-            model["max_nodes"] = named_curve.curve.last_nodes
+        model |= {key: bound for key, bound in node_bounds(named_curve.curve, *given).items() if bound != trial[key]}
         campaign_text.models.append(model)
     return _check_text(campaign_text, file)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bfreplay import checks
-from bfreplay.campaigns.make_campaign import arrival_of, find_curve
+from bfreplay.campaigns.make_campaign import arrival_of, find_curve, node_bounds
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -20,15 +20,15 @@ class JobShape:
     Parameters
     ----------
     min_nodes, max_nodes
-        Bounds; a job whose curve ends below ``max_nodes`` may run up to its end.
+        Bounds, ``None`` for those of `node_bounds`; a job whose curve ends below ``max_nodes`` may run up to its end.
     scale_up_cost_s, scale_down_cost_s
         Seconds.
     node_hours
         Work of a job, in hours of one node by itself (of ``min_nodes`` nodes where one alone has no rate).
     """
 
-    min_nodes: int
-    max_nodes: int
+    min_nodes: int | None
+    max_nodes: int | None
     scale_up_cost_s: float
     scale_down_cost_s: float
     node_hours: float
@@ -85,16 +85,14 @@ def jobs_of_list(items: Sequence[str], curves: Mapping[str, Curve], shape: JobSh
 
 
 def _job(model: str, job_name: str, submit_us: int, curve: Curve, shape: JobShape) -> ElasticJob:
-    max_nodes = min(shape.max_nodes, curve.last_nodes)
+    min_nodes, max_nodes = node_bounds(curve, shape.min_nodes, shape.max_nodes).values()
     rate_by_count = curve.table(max_nodes)
-    first_count = next(
-        (count for count in (1, shape.min_nodes) if count <= max_nodes and rate_by_count[count] > 0), None
-    )
+    first_count = next((count for count in (1, min_nodes) if count <= max_nodes and rate_by_count[count] > 0), None)
     if first_count is None:
         raise InputError(
             f"the curve {model!r} has no rate on min_nodes nodes",
             column="--min-nodes",
-            value=shape.min_nodes,
+            value=min_nodes,
             expected="a node count at which the curve is above 0",
             fix="raise --min-nodes, or correct the curve",
         )
@@ -102,7 +100,7 @@ def _job(model: str, job_name: str, submit_us: int, curve: Curve, shape: JobShap
     return ElasticJob(
         job_name,
         submit_us,
-        shape.min_nodes,
+        min_nodes,
         max_nodes,
         shape.scale_up_cost_s,
         shape.scale_down_cost_s,

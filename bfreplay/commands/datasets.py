@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
+def _log_names(_context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
+    from bfreplay.datasets.public_logs.entries import catalogue
+
+    return [public_log.name for public_log in catalogue() if public_log.name.startswith(incomplete)]
+
+
 @click.group()
 def datasets() -> None:
     """List and fetch public scheduler logs.
@@ -57,7 +63,7 @@ def list_logs(as_json: bool) -> None:
 
 
 @datasets.command()
-@click.argument("name")
+@click.argument("name", shell_complete=_log_names)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def info(name: str, as_json: bool) -> None:
     """Show the log NAME: source, licence, citation, traps, and the command that ingests it.
@@ -79,7 +85,7 @@ def info(name: str, as_json: bool) -> None:
 
 
 @datasets.command()
-@click.argument("names", nargs=-1, metavar="NAME...")
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=_log_names)
 @click.option("--all", "everything", is_flag=True, help="Fetch every log of the catalogue.")
 @click.option(
     "--to", "folder", type=_FOLDER, help="Target folder.  [default: BFREPLAY_DATA, or the user's cache folder]"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
-from bfreplay.commands.option_flags import PLACE, adding, declared_options, made_from
+from bfreplay.commands.option_flags import PLACE, adding, completing, declared_options, made_from
 from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, announce_compiling, terminal_bar
 from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OccupancyRules
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -67,7 +67,9 @@ def occupancy_rules(parameters: dict[str, Any]) -> OccupancyRules:
 
 
 @click.command()
-@click.argument("reader", metavar="FORMAT")
+@click.argument(
+    "reader", metavar="FORMAT", shell_complete=completing("auto", "bfreplay.datasets.ingest.catalogue:READERS")
+)
 @click.argument("files", nargs=-1, type=PLACE)
 @click.option("--how", is_flag=True, help="Print the commands that get FORMAT's log out of the scheduler, and stop.")
 @click.option(

@@ -11,15 +11,17 @@ import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
 from bfreplay.commands.jobs_make import make
-from bfreplay.commands.option_flags import PLACE
+from bfreplay.commands.option_flags import PLACE, adding
+from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS
 from bfreplay.errors import InputError
+from bfreplay.options import option_name
 
 if TYPE_CHECKING:
     from bfreplay.scalability import Scaling
     from bfreplay.scalability.choice import Choice
 
 
-@click.command("fit")
+@click.command("fit", epilog="\n\n".join(f"{unit.examples}: {unit.title}." for unit in UNITS.values()))
 @click.argument("measurements", type=PLACE)
 @click.option(
     "--law",
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1, max=1_000_000),
     help="Largest number of nodes of the curve.  [default: the largest measured count]",
 )
+@adding(*(click.option(f"--{option_name(name)}", type=float, help=f"{meaning}.") for name, meaning in NEEDS.items()))
 @click.option("-o", "--out", type=PLACE, metavar="FILE.toml", help="Write the curves as TOML, for --curves.")
 @click.option(
     "--picture",
@@ -56,12 +59,13 @@ def fit(
     picture: Path | None,
     force: bool,
     as_json: bool,
+    **numbers: float | None,
 ) -> None:
     """Fit scalability laws to the measured rates in MEASUREMENTS, and recommend one.
 
-    MEASUREMENTS is a CSV or Parquet table with one row per measurement: columns nodes, samples_per_s (of all nodes
-    together), and optionally repeat and curve. Confidence intervals are simultaneous: they contain all parameters of a
-    law in at least 95 of 100 cases.
+    MEASUREMENTS is a CSV or Parquet table with one row per measurement: a column nodes or gpus, a column of rates (see
+    the units below), and optionally repeat and curve. Confidence intervals are simultaneous: they contain all
+    parameters of a law in at least 95 of 100 cases.
 
     \b
     Examples:
@@ -69,6 +73,7 @@ def fit(
       bfreplay jobs fit measured.csv -o curves.toml --picture fit.png
       bfreplay jobs fit measured.csv --scaling weak --max-nodes 256
       bfreplay jobs fit measured.csv --law usl --json
+      bfreplay jobs fit step_times.csv --global-batch 4096
       bfreplay replay sample --jobs jobs.csv --curves curves.toml
     """
     from bfreplay.datasets.jobs.curve_points import write_curves
@@ -87,7 +92,8 @@ def fit(
         if out.suffix.lower() != ".toml":
             raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
         refuse_existing(out, force)
-    measurements_by_curve = load_measurements(measurements)
+    given = {name: number for name, number in numbers.items() if number is not None}
+    measurements_by_curve = load_measurements(measurements, given)
     pictures = {} if picture is None else _picture_files(picture, list(measurements_by_curve), force)
     choices: dict[str, Choice] = {}
     for name, curve_measurements in measurements_by_curve.items():

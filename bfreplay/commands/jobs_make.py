@@ -28,9 +28,11 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
     )
 
 
+_NODES = click.IntRange(1, 100_000)
+_MEASURED = "what the curve of --curves was measured at"
 _job_options = adding(
-    click.option("--min-nodes", type=int, default=1, help="Minimum number of nodes of a job."),
-    click.option("--max-nodes", type=click.IntRange(1, 100_000), default=16, help="Maximum number of nodes of a job."),
+    click.option("--min-nodes", type=int, help=f"Minimum nodes of a job.  [default: {_MEASURED}, else 1]"),
+    click.option("--max-nodes", type=_NODES, help=f"Maximum nodes of a job.  [default: {_MEASURED}, else 16]"),
     click.option(
         "--scale-up-cost",
         "scale_up_cost_s",
@@ -221,13 +223,13 @@ def make_list(
       bfreplay jobs make list --curves curves.csv --job resnet50:40 -o jobs.csv
     """
     from bfreplay import write_jobs
-    from bfreplay.campaigns.make_campaign import curves_of_file, family_curves
+    from bfreplay.campaigns.make_campaign import MAX_NODES, curves_of_file, family_curves
     from bfreplay.campaigns.make_list import JobShape, jobs_of_list
 
     _check_output(out, force, ".csv")
     arrival, seed = shape.pop("arrival"), shape.pop("seed")
     curves = (
-        {family.name: family.curve for family in family_curves(shape["max_nodes"])}
+        {family.name: family.curve for family in family_curves(shape["max_nodes"] or MAX_NODES)}
         if curves_file is None
         else curves_of_file(curves_file, allow_code=allow_code)
     )
@@ -276,7 +278,7 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
     tables = {
         "campaign": {setting: value for setting, value in settings.items() if value is not None},
-        "trial": {setting: plain(options[setting]) for setting in of_jobs},
+        "trial": {setting: plain(options[setting]) for setting in of_jobs if options[setting] is not None},
         "pruner": pruner_table(options["pruner"] or usual_pruner, options["pruner_options"]),
     }
     if options["failures_per_epoch"]:

@@ -17,6 +17,7 @@ from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.option_checks import amount, jobs, log, path
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED, Duration, Number, OneOf, Option, Whole, option_name, options_of
+from bfreplay.registry import built_in
 
 PLACE = click.Path(path_type=Path)
 """A file or a folder."""
@@ -66,6 +67,16 @@ class _ListType(click.ParamType[list[Any]]):
         if not all(item_texts):
             self.fail(f"the list {value!r} has an empty value; remove the extra comma.", param, ctx)
         return [self._of.convert(item_text, param, ctx) for item_text in item_texts]
+
+
+def completing(*names: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return the completion of a value by words, and by the names in a registry, ``"module:REGISTRY"``."""
+
+    def complete(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+        words = [word for name in names for word in (built_in(name).names() if ":" in name else [name])]
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
 
 
 def adding(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
@@ -212,6 +223,7 @@ def _click_option(field_name: str, declaration: Option, *, is_grouped: bool) -> 
         multiple=declaration.is_mapping,
         type=None if is_switch else _click_type(declaration),
         metavar=declaration.metavar,
+        shell_complete=completing(*declaration.names) if declaration.names else None,
         help=declaration.text,
         panel=(RARE if declaration.is_rare else declaration.group) if is_grouped else None,
     )

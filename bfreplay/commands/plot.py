@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands.inputs import note, say, split_names
-from bfreplay.commands.option_flags import PLACE
+from bfreplay.commands.option_flags import PLACE, completing
 from bfreplay.errors import InputError
 from bfreplay.wording import count
 
@@ -48,7 +48,9 @@ def _names(_context: click.Context, _option: click.Parameter, values: tuple[str,
 
 
 @click.command()
-@click.argument("name", metavar="NAME")
+@click.argument(
+    "name", metavar="NAME", shell_complete=completing(_ALL, _SWEEP, "bfreplay.report.figures.figure:FIGURES")
+)
 @click.argument("runs", metavar="RUN...", type=PLACE, nargs=-1, required=True)
 @click.option(
     "-o",
@@ -229,18 +231,13 @@ def draw_sweep(
     """
     from bfreplay.experiments.sweep import SweepResult
     from bfreplay.report.figures.picture_files import check_picture, save_picture
-    from bfreplay.report.figures.sweep_picture import SATURATED_ABOVE, draw_sweep_lines, swept_lines
+    from bfreplay.report.figures.sweep_picture import draw_sweep_lines, lines_of, values_words
 
     check_picture(file, overwrite=overwrite)
-    sweep = SweepResult.load(folder)
-    # the jobs of a run on a log need not be done at its end
-    end_with_jobs = all(not {"cluster", "measure"}.isdisjoint(run.options) for run in sweep.record.runs.values())
-    saturation_level = SATURATED_ABOVE if end_with_jobs else None
-    lines = swept_lines(sweep.table, axes.x, axes.y, axes.by, saturated_above=saturation_level)
+    lines = lines_of(SweepResult.load(folder), axes.x, axes.y, axes.by)
     save_picture(draw_sweep_lines(lines, log_x=axes.log_x, log_y=axes.log_y), file, overwrite=overwrite)
     if not quiet and lines.averaged_over:
-        variation = ", ".join(f"{name} ({n_values:,} values)" for name, n_values in lines.averaged_over.items())
-        note(f"each point is the mean of runs that differ in {variation}.")
+        note(f"each point is the mean of runs that differ in {values_words(lines.averaged_over)}.")
     if not quiet and lines.n_skipped:
         note(f"{count(lines.n_skipped, 'row')} of the table without a value skipped.")
     if prints_path:

@@ -35,17 +35,19 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
 
     Several runs, labelled A, B, ... in the order given, are compared with the first, as by 'bfreplay compare runs':
     they must have the same jobs, log and window. Runs on a log and on clusters are compared by their jobs, or shown
-    side by side if these differ. A single folder of 'bfreplay finish --out' gets a page of its own.
+    side by side if these differ. A single folder of 'bfreplay finish --out' or 'bfreplay sweep --out'
+    gets a page of its own.
 
     \b
     Examples:
       bfreplay report run
       bfreplay report run -o summit.html --force
       bfreplay report exact equal-share published -o three-policies.html
+      bfreplay report sweep -o sweep.html
     """
     from bfreplay.report.page.document import write_comparison_report, write_report
     from bfreplay.report.page.templates import check_report
-    from bfreplay.result_folders.records import FINISH
+    from bfreplay.result_folders.records import FINISH, SWEEP
     from bfreplay.runs import RunResult
     from bfreplay.runs.scheduling_metrics import cluster_of
 
@@ -54,6 +56,11 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
         from bfreplay.report.page.finish_page import write_finish_report
 
         write_finish_report(runs[0], out, overwrite=force)
+    elif len(runs) == 1 and (runs[0] / SWEEP.record_file).is_file():
+        from bfreplay.experiments.sweep import SweepResult
+        from bfreplay.report.page.sweep_page import write_sweep_report
+
+        write_sweep_report(SweepResult.load(runs[0]), out, overwrite=force)
     elif len(runs) == 1:
         write_report(RunResult.load(runs[0]), out, overwrite=force)
     else:

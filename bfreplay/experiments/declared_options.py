@@ -130,6 +130,7 @@ class DeclaredOptions:
         POLICY,
         f"Allocation policy: {policies.HELP}; a policy of Gavel, Shockwave or ElasticFlow, such as "
         "'gavel.max_min_fairness_perf'; or package.module:Class. Parameters follow in brackets.",
+        names=("bfreplay.policies.names:POLICIES",),
     )
     round: float | None = option(
         None,
@@ -148,6 +149,7 @@ class DeclaredOptions:
         "'max-min', 'deadline', ...; a weighted sum '0.7*throughput + 0.3*speed-up'; or package.module:function. See "
         "docs/objectives.md.",
         usual="own",
+        names=("bfreplay.policies.names:OBJECTIVES",),
     )
     t_fwd: float | str = option(
         defaults.T_FWD_S,
@@ -198,6 +200,7 @@ class DeclaredOptions:
         "Solver of decisions: 'exact', a MILP back end such as 'cbc' or 'highs' (see "
         "'bfreplay solvers'), or package.module:Class.",
         no_effect=(option_checks.NO_SOLVER,),
+        names=("exact", "bfreplay.milp.names:BACKENDS"),
     )
     formulation: str | None = option(
         None,
@@ -206,6 +209,7 @@ class DeclaredOptions:
         "MILP formulation for a back end; 'published' also works with the exact solver.",
         usual=f"{defaults.MILP_FORMULATION} for a back end",
         no_effect=(option_checks.NO_SOLVER,),
+        names=("bfreplay.milp.names:FORMULATIONS",),
     )
     fallback: str = _backend_option(
         "fallback",

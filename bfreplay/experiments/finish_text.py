@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
-from bfreplay.wording import Kind, count, duration, paragraphs, table_of
+from bfreplay.wording import Kind, count, duration, paragraphs, table_of, time_unit
 
 FEW_TIMES = 5
 """A log shorter than this many medians holds too few starts that do not overlap."""
@@ -37,9 +37,9 @@ def answer_of(record: FinishRecord) -> str:
     else:
         sentence += f"{duration(quantiles.median_s)}{_middle_half(record)}"
     if requested is not None:
-        seconds = record.dedicated_s(requested)
+        seconds, unit = record.dedicated_s(requested), time_unit(quantiles.median_or_bound_s)
         nodes = f"{count(requested, 'node')} of your own"
-        sentence += f", against {duration(seconds)} on {nodes}" if seconds is not None else f", and never on {nodes}"
+        sentence += f", and never on {nodes}" if seconds is None else f", against {duration(seconds, unit)} on {nodes}"
     beneficiary = "this search" if is_search else "these jobs"
     return f"{sentence}; to {beneficiary} these idle nodes are worth {worth_words(record)}."
 
@@ -55,15 +55,15 @@ def worth_words(record: FinishRecord) -> str:
 
 def _middle_half(record: FinishRecord) -> str:
     low, high = record.quantiles.quarter_s, record.quantiles.three_quarters_s
+    unit = time_unit(record.quantiles.median_or_bound_s)
     if low is None or len(record.starts) == 1:
         return ""
     if high is None:
-        return f" (a quarter of the starts within {duration(low)})"
-    first, second = duration(low), duration(high)
+        return f" (a quarter of the starts within {duration(low, unit)})"
+    first, second = duration(low, unit), duration(high, unit)
     if first == second:
         return f" (half of the starts within the same {first})"
-    unit = second.rpartition(" ")[2]
-    return f" (half of the starts within {first.removesuffix(f' {unit}')} to {second})"
+    return f" (half of the starts within {first.removesuffix(f' {unit[0]}')} to {second})"
 
 
 def cautions(record: FinishRecord) -> Iterator[str]:
@@ -77,7 +77,7 @@ def cautions(record: FinishRecord) -> Iterator[str]:
             "they had (Kaplan-Meier)" + ("; the median is unknown." if median_s is None else ".")
         )
     start_us, end_us = record.inputs.window_us
-    times = (end_us - start_us) / 1e6 / max(record.quantiles.observed_s if median_s is None else median_s, 1e-6)
+    times = (end_us - start_us) / 1e6 / max(record.quantiles.median_or_bound_s, 1e-6)
     statistic = "the longest start" if median_s is None else "the median"
     if n_starts > 1 and times < FEW_TIMES:
         yield (

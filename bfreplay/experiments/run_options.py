@@ -165,8 +165,8 @@ def _refuse_code(options: RunOptions) -> None:
     from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
     from bfreplay.milp.backends import BACKENDS
     from bfreplay.milp.formulations import FORMULATIONS
-    from bfreplay.policies.catalogue import POLICIES, parse_policy
-    from bfreplay.policies.objectives.catalogue import OBJECTIVES
+    from bfreplay.policies.catalogue import parse_policy
+    from bfreplay.policies.names import OBJECTIVES, POLICIES
     from bfreplay.policies.spec import parse
 
     terms = [] if options.objective is None else parse(options.objective)

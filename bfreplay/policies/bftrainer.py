@@ -14,7 +14,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solver import Solver
 from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forward_time_of
-from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.policies.names import OWN
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OwnObjective

@@ -1,4 +1,4 @@
-"""Policies by name. An entry of ``names``, or an entry point elsewhere, makes a policy known everywhere."""
+"""Policies that a user names, and their parameters; the names are in ``names``."""
 
 from __future__ import annotations
 
@@ -8,22 +8,12 @@ from typing import Any
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solver import Solver
-from bfreplay.policies.names import BUILT_IN
+from bfreplay.policies.names import POLICIES
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
 from bfreplay.policies.policy_options import PolicyWithOptions
 from bfreplay.policies.spec import TermSpec, parameters_of, parse_one, settings_of
-from bfreplay.registry import Registry, make_from_code, published_systems
-
-POLICIES = Registry(
-    kind="policy",
-    group="bfreplay.policies",
-    needs=("decide",),
-    built_in={
-        **{name: location for name, (location, _) in BUILT_IN.items()},
-        **{f"{system.name}.{name}": place for system in published_systems() for name, place in system.policies.items()},
-    },
-)
+from bfreplay.registry import make_from_code
 
 _OF_THE_RUN = ("t_fwd_s", "solver", "objective", "prices")
 

@@ -15,7 +15,8 @@ from bfreplay.milp.solver import Solver
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem
 from bfreplay.milp.typed.solver import TypedExactSolver
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
-from bfreplay.policies.objectives.built_in import OWN, first_node_rate, in_units_of, own, speed_up, throughput
+from bfreplay.policies.names import OWN
+from bfreplay.policies.objectives.built_in import first_node_rate, in_units_of, own, speed_up, throughput
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OwnObjective
 from bfreplay.policies.objectives.separable import SeparableObjective

@@ -60,6 +60,11 @@ class Quantiles(RecordPart, frozen=True, kw_only=True):
     three_quarters_s: Amount | None
     observed_s: Amount
 
+    @property
+    def median_or_bound_s(self) -> float:
+        """Median; if it is unknown ``observed_s``, which it exceeds. All times are shown in the unit of this one."""
+        return self.observed_s if self.median_s is None else self.median_s
+
 
 class Dedicated(RecordPart, frozen=True, kw_only=True):
     """A run on dedicated nodes; ``duration_s`` is ``None`` where the jobs never end."""

@@ -12,7 +12,7 @@ from bfreplay.bounds import UpperBound, reason_without_bound, upper_bound
 from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
-from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.policies.names import OWN
 from bfreplay.registry import contribution
 from bfreplay.replay.active import NEVER_US, ActiveJobs
 from bfreplay.replay.engine import Engine

@@ -19,7 +19,7 @@ from bfreplay.result_folders.writing import record_json
 from bfreplay.runs.baselines import RunBaselines, Total, learning_cost
 from bfreplay.runs.run_config import EventInputs, JobInputs, PolicyDescription, RunConfig, RunInputs
 from bfreplay.runs.run_record import BatchDelayCounts, BatchStartCounts, Bound, Ideal, Summary, WidestJob
-from bfreplay.runs.run_warnings import extrapolation_warnings
+from bfreplay.runs.run_warnings import extrapolation_warnings, rescale_warnings
 from bfreplay.runs.scheduling_metrics import mean, scheduling_summary
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
@@ -119,6 +119,7 @@ def summary_of(
         ideal=None if baselines.ideal_jct_s is None else _ideal(outcomes, baselines.ideal_jct_s),
         policy=_own_summary(engine.policy),
         extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
+        costly_rescaling=tuple(rescale_warnings(engine.feed.jobs, engine.pool.idle_intervals_until(engine.end_us))),
         log_warnings=events.metadata.log_warnings.to_json(),
         batch_starts=None if events.metadata.source_format == SOURCE_FORMAT else _batch_starts(engine),
         batch_delays=batch_delays,

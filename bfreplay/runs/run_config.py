@@ -10,7 +10,7 @@ from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.errors import InputError
-from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.policies.names import OWN
 from bfreplay.replay.progress import Semantics
 from bfreplay.result_folders.records import Amount, Count, JsonObject, RecordPart, TimeUs
 

@@ -326,6 +326,8 @@ class Summary(RecordPart, frozen=True, kw_only=True):
         The policy's own counts.
     extrapolation
         Warnings about node counts at which curves were not measured.
+    costly_rescaling
+        Warnings about rescale costs above the median idle interval.
     log_warnings
         Warnings about the log, from ``LogWarnings.to_json``.
     batch_starts
@@ -362,6 +364,7 @@ class Summary(RecordPart, frozen=True, kw_only=True):
     declined: dict[str, str] = msgspec.field(default_factory=dict)
     policy: JsonObject | None
     extrapolation: tuple[str, ...] = ()
+    costly_rescaling: tuple[str, ...] = ()
     log_warnings: JsonObject
     batch_starts: BatchStartCounts | None = None
     batch_delays: BatchDelayCounts | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.runs.run_record import RunRecord
 from bfreplay.scalability import Curve, TabulatedCurve, measured_counts
@@ -19,12 +20,13 @@ DEADLINE_OBJECTIVE, DEADLINE_POLICIES = "deadline", "_SLOs"
 
 
 def run_warnings(record: RunRecord) -> list[str]:
-    """Return sentences on the log, jobs that could never run, missing deadlines, and extrapolated curves."""
+    """Return sentences on the log, jobs that could never run, missing deadlines, costs, and extrapolated curves."""
     return [
         *record.inputs.events.metadata.log_warnings.sentences(),
         *_wide_jobs(record),
         *_no_deadlines(record),
         *_declined_jobs(record),
+        *record.summary.costly_rescaling,
         *shown_warnings(record.summary.extrapolation),
     ]
 
@@ -94,6 +96,27 @@ def _no_deadlines(record: RunRecord) -> Iterator[str]:
     # a run with measured jobs records only their deadlines
     if n_jobs and not any(deadlines.values()) and not record.config.measured:
         yield f"{user} uses deadlines, but none of {count(n_jobs, 'job')} has one."
+
+
+def rescale_warnings(jobs: Iterable[ElasticJob], interval_bins: NDArray[np.void]) -> Iterator[str]:
+    """Yield a sentence if a job loses more time when rescaled than the median idle interval lasts.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    interval_bins
+        Idle intervals of the log by length, ``(B,)`` of ``IDLE_INTERVAL_BIN``; censored ones are left aside.
+    """
+    n_complete = interval_bins["n_intervals"] - interval_bins["n_censored"]
+    median_bin = int(np.searchsorted(np.cumsum(n_complete), n_complete.sum() / 2))
+    low_s, high_s = (np.append(interval_bins["over_us"], np.inf) / 1e6)[median_bin : median_bin + 2]
+    cost_s, name = max(((max(job.scale_up_cost_s, job.scale_down_cost_s), job.name) for job in jobs), default=(0, ""))
+    if n_complete.any() and cost_s > high_s:
+        yield (
+            f"Job {name} loses up to {cost_s:,.15g} s of training when rescaled, more than the median idle interval of "
+            f"this log lasts ({low_s:,.0f} to {high_s:,.0f} s). Are scale_up_cost_s and scale_down_cost_s in seconds?"
+        )
 
 
 _SHOWN = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping
 
-from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.policies.names import OWN
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.runs.metric import words_of_run
 from bfreplay.runs.metrics import METRICS

@@ -12,11 +12,14 @@ import numpy as np
 from bfreplay.scalability.choice import TIED_WITHIN, Choice
 from bfreplay.scalability.fitting import FittedLaw
 from bfreplay.scalability.law import Scaling, name_of
+from bfreplay.scalability.measurements import UNIT_DOUBT, Measurements
 from bfreplay.wording import aligned_lines, count, digits, percent
 
 WIDTH = 100
 _wrap = partial(textwrap.wrap, width=WIDTH, break_on_hyphens=False)
 _LARGE_SCATTER = 0.10
+_HARDLY_RISES = 0.2
+"""Exponent of the gain in rate over that in nodes below which rates hardly rise: 15 % for twice the nodes."""
 _HEAD = ("law", "scaling", "parameter", "value", "95 % interval", "scatter", "AICc", "verdict")
 _MEANING = {
     Scaling.STRONG: "Strong scaling: the global batch is the same at every node count, each node gets a smaller part "
@@ -114,7 +117,8 @@ def warnings(choice: Choice) -> list[str]:
 
     Those of `of_outliers` come before and are not repeated.
     """
-    sentences = [_of_no_law(choice)] if choice.best is None else [*_of_best(choice, choice.best), *_of_tie(choice)]
+    sentences = _of_flat_rates(choice.measurements)
+    sentences += [_of_no_law(choice)] if choice.best is None else [*_of_best(choice, choice.best), *_of_tie(choice)]
     sentences += _of_counts_below(choice)
     if choice.measurements.pure_error[1] == 0:
         sentences.append(
@@ -176,6 +180,18 @@ def _of_best(choice: Choice, best: FittedLaw) -> list[str]:
             f"Measure at {choice.max_nodes:,} nodes to know."
         )
     return sentences
+
+
+def _of_flat_rates(measurements: Measurements) -> list[str]:
+    counts, means = measurements.counts, measurements.means
+    last = int(np.argmax(means)) or len(counts) - 1
+    gain = means[last] / means[0]
+    if math.log(gain) >= _HARDLY_RISES * math.log(counts[last] / counts[0]):
+        return []
+    return [
+        f"the rates hardly rise: {digits(means[last])} samples/s on {count(int(counts[last]), 'node')} are {gain:.3g} "
+        f"times the {digits(means[0])} on {counts[0]:,}; {UNIT_DOUBT}"
+    ]
 
 
 def _of_counts_below(choice: Choice) -> list[str]:

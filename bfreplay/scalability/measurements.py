@@ -15,6 +15,12 @@ from bfreplay.scalability.law import LAST_NODES, RATE_1
 
 LEAST_COUNTS = 2
 RATE_COLUMN = "samples_per_s"
+COLUMNS = ("nodes", RATE_COLUMN)
+UNIT_DOUBT = (
+    "are these seconds per step (seconds_per_step), rates of one GPU (samples_per_s_per_gpu), or is the batch that of "
+    "one GPU (batch_per_gpu)?"
+)
+"""Question where rates fall, or hardly rise."""
 _FALL_LEVEL = 0.01
 _FALL_WITHOUT_REPEATS = 0.10
 _EXACT = 1e-9
@@ -95,7 +101,8 @@ class Measurements:
     @property
     def means(self) -> NDArray[np.float64]:
         """Geometric mean rate at each of the ``counts``: shape ``(M,)``; scatter in proportion to the rate is even."""
-        return np.exp(self.mean_logs)
+        first_rates = np.asarray(self.rates)[np.searchsorted(self.nodes, self.counts)]
+        return np.where(self.repeats == 1, first_rates, np.exp(self.mean_logs))
 
     @property
     def pure_error(self) -> tuple[float, int]:
@@ -128,8 +135,7 @@ class Measurements:
                 column=RATE_COLUMN,
                 value=[float(f"{mean:.6g}") for mean in self.means],
                 expected="samples per second, of all nodes together",
-                fix="are these seconds per step? samples/s are the samples of a step over its seconds; if the job "
-                "really gets slower with every node, more nodes are of no use to it",
+                fix=f"{UNIT_DOUBT} If the job really gets slower with every node, more nodes are of no use to it",
             )
         return int(counts[peak])
 
@@ -151,13 +157,13 @@ class Measurements:
         )
 
 
-def check_measurement(nodes: float, rate: float, row: int | None = None) -> None:
-    """Raise InputError for an invalid node count or rate."""
+def check_measurement(nodes: float, rate: float, row: int | None = None, columns: Sequence[str] = COLUMNS) -> None:
+    """Raise InputError for an invalid node count or rate, in these ``columns``."""
     if not (1 <= nodes <= LAST_NODES and float(nodes).is_integer()):
         expected = f"a whole number from 1 to {LAST_NODES:,}"
         fix = "give the nodes that the job ran on; drop a row of a run that failed"
-        raise InputError("this is no node count", row=row, column="nodes", value=nodes, expected=expected, fix=fix)
+        raise InputError("this is no node count", row=row, column=columns[0], value=nodes, expected=expected, fix=fix)
     if not 0 < rate <= RATE_1.high:
         expected = f"samples per second: a finite number > 0, at most {RATE_1.high:g}"
         fix = "drop the row of a run that failed"
-        raise InputError("this is no rate", row=row, column=RATE_COLUMN, value=rate, expected=expected, fix=fix)
+        raise InputError("this is no rate", row=row, column=columns[1], value=rate, expected=expected, fix=fix)

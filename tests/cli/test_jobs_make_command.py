@@ -96,12 +96,36 @@ def test_every_option_reaches_the_file(tmp_path):
     assert (pruner["kind"], pruner["warmup_trials"], pruner["compare"]) == ("median", 2, "last")
 
 
+MEASURED = "curve,nodes,samples_per_s\ns,1,40\ns,8,270\nm,2,15\nm,16,101\nl,4,3\nl,32,20\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "bounds"),
+    [
+        ((), [(1, 8), (2, 16), (4, 32)]),
+        (("--max-nodes", 12), [(1, 8), (2, 12), (4, 12)]),
+        (("--min-nodes", 5), [(5, 8), (5, 16), (5, 32)]),
+        (("--min-nodes", 1, "--max-nodes", 16), [(1, 8), (1, 16), (1, 16)]),
+    ],
+)
+def test_models_are_bounded_by_what_was_measured_where_no_bound_is_given(tmp_path, options, bounds):
+    (tmp_path / "rates.csv").write_text(MEASURED)
+    run("nas", "-o", "c.toml", "--curves", "rates.csv", *options)
+    models = load_campaign("c.toml").campaign.models
+    assert [(model.job.min_nodes, model.job.max_nodes) for model in models] == bounds
+    run("list", "-o", "jobs.csv", "--curves", "rates.csv", "--job", "s:1", "--job", "m:1", "--job", "l:1", *options)
+    assert [(job.min_nodes, job.max_nodes) for job in load_jobs("jobs.csv")] == bounds
+    run("hpo", "-o", "h.toml", "--curves", "rates.csv", "--curve", "l", *options)
+    (model,) = load_campaign("h.toml").campaign.models
+    assert (model.job.min_nodes, model.job.max_nodes) == bounds[-1]
+
+
 def test_a_nas_campaign_takes_the_curves_of_a_file(tmp_path):
     (tmp_path / "curves.csv").write_text("curve,nodes,value\na,0,0\na,1,3\na,32,60\nb,0,0\nb,1,3\nb,4,9\n")
     done = run("nas", "-o", "c.toml", "--curves", "curves.csv", "--model-choice", "by-seed")
     assert "60 trials of 2 models" in done.stdout
     campaign = load_campaign("c.toml").campaign
-    assert [(model.name, model.job.max_nodes) for model in campaign.models] == [("a", 16), ("b", 4)]
+    assert [(model.name, model.job.max_nodes) for model in campaign.models] == [("a", 32), ("b", 4)]
     assert campaign.model_choice == "by-seed"
 
 

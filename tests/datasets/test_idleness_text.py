@@ -242,7 +242,7 @@ def test_the_table_of_widths_gives_stretches() -> None:
 def hour_rows(found: Idleness) -> tuple[list[str], dict[str, list[Any]], str]:
     """Weekdays, cells by hour, and the last line of the text."""
     assert found.week is not None
-    table = hour_table(found, found.week)
+    table = hour_table(found.week, found.mean_idle_nodes)
     block_lines = block(render(found), table.caption)
     return [column.words for column in table.columns[1:]], {hour: cells for hour, *cells in table.rows}, block_lines[-1]
 

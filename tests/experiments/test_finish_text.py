@@ -65,7 +65,7 @@ def record(quartiles=(31, 36, 44), *, n_open=0, worth=(EXACT, 14), asked=32, is_
         ),
         (
             {"quartiles": (1.5, 36, 60), "asked": None},
-            "The search is over after 36 h (half of the starts within 90 min to 2.50 days); to this search these idle "
+            "The search is over after 36 h (half of the starts within 1.50 to 60 h); to this search these idle "
             "nodes are worth 14 dedicated nodes.",
         ),
     ],

@@ -103,3 +103,24 @@ def test_warnings_of_several_runs_are_told_once_with_the_runs_that_have_them():
     assert distinct_warnings(by_run, most_named=1) == ["x", "2 of 3 runs: y", "C: z"]
     assert distinct_warnings([("A", ["x", "x"]), ("B", [])]) == ["A: x"]
     assert distinct_warnings([]) == []
+
+
+ROUNDS = [(600.0 * k, node, k % 2 == 1) for k in range(1, 7) for node in (0, 1)]
+"""Two nodes that are idle for 10 minutes three times."""
+
+
+@pytest.mark.parametrize(("up_s", "down_s"), [(10_000.0, 5.0), (5.0, 10_000.0)])
+def test_rescale_costs_above_the_median_idle_interval_are_warned_of_with_both_figures(up_s, down_s):
+    jobs = JobSet([job("a"), job("b", up_s=up_s, down_s=down_s), job("c", up_s=9_999.0)])
+    warnings = replay_log(log(2, ROUNDS, 4_000), jobs).warnings
+    assert (
+        "Job b loses up to 10,000 s of training when rescaled, more than the median idle interval of this "
+        "log lasts (512 to 724 s). Are scale_up_cost_s and scale_down_cost_s in seconds?"
+    ) in warnings
+
+
+@pytest.mark.parametrize(
+    ("events", "cost_s"), [(log(2, ROUNDS, 4_000), 700.0), (log(2, [], 4_000, idle_first=[0, 1]), 9_000.0)]
+)
+def test_costs_below_it_and_a_log_whose_idle_intervals_are_all_cut_raise_no_such_warning(events, cost_s):
+    assert replay_log(events, JobSet([job("a", up_s=cost_s)])).summary.costly_rescaling == ()

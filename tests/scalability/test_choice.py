@@ -145,6 +145,24 @@ def test_a_law_beyond_the_measurements_comes_with_its_band_there():
     assert not any("beyond" in each for each in warnings(fit_all(DESIGN, Amdahl(10.0, 0.02).rates(DESIGN))))
 
 
+def doubts(nodes, rates):
+    return [each for each in warnings(fit_all(nodes, rates)) if "the rates " in each]
+
+
+def test_rates_that_hardly_rise_are_called_seconds_per_step_first_of_all_warnings():
+    found = warnings(fit_all([1, 1, 2, 2, 8, 8], [0.91, 0.92, 0.93, 0.935, 0.97, 0.975]))
+    assert found[0] == (
+        "the rates hardly rise: 0.9725 samples/s on 8 nodes are 1.06 times the 0.915 on 1; are these seconds per step "
+        "(seconds_per_step), rates of one GPU (samples_per_s_per_gpu), or is the batch that of one GPU (batch_per_gpu)?"
+    )
+    assert doubts([1, 2, 4, 8], [10, 10.2, 9.9, 9.8])
+
+
+def test_rates_that_level_off_or_fall_behind_a_peak_are_not_doubted():
+    assert doubts([1, 2, 4, 8], [10.0, 16.0, 22.0, 26.0]) == []
+    assert doubts([1, 2, 4, 8, 16], [10.0, 19.0, 34.0, 30.0, 12.0]) == []
+
+
 def test_remarks_hold_every_interval():
     chosen = fit_all(DESIGN, noisy(Amdahl(10.0, 0.02), DESIGN, 0.03, np.random.default_rng(0)))
     assert [line.split(":")[0] for line in remarks(chosen)[2:4]] == ["rate_1", "serial"]

@@ -128,17 +128,17 @@ def _hours(idleness: Idleness) -> list[str]:
     missing = [WEEKDAYS[weekday] for weekday in range(7) if weekday not in days_in]
     missing += [_hour_words(first, last) for first, last in _gaps(hours_in)]
     note = [f"not in the window: {', '.join(missing)}"] if missing else []
-    return [*hour_table(idleness, idleness.week).lines(), *note]
+    return [*hour_table(idleness.week, idleness.mean_idle_nodes).lines(), *note]
 
 
-def hour_table(idleness: Idleness, week: Week) -> ShownTable:
+def hour_table(week: Week, mean_idle_nodes: float) -> ShownTable:
     """Mean idle nodes by hour of the day and weekday, of those that the window has."""
     days_in, hours_in = _covered(week.by_weekday), _covered(week.by_hour)
     rows = [
         [_hour_words(hour, hour + 1), *(week.mean[weekday][hour] for weekday in days_in), week.by_hour[hour]]
         for hour in hours_in
     ]
-    rows.append(["all hours", *(week.by_weekday[weekday] for weekday in days_in), idleness.mean_idle_nodes])
+    rows.append(["all hours", *(week.by_weekday[weekday] for weekday in days_in), mean_idle_nodes])
     zone = week.time_zone if week.unknown_zone is None else f"UTC, for no zone is known as {week.unknown_zone!r}"
     kinds: dict[str, Kind] = {"hour": "text"}
     kinds |= dict.fromkeys([*(WEEKDAYS[weekday] for weekday in days_in), "all days"], "amount")
@@ -221,7 +221,7 @@ def sentences(idleness: Idleness) -> list[str]:
     ]
     if idleness.reclaims:
         text.append(_reclaims(idleness))
-    when = _when(idleness)
+    when = when_idle(idleness.week)
     return [*text, when] if when else text
 
 
@@ -298,16 +298,16 @@ def _often(times: int, idleness: Idleness) -> str:
     return f"{words.get(number, f'{number} times')} {span_of_time}"
 
 
-def _when(idleness: Idleness) -> str:
+def when_idle(week: Week | None) -> str:
     """Describe the hours of the day, and the weekdays, if the window covers all of them."""
-    if idleness.week is None:
+    if week is None:
         return "The times of the log are relative, so it has no hour of the day."
-    by_hour, by_day = _all(idleness.week.by_hour), _all(idleness.week.by_weekday)
+    by_hour, by_day = _all(week.by_hour), _all(week.by_weekday)
     if not by_hour or max(by_hour) == min(by_hour):
         return ""
     busiest, quietest = by_hour.index(max(by_hour)), by_hour.index(min(by_hour))
     text = (
-        f"Over the day ({idleness.week.time_zone}), most are idle from {_hour(busiest)} ({amount(by_hour[busiest])}), "
+        f"Over the day ({week.time_zone}), most are idle from {_hour(busiest)} ({amount(by_hour[busiest])}), "
         f"fewest from {_hour(quietest)} ({amount(by_hour[quietest])})"
     )
     if by_day and max(by_day) > min(by_day):

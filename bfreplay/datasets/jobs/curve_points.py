@@ -124,17 +124,32 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
     return law_name, arguments
 
 
-def number_of(value: Any, column: str) -> float:
-    """Return a number given as number or text; InputError for anything else."""
+def number_of(value: Any, column: str, column_cells: Iterable[Any] = ()) -> float:
+    """Return a number given as number or text; InputError for anything else, with its likely readings first."""
     try:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError
         return decimal(value) if isinstance(value, str) else float(value)
     except (ValueError, OverflowError):
-        fix = "write it in digits with a decimal point, such as 18.5"
-        if isinstance(value, str) and value.count(",") == 1 and value.replace(",", "").strip("+- ").isdigit():
-            fix = f"write a decimal point, not a comma: {value.strip().replace(',', '.')}"
+        readings = _readings(value.strip(), column_cells) if isinstance(value, str) else []
+        fix = f"write {' or '.join(readings) or 'it in digits with a decimal point, such as 18.5'}"
         raise InputError("this is not a number", column=column, value=value, expected="a number", fix=fix) from None
+
+
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:[,' \u2009\u202f\xa0]\d{3})+(?:\.\d*)?", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*|\d{1,3}(?:\.\d{3})+),\d+", re.ASCII)
+
+
+def _readings(text: str, column_cells: Iterable[Any]) -> list[str]:
+    """Return the possible readings of a number with separators, the likelier one first; empty for other text."""
+    readings = []
+    if _THOUSANDS.fullmatch(text):
+        readings.append(f"{re.sub(r'[^0-9.+-]', '', text)} if it separates thousands")
+    if _DECIMAL_COMMA.fullmatch(text):
+        readings.append(f"{text.replace('.', '').replace(',', '.')} if it is a decimal comma")
+    if not all(_THOUSANDS.fullmatch(cell.strip()) for cell in map(str, column_cells) if "," in cell):
+        readings.reverse()
+    return readings
 
 
 INLINE_CURVE = ":"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bfreplay import checks
 from bfreplay.datasets.jobs.curve_points import CurveCache, inline_text
+from bfreplay.datasets.jobs.measurements import read_curves_file
 from bfreplay.datasets.jobs.rows import COLUMNS, REQUEST_COLUMNS, JobRows, check_columns
-from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, with_own_curves
+from bfreplay.datasets.jobs.tables import JobTable, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import is_bundled, resolve_sample

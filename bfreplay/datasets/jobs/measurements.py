@@ -1,41 +1,43 @@
-"""Measured rates from a table: ``nodes, samples_per_s``, with repeats and several curves."""
+"""Tables of measured rates, in any unit of `UNITS`, and files of curves, which may hold such rates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from bfreplay.checks import near_name, nearest
+from bfreplay import checks
 from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, number_of
-from bfreplay.datasets.jobs.tables import JobTable
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveCache, number_of
+from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS, RateColumns, count_and_rate_columns, rate_columns
+from bfreplay.datasets.jobs.tables import JobTable, named_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
-from bfreplay.scalability.measurements import RATE_COLUMN, Measurements, check_measurement
+from bfreplay.scalability import Curve
+from bfreplay.scalability.choice import means_as_points
+from bfreplay.scalability.measurements import COLUMNS, Measurements, check_measurement
 from bfreplay.wording import count as amount_of
 
-REQUIRED = ("nodes", RATE_COLUMN)
 OPTIONAL = ("repeat", "curve")
-_COLUMNS = (*REQUIRED, *OPTIONAL)
-_OTHER_WORDS = {
-    "nodes": ("n", "node", "nnodes", "count", "workers", "hosts", "ranks"),
-    RATE_COLUMN: ("rate", "rates", "throughput", "samples", "speed", "images", "ips", "sps"),
-}
+_KNOWN = (*OPTIONAL, *NEEDS)
 
 
-def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
+def load_measurements(path: str | PathLike[str], numbers: Mapping[str, float] | None = None) -> dict[str, Measurements]:
     """Read measured rates.
 
     Parameters
     ----------
     path
-        ``.csv`` or ``.parquet`` with the columns ``nodes`` and ``samples_per_s`` (of all nodes together), one row a
-        measurement. Optional: ``repeat``, a label, different for each measurement of one count; ``curve``, the name
-        of the curve, for several in one file.
+        ``.csv`` or ``.parquet`` with a column of node counts, ``nodes`` or ``gpus``, and one of rates in a unit of
+        `UNITS`, such as ``samples_per_s`` or ``seconds_per_step``; one row a measurement. Optional: ``repeat``, a
+        label, different for each measurement of one count; ``curve``, the name of the curve, for several in one file;
+        and the numbers that the units need, by their names in `NEEDS`.
+    numbers
+        Those of these numbers that are the same in all rows and have no column.
 
     Returns
     -------
@@ -45,13 +47,76 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     Raises
     ------
     InputError
-        Other columns; cells that are empty, not numbers or out of range; a duplicate repeat; or a curve of fewer than
-        two node counts.
+        Other columns, or a missing number; cells that are empty, not numbers or out of range; a duplicate repeat; or a
+        curve of fewer than two node counts.
     """
     table_file = Path(path)
     readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    job_table: JobTable = read_by_ending(table_file, readers)
-    _check_columns(job_table)
+    return _measurements_of(read_by_ending(table_file, readers), numbers or {})
+
+
+def read_curves_file(curves_file: Path, curve_cache: CurveCache) -> dict[str, Curve]:
+    """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
+
+    Measured rates in any unit are taken as well (`load_measurements`): the curve goes through the means.
+
+    Raises
+    ------
+    InputError
+        Other columns, cells that are not numbers, or points that form no valid curve.
+    """
+    job_table: JobTable = read_by_ending(curves_file, JOB_TABLE_READERS)
+    if job_table.curves:
+        return named_curves(job_table, curve_cache)
+    if count_and_rate_columns(job_table.columns)[1]:
+        points_of_name = {name: means_as_points(measured) for name, measured in _measurements_of(job_table, {}).items()}
+        return {name: curve_cache.curve(curve.nodes, curve.values, name) for name, curve in points_of_name.items()}
+    needed_columns = ("curve", "nodes", "value")
+    missing = [name for name in needed_columns if name not in job_table.columns]
+    unknown = [name for name in job_table.columns if name not in needed_columns]
+    if missing or unknown:
+        kind = kind_of_table(job_table.columns)
+        is_other = kind not in (None, "a table of curves")
+        raise job_table.error(
+            "these are not the columns of a table of curves",
+            column=(missing or unknown)[0],
+            expected=", ".join(needed_columns) + " (one row a point); measured rates, as for jobs fit; or in TOML "
+            "[curves.NAME] with nodes and values",
+            fix=(f"this looks like {kind}: give the table of curves here" if is_other else None)
+            or did_you_mean(unknown, missing)
+            or ("add the missing columns" if missing else "drop the other columns"),
+        )
+    points: dict[str, list[tuple[int | str, float, float]]] = {}
+    for row_number, cells in job_table.rows:
+        with locate_errors(curves_file, row_number):
+            name = str(_cell(cells, "curve"))
+            node, value = (_number(job_table, cells, column_name) for column_name in ("nodes", "value"))
+        points.setdefault(name, []).append((row_number, node, value))
+    if not points:
+        problem, fix = "the file has no curves", "add a row for each point"
+        raise InputError(problem, file=curves_file, expected="at least one row", fix=fix)
+    curves: dict[str, Curve] = {}
+    for name, of_curve in points.items():
+        rows, nodes, values = zip(*of_curve, strict=True)
+        checks.name("curve", name, "curve", curves_file)
+        if INLINE_CURVE in name:
+            raise InputError(
+                "the name of a curve has a colon",
+                file=curves_file,
+                row=rows[0],
+                column="curve",
+                value=name,
+                expected="a name without colons, which separate nodes and values in points",
+                fix="rename the curve",
+            )
+        with locate_errors(curves_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
+            curves[name] = curve_cache.curve(nodes, values, name)
+    return curves
+
+
+def _measurements_of(job_table: JobTable, numbers: Mapping[str, float]) -> dict[str, Measurements]:
+    table_file = job_table.file
+    read = _check_columns(job_table, (*job_table.columns, *numbers))
     if not job_table.rows:
         raise InputError("the file has no measurements", file=table_file, expected="a row for each measurement")
     by_curve: dict[str, list[tuple[float, float, int | str]]] = {}
@@ -59,8 +124,8 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     for row_number, cells in job_table.rows:
         with locate_errors(table_file, row_number):
             curve = _curve_name(job_table, cells)
-            count, rate = (number_of(_cell(cells, column), column) for column in REQUIRED)
-            check_measurement(count, rate)
+            count, rate = read.measurement(partial(_number, job_table, {**cells, **numbers}))
+            check_measurement(count, rate, columns=(read.counts, read.rates))
         if "repeat" in job_table.columns:
             label = (curve, count, str(cells.get("repeat", "")).strip())
             if label in first_row:
@@ -84,47 +149,32 @@ def load_measurements(path: str | PathLike[str]) -> dict[str, Measurements]:
     return columns
 
 
-def _check_columns(job_table: JobTable) -> None:
-    unknown = [column_name for column_name in job_table.columns if column_name not in _COLUMNS]
-    missing = [column_name for column_name in REQUIRED if column_name not in job_table.columns]
+def _check_columns(job_table: JobTable, columns: Sequence[str]) -> RateColumns:
+    counts, rates = count_and_rate_columns(columns)
+    unknown = [name for name in columns if name not in (*_KNOWN, *counts, *rates)]
+    missing = [name for name, names in zip(COLUMNS, (counts, rates), strict=True) if not names]
+    for content, names in {"node counts": counts, "rates": rates}.items():
+        if len(names) > 1:
+            problem = f"several columns hold {content}: {', '.join(names)}"
+            raise job_table.error(problem, column=names[1], fix="keep one of them")
     if not unknown and not missing:
-        return
-    kind = kind_of_table(job_table.columns)
-    hint = did_you_mean(unknown, missing)
-    if hint is None and unknown:
-        hint = nearest(unknown[0], _COLUMNS, "")
+        with locate_errors(job_table.file, None):
+            return rate_columns(counts[0], rates[0], columns)
     problem = f"the column {(unknown or missing)[0]!r} is {'unknown' if unknown else 'missing'}"
     if unknown and missing:
         noun, verb = ("columns", "are") if len(missing) > 1 else ("column", "is")
         problem = f"the {noun} {' and '.join(map(repr, missing))} {verb} missing, "
         problem += f"and {' and '.join(map(repr, unknown))} {'are' if len(unknown) > 1 else 'is'} unknown"
-        if not hint or len(missing) > 1:
-            hint = _renaming(unknown, missing) or hint
+    kind = kind_of_table(job_table.columns)
     raise job_table.error(
         problem,
         column=(missing or unknown)[0],
-        expected=f"{', '.join(REQUIRED)}; optional {', '.join(OPTIONAL)}",
+        expected=f"nodes or gpus; {', '.join(unit.examples for unit in UNITS.values())}; optional {', '.join(_KNOWN)}",
         fix=f"this looks like {kind}: give the measurements here"
         if kind is not None
-        else hint or ("add the column" if missing else "drop the column"),
+        else did_you_mean(unknown, missing or OPTIONAL)
+        or "name each column by what it holds and its unit (step_time_ms, batch_per_gpu or global_batch); drop others",
     )
-
-
-def _renaming(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
-    """Guess from usual words which unknown columns are the missing ones; ``None`` without a guess."""
-    column_of_name = {name: column for name in unknown for column in missing if _means(name, column)}
-    if len(set(column_of_name.values())) < len(column_of_name):
-        return None
-    if len(missing) == len(unknown) == len(column_of_name) + 1:  # with two columns, the one left is the other one
-        (remainder,) = (name for name in unknown if name not in column_of_name)
-        column_of_name[remainder] = next(column for column in missing if column not in column_of_name.values())
-    pairs = ", ".join(f"{name!r} to {column!r}" for name, column in column_of_name.items())
-    return f"rename {pairs}, if that is what they hold" if pairs else None
-
-
-def _means(column_name: str, column: str) -> bool:
-    words = "".join(letter if letter.isalnum() else " " for letter in column_name.lower()).split()
-    return near_name(column_name, [column]) is not None or any(word in _OTHER_WORDS[column] for word in words)
 
 
 def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
@@ -146,3 +196,8 @@ def _cell(cells: Mapping[str, Cell], column_name: str) -> Any:
     if column_name not in cells:
         raise empty_cell(column_name)
     return cells[column_name]
+
+
+def _number(job_table: JobTable, cells: Mapping[str, Cell], column_name: str) -> float:
+    column_cells = (row.get(column_name) for _, row in job_table.rows)
+    return number_of(_cell(cells, column_name), column_name, column_cells)

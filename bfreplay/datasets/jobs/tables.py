@@ -6,14 +6,15 @@ import csv
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
 from bfreplay import checks
-from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table, refuse_other_separators
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, LAW_KEY, CurveCache, is_law, law_of, number_of, points_of
+from bfreplay.datasets.hints import did_you_mean, refuse_other_separators
+from bfreplay.datasets.jobs.curve_points import LAW_KEY, CurveCache, is_law, law_of, points_of
 from bfreplay.datasets.located import locate_errors
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, check_is_file, read_by_ending
+from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -48,7 +49,7 @@ class JobTable:
 
 
 def read_csv_table(file: Path) -> JobTable:
-    """Read the rows of a CSV file, all cells as text.
+    """Read the rows of a CSV file, all cells as text; lines above the header that begin with # are comments.
 
     Raises
     ------
@@ -57,7 +58,8 @@ def read_csv_table(file: Path) -> JobTable:
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            lines = [line for line in csv.reader(text_lines(stream, file), strict=True) if line]
+            rows_of_text = (line for line in csv.reader(text_lines(stream, file), strict=True) if line)
+            lines = [*dropwhile(lambda line: line[0].lstrip().startswith("#"), rows_of_text)]
     except UnicodeDecodeError as error:
         raise not_utf8(file) from error
     except (OSError, csv.Error) as error:
@@ -225,61 +227,6 @@ def with_own_curves(
                 fix="keep one of them",
             )
     return {**curves, **own_curves}
-
-
-def read_curves_file(curves_file: Path, curve_cache: CurveCache) -> dict[str, Curve]:
-    """Read curves by name: ``curve, nodes, value`` rows (CSV, Parquet), or ``[curves.NAME]`` tables (TOML).
-
-    Raises
-    ------
-    InputError
-        Other columns, cells that are not numbers, or points that form no valid curve.
-    """
-    job_table: JobTable = read_by_ending(curves_file, JOB_TABLE_READERS)
-    if job_table.curves:
-        return named_curves(job_table, curve_cache)
-    needed_columns = ("curve", "nodes", "value")
-    missing = [name for name in needed_columns if name not in job_table.columns]
-    unknown = [name for name in job_table.columns if name not in needed_columns]
-    if missing or unknown:
-        kind = kind_of_table(job_table.columns)
-        is_other = kind not in (None, "a table of curves")
-        raise job_table.error(
-            "these are not the columns of a table of curves",
-            column=(missing or unknown)[0],
-            expected=", ".join(needed_columns) + " (one row a point); or in TOML [curves.NAME] with nodes and values",
-            fix=(f"this looks like {kind}: give the table of curves here" if is_other else None)
-            or did_you_mean(unknown, missing)
-            or ("add the missing columns" if missing else "drop the other columns"),
-        )
-    points: dict[str, list[tuple[int | str, float, float]]] = {}
-    for row_number, cells in job_table.rows:
-        missing = [name for name in needed_columns if name not in cells]
-        if missing:
-            raise empty_cell(missing[0], curves_file, row_number)
-        with locate_errors(curves_file, row_number):
-            node, value = (number_of(cells[column_name], column_name) for column_name in ("nodes", "value"))
-        points.setdefault(str(cells["curve"]), []).append((row_number, node, value))
-    if not points:
-        problem, fix = "the file has no curves", "add a row for each point"
-        raise InputError(problem, file=curves_file, expected="at least one row", fix=fix)
-    curves: dict[str, Curve] = {}
-    for name, of_curve in points.items():
-        rows, nodes, values = zip(*of_curve, strict=True)
-        checks.name("curve", name, "curve", curves_file)
-        if INLINE_CURVE in name:
-            raise InputError(
-                "the name of a curve has a colon",
-                file=curves_file,
-                row=rows[0],
-                column="curve",
-                value=name,
-                expected="a name without colons, which separate nodes and values in points",
-                fix="rename the curve",
-            )
-        with locate_errors(curves_file, rows[0] if len(rows) == 1 else f"{rows[0]} to {rows[-1]}", "curve"):
-            curves[name] = curve_cache.curve(nodes, values, name)
-    return curves
 
 
 def _unreadable(table_file: Path, kind: str, error: Exception) -> InputError:

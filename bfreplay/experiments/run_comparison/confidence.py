@@ -13,6 +13,7 @@ Measured coverage: benchmarks/bench_block_bootstrap.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,6 @@ LEAST_BINS = 16
 LEAST_JOBS = 8
 _BAND_ENDS = 240
 """Largest number of points of a band, evenly spaced, the last one at the end."""
-NO_LIBRARY = "the library arch is not installed here (pip install arch)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +53,35 @@ class Band:
 
 def block_length(series: Floats) -> int:
     """Return the number of bins in a block for ``series`` (T,), at most T, by the rule above."""
-    from arch.bootstrap import optimal_block_length
-
     n_values = series.size
+    longest = min(3 * math.sqrt(n_values), n_values / 3)  # the maximum of the rule
     with np.errstate(divide="ignore", invalid="ignore"):  # series that stand still for long
-        length = float(optimal_block_length(series)["circular"].iloc[0])
+        length = min(_optimal_length(series), math.ceil(longest))
     if not math.isfinite(length):
-        length = min(3 * math.sqrt(n_values), n_values / 3)  # the maximum of the rule
+        length = longest
     return min(n_values, math.ceil(LENGTHEN * max(length, math.cbrt(n_values))))
+
+
+def _optimal_length(series: Floats) -> float:
+    """Return the length of a block by Politis and White; not finite for a series without scatter.
+
+    Autocovariances are weighted by a flat top, up to twice the first lag from which on ``quiet`` lags in a row are
+    insignificant.
+    """
+    n_values, deviation = series.size, series - series.mean()
+    quiet = max(5, int(math.log10(n_values)))
+    lags = np.arange(math.ceil(math.sqrt(n_values)) + quiet + 1)
+    products = np.array([deviation[lag:] @ deviation[: n_values - lag] for lag in lags])
+    squares = np.array(
+        [(deviation[lag:] @ deviation[lag:]) * (deviation[:-lag] @ deviation[:-lag]) for lag in lags + 1]
+    )
+    is_small = np.abs(products) / np.sqrt(squares) < 2 * math.sqrt(math.log10(n_values) / n_values)
+    first_lag = next((lag for lag in lags[:-quiet] if is_small[lag : lag + quiet].all()), lags[-1])
+    last_lag = min(2 * max(first_lag, 1), lags[-1])
+    used = lags[1 : last_lag + 1]
+    covariances = 2 * np.minimum(1, 2 * (1 - used / last_lag)) * products[used] / n_values
+    variance = products[0] / n_values + covariances.sum()
+    return float(np.cbrt(2 * (used @ covariances) ** 2 / (4 / 3 * variance**2) * n_values))
 
 
 def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate, Band]:
@@ -128,14 +149,7 @@ def median_over_jobs(difference: Floats, bootstrap: Bootstrap) -> Estimate:
         return Estimate.interval(median, median, median, n_jobs)
     if n_jobs < LEAST_JOBS:
         return Estimate.alone(median, n_jobs, f"{n_jobs} of at least {LEAST_JOBS} jobs that are needed")
-    try:
-        from arch.bootstrap import IIDBootstrap
-    except ImportError:
-        return Estimate.alone(median, n_jobs, NO_LIBRARY)
-    resampled = IIDBootstrap(difference, seed=np.random.default_rng(bootstrap.seed)).apply(
-        np.median, bootstrap.resamples
-    )
-    low, high = np.quantile(resampled, _TAILS)
+    low, high = np.quantile(_resample(difference, 1, bootstrap, np.median), _TAILS)
     return Estimate.interval(median, float(low), float(high), n_jobs)
 
 
@@ -145,10 +159,7 @@ def _blocks(series: Floats) -> tuple[int | None, str | None]:
     if n_values < LEAST_BINS:
         bins = "1 bin" if n_values == 1 else f"{n_values} bins"
         return None, f"only {bins}: at least {LEAST_BINS} are needed; use shorter bins (--bin)"
-    try:
-        length = block_length(series)
-    except ImportError:
-        return None, NO_LIBRARY
+    length = block_length(series)
     if n_values < LEAST_BLOCKS * length:
         return None, (
             f"{n_values} bins are {n_values / length:.1f} blocks of {length} (the range of correlation): at least "
@@ -157,13 +168,14 @@ def _blocks(series: Floats) -> tuple[int | None, str | None]:
     return length, None
 
 
-def _resample(columns: Floats, length: int, bootstrap: Bootstrap, statistic: Any) -> Floats:
-    """Return ``statistic`` (some sums) of ``columns`` (T, C) in every resample: (R, ...)."""
-    from arch.bootstrap import CircularBlockBootstrap
-
-    resampled = CircularBlockBootstrap(length, columns, seed=np.random.default_rng(bootstrap.seed)).apply(
-        statistic, bootstrap.resamples
-    )
+def _resample(columns: Floats, length: int, bootstrap: Bootstrap, statistic: Callable[[Floats], Any]) -> Floats:
+    """Return ``statistic`` of ``columns`` (T, ...) in every resample, of blocks that go on at the start: (R, ...)."""
+    generator, n_values = np.random.default_rng(bootstrap.seed), len(columns)
+    n_blocks, inside = math.ceil(n_values / length), np.arange(length)
+    resampled = []
+    for _ in range(bootstrap.resamples):
+        positions = (generator.integers(n_values, size=n_blocks)[:, None] + inside).ravel()[:n_values] % n_values
+        resampled.append(statistic(columns[positions]))
     return np.asarray(resampled, dtype=np.float64)
 
 

@@ -30,8 +30,8 @@ from bfreplay.milp.backends import BACKENDS, backend_of, version_of
 from bfreplay.milp.formulations import FORMULATIONS
 from bfreplay.milp.named_solvers import COUNTS, EXACT
 from bfreplay.options import option_name
-from bfreplay.policies.catalogue import POLICIES, capabilities_of, policy_settings
-from bfreplay.policies.objectives.catalogue import OBJECTIVES
+from bfreplay.policies.catalogue import capabilities_of, policy_settings
+from bfreplay.policies.names import OBJECTIVES, POLICIES
 from bfreplay.registry import Registry
 from bfreplay.result_folders.records import RUN
 from bfreplay.versions import versions

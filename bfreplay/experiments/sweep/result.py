@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,17 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
+import pyarrow.compute as pc
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.sweep.placeholders import Cell
+from bfreplay.experiments.sweep.spec import PictureSpec, PictureTable, picture_of
 from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import RUN, SWEEP, JsonObject, RecordPart, ResultKind, ResultRecord, TimeUs
 from bfreplay.runs import RunResult
+from bfreplay.runs.headline_metrics import COLUMNS, headline_texts
 from bfreplay.runs.run_warnings import distinct_warnings
+from bfreplay.typed_tables import typed_table
+from bfreplay.wording import count
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+
+_MOST_ERRORS = 5
+_ENDS_WITH_JOBS = ("cluster", "measure", "until-done")
+FAILED = "failed"
+"""Status of a row whose run failed."""
 
 
 class SweepPoint(RecordPart, frozen=True, kw_only=True):
@@ -123,6 +135,20 @@ class SweepResult(Result[SweepRecord]):
             [(run_id, run_warnings) for run_id, run_warnings in rows.items() if run_warnings is not None], most_named=0
         )
 
+    @property
+    def errors(self) -> list[str]:
+        """Sentences on the most frequent errors of failed rows."""
+        errors = Counter(error for error in self.results.column("error").to_pylist() if error is not None)
+        lines = [f"Error of {count(n_rows, 'row')}: {error}" for error, n_rows in errors.most_common(_MOST_ERRORS)]
+        n_more = len(errors) - len(lines)
+        return [*lines, f"{n_more:,} more errors"] if n_more else lines
+
+    @property
+    def picture(self) -> PictureSpec | None:
+        """Picture that the spec asks for; ``None`` for none."""
+        table = self.record.spec.get("picture")
+        return None if table is None else picture_of(typed_table(table, PictureTable, self.folder, "[picture]"))
+
     @cached_property
     def runs(self) -> Mapping[str, RunResult]:
         """Finished runs by id, in the order of the spec."""
@@ -130,6 +156,14 @@ class SweepResult(Result[SweepRecord]):
         return {
             run_id: RunResult.load(folder) for run_id, folder in folders.items() if (folder / RUN.record_file).exists()
         }
+
+    def headline(self) -> dict[str, list[str]]:
+        """Return the metrics that tables of many runs have, by column: texts of the rows of finished runs."""
+        results = self.results
+        ends = [any(run.options.get(name) for name in _ENDS_WITH_JOBS) for run in self.record.runs.values()]
+        finished_rows = results.filter(pc.not_equal(results.column("status"), FAILED))
+        values = {name: finished_rows.column(name).to_pylist() for name in COLUMNS}
+        return headline_texts(values, log=not all(ends), cluster=any(ends))
 
     @property
     def ids(self) -> list[str]:
@@ -140,4 +174,4 @@ class SweepResult(Result[SweepRecord]):
     def n_failed(self) -> int:
         """Number of failed runs."""
         status, ids = self.results.column("status").to_pylist(), self.results.column("id").to_pylist()
-        return len({run_id for run_id, run_status in zip(ids, status, strict=True) if run_status == "failed"})
+        return len({run_id for run_id, run_status in zip(ids, status, strict=True) if run_status == FAILED})

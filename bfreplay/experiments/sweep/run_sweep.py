@@ -18,7 +18,7 @@ from bfreplay.experiments.sweep.dask_cluster import DaskExecutor
 from bfreplay.experiments.sweep.local_processes import Done, Executor, ProcessExecutor, leave_unguarded_script
 from bfreplay.experiments.sweep.placeholders import SECONDS, Cell, text_of
 from bfreplay.experiments.sweep.plan import SweepPlan, plan_runs
-from bfreplay.experiments.sweep.result import SweepResult
+from bfreplay.experiments.sweep.result import FAILED, SweepResult
 from bfreplay.experiments.sweep.spec import SweepSpec, read_spec, spec_of, spec_of_options
 from bfreplay.experiments.sweep.store import Failure, Store
 from bfreplay.experiments.sweep.worker import RunOutcome, work_on
@@ -217,7 +217,7 @@ def _outcome(outcome: Done[RunOutcome]) -> RunOutcome:
     return RunOutcome(outcome.key, Failure(WORKER_DIED, problem, f"{problem}; the last one: {outcome.died}"), None)
 
 
-FINISHED, FAILED = "finished", "failed"
+FINISHED = "finished"
 _TEXTS = ("started", "worker")
 
 _TYPES = {

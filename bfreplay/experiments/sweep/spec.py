@@ -195,7 +195,8 @@ def _spec_of(document: Mapping[str, Any], tables: SpecTables, folder: Path | Non
             for number, (choices, options) in enumerate(single_runs, start=1)
         ),
     ]
-    return SweepSpec(tuple(map(field_name, names)), tuple(points), _plain(document), _picture_of(tables.picture))
+    picture = None if tables.picture is None else picture_of(tables.picture)
+    return SweepSpec(tuple(map(field_name, names)), tuple(points), _plain(document), picture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,9 +367,8 @@ def _check_apart(axes: Mapping[str, Sequence[_Choice]]) -> None:
                 )
 
 
-def _picture_of(table: PictureTable | None) -> PictureSpec | None:
-    if table is None:
-        return None
+def picture_of(table: PictureTable) -> PictureSpec:
+    """Return the picture with the names of columns; InputError for a metric that the table of results does not have."""
     y_columns, by_columns = ([names] if isinstance(names, str) else names for names in (table.y, table.by))
     with _within("[picture]"):
         for metric_name in y_columns:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-import numpy as np
-import pyarrow.compute as pc
-
 from bfreplay.experiments.sweep.placeholders import text_of
 from bfreplay.experiments.sweep.plan import SweepPlan
-from bfreplay.experiments.sweep.result import SweepResult
-from bfreplay.experiments.sweep.run_sweep import FAILED, Outlook
-from bfreplay.runs.headline_metrics import COLUMNS, column_heading, headline_texts, split_constants
+from bfreplay.experiments.sweep.result import FAILED, SweepResult
+from bfreplay.experiments.sweep.run_sweep import Outlook
+from bfreplay.runs.headline_metrics import cell_text, column_heading, split_constants
 from bfreplay.runs.run_warnings import warning_lines
 from bfreplay.wording import aligned_lines, count, paragraphs
 
-_MOST_ERRORS = 5
-_ENDS_WITH_JOBS = ("cluster", "measure", "until-done")
 MOST_ROWS = 40
 """Largest number of rows that are printed."""
 
@@ -35,13 +28,9 @@ def render(result: SweepResult) -> str:
     if results.num_rows <= MOST_ROWS:
         blocks.append(_table(result))
     if n_failed:
-        failed_rows = [row for row in results.select(["id", "status", "error"]).to_pylist() if row["status"] == FAILED]
-        errors = Counter(row["error"] for row in failed_rows).most_common()
-        lines = [f"Error of {count(n_rows, 'row')}: {error}" for error, n_rows in errors[:_MOST_ERRORS]]
-        if len(errors) > _MOST_ERRORS:
-            lines.append(f"{len(errors) - _MOST_ERRORS:,} more errors")
-        note = result.folder / "failures" / f"{failed_rows[0]['id']}.json"
-        blocks.append([*lines, f"All of the first: {note}; again with --retry-failed"])
+        first_id = results.column("id")[results.column("status").index(FAILED).as_py()]
+        note = result.folder / "failures" / f"{first_id}.json"
+        blocks.append([*result.errors, f"All of the first: {note}; again with --retry-failed"])
     return paragraphs([*blocks, [f"Table        {result.folder / 'results.parquet'}"]])
 
 
@@ -66,21 +55,11 @@ def render_outlook(plan: SweepPlan, states: Outlook) -> str:
 
 def _table(result: SweepResult) -> list[str]:
     """Return a table of varying options and differing metrics, then one line of equal metrics."""
-    ends = [any(run.options.get(name) for name in _ENDS_WITH_JOBS) for run in result.record.runs.values()]
-    results, columns = result.results, result.record.columns
-    is_done = pc.not_equal(results.column("status"), FAILED)
-    finished_rows = results.filter(is_done)
-    values = {name: finished_rows.column(name).to_pylist() for name in COLUMNS}
-    texts = headline_texts(values, log=not all(ends), cluster=any(ends))
-    varying, constants = split_constants(texts)
-    row_index = (np.cumsum(np.asarray(is_done)) - 1).tolist()
+    columns = result.record.columns
+    varying, constants = split_constants(result.headline())
     rows = [
-        [
-            *(text_of(row[name]) for name in columns),
-            *("-" if row["status"] == FAILED else column_texts[index] for column_texts in varying.values()),
-            row["status"],
-        ]
-        for row, index in zip(results.select([*columns, "status"]).to_pylist(), row_index, strict=True)
+        [*(text_of(row[name]) for name in columns), *(cell_text(name, row[name]) for name in varying), row["status"]]
+        for row in result.results.select([*columns, *varying, "status"]).to_pylist()
     ]
     titles = [*columns, *map(column_heading, varying), "status"]
     return [*aligned_lines([titles, *rows], range(len(titles))), *filter(None, [constants])]

@@ -6,22 +6,8 @@ from typing import Any, cast
 
 from bfreplay.milp.backends.backend import Backend, BackendAnswer, Capabilities, ModelRefusedError, SolveOptions
 from bfreplay.milp.model import LinearModel
-from bfreplay.registry import Registry, one_line
-
-BACKENDS = Registry(
-    kind="back end",
-    group="bfreplay.backends",
-    needs=("name", "capabilities", "available", "solve"),
-    built_in={
-        "cbc": "bfreplay.milp.backends.cbc:CbcMip",
-        "pulp-cbc": "bfreplay.milp.backends.cbc:CbcPulp",
-        "highs": "bfreplay.milp.backends.highs:Highs",
-        "gurobi": "bfreplay.milp.backends.gurobi:Gurobi",
-        "scip": "bfreplay.milp.backends.scip:Scip",
-        "cp-sat": "bfreplay.milp.backends.cp_sat:CpSat",
-    },
-)
-"""One line here (or an entry point elsewhere) makes a back end known everywhere."""
+from bfreplay.milp.names import BACKENDS
+from bfreplay.registry import one_line
 
 __all__ = [
     "BACKENDS",

@@ -5,22 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from bfreplay.milp.formulations.formulation import Formulation, NodeMap
-from bfreplay.registry import Registry
-
-FORMULATIONS = Registry(
-    kind="formulation",
-    group="bfreplay.formulations",
-    needs=("name", "needs_sos", "needs_continuous", "change_limited", "build", "read"),
-    built_in={
-        "published": "bfreplay.milp.formulations.node_level:Published",
-        "node_level": "bfreplay.milp.formulations.node_level:NodeLevel",
-        "counts_sos2": "bfreplay.milp.formulations.counts:CountsSos2",
-        "counts_segments": "bfreplay.milp.formulations.counts:CountsSegments",
-        "choices": "bfreplay.milp.formulations.choices:Choices",
-        "choices_reduced": "bfreplay.milp.formulations.choices:ChoicesReduced",
-    },
-)
-"""One line here (or an entry point elsewhere) makes a formulation known everywhere."""
+from bfreplay.milp.names import FORMULATIONS
 
 __all__ = ["FORMULATIONS", "Formulation", "NodeMap", "formulation_of"]
 

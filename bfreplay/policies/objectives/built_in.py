@@ -72,10 +72,6 @@ def log_service(share: NDArray[np.float64]) -> NDArray[np.float64]:
     return job_values
 
 
-OWN = "own"
-"""Its name, and the spec of the default."""
-
-
 def own(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """``weight x O(n)``, in the curve's own unit: BFTrainer's objective (arXiv:2106.12091, section III).
 

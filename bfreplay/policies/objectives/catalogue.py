@@ -1,4 +1,4 @@
-"""Objectives by name. One line here (or an entry point elsewhere) makes an objective known everywhere."""
+"""Objectives that a user names, with parameters and weights; the names are in ``policies.names``."""
 
 from __future__ import annotations
 
@@ -6,32 +6,12 @@ import inspect
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.policies.names import OBJECTIVES, OWN
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OwnObjective
 from bfreplay.policies.objectives.separable import SeparableObjective, Term, WholeObjective
 from bfreplay.policies.spec import T_FWD_S, TermSpec, parameters_of, parse, settings_of
-from bfreplay.registry import Registry, make_from_code, one_line
-
-_HERE = "bfreplay.policies.objectives"
-
-OBJECTIVES = Registry(
-    kind="objective",
-    group="bfreplay.objectives",
-    needs=("problem",),
-    built_in={
-        OWN: f"{_HERE}.built_in:own",
-        "throughput": f"{_HERE}.built_in:throughput",
-        "speed-up": f"{_HERE}.built_in:speed_up",
-        "priority": f"{_HERE}.built_in:priority",
-        "proportional-fairness": f"{_HERE}.built_in:proportional_fairness",
-        "max-min": f"{_HERE}.max_min:MaxMin",
-        "deadline": f"{_HERE}.built_in:deadline",
-        "cost": f"{_HERE}.built_in:cost",
-        "energy": f"{_HERE}.built_in:energy",
-    },
-    takes_functions=True,
-)
+from bfreplay.registry import make_from_code, one_line
 
 
 def objective_of(spec: str, *, allow_code: bool = True) -> Objective:

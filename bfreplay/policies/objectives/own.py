@@ -23,7 +23,7 @@ from bfreplay.milp.exact.solver import (
 )
 from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
 from bfreplay.milp.solution import Solution
-from bfreplay.policies.objectives.built_in import OWN
+from bfreplay.policies.names import OWN
 from bfreplay.policies.state import PolicyState
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from math import log10
 from typing import TYPE_CHECKING, Literal
 
-from bfreplay.report.figures.marks import Trace
+from bfreplay.report.figures.marks import Trace, axis, in_lines, layout_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,6 +144,22 @@ def page_powers(largest: int, room_for: int) -> Trace:
     powers = powers_up_to(largest, room_for)
     axis_range = [log10(0.85), log10(max(2, largest) * 1.18)]
     return {"type": "log", "range": axis_range, "tickvals": powers, "ticktext": [f"{power:,}" for power in powers]}
+
+
+def page_title(text: str) -> Trace:
+    """Plotly's axis with this title, in lines that a narrow screen has room for."""
+    return {"title": {"text": in_lines(text, 28), "standoff": 4, "font": {"size": 12}}}
+
+
+def page_panels(axes: Sequence[tuple[Trace, Trace]], panel_px: int, gap_px: int = 62) -> tuple[Trace, int]:
+    """Layout and height of panels one below the other for Plotly, from the horizontal and vertical axis of each."""
+    step_px, layout = panel_px + gap_px, {}
+    inner_px = len(axes) * step_px - gap_px
+    for index, (x, y) in enumerate(axes):
+        ends = [1 - (index * step_px + panel_px) / inner_px, 1 - index * step_px / inner_px]
+        layout[layout_axis(index, "x")] = {**x, "anchor": axis(index)}
+        layout[layout_axis(index)] = {**y, "anchor": axis(index, "x"), "domain": [max(0.0, ends[0]), ends[1]]}
+    return layout, inner_px + 146
 
 
 def plain_tick(value: float, _position: float) -> str:

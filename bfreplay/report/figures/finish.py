@@ -1,7 +1,8 @@
-"""The picture of ``bfreplay finish``: data functions, and a drawing function."""
+"""The picture of ``bfreplay finish``: data functions, and what draws them on paper and on the page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
@@ -12,19 +13,18 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.week import WEEKDAYS
 from bfreplay.datasets.times import EPOCH
-from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
-from bfreplay.report.figures.figure import Figure, as_they_are
-from bfreplay.report.figures.marks import BLUE, FAINT_BLUE, GREEN, GREY, RED, Trace, point_look
+from bfreplay.report.figures.axes import fix_layout, new_figure, page_title, style_axes
+from bfreplay.report.figures.figure import Figure, PageFigure, as_they_are
+from bfreplay.report.figures.marks import BLUE, FAINT_BLUE, RED, Mark, Trace, point_look
 from bfreplay.result_folders.finish import AT_MOST, MORE, FinishRecord
 from bfreplay.runs.censored_times import censored_quantiles, done_by
-from bfreplay.wording import count, duration
+from bfreplay.wording import count, duration, time_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
 
-_UNITS = (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0))
 _BIN_HOURS = 4
 _FEW = 3
 """Least number of starts with a median of their own."""
@@ -37,7 +37,7 @@ class FinishTimes:
     Parameters
     ----------
     unit, unit_s
-        ``"h"``, or another unit that suits the times; and its seconds.
+        Unit of the answer's times, such as ``"h"``, and its seconds.
     time, is_done : (N,)
         Of each start, in order: time, and false where the log ended before.
     weekday, hour : (N,) float64
@@ -51,12 +51,15 @@ class FinishTimes:
     weekday: NDArray[np.float64]
     hour: NDArray[np.float64]
 
+    def text(self, seconds: float) -> str:
+        """Text of a time in the common unit."""
+        return duration(seconds, (self.unit, self.unit_s))
+
 
 def finish_times(record: FinishRecord) -> FinishTimes:
     """Return the times of a record, with the clock of its time zone."""
     seconds = np.array([start.duration_s for start in record.starts])
-    longest_s = float(seconds.max())
-    unit_name, unit_s = next((unit for unit in _UNITS if longest_s >= 4 * unit[1]), ("s", 1.0))
+    unit_name, unit_s = time_unit(record.quantiles.median_or_bound_s)
     weekdays: list[float] = []
     if record.config.time_zone is not None:
         time_zone = UTC if record.config.time_zone == "UTC" else ZoneInfo(record.config.time_zone)
@@ -106,38 +109,63 @@ def finish_figure(record: FinishRecord) -> Drawing:
 
 
 def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
-    quantiles, unit_s = record.quantiles, times.unit_s
-    last_time = float(times.time.max())
-    times_x, done_shares = done_by(times.time, times.is_done)
-    lower_s, upper_s = quantiles.quarter_s, quantiles.three_quarters_s
-    if lower_s is not None:
-        middle_half = lower_s / unit_s, last_time if upper_s is None else upper_s / unit_s
+    median_s, middle_half = record.quantiles.median_s, _middle_half(record, times)
+    if middle_half is not None:
         axes.axvspan(*middle_half, color=FAINT_BLUE, linewidth=0, label="middle half of the starts")
-    shares = 100 * np.append(0.0, done_shares)
-    step_points = np.concatenate([[0.0], times_x, [last_time]]), np.append(shares, shares[-1])
-    axes.step(*step_points, where="post", color=BLUE, linewidth=2.0, label="idle nodes: starts done", zorder=4)
-    open_at = times.time[~times.is_done]
-    if open_at.size:
-        heights = shares[np.searchsorted(times_x, open_at, side="right")]
-        words = f"unfinished when the log ends ({open_at.size})"
-        axes.plot(open_at, heights, label=words, zorder=5, **point_look(RED, "|", 9))
-    if quantiles.median_s is not None:
-        words = f"median: {duration(quantiles.median_s)}"
-        axes.plot([quantiles.median_s / unit_s], [50], label=words, zorder=6, **point_look(BLUE, size=7))
-    n_asked, worth = record.config.dedicated, record.worth
-    for nodes, color, dashes in ((n_asked, GREEN, "--"), (worth.nodes, GREY, ":")):
-        seconds = record.dedicated_s(nodes)
-        if nodes is None or seconds is None or (nodes == worth.nodes and worth.meaning == MORE and nodes != n_asked):
-            continue
-        words = f"{count(nodes, 'dedicated node')}: {duration(seconds)}"
-        about = {AT_MOST: "worth at most ", MORE: ""}.get(worth.meaning, "worth ") if color == GREY else ""
-        axes.axvline(seconds / unit_s, color=color, linestyle=dashes, linewidth=1.8, label=f"{about}{words}", zorder=3)
+    steps, open_points = _shares(times)
+    axes.step(*steps, where="post", color=BLUE, linewidth=2.0, label=_DONE, zorder=4)
+    n_open, last_time = open_points[0].size, float(times.time.max())
+    if n_open:
+        axes.plot(*open_points, label=f"{_OPEN} ({n_open})", zorder=5, **point_look(RED, "|", 9))
+    if median_s is not None:
+        words = f"median: {times.text(median_s)}"
+        axes.plot([median_s / times.unit_s], [50], label=words, zorder=6, **point_look(BLUE, size=7))
+    for words, time, mark in _dedicated_lines(record, times):
+        axes.axvline(time, label=words, zorder=3, **mark.paper_line)
+        last_time = max(last_time, time)
     axes.set_ylim(0, 102)
-    shown_s = [entry.duration_s or 0 for entry in record.dedicated if entry.nodes in (n_asked, worth.nodes)]
-    axes.set_xlim(0, 1.03 * max([last_time, *(seconds / unit_s for seconds in shown_s)]))
-    outcome_words = "search over" if record.inputs.is_search else "all jobs done"
-    style_axes(axes, f"time since the start, {times.unit}", f"{outcome_words}, % of the starts")
+    axes.set_xlim(0, 1.03 * last_time)
+    style_axes(axes, *_axis_titles(record, times))
     axes.legend(fontsize=8.5, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+_DONE, _OPEN = "idle nodes: starts done", "unfinished when the log ends"
+_Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def _shares(times: FinishTimes) -> tuple[_Points, _Points]:
+    """Return the steps of the share of starts that are done, in percent, and the points of unfinished ones on it."""
+    done_at, done_shares = done_by(times.time, times.is_done)
+    shares, open_at = 100 * np.append(0.0, done_shares), times.time[~times.is_done]
+    steps = np.concatenate([[0.0], done_at, [times.time.max()]]), np.append(shares, shares[-1])
+    return steps, (open_at, shares[np.searchsorted(done_at, open_at, side="right")])
+
+
+def _middle_half(record: FinishRecord, times: FinishTimes) -> tuple[float, float] | None:
+    lower_s, upper_s = record.quantiles.quarter_s, record.quantiles.three_quarters_s
+    if lower_s is None:
+        return None
+    return lower_s / times.unit_s, float(times.time.max()) if upper_s is None else upper_s / times.unit_s
+
+
+def _dedicated_lines(record: FinishRecord, times: FinishTimes) -> Iterator[tuple[str, float, Mark]]:
+    """Yield words, time and look of the dedicated nodes that were asked for, and of those that the idle ones are worth.
+
+    Without a line of its own for the largest number tried, where they are worth more.
+    """
+    n_asked, worth = record.config.dedicated, record.worth
+    about = {AT_MOST: "worth at most ", MORE: ""}.get(worth.meaning, "worth ")
+    for nodes, prefix, mark in ((n_asked, "", Mark("bound", 1)), (worth.nodes, about, Mark("idle", 2))):
+        seconds = record.dedicated_s(nodes)
+        is_limit = nodes == worth.nodes and worth.meaning == MORE and nodes != n_asked
+        if nodes is not None and seconds is not None and not is_limit:
+            words = f"{prefix}{count(nodes, 'dedicated node')}: {times.text(seconds)}"
+            yield words, seconds / times.unit_s, mark
+
+
+def _axis_titles(record: FinishRecord, times: FinishTimes) -> tuple[str, str]:
+    outcome_words = "search over" if record.inputs.is_search else "all jobs done"
+    return f"time since the start, {times.unit}", f"{outcome_words}, % of the starts"
 
 
 def _draw_starts(axes: Axes, times: FinishTimes, start_place: NDArray[np.float64], bin_width: float) -> None:
@@ -155,4 +183,38 @@ def _draw_starts(axes: Axes, times: FinishTimes, start_place: NDArray[np.float64
         axes.axvline(bin_edge, color="#E4E4E4", linewidth=0.6, zorder=0)
 
 
-FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure)
+def page(record: FinishRecord) -> PageFigure:
+    """The shares for the page."""
+    times, median_s = finish_times(record), record.quantiles.median_s
+    (steps, open_points), middle_half = _shares(times), _middle_half(record, times)
+    hover = f"%{{x:.3~r}} {times.unit}"
+    lines = _dedicated_lines(record, times)
+    traces = [mark.curve(words, words, x=[time, time], y=[0, 102]) for words, time, mark in lines]
+    points = {"x": steps[0].tolist(), "y": steps[1].tolist()}
+    traces.append(Mark("useful").curve(_DONE, f"%{{y:.3~r}} % within {hover}", {"shape": "hv"}, **points))
+    if open_points[0].size:
+        words, look = f"{_OPEN} ({open_points[0].size})", _page_points("lost", "line-ns-open")
+        points = {"x": open_points[0].tolist(), "y": open_points[1].tolist()}
+        traces.append(Mark("lost").curve(words, f"after {hover}", **points, **look))
+    if median_s is not None:
+        words, look = f"median: {times.text(median_s)}", _page_points("useful", "circle")
+        traces.append(Mark("useful").curve(words, words, x=[median_s / times.unit_s], y=[50], **look))
+    x, y = map(page_title, _axis_titles(record, times))
+    layout: Trace = {"xaxis": {**x, "rangemode": "tozero"}, "yaxis": {**y, "range": [0, 102]}}
+    if middle_half is not None:
+        edges = {"x0": middle_half[0], "x1": middle_half[1], "y0": 0, "y1": 102}
+        layout["shapes"] = [{**edges, "fillcolor": "@heat-1", "line": {"width": 0}, "layer": "below"}]
+    return PageFigure(traces, layout, height=520)
+
+
+def _page_points(role: str, symbol: str) -> Trace:
+    return {"mode": "markers", "marker": {"color": f"@{role}", "symbol": symbol, "size": 9, "line": {"width": 2}}}
+
+
+def words(record: FinishRecord) -> str:
+    """Number of starts that are done, and how to read the picture."""
+    starts = f"{record.n_done:,} of {count(len(record.starts), 'start')} are done before the log ends"
+    return f"{starts}. Shaded is the middle half; ticks on the line are unfinished starts, at the time that they had."
+
+
+FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure, page, words)

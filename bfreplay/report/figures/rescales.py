@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.report.figures.axes import legend_below, new_figure, panels_below, plain_tick, style_axes
+from bfreplay.report.figures.axes import (
+    legend_below,
+    new_figure,
+    page_panels,
+    page_title,
+    panels_below,
+    plain_tick,
+    style_axes,
+)
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
-from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, layout_axis, of_each, tag
+from bfreplay.report.figures.marks import Mark, Trace, axis, by_run, in_lines, of_each, tag
 from bfreplay.wording import Column, ShownTable, amount, count, percent
 
 if TYPE_CHECKING:
@@ -120,34 +128,25 @@ def draw(by_label: Mapping[str, Rescales]) -> Figure:
 
 
 def page(by_label: Mapping[str, Rescales]) -> PageFigure:
-    """The same for the page."""
+    """The same for the page, with a row for each cause, so that their names have room on a narrow screen too."""
     causes, panels = _causes(by_label), _panels(by_label)
-    ticks: Trace = {
-        "tickvals": list(range(len(causes))),
-        "ticktext": [in_lines(CAUSES[cause], 9) for cause in causes],
-        "tickangle": 0,
-        "tickfont": {"size": 12},
-        "range": [-0.55, len(causes) - 0.45],
-    }
-    height, gap_height = 1 / len(panels), 0.05
-    axis_lines = {"showgrid": False, "anchor": axis(len(panels) - 1), "zeroline": False}
-    layout: Trace = {"barmode": "overlay", "xaxis": ticks | axis_lines}
+    labels = {"tickvals": [*range(len(causes))], "ticktext": [in_lines(CAUSES[cause], 21) for cause in causes]}
+    look = {"tickfont": {"size": 12}, "showgrid": False, "zeroline": False, "range": [len(causes) - 0.45, -0.55]}
+    axes: list[tuple[Trace, Trace]] = []
     traces: list[Trace] = []
     for panel_index, (panel_words, panel_bars) in enumerate(panels):
-        upper_end = 1 - panel_index * height
-        domain = [max(0.0, upper_end - height + gap_height * (panel_index < len(panels) - 1)), upper_end]
-        title_entry = {"title": {"text": in_lines(panel_words, 16)}}
-        layout[layout_axis(panel_index)] = {**title_entry, "domain": domain, "rangemode": "tozero", "tickformat": ","}
+        axes.append((page_title(panel_words) | {"rangemode": "tozero", "tickformat": ","}, labels | look))
         for bar in panel_bars:
-            bar_places = [cause + bar.place for cause in range(len(causes))]
-            bar_look: Trace = {"width": bar.width, "yaxis": axis(panel_index)}
+            bar_look: Trace = {"orientation": "h", "width": bar.width}
+            bar_look |= {"xaxis": axis(panel_index, "x"), "yaxis": axis(panel_index)}
             if bar.below is not None:
                 bar_look["base"] = bar.below[causes].tolist()
             bar_look["customdata"] = [[CAUSES[cause], bar.texts[cause]] for cause in causes]
             bar_look |= {"legendgroup": bar.words, "showlegend": len(by_label) == 1 or panel_index == 0}
-            hover = "%{customdata[0]}<br>%{customdata[1]}"
-            traces.append(bar.mark.bars(bar.words, bar_places, bar.heights[causes].tolist(), hover, **bar_look))
-    return PageFigure(traces, layout, height=520 if len(panels) == 2 else 720)
+            places, hover = [cause + bar.place for cause in range(len(causes))], "%{customdata[0]}<br>%{customdata[1]}"
+            traces.append(bar.mark.bars(bar.words, bar.heights[causes].tolist(), places, hover, **bar_look))
+    layout, height = page_panels(axes, 46 * len(causes) + 10)
+    return PageFigure(traces, {"barmode": "overlay", **layout}, height=height)
 
 
 def table(by_label: Mapping[str, Rescales]) -> ShownTable:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,16 +13,27 @@ from numpy.typing import NDArray
 from bfreplay.checks import nearest
 from bfreplay.errors import InputError
 from bfreplay.policies.spec import parse_one
-from bfreplay.report.figures.axes import fix_layout, legend_below, log_tick, new_figure, plain_tick, style_axes
-from bfreplay.report.figures.figure import Figure
-from bfreplay.report.figures.marks import GREY, LINES, MARKERS, OKABE_ITO, Trace, fill_look, in_lines
+from bfreplay.report.figures.axes import (
+    fix_layout,
+    legend_below,
+    log_tick,
+    new_figure,
+    page_panels,
+    page_title,
+    plain_tick,
+    style_axes,
+)
+from bfreplay.report.figures.figure import Figure, PageFigure
+from bfreplay.report.figures.marks import GREY, LINES, MARKERS, OKABE_ITO, ROWS, Mark, Trace, axis, fill_look, in_lines
 from bfreplay.runs.metrics import BY_COLUMN
+from bfreplay.wording import amount
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
+    from bfreplay.experiments.sweep import SweepResult
 
 SATURATED_ABOVE = 0.99
 """Utilisation of nodes above which a cluster cannot do more."""
@@ -152,7 +164,14 @@ def swept_lines(
         metric_words, scale = _words(column, float(values[is_shown].max()))
         lines = _lines(axis, labels, values / scale, has_saturation, np.flatnonzero(is_shown), is_number=is_number)
         panels.append(SweptPanel(column, metric_words, scale, tuple(lines)))
-    return SweptLines(x, is_number, tuple(panels), _hidden_columns(table, (x, *by), has_line), int((~has_line).sum()))
+    hidden = {name: n for name, n in varied_options(table[has_line]).items() if name not in (x, *by)}
+    return SweptLines(x, is_number, tuple(panels), hidden, int((~has_line).sum()))
+
+
+def lines_of(sweep: SweepResult, x: str, y: Sequence[str], by: Sequence[str]) -> SweptLines:
+    """Collect the points as ``swept_lines`` does; on a log, where a run may end before its jobs, none is saturated."""
+    end_with_jobs = all(not {"cluster", "measure"}.isdisjoint(run.options) for run in sweep.record.runs.values())
+    return swept_lines(sweep.table, x, y, by, saturated_above=SATURATED_ABOVE if end_with_jobs else None)
 
 
 def _lines(
@@ -241,11 +260,11 @@ def _is_saturated(table: pd.DataFrame, highest_utilisation: float | None) -> NDA
     return is_over
 
 
-def _hidden_columns(table: pd.DataFrame, shown_options: Sequence[str], has_line: NDArray[np.bool_]) -> dict[str, int]:
-    """Columns that vary among the shown rows, but are neither on the axis nor a line."""
+def varied_options(table: pd.DataFrame) -> dict[str, int]:
+    """Options that differ between the rows of a sweep, with their numbers of values."""
     columns = [str(column) for column in table.columns]
     option_columns = columns[: columns.index(_FIRST_RESULT)] if _FIRST_RESULT in columns else []
-    number = {name: len(set(map(str, table[name][has_line]))) for name in option_columns if name not in shown_options}
+    number = {name: len(set(map(str, table[name]))) for name in option_columns}
     return {name: n_values for name, n_values in number.items() if n_values > 1}
 
 
@@ -403,4 +422,59 @@ def _is_far_apart(panel: SweptPanel) -> bool:
     return bool(means.min() > 0 and means.max() > _FAR_APART * means.min())
 
 
-SWEEP = Figure("sweep", "Metrics of a sweep against an option", swept_lines, draw_sweep_lines)
+_N_SYMBOLS, _HOLLOW = 8, 100
+"""Symbols of Plotly in use, by number; the same ones hollow are so much higher."""
+
+
+def page(lines: SweptLines) -> PageFigure:
+    """The same for the page, panels one below the other; categories are rows of points."""
+    is_number, looks = lines.is_number, _looks(lines)
+    places = list(dict.fromkeys(place for panel in lines.panels for line in panel.lines for place in line.x))
+    of_places = page_title(lines.x) if is_number else ROWS
+    if is_number and _grows_by_a_factor(np.array(sorted(places), dtype=np.float64)):
+        of_places = of_places | {"type": "log", "tickvals": places, "ticktext": [f"{place:g}" for place in places]}
+    axes: list[tuple[Trace, Trace]] = []
+    traces: list[Trace] = []
+    for index, panel in enumerate(lines.panels):
+        of_values = page_title(panel.words) | ({"type": "log"} if _is_far_apart(panel) else {"rangemode": "tozero"})
+        axes.append((of_places, of_values) if is_number else (of_values, of_places))
+        for line in panel.lines:
+            of_panel = {"xaxis": axis(index, "x"), "yaxis": axis(index), "showlegend": index == 0 and bool(line.label)}
+            name = escape(line.label, quote=False) or panel.words
+            traces.append(_page_line(line, name, looks[line.label], is_number) | of_panel)
+    layout, height = page_panels(axes, 250 if is_number else 32 * len(places) + 30)
+    return PageFigure(traces, layout, height=height)
+
+
+def _page_line(line: SweptLine, name: str, look: int, is_number: bool) -> Trace:
+    mark, mean, (lower, upper) = Mark.of_run(look), line.mean, line.span
+    spread = {"type": "data", "array": (upper - mean).tolist(), "arrayminus": (mean - lower).tolist()}
+    spread["visible"] = bool((upper > lower).any())
+    size = 8 + 3 * max(0, 3 - look)  # points that coincide are all to be seen
+    marker = {"symbol": (look % _N_SYMBOLS + _HOLLOW * line.is_saturated).tolist(), "size": size}
+    places = [place if is_number else in_lines(escape(str(place), quote=False), 21) for place in line.x]
+    x, y = ("x", "y") if is_number else ("y", "x")
+    points = {x: places, y: mean.tolist(), f"error_{y}": spread, "marker": marker | {"color": f"@{mark.role}"}}
+    points |= {"mode": "lines+markers" if is_number else "markers", "legendgroup": name}
+    return mark.curve(name, f"{name}<br>%{{{x}}}: %{{{y}:.4~g}}", **points)
+
+
+def words(lines: SweptLines) -> str:
+    """Range of each metric, and what a point stands for."""
+    means = {panel.words: np.concatenate([line.mean for line in panel.lines]) for panel in lines.panels}
+    ranges = [f"{metric}: {amount(values.min())} to {amount(values.max())}" for metric, values in means.items()]
+    text = f"Against {lines.x}, {'; '.join(ranges)}."
+    if lines.averaged_over:
+        options = values_words(lines.averaged_over)
+        text += f" Points are means, and whiskers the range, of runs that differ in {options}."
+    if any(line.is_saturated.any() for panel in lines.panels for line in panel.lines):
+        text += " Hollow points are saturated: nodes used all the time, or jobs not completed."
+    return text
+
+
+def values_words(n_values: Mapping[str, int]) -> str:
+    """Options with their numbers of values: ``seed (3 values)``."""
+    return ", ".join(f"{name} ({n:,} values)" for name, n in n_values.items())
+
+
+SWEEP = Figure("sweep", "Metrics of a sweep against an option", swept_lines, draw_sweep_lines, page, words)

@@ -86,7 +86,7 @@ def nodes_between(run: RunResult, span: TimeSpan) -> tuple[StepParts, StepParts]
     """Read the idle nodes, and those held by jobs, in a part of the window."""
     idle_steps, held_steps = (StepParts(span.start_us, span.end_us, _COLUMNS, FINEST) for _ in range(2))
     held_parts = SavedAllocations.of(run).nodes_in_parts(span.start_us, span.end_us)
-    for steps, steps_of_parts in ((idle_steps, _idle_parts(run, span)), (held_steps, held_parts)):
+    for steps, steps_of_parts in ((idle_steps, idle_parts(run, span)), (held_steps, held_parts)):
         for edge_us, nodes in steps_of_parts:
             steps.add(edge_us, nodes)
             steps.shrink()
@@ -199,7 +199,7 @@ def _have_same_idle(timeline: Timeline, other: Timeline) -> bool:
     return same_edges and np.array_equal(timeline.idle.mean, other.idle.mean)
 
 
-def _idle_parts(run: RunResult, span: TimeSpan) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def idle_parts(run: RunResult, span: TimeSpan) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield edges, and ``n_idle`` between them, the last rows first; of rows of one instant the last counts."""
     until_us = span.end_us
     for pool_rows in run.batches("pool", ("time", "n_idle"), backwards=True):

@@ -19,16 +19,8 @@ from bfreplay.report.page.headline import (
     run_cards,
     warnings_card,
 )
-from bfreplay.report.page.sections import FIRST_ROWS, Section, figure_sections, job_sections, page_table, section_of
-from bfreplay.report.page.templates import (
-    check_report,
-    inside_script,
-    json_for_script,
-    page_parts,
-    script,
-    template,
-    write_page,
-)
+from bfreplay.report.page.sections import Section, figure_sections, hour_sections, job_sections, page_table, section_of
+from bfreplay.report.page.templates import check_report, figure_parts, page_parts, template, write_page
 from bfreplay.result_folders.comparison import RunComparison
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.comparison_tables import (
@@ -137,8 +129,6 @@ def once_with_labels(sentences: Iterable[tuple[str, Markup]]) -> list[tuple[str,
     return [(", ".join(labels), sentence) for sentence, labels in labels_by_text(sentences).items()]
 
 
-_SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
-_AFTER_PLOTLY = "figures"
 _UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
 
 
@@ -183,7 +173,7 @@ def write_comparison_report(
 
 def one_run_page(run_result: RunResult) -> str:
     """Return the page about one run."""
-    sections = [*figure_sections({"": run_result}), *job_sections(run_result)]
+    sections = [*figure_sections({"": run_result}), *hour_sections(run_result), *job_sections(run_result)]
     return _page({"": run_result}, answer(run_result, key_figures(run_result)), sections)
 
 
@@ -234,15 +224,13 @@ def comparison_sections(comparison: RunComparison) -> list[Section]:
 
 def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: Sequence[Section]) -> str:
     """Return the whole file: sentences below the headline figures, and sections in order."""
-    from plotly.offline import get_plotlyjs
-
     all_runs = [*runs.values()]
     facts = {label: key_figures(run) for label, run in runs.items()}
     cautions_of_runs = once_with_labels(
         (label, caution) for label, run in runs.items() for caution in cautions(run, facts[label])
     )
     cards = run_cards(runs[""], facts[""]) if "" in runs else comparison_cards(runs, facts)
-    start_us, window = all_runs[0].record.config.window_start_us, _window(all_runs)
+    start_us = all_runs[0].record.config.window_start_us
     figures = {section.name: section.pack(start_us) for section in sections}
     return template("page.html.j2").render(
         title=_title(all_runs),
@@ -254,16 +242,11 @@ def _page(runs: Mapping[str, RunResult], sentences: Sequence[Markup], sections: 
         cautions=cautions_of_runs,
         ledger_checks=once_with_labels((label, ledger_check(run)) for label, run in runs.items()),
         sections=sections,
-        first_rows=FIRST_ROWS,
         version=__version__,
         window_text=window_text,
         input_files=_input_files,
         config_text=lambda run: json.dumps(run.record.config.to_json(), indent=2, sort_keys=True),
-        plotly=Markup(inside_script(get_plotlyjs())),
-        scripts=[script(name) for name in _SCRIPTS],
-        last_script=script(_AFTER_PLOTLY),
-        figures=json_for_script({name: figure for name, figure in figures.items() if figure is not None}),
-        window=json_for_script(window),
+        **figure_parts(figures, _window(all_runs)),
         **page_parts(),
     )
 

@@ -2,62 +2,55 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from io import BytesIO
 from pathlib import Path
 
 from markupsafe import escape
 
-from bfreplay import __version__
 from bfreplay.report.figures.finish import FINISH
 from bfreplay.report.page.headline import Card, warnings_card
-from bfreplay.report.page.sections import page_table
-from bfreplay.report.page.templates import check_report, page_parts, script, template, write_page
-from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
+from bfreplay.report.page.sections import result_page, section_of
+from bfreplay.report.page.templates import check_report, write_page
+from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishInputs, FinishRecord
 from bfreplay.runs.shown_values import number
-from bfreplay.wording import Column, ShownTable
+from bfreplay.wording import Column, ShownTable, time_unit
 
 
 def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool = False) -> Path:
     """Write the page of a folder of ``bfreplay finish``; arguments and errors as ``write_report``."""
     file = check_report(out, overwrite=overwrite)
     record = Finish.load(folder).record
-    text = template("finish.html.j2").render(
-        title="When the search is over" if record.inputs.is_search else "When all jobs are done",
-        record=record,
-        figure=FINISH,
-        picture=_picture(record),
-        cards=_cards(record),
+    unit = time_unit(record.quantiles.median_or_bound_s)
+    text = result_page(
+        command="finish",
+        title=title_of(record.inputs),
+        answer=record.answer,
+        cards=_cards(record, *unit),
         cautions=[*record.warnings, *record.notes],
-        starts=page_table(_starts(record)),
-        dedicated=page_table(_dedicated(record)),
+        sections=[section_of(FINISH, record, [_starts(record, *unit), _dedicated(record, *unit)])],
         files=[*record.inputs.events, *record.inputs.jobs],
         config=json.dumps(record.config.to_json(), indent=2, sort_keys=True),
-        version=__version__,
-        scripts=[script("unpack"), script("tables"), script("theme")],
-        **page_parts(),
+        versions=record.versions,
     )
     return write_page(text, file, overwrite=overwrite)
 
 
-def _picture(record: FinishRecord) -> str:
-    from bfreplay.report.figures.picture_files import write_figure
+def title_of(inputs: FinishInputs) -> str:
+    """Return the title with the names of jobs and log; inputs made in memory have none."""
+    jobs, log = (", ".join(dict.fromkeys(file.name for file in files)) for files in (inputs.jobs, inputs.events))
+    what, verb = ("the search", "is over") if inputs.is_search else ("all jobs", "are done")
+    return f"When {what}{jobs and f' in {jobs}'} {verb} on the idle nodes{log and f' of {log}'}"
 
-    buffer = BytesIO()
-    write_figure(FINISH.draw_from(record), buffer, "svg")
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
 
-
-def _cards(record: FinishRecord) -> list[Card]:
+def _cards(record: FinishRecord, unit: str, unit_s: float) -> list[Card]:
     quantiles, worth, asked_nodes = record.quantiles, record.worth, record.config.dedicated
-    is_known = quantiles.median_s is not None
-    median_s = quantiles.median_s if is_known else quantiles.observed_s
-    median = number("median_s", median_s, "seconds")
-    cards = [Card("On idle nodes", median if is_known else escape("> ") + median, escape("median of the starts"))]
+    median = number("median_s", quantiles.median_or_bound_s, "seconds")
+    prefix = escape("> ") if quantiles.median_s is None else escape("")
+    cards = [Card("On idle nodes", prefix + median, escape("median of the starts"))]
     if asked_nodes is not None:
-        seconds = number("dedicated_s", record.dedicated_s(asked_nodes), "seconds")
-        cards.append(Card("On your own nodes", seconds, escape(f"{asked_nodes:,} dedicated")))
+        seconds = record.dedicated_s(asked_nodes)
+        time = number("dedicated", seconds / unit_s, "amount") + f" {unit}" if seconds is not None else escape("never")
+        cards.append(Card("On your own nodes", time, escape(f"{asked_nodes:,} dedicated")))
     sign = {AT_MOST: "≤ ", MORE: "> "}.get(worth.meaning, "")
     nodes = escape(sign) + number("worth.nodes", worth.nodes, "count")
     starts_done = number("starts.done", record.n_done, "count")
@@ -69,20 +62,20 @@ def _cards(record: FinishRecord) -> list[Card]:
     ]
 
 
-def _starts(record: FinishRecord) -> ShownTable:
+def _starts(record: FinishRecord, unit: str, unit_s: float) -> ShownTable:
     first_us = record.inputs.window_us[0]
     is_relative = record.config.time_zone is None
     start = Column("start", "start, after", "seconds") if is_relative else Column("start", "start (UTC)", "time")
     columns = (
         start,
-        Column("duration_s", "time", "seconds"),
+        Column("duration", f"time, {unit}", "amount"),
         Column("is_done", "all done"),
         Column("run", "run in starts/runs/"),
     )
     rows = [
         (
             (start.time_us - first_us) / 1e6 if is_relative else start.time_us,
-            start.duration_s,
+            start.duration_s / unit_s,
             "yes" if start.is_done else "no, the log ends",
             start.run,
         )
@@ -91,7 +84,9 @@ def _starts(record: FinishRecord) -> ShownTable:
     return ShownTable("Starts in the log, with the time until all is done or the log ends", columns, rows)
 
 
-def _dedicated(record: FinishRecord) -> ShownTable:
-    columns = (Column("nodes", "dedicated nodes", "count"), Column("duration_s", "time", "seconds"))
-    rows = [(dedicated_time.nodes, dedicated_time.duration_s) for dedicated_time in record.dedicated]
+def _dedicated(record: FinishRecord, unit: str, unit_s: float) -> ShownTable:
+    columns = (Column("nodes", "dedicated nodes", "count"), Column("duration", f"time, {unit}", "amount"))
+    rows = [
+        (entry.nodes, None if entry.duration_s is None else entry.duration_s / unit_s) for entry in record.dedicated
+    ]
     return ShownTable("Time until all is done on dedicated nodes; empty: never", columns, rows)

@@ -42,13 +42,13 @@ def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
         Column("run", "run"),
         *([Column("report", "report")] if has_reports else []),
         Column("made", "made (UTC)", "time"),
-        *(Column(name, name, _kind(values)) for name, values in runs.options.items()),
+        *(Column(name, name, kind_of(values)) for name, values in runs.options.items()),
         *(Column(name, column_heading(name), COLUMNS[name].kind) for name in metrics),
         *([Column("error", "error")] if runs.n_damaged else []),
     )
     rows = [
         [
-            Cell(listed_run.name, listed_run.name, _href(listed_run.folder, beside)),
+            Cell(listed_run.name, listed_run.name, href(listed_run.folder, beside)),
             *([report_cell] if has_reports else []),
             Cell(listed_run.start_time or "", (listed_run.start_time or "")[:16].replace("T", " ")),
             *(Cell(exact(options.get(name)), option_text(options.get(name))) for name in runs.options),
@@ -61,18 +61,22 @@ def _table(runs: RunList, metrics: list[str], beside: Path) -> PageTable:
 
 
 def _report(listed_run: ListedRun, beside: Path) -> Cell:
-    folder = listed_run.folder
-    for file in (folder.with_name(f"{folder.name}.html"), folder / "report.html"):
-        if folder.name and file.is_file():
-            return Cell("report", "report", _href(file, beside))
-    return Cell("", "")
+    file = report_of(listed_run.folder)
+    return Cell("", "") if file is None else Cell("report", "report", href(file, beside))
 
 
-def _href(path: Path, beside: Path) -> str:
+def report_of(folder: Path) -> Path | None:
+    """Return the page of a run that lies beside its folder, or in it; ``None`` without one."""
+    files = (folder.with_name(f"{folder.name}.html"), folder / "report.html") if folder.name else ()
+    return next((file for file in files if file.is_file()), None)
+
+
+def href(path: Path, beside: Path) -> str:
+    """Return the link to a path from a page in the folder ``beside``."""
     return quote(Path(os.path.relpath(path.resolve(), beside)).as_posix())
 
 
-def _kind(values: Sequence[Any]) -> Kind:
+def kind_of(values: Sequence[Any]) -> Kind:
     """Format of the values of an option: numbers if all values are."""
     value_types = {type(value) for value in values if value is not None}
     return "number" if value_types <= {int, float} else "text"

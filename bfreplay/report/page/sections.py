@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import __version__
+from bfreplay.datasets.idleness.idleness_text import hour_table, when_idle
+from bfreplay.datasets.idleness.pool import PoolSeries
+from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
 from bfreplay.errors import InputError
 from bfreplay.registry import one_line
 from bfreplay.replay.job_outcomes import STATUSES
@@ -26,12 +30,15 @@ from bfreplay.report.figures.figure import (
     find_figure,
 )
 from bfreplay.report.figures.marks import join_text, tag
+from bfreplay.report.figures.time_axis import TimeSpan
+from bfreplay.report.figures.timeline import idle_parts
+from bfreplay.report.page.templates import FIRST_ROWS, figure_parts, page_parts, template
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
 from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.runs.run_result import RunResult
-from bfreplay.runs.scheduling_metrics import scheduling_tables
+from bfreplay.runs.scheduling_metrics import cluster_of, scheduling_tables
 from bfreplay.runs.shown_values import exact
 from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import Column, ShownTable, value_text
@@ -82,10 +89,6 @@ def pack_document(document: Any) -> str:
 
 def _text(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
-
-
-FIRST_ROWS = 50
-"""Rows of a long table in the HTML; the script pages through all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,29 @@ def _sentence(error: InputError) -> str:
     """Sentence with the problem and its fix."""
     parts = [error.problem, *([error.fix] if error.fix else [])]
     return " ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts)
+
+
+def hour_sections(run: RunResult) -> Iterator[Section]:
+    """Return the section with idle nodes by hour and weekday; none on a cluster, or without a calendar."""
+    record = run.record
+    clock = None if cluster_of(record) is not None else choose_zone(None, record.inputs.events.metadata)
+    if clock is None or not record.summary.ledger.idle_node_us:
+        return
+    cells: NDArray[np.int64] = np.zeros((2, 7 * 24), np.int64)
+    for edge_us, n_idle in idle_parts(run, TimeSpan.of_record(record)):
+        joins = np.diff(n_idle)
+        changes = edge_us[1:-1], joins, np.zeros_like(joins)
+        part = PoolSeries.of_changes(int(edge_us[0]), int(edge_us[-1]), int(n_idle[0]), *changes)
+        cells += week_cells(part, clock[1])
+    week = week_of(cells, clock[0], clock[2])
+    tables = [page_table(hour_table(week, cells[1].sum() / cells[0].sum()))]
+    yield Section("hour-and-weekday", "Idle nodes by hour and weekday", when_idle(week), tables=tables)
+
+
+def result_page(*, sections: Sequence[Section], **values: Any) -> str:
+    """Return the page of a result that is not a run; ``values`` are those of ``result.html.j2``."""
+    parts = {**figure_parts({section.name: section.pack(0) for section in sections}), **page_parts()}
+    return template("result.html.j2").render(sections=sections, version=__version__, **values, **parts)
 
 
 def job_sections(run: RunResult) -> Iterator[Section]:

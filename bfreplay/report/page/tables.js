@@ -117,7 +117,7 @@ class PagedTable extends SortableTable {
     cells.forEach(([value, text], column) => {
       const cell = document.createElement(column === 0 ? "th" : "td");
       if (column === 0) cell.scope = "row";
-      else if (this.headers[column].classList.contains("number")) cell.className = "number";
+      if (this.headers[column].classList.contains("number")) cell.className = "number";
       cell.dataset.value = value;
       cell.textContent = text;
       row.append(cell);

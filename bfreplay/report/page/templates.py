@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 
 HERE = Path(__file__).parent
+FIRST_ROWS = 50
+"""Rows of a long table in the HTML; the script pages through all rows."""
+
+_SCRIPTS = ("unpack", "steps", "tables", "theme", "time_view", "main")
+_AFTER_PLOTLY = "figures"
+_NO_WINDOW = {"start_ms": None, "duration_s": 0, "shown_s": None, "unit": "seconds", "unit_s": 1}
 
 
 def template(name: str) -> Template:
@@ -62,6 +69,33 @@ def page_parts() -> dict[str, Any]:
         "style": Markup((HERE / "page.css").read_text(encoding="utf-8")),
         "palettes": json_for_script({"light": LIGHT, "dark": DARK}),
     }
+
+
+def figure_parts(figures: Mapping[str, Any], window: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Values that templates with figures need besides: scripts, and the packed figure of each section or ``None``.
+
+    ``window`` is described in ``time_view.js``; ``None``: no figure is over time.
+    """
+    return {
+        "first_rows": FIRST_ROWS,
+        "plotly": Markup(inside_script(_plotly_script())),
+        "scripts": [script(name) for name in _SCRIPTS],
+        "last_script": script(_AFTER_PLOTLY),
+        "figures": json_for_script({name: figure for name, figure in figures.items() if figure is not None}),
+        "window": json_for_script(window or _NO_WINDOW),
+    }
+
+
+def _plotly_script() -> str:
+    """Return the script of Plotly, which installation puts here (hatch_build.py); else that of the package plotly."""
+    own_script = HERE / "plotly.min.js"
+    if own_script.exists():
+        return own_script.read_text(encoding="utf-8")
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise InputError("this copy of bfreplay has no plotly.min.js", fix="pip install plotly") from error
+    return str(get_plotlyjs())
 
 
 def json_for_script(document: Any) -> Markup:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -11,7 +9,6 @@ from scipy.signal import lfilter
 from bfreplay.experiments.run_comparison import confidence
 from bfreplay.experiments.run_comparison.confidence import (
     LEAST_BINS,
-    NO_LIBRARY,
     block_length,
     mean_difference,
     median_over_jobs,
@@ -162,16 +159,35 @@ def test_the_median_over_jobs_and_its_interval():
     assert median_over_jobs(np.zeros(3), FEW).high == 0.0
 
 
-def test_without_the_library_there_is_a_difference_and_a_reason(monkeypatch):
-    real = builtins.__import__
+@pytest.mark.parametrize(
+    ("n", "phi", "length"),
+    [
+        (16, 0.0, 1.806219475473792),
+        (40, 0.3, 1.0982613999721729),
+        (336, 0.6, 11.172913777243068),
+        (400, 0.95, 35.01774378925205),
+        (2500, 0.8, 38.3633133037658),
+    ],
+)
+def test_the_optimal_length_is_that_of_the_library_arch_8(n, phi, length):
+    assert confidence._optimal_length(_series(n, phi, 1)) == pytest.approx(length, rel=1e-12)
 
-    def missing(name, *args, **more):
-        if name.startswith("arch"):
-            raise ImportError(name)
-        return real(name, *args, **more)
 
-    monkeypatch.setattr(builtins, "__import__", missing)
-    mean, _ = mean_difference(_series(200, 0.5, 3), FEW)
-    assert mean.value is not None
-    assert mean.why_no_interval == NO_LIBRARY
-    assert median_over_jobs(_series(200, 0.5, 3), FEW).why_no_interval == NO_LIBRARY
+def test_where_a_series_stands_still_a_block_is_as_long_as_the_rule_allows():
+    assert block_length(np.ones(400)) == 1.5 * 3 * 20
+    assert block_length(np.r_[np.zeros(200), np.ones(200)]) == 57
+
+
+def test_blocks_are_drawn_as_the_library_arch_draws_them_and_go_on_at_the_start():
+    resamples = confidence._resample(np.arange(10.0), 4, Bootstrap(resamples=100, seed=3), np.copy)
+    assert resamples.shape == (100, 10)
+    assert resamples[:2].tolist() == [[8, 9, 0, 1, 0, 1, 2, 3, 1, 2], [2, 3, 4, 5, 1, 2, 3, 4, 8, 9]]
+    steps = np.diff(resamples, axis=1) % 10
+    assert (steps[:, [0, 1, 2, 4, 5, 6, 8]] == 1).all()
+
+
+def test_a_known_series_has_the_interval_that_it_had_with_the_library_arch():
+    mean, _ = mean_difference(_series(336, 0.8, 0), Bootstrap(resamples=100, seed=0))
+    assert (mean.low, mean.high, mean.block_length) == pytest.approx(
+        (-0.7188732065872571, 0.2449128304070149, 30), rel=1e-12
+    )

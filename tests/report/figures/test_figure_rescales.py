@@ -93,7 +93,7 @@ def test_bars_of_one_run_are_grouped_and_charges_stacked():
 
 def test_the_page_has_the_same_bars():
     figure = check_page(RESCALES.page({"": rescales(rescales_run())}))
-    heights = {trace["name"]: trace["y"] for trace in figure.traces}
+    heights = {trace["name"]: trace["x"] for trace in figure.traces}
     assert heights["rescales up"] == [8, 7, 6, 5, 4, 3, 2, 1]
     assert heights["charged for preemption"] == pytest.approx([0, 6, 2.5, 0, 0, 0, 0, 0])
     assert "60 samples charged for preemption (6 % of the samples made)" in str(figure.traces)
@@ -111,7 +111,7 @@ def test_several_runs_have_a_panel_for_each_measure():
     first, second = panels[0].containers
     assert [bar.get_height() for bar in second] == [2 * bar.get_height() for bar in first]
     figure = check_page(RESCALES.page(found))
-    charged = [trace["y"] for trace in figure.traces[-2:]]
+    charged = [trace["x"] for trace in figure.traces[-2:]]
     assert charged[0] == pytest.approx([1, 6, 2.5, 0.5, 0, 0, 0, 0])
     assert charged[1] == pytest.approx([2, 12, 5, 1, 0, 0, 0, 0])
     assert [trace["name"] for trace in figure.traces if trace["showlegend"]] == ["A", "B"]

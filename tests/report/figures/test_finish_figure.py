@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from bfreplay.experiments.finish_text import answer_of
 from bfreplay.report.figures.finish import finish_figure, finish_times, medians
 from bfreplay.result_folders.finish import Start
 from tests.experiments.test_finish_text import HOUR, record
@@ -27,7 +28,16 @@ def test_starts_are_by_the_clock_of_the_time_zone():
     assert (times.unit, times.time.tolist(), times.is_done.tolist()) == ("h", [30, 40], [True, False])
     paris = finish_times(started((0, 30, True), (47.5, 400, False), zone="Europe/Paris"))
     assert paris.weekday.tolist() == pytest.approx([2 / 24, 2 + 1.5 / 24])
-    assert paris.unit == "days"
+
+
+def test_axes_labels_and_the_answer_have_the_unit_of_the_median():
+    found = started((0, 30, True), (1, 60, True), (2, 400, False), quartiles=(31, 60, 90))
+    assert finish_times(found).time.tolist() == pytest.approx([1.25, 2.5, 400 / 24])
+    answer = "after 2.50 days (half of the starts within 1.29 to 3.75 days), against 0.829 days on 32 nodes"
+    assert answer in answer_of(found)
+    axes = finish_figure(found).axes[0]
+    assert axes.get_xlabel() == "time since the start, days"
+    assert {"median: 2.50 days", "32 dedicated nodes: 0.829 days"} <= set(axes.get_legend_handles_labels()[1])
 
 
 def test_a_group_has_a_median_if_it_has_several_starts_and_half_are_known_to_be_done():

@@ -9,7 +9,8 @@ import pytest
 from bfreplay.errors import InputError
 from bfreplay.report.figures.figure import figures_of
 from bfreplay.report.figures.picture_files import save_picture
-from bfreplay.report.figures.sweep_picture import draw_sweep_lines, swept_lines
+from bfreplay.report.figures.sweep_picture import draw_sweep_lines, page, swept_lines, words
+from tests.report.figures.drawn import check_page
 
 HOUR = 3600.0
 
@@ -159,3 +160,18 @@ def test_a_picture_of_a_sweep_has_the_same_bytes_each_time_and_is_in_the_catalog
             figure.draw_from(SWEEP, "rate", ["average_jct_s", "utilisation"], ["policy"]), tmp_path / f"{k}.svg"
         )
     assert (tmp_path / "0.svg").read_bytes() == (tmp_path / "1.svg").read_bytes()
+
+
+def test_the_page_has_the_means_their_spread_and_hollow_points_of_saturated_runs():
+    found = swept_lines(SWEEP, "rate", ["average_jct_s"], ["policy"])
+    figure = check_page(page(found))
+    slow, _ = figure.traces
+    assert (slow["x"], slow["y"]) == ([1.0, 2.0, 4.0], [3.0, 5.0, 90.0])
+    assert (slow["error_y"]["arrayminus"], slow["error_y"]["visible"]) == ([1.0, 0.0, 0.0], True)
+    assert slow["marker"]["symbol"] == [0, 0, 100]
+    assert figure.layout["xaxis"]["type"] == "log"
+    assert "h: 1 to 90" in words(found)
+    assert "differ in draw (2 values)" in words(found)
+    rows = check_page(page(swept_lines(SWEEP, "policy", ["average_jct_s", "utilisation"], ["rate"])))
+    assert [trace["y"] for trace in rows.traces[:3]] == [["slow", "fast"], ["slow", "fast"], ["slow"]]
+    assert rows.layout["yaxis2"]["type"] == "category"
