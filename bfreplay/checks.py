@@ -206,7 +206,7 @@ def known_keys(given: Iterable[str], known: Sequence[str], owner: str, kind: str
                 column=key if kind == "key" else None,
                 value=key,
                 expected=", ".join(known) or f"no {kind}s",
-                fix=nearest(key, known, f"remove the {kind}, or move it to where it belongs"),
+                fix=nearest(str(key), known, f"remove the {kind}, or move it to where it belongs"),
             )
 
 

@@ -65,8 +65,9 @@ def load_workload(
     is_source = is_source_name(jobs)
     if is_source or not isinstance(jobs, str | PathLike):
         if curves is not None:
-            owner = "a job source makes its own" if is_source else "an object as jobs has its own"
-            raise InputError(f"curves were given, and {owner}", value=str(curves), fix="leave the curves out")
+            twice = "curves is given twice: as an option and by an object as jobs"
+            problem = "curves were given, and a job source makes its own" if is_source else twice
+            raise InputError(problem, column="curves", value=str(curves), fix="leave the curves out")
         return workload_of(cast(JobSource, JOB_SOURCES.make(str(jobs), allow_code=True)) if is_source else jobs)
     loader = load_campaign if is_campaign(jobs) else load_jobs
     return loader(Path(jobs), curves, allow_code=allow_code)

@@ -205,7 +205,7 @@ class JobSourceContract:
 
     def make(self) -> JobSource:
         """Return a new source, as the command line makes one."""
-        source: JobSource = subject(type(self), "source", "begin", "ask", "tell", "describe")()
+        source: JobSource = subject(self, "source", "begin", "ask", "tell", "describe")()
         return source
 
     def _drive(self, source: JobSource) -> Drive:

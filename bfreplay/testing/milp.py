@@ -60,7 +60,7 @@ class FormulationContract:
 
     def make(self) -> Formulation:
         """Return a new formulation, as a solver makes one."""
-        instance: Formulation = subject(type(self), "formulation", "build", "read")()
+        instance: Formulation = subject(self, "formulation", "build", "read")()
         return instance
 
     @pytest.fixture(scope="class")

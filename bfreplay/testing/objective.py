@@ -33,7 +33,7 @@ class ObjectiveContract(PolicyContract):
 
     def make_objective(self) -> Objective:
         """Return a new objective, as the command line makes one."""
-        return objective_of(subject(type(self), "objective"))
+        return objective_of(subject(self, "objective"))
 
     def make(self) -> Policy:
         """Return a new policy that maximises it."""

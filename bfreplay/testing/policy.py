@@ -242,7 +242,7 @@ class PolicyContract:
 
     def make(self) -> Policy:
         """Return a new policy, as the command line makes one."""
-        policy_type: type[Policy] = subject(type(self), "policy", "decide", "from_options")
+        policy_type: type[Policy] = subject(self, "policy", "decide", "from_options")
         return policy_type.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
 
     def test_it_says_what_it_is(self) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 
-def subject(tests: type, attribute: str, *methods: str) -> Any:
-    """Return the plug-in that a class of tests names: a class with ``methods``, or a text if there are none.
+def subject(tests: object, attribute: str, *methods: str) -> Any:
+    """Return the plug-in that a class of tests, or an object of it, names: a class with ``methods``, else a text.
 
     The test fails with a sentence if it names none, or something else.
     """
@@ -16,6 +16,7 @@ def subject(tests: type, attribute: str, *methods: str) -> Any:
     is_right = isinstance(named, type if methods else str) and all(hasattr(named, method) for method in methods)
     if not is_right:
         expected = f"Mine, your class with {', '.join(methods)}" if methods else '"mine:Mine", its name as a text'
-        problem = f"{tests.__name__} does not say what to test: {attribute} is {named!r}"
+        name = tests.__name__ if isinstance(tests, type) else type(tests).__name__
+        problem = f"{name} does not say what to test: {attribute} is {named!r}"
         pytest.fail(f"{problem}\n  expected: {attribute} = {expected}", pytrace=False)
     return named

@@ -216,18 +216,18 @@ def test_a_job_source_of_a_user_is_sent_to_workers_or_refused_with_the_reason(fi
     (run,) = run_sweep.plan_of([RunOptions(events="events.csv", jobs=source, **QUICK)]).runs.values()
     assert list(run.content["code"]) == [f"{__name__}:OneJob"]
     source.score = lambda: 0
-    with pytest.raises(
-        InputError, match="a copy of the log and the jobs for other processes cannot be made: AttributeError"
-    ):
+    with pytest.raises(InputError, match="a copy of the log and the jobs for other processes cannot be made"):
         bfreplay.finish("events.csv", source, starts=2)
 
 
 def test_objects_and_their_files_are_not_given_together(files):
     for call in (bfreplay.finish, bfreplay.tune, bfreplay.replay_log):
-        with pytest.raises(InputError, match="curves were given, and an object as jobs has its own"):
+        with pytest.raises(InputError, match="curves is given twice: as an option and by an object as jobs"):
             call("sample", bfreplay.load_jobs("jobs.csv"), curves="curves.csv")
     for wrong, message in (({"events": 5}, "events is of type int"), ({"jobs": 5}, "these are no jobs")):
         with pytest.raises(InputError, match=message):
             RunOptions.from_mapping({"events": "sample", "jobs": "sample", **wrong})
     with pytest.raises(InputError, match=r"the table \[trial\] is missing\n  file: +campaign"):
         bfreplay.load_campaign({"campaign": {"trials": 2}})
+    with pytest.raises(InputError, match="the file has no key 1"):
+        bfreplay.load_campaign({1: 2})
