@@ -148,7 +148,7 @@ def page_powers(largest: int, room_for: int) -> Trace:
 
 def page_title(text: str) -> Trace:
     """Plotly's axis with this title, in lines that a narrow screen has room for."""
-    return {"title": {"text": in_lines(text, 28), "standoff": 4, "font": {"size": 12}}}
+    return {"title": {"text": in_lines(text, 30), "standoff": 4, "font": {"size": 12}}}
 
 
 def page_panels(axes: Sequence[tuple[Trace, Trace]], panel_px: int, gap_px: int = 62) -> tuple[Trace, int]:

@@ -208,7 +208,8 @@ def page(record: FinishRecord) -> PageFigure:
 
 
 def _page_points(role: str, symbol: str) -> Trace:
-    return {"mode": "markers", "marker": {"color": f"@{role}", "symbol": symbol, "size": 9, "line": {"width": 2}}}
+    look = {"color": f"@{role}", "symbol": symbol, "size": 9, "line": {"color": f"@{role}", "width": 2}}
+    return {"mode": "markers", "marker": look}
 
 
 def words(record: FinishRecord) -> str:

@@ -26,7 +26,6 @@ from bfreplay.report.figures.axes import (
 from bfreplay.report.figures.figure import Figure, PageFigure
 from bfreplay.report.figures.marks import GREY, LINES, MARKERS, OKABE_ITO, ROWS, Mark, Trace, axis, fill_look, in_lines
 from bfreplay.runs.metrics import BY_COLUMN
-from bfreplay.wording import amount
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -441,29 +440,29 @@ def page(lines: SweptLines) -> PageFigure:
         for line in panel.lines:
             of_panel = {"xaxis": axis(index, "x"), "yaxis": axis(index), "showlegend": index == 0 and bool(line.label)}
             name = escape(line.label, quote=False) or panel.words
-            traces.append(_page_line(line, name, looks[line.label], is_number) | of_panel)
+            traces.append(_page_line(line, name, looks, is_number) | of_panel)
     layout, height = page_panels(axes, 250 if is_number else 32 * len(places) + 30)
     return PageFigure(traces, layout, height=height)
 
 
-def _page_line(line: SweptLine, name: str, look: int, is_number: bool) -> Trace:
-    mark, mean, (lower, upper) = Mark.of_run(look), line.mean, line.span
+def _page_line(line: SweptLine, name: str, looks: Mapping[str, int], is_number: bool) -> Trace:
+    look, mean, (lower, upper) = looks[line.label], line.mean, line.span
     spread = {"type": "data", "array": (upper - mean).tolist(), "arrayminus": (mean - lower).tolist()}
     spread["visible"] = bool((upper > lower).any())
-    size = 8 + 3 * max(0, 3 - look)  # points that coincide are all to be seen
-    marker = {"symbol": (look % _N_SYMBOLS + _HOLLOW * line.is_saturated).tolist(), "size": size}
+    size = 8 + 4 * max(0, min(len(looks), 4) - 1 - look)  # points that coincide are all to be seen
+    symbols, mark = look % _N_SYMBOLS + _HOLLOW * line.is_saturated, Mark.of_run(look)
+    marker = {"symbol": symbols.tolist(), "size": size, "color": f"@{mark.role}"}
     places = [place if is_number else in_lines(escape(str(place), quote=False), 21) for place in line.x]
     x, y = ("x", "y") if is_number else ("y", "x")
-    points = {x: places, y: mean.tolist(), f"error_{y}": spread, "marker": marker | {"color": f"@{mark.role}"}}
+    points = {x: places, y: mean.tolist(), f"error_{y}": spread, "marker": marker}
     points |= {"mode": "lines+markers" if is_number else "markers", "legendgroup": name}
     return mark.curve(name, f"{name}<br>%{{{x}}}: %{{{y}:.4~g}}", **points)
 
 
 def words(lines: SweptLines) -> str:
-    """Range of each metric, and what a point stands for."""
-    means = {panel.words: np.concatenate([line.mean for line in panel.lines]) for panel in lines.panels}
-    ranges = [f"{metric}: {amount(values.min())} to {amount(values.max())}" for metric, values in means.items()]
-    text = f"Against {lines.x}, {'; '.join(ranges)}."
+    """Axes of the picture, and what a point stands for."""
+    metrics = "; ".join(panel.words for panel in lines.panels)
+    text = f"Against {lines.x}: {metrics}. The numbers are in the table of the runs."
     if lines.averaged_over:
         options = values_words(lines.averaged_over)
         text += f" Points are means, and whiskers the range, of runs that differ in {options}."

@@ -170,7 +170,7 @@ def test_the_page_has_the_means_their_spread_and_hollow_points_of_saturated_runs
     assert (slow["error_y"]["arrayminus"], slow["error_y"]["visible"]) == ([1.0, 0.0, 0.0], True)
     assert slow["marker"]["symbol"] == [0, 0, 100]
     assert figure.layout["xaxis"]["type"] == "log"
-    assert "h: 1 to 90" in words(found)
+    assert words(found).startswith("Against rate: submit to finish, mean, h. ")
     assert "differ in draw (2 values)" in words(found)
     rows = check_page(page(swept_lines(SWEEP, "policy", ["average_jct_s", "utilisation"], ["rate"])))
     assert [trace["y"] for trace in rows.traces[:3]] == [["slow", "fast"], ["slow", "fast"], ["slow"]]

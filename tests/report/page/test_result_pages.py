@@ -126,7 +126,7 @@ def test_a_run_without_idle_nodes_of_a_calendar_has_no_table_of_hours(run, reque
 
 def test_a_page_has_the_picture_of_the_spec_or_the_reason_for_none(swept, tmp_path):
     for picture, words in (
-        ({"x": "t-fwd", "y": "useful_node_hours"}, "Against t_fwd, node-hours"),
+        ({"x": "t-fwd", "y": "useful_node_hours"}, "Against t_fwd: node-hours useful. "),
         ({"x": "nothing", "y": ["samples"]}, "No picture: the sweep has no column &#39;nothing&#39;."),
         ({"x": 3, "y": "samples"}, "No picture: x is no text."),
     ):
