@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from msgspec.structs import asdict
 from bfreplay import checks
 from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Campaign, Retries, TrialModel
 from bfreplay.campaigns.campaign_file import CampaignFile, RetriesTable
-from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
+from bfreplay.campaigns.parts_of_file import OPTUNA, RANDOM, PartsOfFile, proposer_name
+from bfreplay.campaigns.pruners import NoPruner
+from bfreplay.campaigns.recorded_study import TABLE, RecordedStudy, kind_of_study
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.datasets.jobs.curve_points import CurveCache
@@ -21,6 +24,7 @@ from bfreplay.datasets.jobs.rows import JobRows
 from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, read_toml, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.named_inputs import local_path
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -29,6 +33,15 @@ from bfreplay.typed_tables import missing_key, typed_table
 _OPTUNA_PARALLEL = 10
 """Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
 _REQUIRED_OF_MODELS = ("samples_per_epoch", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
+_ASSUMED: Mapping[str, Cell] = {
+    "samples_per_epoch": 1_000_000,
+    "min_nodes": 1,
+    "max_nodes": 16,
+    "scale_up_cost_s": 20,
+    "scale_down_cost_s": 10,
+    "curve": "amdahl(rate_1=400, serial=0.02)",
+}
+"""Keys of ``[trial]`` that a study does not say, where the file does not either; a warning repeats them."""
 _START = "a file to start from: bfreplay jobs make hpo -o campaign.toml"
 _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     ("[campaign]", None): f"add [campaign]; {_START}",
@@ -40,10 +53,12 @@ _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
 
 
 def is_campaign(path: str | PathLike[str]) -> bool:
-    """Return whether a file is a campaign: a ``.toml`` with a ``[campaign]`` table. TOML is not parsed."""
+    """Return whether a file is a campaign: a ``.toml`` with ``[campaign]``, not parsed here; or a study of Optuna."""
     file = Path(path)
-    if file.suffix.lower() != ".toml" or not file.is_file():
+    if not file.is_file():
         return False
+    if file.suffix.lower() != ".toml":
+        return kind_of_study(file) is not None
     check_toml_size(file)
     return _IS_CAMPAIGN.search(file.read_text(encoding="utf-8", errors="replace")) is not None
 
@@ -56,7 +71,8 @@ def load_campaign(
     Parameters
     ----------
     path
-        A TOML file with the tables ``[campaign]`` and ``[trial]``; docs/campaigns.md lists every key.
+        A TOML file with the tables ``[campaign]`` and ``[trial]``; docs/campaigns.md lists every key. Or a study of
+        Optuna: its storage (SQLite, journal, ``sqlite:///FILE``), or the CSV of ``study.trials_dataframe()``.
     curves
         Named curves, as for ``load_jobs``; the file may hold its own in ``[curves.NAME]``.
     allow_code
@@ -67,13 +83,14 @@ def load_campaign(
     InputError
         A value in the files is invalid; the message names file, table, key and value.
     """
-    campaign_file = Path(path)
+    campaign_file = Path(local_path(str(path)))
     curves_file = None if curves is None else Path(curves)
-    tables = read_toml(campaign_file)
-    refuse_other_toml(tables, campaign_file, "a campaign")
     curve_cache = CurveCache(allow_code=allow_code)
     curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_cache)
-    files = [SourceFile.of(source) for source in (campaign_file, curves_file) if source is not None]
+    is_study = campaign_file.suffix.lower() != ".toml" and is_campaign(campaign_file)
+    tables = {"campaign": {}, TABLE[1:-1]: {"file": campaign_file.name}} if is_study else read_toml(campaign_file)
+    refuse_other_toml(tables, campaign_file, "a campaign")
+    files = [SourceFile.of(file) for file in (None if is_study else campaign_file, curves_file) if file is not None]
     sources = [(source.name, source.sha256) for source in files]
     return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
 
@@ -110,6 +127,9 @@ def campaign_of(
         As ``load_campaign``.
     """
     curve_cache = curve_cache or CurveCache(allow_code=allow_code)
+    study = RecordedStudy(tables["study"], file) if "study" in tables else None
+    if study is not None:
+        tables = _with_study(tables, study, file)
     try:
         contents = typed_table(tables, CampaignFile, file)
     except InputError as error:
@@ -119,6 +139,12 @@ def campaign_of(
     models = tuple(_models(contents, file, all_curves, curve_cache))
     search_space = None if contents.search is None else SearchSpace.from_table(contents.search, file)
     campaign = _campaign(contents, file, models)
+    if study is not None:
+        campaign = replace(campaign, numbers=tuple(trial.number for trial in study.trials))
+        with locate_errors(file, "[study]"):
+            for trial_index, trial in enumerate(study.trials):
+                campaign.model_of(trial_index, trial.params)
+        return CampaignSource(campaign, study, NoPruner(), study, [*sources, *study.sources])
     if campaign.model_choice == SEARCHED:
         _check_searched_models(campaign, search_space, file)
     swappable = PartsOfFile(file, contents, campaign, search_space, allow_code)
@@ -126,10 +152,35 @@ def campaign_of(
     return CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
 
 
+def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) -> dict[str, Cell]:
+    """Return the tables with what the study says, and what is assumed; InputError for a key that the study says too."""
+    says: dict[str, dict[str, Cell]] = {
+        "campaign": {"trials": len(study.trials), "proposer": RANDOM},
+        "trial": {"epochs": study.epochs},
+        "retries": {"failures_per_epoch": 0, "most": 0},
+    }
+    if study.higher_is_better is not None:
+        says["campaign"]["higher_is_better"] = study.higher_is_better
+    completed: dict[str, Any] = dict(tables)
+    for name in (*says, "pruner", "proposer", "scores", "search", "optuna"):
+        cells = tables.get(name, {})
+        given = cells if isinstance(cells, Mapping) else {name: cells}
+        for key in given if name not in ("campaign", "trial") else says[name].keys() & given:
+            problem = f"the recorded study says what [{name}] says"
+            raise InputError(problem, file=file, row=f"[{name}]", column=key, value=given[key], fix="drop it")
+        if name in says:
+            completed[name] = {**given, **says[name]}
+    if "higher_is_better" not in completed["campaign"]:
+        problem = "the CSV does not say whether higher values are better"
+        raise study.error(problem, "higher_is_better", None, "true or false")
+    study.assume({key: value for key, value in _ASSUMED.items() if key not in completed["trial"]})
+    return {**completed, "trial": {**_ASSUMED, **completed["trial"]}}
+
+
 def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialModel, ...]) -> Campaign:
     table = tables.campaign
     parallel = table.parallel
-    if parallel is None and proposer_name(tables, campaign_file) == OPTUNA:
+    if parallel is None and (tables.study is not None or proposer_name(tables, campaign_file) == OPTUNA):
         parallel = _OPTUNA_PARALLEL
     with locate_errors(campaign_file, "[campaign]"):
         return Campaign(

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import cast
 
+from bfreplay.datasets.named_inputs import local_path
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry, built_in, published_systems, unknown_name
 from bfreplay.workload import ElasticJob, JobSet, JobSource
@@ -36,7 +37,7 @@ def load_workload(
     Parameters
     ----------
     jobs
-        A file of jobs (see ``load_jobs``), a campaign (a TOML file with a ``[campaign]`` table),
+        A file of jobs (see ``load_jobs``), a campaign or a study of Optuna (see ``load_campaign``),
         ``package.module:Class`` of a job source, which is called without arguments, or a generated job set,
         ``gavel(n=1000, jobs_per_hour=1)`` (see ``bfreplay.systems.gavel.made_up_throughputs``).
     curves
@@ -59,7 +60,7 @@ def load_workload(
     from bfreplay.campaigns.load import is_campaign, load_campaign
     from bfreplay.datasets import load_jobs
 
-    jobs_path = Path(jobs)
+    jobs_path = Path(local_path(str(jobs)))
     if is_source_name(jobs):
         if curves is not None:
             raise InputError(

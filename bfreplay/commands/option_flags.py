@@ -13,12 +13,20 @@ from click.core import ParameterSource
 
 from bfreplay import checks
 from bfreplay.commands.inputs import note
+from bfreplay.datasets.named_inputs import local_path
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.option_checks import amount, path
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED, Duration, Number, OneOf, Option, Whole, option_name, options_of
 
-PLACE = click.Path(path_type=Path)
+
+class _Place(click.Path):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; a ``Path`` made of a URL would drop a slash."""
+        return super().convert(local_path(value) if isinstance(value, str) else value, param, ctx)
+
+
+PLACE = _Place(path_type=Path)
 """A file or a folder."""
 
 RARE = "Rarely needed"

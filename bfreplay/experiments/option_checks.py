@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from bfreplay import checks
+from bfreplay.datasets.named_inputs import local_path
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.options import NoEffect, option_name, options_of
@@ -22,7 +23,7 @@ _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
 
 def path(name: str, value: object) -> str:
     """Check a path, and return it as text."""
-    return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
+    return local_path(checks.text(name, fspath(value) if isinstance(value, PathLike) else value))
 
 
 def window(name: str, value: object) -> tuple[str, str]:

@@ -25,6 +25,7 @@ def run_warnings(record: RunRecord) -> list[str]:
         *_wide_jobs(record),
         *_no_deadlines(record),
         *_declined_jobs(record),
+        *_of_the_source(record),
         *shown_warnings(record.summary.extrapolation),
     ]
 
@@ -69,6 +70,13 @@ def _wide_jobs(record: RunRecord) -> Iterator[str]:
             if record.inputs.events.metadata.node_types:
                 reason += ", all types together"
         yield f"{n_wide:,} of {count(sum(summary['jobs'].values()), 'job')} could never run: {reason}."
+
+
+def _of_the_source(record: RunRecord) -> list[str]:
+    """Return the sentences with which the scores of a campaign describe themselves."""
+    scores = (record.inputs.jobs.source or {}).get("scores")
+    sentences = scores.get("warnings") if isinstance(scores, Mapping) else None
+    return [str(sentence) for sentence in sentences] if isinstance(sentences, list) else []
 
 
 def _declined_jobs(record: RunRecord) -> Iterator[str]:

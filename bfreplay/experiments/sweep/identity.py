@@ -110,7 +110,7 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     elif is_source_name(options.jobs):
         places |= set(_foreign(JOB_SOURCES, str(options.jobs)))
     else:
-        texts = texts_in(read_toml(Path(options.jobs)))
+        texts = texts_in(_tables_of(options))
         places |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_PACKAGE, "builtins")}
 
@@ -165,11 +165,17 @@ def digest_of_module(module: str) -> str | None:
     return None if file is None else SourceFile.of(file).sha256
 
 
+def _tables_of(options: RunOptions) -> dict[str, Any]:
+    """Return the tables of the campaign; none for a study, which names no code."""
+    file = Path(options.jobs)
+    return read_toml(file) if file.suffix.lower() == ".toml" else {}
+
+
 def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None:
     """Return the version of Optuna for a campaign that uses it; otherwise ``None``."""
     if isinstance(jobs, JobSet) or is_source_name(options.jobs):
         return None
-    tables = read_toml(Path(options.jobs))
+    tables = _tables_of(options)
     if "optuna" not in tables and "optuna" not in set(texts_in(tables)):
         return None
     try:
