@@ -7,13 +7,14 @@ from typing import Any
 import rich_click as click
 
 from bfreplay.commands.many_runs import answer_options, print_answer
-from bfreplay.commands.option_flags import declared_options, run_options, time_zone_option
+from bfreplay.commands.option_flags import PLACE, declared_options, run_options, time_zone_option
 from bfreplay.experiments.study_options import FinishOptions
 from bfreplay.options import REQUIRED, Whole
 
 
 @click.command()
 @run_options("events", "jobs", "curves", "allow_code", "window", "node_type", events={"default": REQUIRED})
+@click.option("--against", type=PLACE, metavar="JOBS", help="Other jobs, compared from the same starts.")
 @declared_options(FinishOptions, starts={"check": Whole(1, 10_000)})
 @run_options("policy", "objective", "t_fwd", "max_parallel", max_parallel={"usual": "10"})
 @time_zone_option
@@ -29,6 +30,7 @@ def finish(**options: Any) -> None:
     Examples:
       bfreplay finish sample --jobs sample
       bfreplay finish log.parquet --jobs search.toml --dedicated 32 --out finish
+      bfreplay finish log.parquet --jobs asha.toml --against median.toml
       bfreplay finish log.parquet --jobs jobs.csv --max-parallel 35 --starts 200 --picture finish.png
     """
     from bfreplay.experiments.finish_text import render

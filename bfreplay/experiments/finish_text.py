@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bfreplay.datasets.times import iso_utc
-from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
+from bfreplay.result_folders.finish import AT_MOST, MORE, Against, Finish, FinishRecord
 from bfreplay.wording import Kind, count, duration, paragraphs, table_of
 
 FEW_TIMES = 5
@@ -41,7 +41,33 @@ def answer_of(record: FinishRecord) -> str:
         nodes = f"{count(requested, 'node')} of your own"
         sentence += f", against {duration(seconds)} on {nodes}" if seconds is not None else f", and never on {nodes}"
     beneficiary = "this search" if is_search else "these jobs"
-    return f"{sentence}; to {beneficiary} these idle nodes are worth {worth_words(record)}."
+    answer = f"{sentence}; to {beneficiary} these idle nodes are worth {worth_words(record)}."
+    return answer if record.against is None else f"{answer} {_against(record.against, record)}"
+
+
+def _against(against: Against, record: FinishRecord) -> str:
+    """Return the comparison with other jobs in a sentence or two."""
+    first, other = (files[0].name if files else "the jobs" for files in (record.inputs.jobs, against.jobs))
+    later, score = against.later_s, against.best_score
+    if later is None or later.value is None:
+        return f"Neither {first} nor {other} is done from any start."
+    interval = f"no interval: {later.why_no_interval}"
+    if later.low is not None and later.high is not None:
+        near, far = sorted((later.low, later.high), key=abs)
+        interval = f"95 % interval: {_later(near)} to {_later(far)}"
+    text = (
+        f"From the same {count(len(record.starts), 'start')}, {other} is done {_later(later.value)} than {first} on "
+        f"average ({interval}): sooner from {against.n_sooner:,}, later from {against.n_later:,}."
+    )
+    if score is None or score.value is None:
+        return text
+    ends = "" if score.low is None else f" (95 % interval: {score.low:+.3g} to {score.high:+.3g})"
+    is_same = (score.value, score.low, score.high) == (0.0, 0.0, 0.0)
+    return f"{text} The best score {'is the same' if is_same else f'differs by {score.value:+.3g}{ends}'}."
+
+
+def _later(seconds: float) -> str:
+    return f"{duration(abs(seconds))} {'sooner' if seconds < 0 else 'later'}"
 
 
 def worth_words(record: FinishRecord) -> str:
@@ -76,6 +102,10 @@ def cautions(record: FinishRecord) -> Iterator[str]:
             f"the time that "
             "they had (Kaplan-Meier)" + ("; the median is unknown." if median_s is None else ".")
         )
+    against = record.against
+    if against is not None and not all(start.is_done for start in (*record.starts, *against.starts)):
+        left_out = f"; {against.n_unfinished:,} that neither finished are left out" if against.n_unfinished else ""
+        yield f"Starts that only one of the two finished count, compared, with the time that the other had{left_out}."
     start_us, end_us = record.inputs.window_us
     times = (end_us - start_us) / 1e6 / max(record.quantiles.observed_s if median_s is None else median_s, 1e-6)
     statistic = "the longest start" if median_s is None else "the median"

@@ -22,8 +22,9 @@ from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.finish_text import answer_of, cautions, notes
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
+from bfreplay.experiments.run_comparison.confidence import STARTS, mean_difference
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.study_options import N_STARTS, FinishOptions
+from bfreplay.experiments.study_options import N_STARTS, Bootstrap, FinishOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult
 from bfreplay.options import option_name
 from bfreplay.outputs import write_whole
@@ -131,6 +132,7 @@ def finish(
     events: str | PathLike[str],
     jobs: str | PathLike[str],
     *,
+    against: str | PathLike[str] | None = None,
     dedicated: int | None = None,
     starts: int = N_STARTS,
     seed: int = 0,
@@ -148,6 +150,8 @@ def finish(
     ----------
     events, jobs
         Files, as ``RunOptions`` takes them. Submit times must count from the start of the window.
+    against
+        Other jobs, replayed from the same starts: the paired difference says which are done sooner.
     dedicated
         Number of dedicated nodes to compare with.
     starts, seed
@@ -175,7 +179,10 @@ def finish(
     scheduler_needs(out, scheduler)
     base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **options)
     log, workload = load_log(base), load_jobs_of(base)
-    _check_inputs(log, workload)
+    other = None if against is None else load_jobs_of(replace(base, jobs=against))
+    for given_jobs in (workload, other):
+        if given_jobs is not None:
+            _check_inputs(log, given_jobs)
     zone = choose_zone(tz, log.metadata)
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
     make_runs = partial(complete_sweep, processes=processes, scheduler=scheduler, progress=progress, on_wait=on_wait)
@@ -225,6 +232,9 @@ def finish(
             warnings=[],
             notes=[],
         )
+        if against is not None and other is not None:
+            other_sweep = make_runs([replace(run, jobs=against) for run in on_log], folder=folder / "against")
+            record = msgspec.structs.replace(record, against=_against(other, other_sweep, sweep_result, record))
         record = msgspec.structs.replace(
             record,
             answer=answer_of(record),
@@ -324,6 +334,32 @@ def _starts(sweep_result: SweepResult, begins: list[int], end_us: int) -> list[s
         )
         for start_us, run_id, time in zip(begins, *columns, strict=True)
     ]
+
+
+def _against(
+    jobs: JobSet | JobSource, sweep_result: SweepResult, first_result: SweepResult, record: saved.FinishRecord
+) -> saved.Against:
+    """Compare the runs of other jobs with those of the first, start by start."""
+    starts = _starts(sweep_result, [start.time_us for start in record.starts], record.inputs.window_us[1])
+    pairs = list(zip(record.starts, starts, strict=True))
+    later_s = np.array([two.duration_s - one.duration_s for one, two in pairs if one.is_done or two.is_done])
+    scores = np.array([result.results["best_score"].to_pylist() for result in (sweep_result, first_result)], float)
+    higher = (scores[0] - scores[1])[[one.is_done and two.is_done for one, two in pairs]]
+    estimates = [
+        None
+        if not difference.size or np.isnan(difference).any()
+        else mean_difference(difference, Bootstrap(seed=record.config.seed), STARTS)[0]
+        for difference in (later_s, higher)
+    ]
+    return saved.Against(
+        jobs=[InputFile(name=name, sha256=digest) for name, digest in jobs.sources],
+        starts=starts,
+        later_s=estimates[0],
+        n_sooner=int((later_s < 0).sum()),
+        n_later=int((later_s > 0).sum()),
+        n_unfinished=len(starts) - later_s.size,
+        best_score=estimates[1],
+    )
 
 
 def _quantiles(starts: list[saved.Start]) -> saved.Quantiles:

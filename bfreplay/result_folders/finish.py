@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bfreplay.result_folders.comparison import Estimate
 from bfreplay.result_folders.reading import Result
 from bfreplay.result_folders.records import FINISH, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 from bfreplay.result_folders.tuning import InputFile
@@ -67,6 +68,35 @@ class Dedicated(RecordPart, frozen=True, kw_only=True):
     duration_s: Amount | None
 
 
+class Against(RecordPart, frozen=True, kw_only=True):
+    """Other jobs from the same starts, and paired differences, other minus first, in order of the starts.
+
+    Parameters
+    ----------
+    jobs
+        Their files.
+    starts
+        Their runs.
+    later_s
+        Mean difference of the times, in seconds; from starts that one of the two did not finish, of the times that
+        they had. ``None`` where neither finished from any start.
+    n_sooner, n_later
+        Starts from which the other jobs are done sooner, and later.
+    n_unfinished
+        Starts that neither finished, which are not in ``later_s``.
+    best_score
+        Mean difference of the best scores, from starts that both finished; ``None`` without scores.
+    """
+
+    jobs: list[InputFile]
+    starts: list[Start]
+    later_s: Estimate | None
+    n_sooner: Count
+    n_later: Count
+    n_unfinished: Count
+    best_score: Estimate | None
+
+
 EXACT, AT_MOST, MORE = "exactly", "at most", "more than"
 """How ``Worth.nodes`` is meant."""
 
@@ -104,6 +134,8 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
         One sentence.
     warnings, notes
         Sentences.
+    against
+        Other jobs that were compared with.
     """
 
     versions: dict[str, str]
@@ -116,6 +148,7 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
     answer: str
     warnings: list[str]
     notes: list[str]
+    against: Against | None = None
 
     @property
     def n_done(self) -> int:

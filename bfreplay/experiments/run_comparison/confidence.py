@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bfreplay.experiments.run_comparison.hours import Floats, Ints
 from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.result_folders.comparison import Estimate
+from bfreplay.wording import count
 
 LEVEL = 0.95
 _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -51,6 +52,18 @@ class Band:
     high: Floats
 
 
+class Units(NamedTuple):
+    """What the values of a series are, for the reasons without an interval: their name, and how to get more of them."""
+
+    name: str
+    more: str
+    longer: str
+
+
+BINS = Units("bin", "use shorter bins (--bin)", "use a longer window")
+STARTS = Units("start", "use more (--starts)", "use a longer log")
+
+
 def block_length(series: Floats) -> int:
     """Return the number of bins in a block for ``series`` (T,), at most T, by the rule above."""
     from arch.bootstrap import optimal_block_length
@@ -63,7 +76,7 @@ def block_length(series: Floats) -> int:
     return min(n_values, math.ceil(LENGTHEN * max(length, math.cbrt(n_values))))
 
 
-def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate, Band]:
+def mean_difference(difference: Floats, bootstrap: Bootstrap, units: Units = BINS) -> tuple[Estimate, Band]:
     """Estimate the mean of a series of differences (T,), and its cumulative sum.
 
     Parameters
@@ -72,6 +85,8 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate,
         B - A in each bin, so that both runs are resampled together.
     bootstrap
         Seed, and number of series drawn.
+    units
+        What the values of the series are.
     """
     mean, n_values = float(difference.mean()), difference.size
     ends = np.unique(np.linspace(1, n_values, min(n_values, _BAND_ENDS)).round().astype(np.int64))
@@ -80,7 +95,7 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate,
     # no scatter: no difference, or the same in enough bins
     if not difference.any() or (n_values >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
         return Estimate.interval(mean, mean, mean, n_values), Band(ends, total, total, total)
-    length, why_not = _blocks(difference)
+    length, why_not = _blocks(difference, units)
     if length is None:
         return Estimate.alone(mean, n_values, why_not), Band(ends, total, nothing, nothing)
     resampled = _resample(difference[:, None], length, bootstrap, lambda block: np.cumsum(block[:, 0])[ends - 1])
@@ -139,20 +154,19 @@ def median_over_jobs(difference: Floats, bootstrap: Bootstrap) -> Estimate:
     return Estimate.interval(median, float(low), float(high), n_jobs)
 
 
-def _blocks(series: Floats) -> tuple[int | None, str | None]:
+def _blocks(series: Floats, units: Units = BINS) -> tuple[int | None, str | None]:
     """Return the length of a block, or the reason for having no interval."""
     n_values = series.size
     if n_values < LEAST_BINS:
-        bins = "1 bin" if n_values == 1 else f"{n_values} bins"
-        return None, f"only {bins}: at least {LEAST_BINS} are needed; use shorter bins (--bin)"
+        return None, f"only {count(n_values, units.name)}: at least {LEAST_BINS} are needed; {units.more}"
     try:
         length = block_length(series)
     except ImportError:
         return None, NO_LIBRARY
     if n_values < LEAST_BLOCKS * length:
         return None, (
-            f"{n_values} bins are {n_values / length:.1f} blocks of {length} (the range of correlation): at least "
-            f"{LEAST_BLOCKS} are needed; use a longer window"
+            f"{n_values} {units.name}s are {n_values / length:.1f} blocks of {length} (the range of correlation): at "
+            f"least {LEAST_BLOCKS} are needed; {units.longer}"
         )
     return length, None
 
