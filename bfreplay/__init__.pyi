@@ -47,6 +47,7 @@ from .report.page.document import write_report as write_report
 from .runs import ReplaySession as ReplaySession
 from .runs import RunResult as RunResult
 from .runs.explain.answers import explain as explain
+from .runs.run_replay import compile_loops as compile_loops
 from .saved_state import restorable as restorable
 from .scalability import TabulatedCurve as TabulatedCurve
 from .scalability import fit_all as fit_all

@@ -9,13 +9,18 @@ import hashlib
 import importlib
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from threading import local
+from time import monotonic
+from types import FunctionType
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
+
+from bfreplay import _compiling
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -47,25 +52,138 @@ _DIGEST = sources_digest(Path(__file__).parent) if IS_COMPILED else ""
 
 
 def compiled(function: F, is_inlined: bool = False) -> F:
-    """Compile ``function`` on first call and keep the machine code on disk for the next process.
+    """Compile ``function`` when it is first called, or interpret it while another process does (see ``_compiling``).
 
-    Machine code includes the functions it calls, but numba checks only the caller's own file. So all compiled sources
-    are part of the version that it compares before it unpickles the rest, which may name classes that have moved.
+    Machine code is kept on disk. It includes the functions it calls, but numba checks only the caller's own file. So
+    all compiled sources are part of the version that it compares before it unpickles the rest, which may name classes
+    that have moved.
     """
     if _NUMBA is None:
         return function
+    compile_with = partial(_NUMBA.njit, fastmath=False, forceinline=is_inlined)
     dispatcher: Any
     try:
-        dispatcher = _NUMBA.njit(cache=True, fastmath=False, forceinline=is_inlined)(function)
+        dispatcher = compile_with(cache=True)(function)
     except RuntimeError:  # no writable folder: compile in each process
-        return _NUMBA.njit(cache=False, fastmath=False, forceinline=is_inlined)(function)  # type: ignore[no-any-return]
+        dispatcher = compile_with(cache=False)(function)
     cache: Any = getattr(dispatcher, "_cache", None)
     cache_file: Any = getattr(cache, "_cache_file", None)
     if hasattr(cache_file, "_version"):
         cache_file._version = (cache_file._version, _DIGEST)
-    if hasattr(cache, "_load_overload") and hasattr(_RUNTIME, "initialize"):
+    is_kept = hasattr(cache, "_load_overload") and hasattr(_RUNTIME, "initialize")
+    if is_kept:
         cache.load_overload = partial(_load_from_disk, cache.load_overload, cache._load_overload)
+    if hasattr(dispatcher, "_compile_for_args"):
+        dispatcher._compile_for_args = _FirstCalls(dispatcher, dispatcher._compile_for_args, is_kept)
+    if hasattr(dispatcher, "get_call_template"):
+        dispatcher.get_call_template = partial(_template_of_common_types, dispatcher.get_call_template)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def _template_of_common_types(find: Callable[..., Any], arguments: Any, keywords: Any) -> Any:
+    """Compile a loop that compiled loops call once for all integers; numba would again for each literal and width."""
+    types = importlib.import_module("numba").types
+
+    def common(given: Any) -> Any:
+        plain = types.unliteral(given)
+        is_narrow = isinstance(plain, types.Integer) and plain.signed and plain.bitwidth < types.int64.bitwidth
+        return types.int64 if is_narrow else plain
+
+    return find(tuple(map(common, arguments)), {name: common(given) for name, given in keywords.items()})
+
+
+class _NotOnDisk(Exception):  # noqa: N818  # no error: the loop is interpreted, or compiled
+    """A loop has no machine code on disk for these types of arguments."""
+
+    def __init__(self, signature: tuple[Any, ...]) -> None:
+        super().__init__(signature)
+        self.signature = signature
+
+
+@dataclass(slots=True)
+class _FirstCalls:
+    """What numba calls for types of arguments that it has no machine code for; returns what it then calls with them.
+
+    Looks for machine code on disk, at growing intervals up to a second. Without any, returns the interpreted function,
+    and asks for its machine code; or compiles it.
+    """
+
+    dispatcher: Any
+    compile_for: Callable[..., Any]
+    is_kept: bool
+    look_again_s: float = 0.0
+    interval_s: float = 0.001
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Callable[..., Any]:
+        if monotonic() < self.look_again_s and _compiling.is_interpreted():
+            return _interpreted(self.dispatcher)
+        signature = None
+        if self.is_kept:
+            _this_thread.is_reading = True
+            try:
+                return self.compile_for(*arguments, **keywords)  # type: ignore[no-any-return]
+            except _NotOnDisk as missing:
+                signature = missing.signature
+            finally:
+                _this_thread.is_reading = False
+        is_interpreted = _compiling.is_interpreted()
+        _compiling.tell(is_interpreted)
+        folder = _cache_folder()
+        if not is_interpreted:
+            with _compiling.sole_compiler(folder):
+                return self.compile_for(*arguments, **keywords)  # type: ignore[no-any-return]
+        self.interval_s = min(1.0, 2 * self.interval_s)
+        self.look_again_s = monotonic() + self.interval_s
+        if folder is not None and signature is not None:
+            function = self.dispatcher.py_func
+            _compiling.request(folder, function.__module__, function.__qualname__, signature)
+        return _interpreted(self.dispatcher)
+
+
+class _ThisThread(local):
+    is_reading = False
+    """Whether a loop that is not on disk raises ``_NotOnDisk`` instead of being compiled."""
+
+
+_this_thread = _ThisThread()
+
+
+@cache
+def _cache_folder() -> Path | None:
+    """Return the folder with this module's machine code, which holds the lock of all; ``None`` where none is kept."""
+    path = getattr(getattr(copy_into, "_cache", None), "cache_path", None)
+    return None if path is None else Path(path)
+
+
+@cache
+def _interpreted(dispatcher: Any) -> Callable[..., Any]:
+    """Return the plain Python function of ``dispatcher``, for arguments as numba passes them on."""
+    function, omitted = _plain(dispatcher), importlib.import_module("numba.core.dispatcher").OmittedArg
+
+    def run(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):  # as in machine code
+            return function(*(value.value if type(value) is omitted else value for value in arguments))
+
+    return run
+
+
+@cache
+def _plain(dispatcher: Any) -> FunctionType:
+    """Return the function of ``dispatcher`` with plain functions in place of the compiled ones that it calls."""
+    function: FunctionType = dispatcher.py_func
+    names = _plain_names(function.__globals__, type(dispatcher))
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+
+
+_names_by_module: dict[int, dict[str, Any]] = {}
+
+
+def _plain_names(names: dict[str, Any], compiled_type: type) -> dict[str, Any]:
+    """Return the global names of a module with plain functions in place of compiled ones."""
+    if id(names) not in _names_by_module:
+        plain_names = _names_by_module[id(names)] = dict(names)  # kept before it is filled: functions call each other
+        plain_names.update((name, _plain(value)) for name, value in names.items() if type(value) is compiled_type)
+    return _names_by_module[id(names)]
 
 
 _RUNTIME: Any = getattr(importlib.import_module("numba.core.runtime"), "rtsys", None) if IS_COMPILED else None
@@ -94,29 +212,18 @@ def _load_from_disk(load: Callable[..., Any], load_only: Callable[..., Any], sig
     try:
         _RUNTIME.initialize(target)
         machine_code = load_only(signature, target)
-        dispatched = load(signature, target) if machine_code is None else machine_code
-        while dispatched is None and _notice:
-            _notice.pop()()
-        return dispatched
+        if machine_code is None and _this_thread.is_reading:
+            raise _NotOnDisk(signature)
+        return load(signature, target) if machine_code is None else machine_code
     except _UNREADABLE as error:
         _warn_unreadable(f"{type(error).__name__}: {error}")
     try:
-        return load(signature, target)
+        machine_code = load(signature, target)
     except _UNREADABLE:
-        return None
-
-
-_notice: list[Callable[[], None]] = []
-
-
-@contextmanager
-def notice_of_compiling(show: Callable[[], None]) -> Iterator[None]:
-    """Call ``show`` inside this context before the first loop that is not on disk yet is compiled, if there is one."""
-    _notice.append(show)
-    try:
-        yield
-    finally:
-        _notice.clear()
+        machine_code = None
+    if machine_code is None and _this_thread.is_reading:
+        raise _NotOnDisk(signature)
+    return machine_code
 
 
 @cache  # once for each reason

@@ -13,6 +13,7 @@ from typing import Any
 import rich_click as click
 
 from bfreplay import __version__
+from bfreplay._compiling import compile_mode
 from bfreplay.errors import BfreplayError, InputError, OutputExistsError, SolverUnavailableError, printable
 from bfreplay.options import field_name
 
@@ -60,6 +61,7 @@ class _Group(click.RichGroup):
         warnings.formatwarning = lambda message, *_: printable(f"Note: {message}\n")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
+            compile_mode()
             return super().invoke(ctx)
         except BfreplayError as error:
             click.echo(printable(f"Error: {error}"), err=True)

@@ -9,6 +9,7 @@ from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+os.environ.setdefault("BFREPLAY_COMPILE", "wait")  # what tests count does not depend on what is on disk
 # hundreds of tests start Python anew: where byte code is not kept, each of them compiles the package again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -58,18 +58,6 @@ def test_machine_code_of_an_earlier_version_that_names_what_has_moved_is_compile
     assert _output_of(script, environment) == "digest-2 3"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not IS_COMPILED and "BFREPLAY_REQUIRE_SHARED" not in os.environ, reason="numba is missing or switched off"
-)
-def test_a_loop_that_is_compiled_is_announced_once_and_one_that_is_on_disk_is_not(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(_ANNOUNCED)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "compiled"), "PYTHONPATH": str(ROOT)}
-    assert _output_of(script, environment) == "announced\n2 3"
-    assert _output_of(script, environment) == "2 3"
-
-
 def _output_of(script, environment):
     command = [sys.executable, str(script)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
@@ -87,15 +75,6 @@ from typing import NamedTuple
 class Pair(NamedTuple):
     a: int
     b: int
-"""
-_ANNOUNCED = """
-from bfreplay import _compiled
-@_compiled.compiled
-def one_more(x):
-    return x + 1
-with _compiled.notice_of_compiling(lambda: print("announced")):
-    print(one_more(1), end=" ")
-    print(round(one_more(2.0)))
 """
 _USES_A_TUPLE = """
 from {module} import Pair

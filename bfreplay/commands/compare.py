@@ -161,7 +161,7 @@ def formulations(
         solver_seed=of_solver.pop("seed"),
         **of_solver,
     )
-    warm_up_loops(quiet=quiet)
+    warm_up_loops(quiet=quiet, is_waiting=True)
     with lab_progress(hidden=quiet) as progress:
         result = compare_formulations(
             log,

@@ -9,6 +9,7 @@ import rich_click as click
 
 from bfreplay.commands.inputs import refuse_without_matplotlib, say
 from bfreplay.commands.option_flags import PLACE, run_options, time_zone_option
+from bfreplay.commands.progress import announce_compiling
 from bfreplay.options import REQUIRED
 
 _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
@@ -43,6 +44,7 @@ def describe(
     from bfreplay.datasets import idleness as figures
     from bfreplay.datasets.idleness.idleness_text import render
 
+    announce_compiling(quiet=False)
     endings = _FORMATS[picture_format]
     if pictures is not None:  # refused before the log is read
         refuse_without_matplotlib("--pictures", pictures)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
 from bfreplay.commands.option_flags import PLACE, adding, declared_options, made_from
-from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, tell_of_compiling, terminal_bar
+from bfreplay.commands.progress import BAR, DOWNLOAD, SPEED, TIME_LEFT, announce_compiling, terminal_bar
 from bfreplay.datasets.ingest.occupancy.rules import ASSIGNMENTS, OccupancyRules
 from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.errors import InputError
@@ -124,7 +124,6 @@ def ingest(
             fix=f"bfreplay ingest auto {reader}",
         )
     from bfreplay import write_events
-    from bfreplay._compiled import notice_of_compiling
     from bfreplay.datasets.ingest.read_log import read_log
 
     is_spread = parameters["assignment"] == "all"
@@ -132,8 +131,7 @@ def ingest(
     outputs = _outputs(out, ASSIGNMENTS if is_spread else (), force)
     if batch_jobs is not None:
         _check_batch_jobs(batch_jobs, out, is_spread, force)
-    if not quiet:
-        cast(click.Context, click.get_current_context()).with_resource(notice_of_compiling(tell_of_compiling))
+    announce_compiling(quiet=quiet)
     with _progress(hidden=quiet) as progress:
         schedule = read_log(files, reader, options, **parameters, job_names=batch_jobs is not None, progress=progress)
     if is_spread and not schedule.is_assigned:

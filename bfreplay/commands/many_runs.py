@@ -47,7 +47,7 @@ def check_workers(processes: int | None, scheduler: str | None) -> None:
 def sweeping(scheduler: str | None, *, quiet: bool, stop_notice: Callable[[], str | None]) -> Iterator[dict[str, Any]]:
     """Yield keywords for ``sweep`` and ``tune`` that show progress; ``stop_notice`` returns a note after Ctrl-C."""
     if scheduler is None:
-        warm_up_loops(quiet=quiet)
+        warm_up_loops(quiet=quiet, is_waiting=True)
     waiting = "Waiting for the first Dask worker ..."
     try:
         with sweep_progress(hidden=quiet) as progress:

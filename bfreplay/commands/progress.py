@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from threading import Timer
 from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from bfreplay.commands.inputs import say
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from bfreplay.experiments.prepared_run import PreparedRun
     from bfreplay.experiments.sweep import SweepProgress
-    from bfreplay.policies import Policy
 
 BAR, SHARE, TIME_LEFT = "BarColumn", "TaskProgressColumn", "TimeRemainingColumn"
 DOWNLOAD, SPEED = "DownloadColumn", "TransferSpeedColumn"
@@ -28,28 +28,29 @@ _PAUSE_S = 0.1
 """Time between two updates of a bar."""
 
 
-def warm_up_loops(*, quiet: bool, policy: Policy | None = None) -> None:
-    """Compile the hot loops; print a notice on the first run, which takes seconds.
+def warm_up_loops(*, quiet: bool, is_waiting: bool = False, **of_policy: Any) -> None:
+    """Load or compile the hot loops before clocks start; with ``is_waiting`` compile them even if the work is small."""
+    from bfreplay.runs.run_replay import compile_loops, warm_up
 
-    A ``policy`` with loops of its own compiles them too, and is closed.
-    """
-    from bfreplay.runs.run_replay import warm_up
-
-    if quiet:
-        warm_up(policy)
-        return
-    notice = Timer(1.5, tell_of_compiling)
-    notice.daemon = True
-    notice.start()
-    try:
-        warm_up(policy)
-    finally:
-        notice.cancel()
+    announce_compiling(quiet=quiet)
+    (compile_loops if is_waiting else warm_up)(**of_policy)
 
 
-def tell_of_compiling() -> None:
-    """Print the notice of the first run on a machine."""
-    say("Compiling the inner loops for this machine (first run only) ...", err=True)
+def announce_compiling(*, quiet: bool) -> None:
+    """Print a notice if a loop of the running command has no machine code on this machine."""
+    from bfreplay._compiling import notice_of_compiling
+
+    if not quiet:
+        click.get_current_context().with_resource(notice_of_compiling(_tell_of_compiling))
+
+
+def _tell_of_compiling(is_interpreted: bool) -> None:
+    first_use = "First use of these loops on this machine:"
+    if is_interpreted:
+        text = "they are interpreted now, and compiled in the background for the next run, which is faster"
+    else:
+        text = "compiling them, once, takes up to a minute ..."
+    say(f"{first_use} {text}", err=True)
 
 
 _LINE_S = 30.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click.core import ParameterSource
 
-from bfreplay import checks, defaults
+from bfreplay import checks
 from bfreplay.commands.inputs import check_failures_folder, command_line, json_text, note, say
 from bfreplay.commands.option_flags import (
     PLACE,
@@ -31,7 +31,6 @@ from bfreplay.options import option_name
 if TYPE_CHECKING:
     from types import FrameType
 
-    from bfreplay.policies import Policy
     from bfreplay.runs.run_settings import Saving
 
 
@@ -125,7 +124,7 @@ def replay(
     others = [node_type for node_type in prepared_run.settings.prices if node_type not in types]
     if others and not quiet:
         note(f"--prices has types without nodes: {', '.join(others)}. Node types: {', '.join(types)}.")
-    warm_up_loops(quiet=quiet, policy=_policy_to_compile(options_of_run))
+    warm_up_loops(quiet=quiet, policy=options_of_run.policy, t_fwd=options_of_run.t_fwd)
     saving = Saving(every_s=every_s, resume=resume is not None, options=options_of_run.to_json(absolute=True))
     try:
         with progress_of(prepared_run, hidden=quiet) as progress, stop_on_signals(saving):
@@ -195,15 +194,3 @@ def stop_on_signals(saving: Saving) -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-def _policy_to_compile(options: RunOptions) -> Policy | None:
-    """Return a policy with its own compiled loops, to warm up; ``None`` where BFTrainer's are enough."""
-    from bfreplay.milp.exact import ExactSolver
-    from bfreplay.policies import BFTrainerPolicy
-    from bfreplay.policies.catalogue import capabilities_of, policy_of
-
-    warm_up = capabilities_of(options.policy).warm_up
-    if warm_up is not None:
-        return policy_of(warm_up, t_fwd_s=defaults.T_FWD_S, solver=ExactSolver())
-    return BFTrainerPolicy(options.t_fwd) if isinstance(options.t_fwd, str) else None

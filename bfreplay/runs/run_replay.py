@@ -6,8 +6,12 @@ from os import PathLike
 
 import numpy as np
 
+from bfreplay._compiling import compiling_first
 from bfreplay.datasets import NodeEvents, NodeState
-from bfreplay.policies import BFTrainerPolicy, Policy
+from bfreplay.defaults import T_FWD_S
+from bfreplay.milp.exact import ExactSolver
+from bfreplay.policies import Policy
+from bfreplay.policies.catalogue import capabilities_of, policy_of
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.runs.replay_session import ReplaySession
 from bfreplay.runs.run_result import RunResult
@@ -46,11 +50,23 @@ def run_replay(
         return replay.run()
 
 
-def warm_up(policy: Policy | None = None) -> None:
-    """Compile by replaying three jobs on four nodes; takes seconds once per machine, then the code is on disk.
+def compile_loops(policy: str = "bftrainer", t_fwd: float | str = T_FWD_S) -> None:
+    """Compile the loops of a replay now, so that none is interpreted, or compiled, in the replays that follow.
 
-    ``policy``, closed at the end, is by default BFTrainer's with a fixed forward-looking time.
+    Takes half a minute once on a machine: machine code is kept on disk. With BFREPLAY_COMPILE=never nothing is
+    compiled.
+
+    Parameters
+    ----------
+    policy, t_fwd
+        As for ``replay_log``.
     """
+    with compiling_first():
+        warm_up(policy, t_fwd)
+
+
+def warm_up(policy: str = "bftrainer", t_fwd: float | str = T_FWD_S) -> None:
+    """Replay three jobs on four nodes, which loads or compiles the loops of ``policy``."""
     second = 1_000_000
     events = NodeEvents.from_arrays(
         ["a", "b", "c", "d"],
@@ -63,5 +79,6 @@ def warm_up(policy: Policy | None = None) -> None:
     )
     curve = TabulatedCurve((0, 1, 2, 3), (0.0, 1.0, 1.5, 3.0))
     jobs = JobSet(ElasticJob(name, 0, 1, 3, 1.0, 1.0, 60.0, curve) for name in ("x", "y", "z"))
-    policy = policy or BFTrainerPolicy()
-    run_replay(events, jobs, policy, ReplaySettings(max_parallel=2), RunSettings(efficiency=False, bound=False))
+    example = capabilities_of(policy).warm_up or "bftrainer"
+    settings, baselines = ReplaySettings(max_parallel=2), RunSettings(efficiency=False, bound=False)
+    run_replay(events, jobs, policy_of(example, t_fwd_s=t_fwd, solver=ExactSolver()), settings, baselines)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from bfreplay._compiling import expect_rows
 from bfreplay.datasets.ingest.catalogue import AUTO, READERS, find_reader, readable_by, recognise_files, refuse_events
 from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import AS_READ, BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
@@ -29,6 +30,8 @@ NO_LOG_FILE = "a file in a folder or an archive is not recognised by this reader
 Progress = Callable[[int, int], None]
 """Called with bytes read so far, and total bytes."""
 
+_ROW_BYTES = 8
+"""Bytes of a scheduler's log that take an interpreted loop as long as one event."""
 _HEADERS = frozenset({"nodelist", "node", "nodes", "nodename", "hostname", "hostnames", "host", "hosts", "name"})
 
 
@@ -129,6 +132,7 @@ def read_log(
         outage_paths = [Path(path) for path in outages]
         outage_files = stack.enter_context(OpenedLog(outage_paths, count)).files if outages else []
         total_bytes = log_sources.n_bytes + sum(file.size for file in outage_files)
+        expect_rows(total_bytes // _ROW_BYTES)
         for file in log_sources.files:
             refuse_events(file)
         if reader == AUTO:

@@ -18,6 +18,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from bfreplay._compiling import expect_rows
 from bfreplay.datasets.arrow_columns import refuse_swollen_texts, text_columns
 from bfreplay.datasets.log.event_tables import (
     PARQUET_KEY,
@@ -32,6 +33,8 @@ from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
 from bfreplay.documents import endless_line, not_utf8, text_lines
 from bfreplay.errors import InputError
 
+_ROW_BYTES = 40
+"""Of a time, a node and a state in CSV, about."""
 _BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory
 _WRITTEN_COLUMNS = ("time", "node", "state", "cause")
 CAUSES = ("window_begin",)
@@ -46,6 +49,7 @@ def read_csv(path: Path) -> NodeEvents:
         The file is missing, empty, damaged, no UTF-8, or has other columns.
     """
     columns = _header(path)
+    expect_rows(path.stat().st_size // _ROW_BYTES)
     sidecar = sidecar_path(path) if sidecar_path(path).exists() else None
     header = None if sidecar is None else _sidecar_header(sidecar, path)
     return table_events(path, columns, partial(_csv_batches, path, read_columns(columns)), header, "csv", sidecar)
@@ -186,6 +190,7 @@ def read_parquet(path: Path) -> NodeEvents:
         text = (parquet.schema_arrow.metadata or {}).get(PARQUET_KEY)
         if parquet.metadata.num_rows == 0:
             raise empty_log(path)
+        expect_rows(parquet.metadata.num_rows)
     header = None if text is None else LogHeader.from_text(text, path)
     batches = partial(_parquet_batches, path, read_columns(columns), texts)
     return table_events(path, columns, batches, header, "parquet")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bfreplay import checks
+from bfreplay._compiling import expect_rows
 from bfreplay.datasets.log.metadata import EventsMetadata, SourceFile
 from bfreplay.datasets.log.node_types import NodeTypes
 from bfreplay.datasets.log.sources import EventSource, MemorySource, RowChunk, RowsToCome
@@ -135,6 +136,7 @@ class NodeEvents:
         times = np.require(np.asarray(time_us, dtype=np.int64).reshape(-1), requirements=["C", "W"])
         node_index = _codes("node", node, len(names), times.shape)
         new_state = _codes("state", state, len(NodeState), times.shape)
+        expect_rows(len(times))
         source = MemorySource(
             start[order].astype(np.int8), RowChunk(times, position[node_index], new_state.astype(np.int8), first_row=1)
         )

@@ -11,6 +11,7 @@ from threading import Lock
 from time import perf_counter
 
 from bfreplay import __version__
+from bfreplay._compiling import compiling_first
 from bfreplay.campaigns.workloads import is_source_name
 from bfreplay.errors import BfreplayError
 from bfreplay.experiments.declared_options import FILE_OPTIONS
@@ -112,7 +113,7 @@ def work_on(task: RunTask) -> RunOutcome:
             "  fix:      choose an --out on a file system that all workers share"
         )
     sys.path.extend(entry for entry in task.search_path if entry not in sys.path)
-    with _AT_WORK, store.claim(task.id):
+    with compiling_first(), _AT_WORK, store.claim(task.id):
         begin_s = perf_counter()
         if store.has(task.id):
             return RunOutcome(task.id, None, None)

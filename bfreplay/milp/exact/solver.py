@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
+from bfreplay._compiling import expect_rows
 from bfreplay.milp.exact.relaxation import Hulls, best_exchange, concave_hulls, critical_price
 from bfreplay.milp.exact.search import Relaxed, better_answer, counts_worth_searching
 from bfreplay.milp.problem import AllocationProblem
@@ -168,6 +169,7 @@ class ExactSolver:
         if self.published_limit:
             problem = problem.within_published_limit()
         value = problem.value
+        expect_rows(value.size)
         return self.answer_by(
             optimal_counts, value, problem.capacity, PROOF_TOLERANCE, build_s=perf_counter() - start_s
         )

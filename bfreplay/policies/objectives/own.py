@@ -19,7 +19,6 @@ from bfreplay.milp.exact.solver import (
     ExactSolver,
     Optimum,
     is_sound,
-    optimal_counts,
     optimum_on,
 )
 from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
@@ -151,54 +150,56 @@ def _optimum(
 ) -> Optimum:
     """Return ``optimal_counts`` of the decision, from the rows of the last one; those that differ are made anew."""
     n_jobs, width = rate.shape
+    is_kept = n_idle >= width - 1  # else what a job is worth depends on how far it can grow: mostly all rows differ
     most_nodes_held = n_idle
-    for job in range(n_jobs):
-        most_nodes_held = max(most_nodes_held, current[job])
-    if n_idle < width - 1:  # what a job is worth depends on how far it can grow: mostly all rows differ
-        rate_in_reach = rate[:, : most_nodes_held + 1].copy()
-        value_table = _pose(rate_in_reach, current, min_nodes, max_nodes, up_s, down_s, t_fwd_s, n_idle)[1].value
-        return optimal_counts(value_table, n_idle, tolerance)
     stale_rows = np.empty(n_jobs, np.int64)
     n_stale = 0
     for job in range(n_jobs):
-        inputs = row_inputs[job]
-        differs = (
-            inputs["current"] != current[job]
-            or inputs["min_nodes"] != min_nodes[job]
-            or inputs["max_nodes"] != max_nodes[job]
-            or inputs["up_s"] != up_s[job]
-            or inputs["down_s"] != down_s[job]
-            or inputs["t_fwd_s"] != t_fwd_s
-        )
-        for count in range(width):  # all of them: the compiler compares several at once
-            differs |= rate[job, count] != tables[_RATE, job, count]
+        most_nodes_held = max(most_nodes_held, current[job])
+        differs = not is_kept
+        if is_kept:
+            inputs = row_inputs[job]
+            differs = (
+                inputs["current"] != current[job]
+                or inputs["min_nodes"] != min_nodes[job]
+                or inputs["max_nodes"] != max_nodes[job]
+                or inputs["up_s"] != up_s[job]
+                or inputs["down_s"] != down_s[job]
+                or inputs["t_fwd_s"] != t_fwd_s
+            )
+            for count in range(width):  # all of them: the compiler compares several at once
+                differs |= rate[job, count] != tables[_RATE, job, count]
         if differs:
             stale_rows[n_stale] = job
             n_stale += 1
+    # each function below is called at one place: numba compiles a copy of its code for every place
+    value_table = tables[_VALUE]
+    start = np.arange(n_jobs) * width
+    hulls = Hulls(points.ravel(), tables[_WORTH].ravel(), tables[_SLOPE].ravel(), start, start.copy())
+    all_sound = True
     if n_stale > 0:
         new_rows = stale_rows[:n_stale]
+        n_columns, pool = (width, width) if is_kept else (most_nodes_held + 1, n_idle)
         bounds_of_jobs = current[new_rows], min_nodes[new_rows], max_nodes[new_rows]
-        value_table = _pose(rate[new_rows], *bounds_of_jobs, up_s[new_rows], down_s[new_rows], t_fwd_s, width)[1].value
-        _keep(new_rows, value_table, concave_hulls(value_table, width), row_inputs, tables, points)
-        for job in new_rows:
-            inputs = row_inputs[job]
-            inputs["current"], inputs["min_nodes"], inputs["max_nodes"] = current[job], min_nodes[job], max_nodes[job]
-            inputs["up_s"], inputs["down_s"], inputs["t_fwd_s"] = up_s[job], down_s[job], t_fwd_s
-            copy_into(tables[_RATE, job], rate[job])
-    value_table = tables[_VALUE]
-    all_sound = True
-    for job in range(n_jobs):
-        all_sound &= row_inputs[job]["is_sound"]
+        new_rates = rate[:, :n_columns][new_rows]
+        new_values = _pose(new_rates, *bounds_of_jobs, up_s[new_rows], down_s[new_rows], t_fwd_s, pool)[1].value
+        new_hulls = concave_hulls(new_values, pool)
+        if is_kept:
+            _keep(new_rows, new_values, new_hulls, row_inputs, tables, points)
+            for job in new_rows:
+                inputs = row_inputs[job]
+                inputs["current"] = current[job]
+                inputs["min_nodes"], inputs["max_nodes"] = min_nodes[job], max_nodes[job]
+                inputs["up_s"], inputs["down_s"], inputs["t_fwd_s"] = up_s[job], down_s[job], t_fwd_s
+                copy_into(tables[_RATE, job], rate[job])
+        else:
+            value_table, hulls, all_sound = new_values, new_hulls, is_sound(new_values)
+    if is_kept:
+        for job in range(n_jobs):
+            all_sound &= row_inputs[job]["is_sound"]
+            hulls.stop[job] += row_inputs[job]["n_vertices"]
     if not all_sound:
         return np.zeros(n_jobs, np.int64), np.nan, np.inf, OVERFLOW
-    hull_start = np.arange(n_jobs) * width
-    hulls = Hulls(
-        points.ravel(),
-        tables[_WORTH].ravel(),
-        tables[_SLOPE].ravel(),
-        hull_start,
-        hull_start + row_inputs["n_vertices"],
-    )
     return optimum_on(hulls, value_table, n_idle, tolerance)
 
 
