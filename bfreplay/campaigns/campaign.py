@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from msgspec import to_builtins
 
 from bfreplay import checks
-from bfreplay.campaigns.parts import Params, Purpose, stream
+from bfreplay.campaigns.parts import Params, Purpose, TrialState, stream
 from bfreplay.datasets.jobs.curve_points import inline_text
 from bfreplay.documents import pick
 from bfreplay.errors import InputError
@@ -98,9 +99,7 @@ class Budget(TypedTable, frozen=True):
         """Return when a campaign that starts at ``start_us`` ends; ``None`` for no such time."""
         return None if self.hours is None else start_us + round(self.hours * _HOUR_US)
 
-    def used_up(
-        self, node_us: int, samples: float, wall_us: int, failed_trials: int, finished_trials: int
-    ) -> str | None:
+    def used_up(self, node_us: int, samples: float, wall_us: int, n_ended: Mapping[TrialState, int]) -> str | None:
         """Return the name of the first limit that is reached; ``None`` if none is.
 
         Parameters
@@ -111,8 +110,8 @@ class Budget(TypedTable, frozen=True):
             Samples processed.
         wall_us
             Microseconds since the campaign started.
-        failed_trials, finished_trials
-            Trials that failed for good, and that finished.
+        n_ended
+            Number of trials by their end.
         """
         if self.node_hours is not None and node_us >= self.node_hours * _HOUR_US:
             return "node_hours"
@@ -120,9 +119,9 @@ class Budget(TypedTable, frozen=True):
             return "samples"
         if self.hours is not None and wall_us >= round(self.hours * _HOUR_US):
             return "hours"
-        if self.failed_trials is not None and failed_trials >= self.failed_trials:
+        if self.failed_trials is not None and n_ended[TrialState.FAILED] >= self.failed_trials:
             return "failed_trials"
-        if self.finished_trials is not None and finished_trials >= self.finished_trials:
+        if self.finished_trials is not None and n_ended[TrialState.FINISHED] >= self.finished_trials:
             return "finished_trials"
         return None
 

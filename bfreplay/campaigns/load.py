@@ -15,8 +15,7 @@ from bfreplay import checks
 from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Campaign, Retries, TrialModel
 from bfreplay.campaigns.campaign_file import CampaignFile, RetriesTable
 from bfreplay.campaigns.parts_of_file import OPTUNA, RANDOM, PartsOfFile, proposer_name
-from bfreplay.campaigns.pruners import NoPruner
-from bfreplay.campaigns.recorded_study import TABLE, RecordedStudy, kind_of_study
+from bfreplay.campaigns.recorded_study import RecordedStudy, kind_of_study
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.datasets.jobs.curve_points import CurveCache
@@ -24,7 +23,6 @@ from bfreplay.datasets.jobs.rows import JobRows
 from bfreplay.datasets.jobs.tables import JobTable, read_curves_file, read_toml, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
-from bfreplay.datasets.named_inputs import local_path
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -33,15 +31,18 @@ from bfreplay.typed_tables import missing_key, typed_table
 _OPTUNA_PARALLEL = 10
 """Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
 _REQUIRED_OF_MODELS = ("samples_per_epoch", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
-_ASSUMED: Mapping[str, Cell] = {
-    "samples_per_epoch": 1_000_000,
-    "min_nodes": 1,
-    "max_nodes": 16,
-    "scale_up_cost_s": 20,
-    "scale_down_cost_s": 10,
-    "curve": "amdahl(rate_1=400, serial=0.02)",
+_NOT_BESIDE_STUDY = ("retries", "pruner", "proposer", "scores", "search", "optuna")
+_ASSUMED: Mapping[str, Mapping[str, Cell]] = {
+    "campaign": {"higher_is_better": True},
+    "trial": {
+        "samples_per_epoch": 1_000_000,
+        "max_nodes": 16,
+        "scale_up_cost_s": 20,
+        "scale_down_cost_s": 10,
+        "curve": "amdahl(rate_1=400, serial=0.02)",
+    },
 }
-"""Keys of ``[trial]`` that a study does not say, where the file does not either; a warning repeats them."""
+"""Keys by table where neither the study nor the file has them; a warning repeats them."""
 _START = "a file to start from: bfreplay jobs make hpo -o campaign.toml"
 _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     ("[campaign]", None): f"add [campaign]; {_START}",
@@ -72,7 +73,7 @@ def load_campaign(
     ----------
     path
         A TOML file with the tables ``[campaign]`` and ``[trial]``; docs/campaigns.md lists every key. Or a study of
-        Optuna: its storage (SQLite, journal, ``sqlite:///FILE``), or the CSV of ``study.trials_dataframe()``.
+        Optuna: its storage (SQLite or journal), or the CSV of ``study.trials_dataframe()``.
     curves
         Named curves, as for ``load_jobs``; the file may hold its own in ``[curves.NAME]``.
     allow_code
@@ -83,16 +84,22 @@ def load_campaign(
     InputError
         A value in the files is invalid; the message names file, table, key and value.
     """
-    campaign_file = Path(local_path(str(path)))
+    campaign_file = Path(path)
     curves_file = None if curves is None else Path(curves)
     curve_cache = CurveCache(allow_code=allow_code)
     curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_cache)
-    is_study = campaign_file.suffix.lower() != ".toml" and is_campaign(campaign_file)
-    tables = {"campaign": {}, TABLE[1:-1]: {"file": campaign_file.name}} if is_study else read_toml(campaign_file)
+    tables = campaign_tables(campaign_file)
     refuse_other_toml(tables, campaign_file, "a campaign")
-    files = [SourceFile.of(file) for file in (None if is_study else campaign_file, curves_file) if file is not None]
+    files = [SourceFile.of(source) for source in (campaign_file, curves_file) if source is not None]
     sources = [(source.name, source.sha256) for source in files]
     return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
+
+
+def campaign_tables(campaign_file: Path) -> dict[str, Any]:
+    """Return the tables of a campaign file; for a study of Optuna, those of a campaign that names it."""
+    if campaign_file.suffix.lower() != ".toml" and is_campaign(campaign_file):
+        return {"campaign": {}, "study": {"file": campaign_file.name}}
+    return read_toml(campaign_file)
 
 
 def campaign_of(
@@ -140,11 +147,9 @@ def campaign_of(
     search_space = None if contents.search is None else SearchSpace.from_table(contents.search, file)
     campaign = _campaign(contents, file, models)
     if study is not None:
-        campaign = replace(campaign, numbers=tuple(trial.number for trial in study.trials))
-        with locate_errors(file, "[study]"):
-            for trial_index, trial in enumerate(study.trials):
-                campaign.model_of(trial_index, trial.params)
-        return CampaignSource(campaign, study, NoPruner(), study, [*sources, *study.sources])
+        numbers = tuple(trial.number for trial in study.trials)
+        campaign = replace(campaign, numbers=numbers, retries=Retries(most=0))
+        return CampaignSource(campaign, study, study, study, dict.fromkeys([*sources, *study.sources]))
     if campaign.model_choice == SEARCHED:
         _check_searched_models(campaign, search_space, file)
     swappable = PartsOfFile(file, contents, campaign, search_space, allow_code)
@@ -154,27 +159,24 @@ def campaign_of(
 
 def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) -> dict[str, Cell]:
     """Return the tables with what the study says, and what is assumed; InputError for a key that the study says too."""
-    says: dict[str, dict[str, Cell]] = {
+    of_study: dict[str, dict[str, Cell]] = {
         "campaign": {"trials": len(study.trials), "proposer": RANDOM},
         "trial": {"epochs": study.epochs},
-        "retries": {"failures_per_epoch": 0, "most": 0},
     }
     if study.higher_is_better is not None:
-        says["campaign"]["higher_is_better"] = study.higher_is_better
-    completed: dict[str, Any] = dict(tables)
-    for name in (*says, "pruner", "proposer", "scores", "search", "optuna"):
-        cells = tables.get(name, {})
-        given = cells if isinstance(cells, Mapping) else {name: cells}
-        for key in given if name not in ("campaign", "trial") else says[name].keys() & given:
-            problem = f"the recorded study says what [{name}] says"
-            raise InputError(problem, file=file, row=f"[{name}]", column=key, value=given[key], fix="drop it")
-        if name in says:
-            completed[name] = {**given, **says[name]}
-    if "higher_is_better" not in completed["campaign"]:
-        problem = "the CSV does not say whether higher values are better"
-        raise study.error(problem, "higher_is_better", None, "true or false")
-    study.assume({key: value for key, value in _ASSUMED.items() if key not in completed["trial"]})
-    return {**completed, "trial": {**_ASSUMED, **completed["trial"]}}
+        of_study["campaign"]["higher_is_better"] = study.higher_is_better
+    completed = dict(tables)
+    twice = [(name, "") for name in _NOT_BESIDE_STUDY if name in tables]
+    for name, cells in of_study.items():
+        given = tables.get(name, {})
+        if isinstance(given, Mapping):
+            twice += [(name, key) for key in cells if key in given]
+            assumed = {key: value for key, value in _ASSUMED[name].items() if key not in {**given, **cells}}
+            study.assume(assumed)
+            completed[name] = {**assumed, **given, **cells}
+    for name, key in twice:
+        raise InputError("the study itself says this", file=file, row=f"[{name}]", column=key or None, fix="drop it")
+    return completed
 
 
 def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialModel, ...]) -> Campaign:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -33,15 +34,12 @@ class Mark:
         True if the attempt ends here.
     for_pruner
         True if the pruner is asked.
-    is_pruned
-        True if the trial was pruned here, whatever the pruner would say.
     """
 
     samples: float
     epochs: float
     is_crash: bool = False
     for_pruner: bool = False
-    is_pruned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,7 @@ class CampaignSource:
     campaign
         Parameters of the campaign.
     proposer
-        Chooses hyper-parameters. Trials of a ``RecordedStudy`` report and end as they did.
+        Chooses hyper-parameters. Trials of a ``RecordedStudy`` end as they did.
     pruner
         Ends trials; may be the same object as ``proposer``.
     scores
@@ -166,7 +164,7 @@ class CampaignSource:
         sources: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.campaign = campaign
-        self._recorded = proposer.trials if isinstance(proposer, RecordedStudy) else []
+        self._study = proposer if isinstance(proposer, RecordedStudy) else None
         self.name = campaign.name
         self.higher_is_better = campaign.higher_is_better
         self.sources = tuple(sources)
@@ -196,10 +194,12 @@ class CampaignSource:
         return pd.DataFrame([pick(trial, *columns) for trial in self._trials], columns=columns)
 
     def describe(self) -> dict[str, object]:
-        """Return the parameters of the campaign, its proposer, pruner and scores."""
+        """Return the parameters of the campaign, its proposer, pruner and scores, or its study with its warnings."""
+        description = {"source": "campaign", **self.campaign.describe()}
+        if self._study is not None:
+            return {**description, "study": self._study.describe(), "warnings": self._study.warnings}
         return {
-            "source": "campaign",
-            **self.campaign.describe(),
+            **description,
             "proposer": self._proposer.describe(),
             "pruner": self._pruner.describe(),
             "scores": self._scores.describe(),
@@ -235,8 +235,7 @@ class CampaignSource:
             return Orders(ask_again_us=self._start_us)
         if self.used_up is None:
             wall_us = now_us - self._start_us
-            n_failed, n_finished = (self._n_ended[state] for state in (TrialState.FAILED, TrialState.FINISHED))
-            self.used_up = self.campaign.budget.used_up(self._node_us, self._samples, wall_us, n_failed, n_finished)
+            self.used_up = self.campaign.budget.used_up(self._node_us, self._samples, wall_us, self._n_ended)
         if self.used_up is not None:
             return self._stop_everything()
         submit = [self._job(trial, now_us) for trial in self._crashed]
@@ -270,9 +269,9 @@ class CampaignSource:
             return Verdict(ending=Ending.FAILED)
         epoch = int(mark.epochs)
         score = self._score(trial, epoch)
-        advice = Advice.PRUNE if mark.is_pruned else Advice.CONTINUE
-        if mark.for_pruner and score is not None:
-            advice = self._pruner.advise(trial.number, epoch, score)
+        advice = Advice.CONTINUE
+        if mark.for_pruner:
+            advice = self._pruner.advise(trial.number, epoch, math.nan if score is None else score)
         if not isinstance(advice, Advice):
             raise BfreplayError(f"the pruner's advice is {advice!r}, not one of {', '.join(Advice.__members__)}")
         if advice is Advice.PRUNE:
@@ -315,21 +314,14 @@ class CampaignSource:
         """Begin an attempt, with the marks at which it reports: neither its end nor what the trial has reported."""
         campaign, samples_per_epoch = self.campaign, trial.model.samples_per_epoch
         crash_epoch = campaign.retries.crash_epoch(campaign.seed, trial.number, attempt_index, first_epoch)
-        trial.work_epochs, report_epochs, pruned_epoch = campaign.epochs, self._report_epochs, None
-        if self._recorded:
-            recorded = self._recorded[trial.number]
-            report_epochs = sorted({*report_epochs, *recorded.scores})
-            trial.work_epochs, crash_epoch, pruned_epoch = recorded.course(campaign.epochs)
+        trial.work_epochs = campaign.epochs
+        if self._study is not None:
+            trial.work_epochs, crash_epoch = self._study.course(trial.number)
         end_epoch = trial.work_epochs if crash_epoch is None else min(crash_epoch, trial.work_epochs)
         begin_epoch = max(first_epoch, trial.epochs)
         marks = [
-            Mark(
-                (epoch - first_epoch) * samples_per_epoch,
-                epoch,
-                for_pruner=epoch in self._pruner_epochs,
-                is_pruned=epoch == pruned_epoch,
-            )
-            for epoch in report_epochs
+            Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in self._pruner_epochs)
+            for epoch in self._report_epochs
             if begin_epoch < epoch < end_epoch
         ]
         if end_epoch < trial.work_epochs:

@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import cast
 
-from bfreplay.datasets.named_inputs import local_path
 from bfreplay.errors import InputError
 from bfreplay.registry import Registry, built_in, published_systems, unknown_name
 from bfreplay.workload import ElasticJob, JobSet, JobSource
@@ -60,7 +59,7 @@ def load_workload(
     from bfreplay.campaigns.load import is_campaign, load_campaign
     from bfreplay.datasets import load_jobs
 
-    jobs_path = Path(local_path(str(jobs)))
+    jobs_path = Path(jobs)
     if is_source_name(jobs):
         if curves is not None:
             raise InputError(

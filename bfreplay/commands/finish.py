@@ -7,14 +7,14 @@ from typing import Any
 import rich_click as click
 
 from bfreplay.commands.many_runs import answer_options, print_answer
-from bfreplay.commands.option_flags import PLACE, declared_options, run_options, time_zone_option
+from bfreplay.commands.option_flags import declared_options, run_options, time_zone_option
 from bfreplay.experiments.study_options import FinishOptions
 from bfreplay.options import REQUIRED, Whole
 
 
 @click.command()
 @run_options("events", "jobs", "curves", "allow_code", "window", "node_type", events={"default": REQUIRED})
-@click.option("--against", type=PLACE, metavar="JOBS", help="Other jobs, compared from the same starts.")
+@click.option("--against", type=click.Path(), metavar="JOBS", help="Other jobs, compared from the same starts.")
 @declared_options(FinishOptions, starts={"check": Whole(1, 10_000)})
 @run_options("policy", "objective", "t_fwd", "max_parallel", max_parallel={"usual": "10"})
 @time_zone_option

@@ -13,20 +13,12 @@ from click.core import ParameterSource
 
 from bfreplay import checks
 from bfreplay.commands.inputs import note
-from bfreplay.datasets.named_inputs import local_path
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.option_checks import amount, path
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.options import REQUIRED, Duration, Number, OneOf, Option, Whole, option_name, options_of
 
-
-class _Place(click.Path):
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path; a ``Path`` made of a URL would drop a slash."""
-        return super().convert(local_path(value) if isinstance(value, str) else value, param, ctx)
-
-
-PLACE = _Place(path_type=Path)
+PLACE = click.Path(path_type=Path)
 """A file or a folder."""
 
 RARE = "Rarely needed"
@@ -243,7 +235,8 @@ def _click_type(declaration: Option) -> click.ParamType[Any]:
             )
         case OneOf(words):
             return click.Choice(words)
-    return PLACE if declaration.check is path else click.STRING
+    # as text: a Path made of a URL drops a slash
+    return click.Path() if declaration.check is path else click.STRING
 
 
 time_zone_option = click.option(

@@ -28,23 +28,6 @@ def is_bundled(path: str | PathLike[str]) -> bool:
     return Path(path) == Path(BUNDLED) and not Path(path).exists()
 
 
-def local_path(name: str) -> str:
-    """Return the path in a URL of SQLite, ``sqlite:///study.db``; another name as it is.
-
-    Raises
-    ------
-    InputError
-        It is another URL: files are read, not servers.
-    """
-    scheme, separator, rest = name.partition("://")
-    if not separator or Path(name).exists():
-        return name
-    if scheme == "sqlite" and len(rest) > 1 and rest.startswith("/"):
-        return rest[1:]
-    expected, fix = "a file, or sqlite:///FILE", "export an Optuna study first: optuna.copy_study(..., to_storage=...)"
-    raise InputError("only local files are read", value=f"{scheme}://...", expected=expected, fix=fix)
-
-
 def place_of(curves: str | PathLike[str]) -> str:
     """Return the absolute path of a file of curves; the word ``sample``, which is not a file, as it is."""
     return BUNDLED if is_bundled(curves) else str(Path(curves).absolute())

@@ -46,24 +46,15 @@ def answer_of(record: FinishRecord) -> str:
 
 
 def _against(against: Against, record: FinishRecord) -> str:
-    """Return the comparison with other jobs in a sentence or two."""
-    first, other = (files[0].name if files else "the jobs" for files in (record.inputs.jobs, against.jobs))
-    later, score = against.later_s, against.best_score
+    """Return the comparison with other jobs in a sentence."""
+    other, later = against.jobs[0].name if against.jobs else "the other", against.later_s
+    sentence = f"From the same {count(len(record.starts), 'start')}, {other} is"
     if later is None or later.value is None:
-        return f"Neither {first} nor {other} is done from any start."
+        return f"{sentence} never done either."
     interval = f"no interval: {later.why_no_interval}"
     if later.low is not None and later.high is not None:
-        near, far = sorted((later.low, later.high), key=abs)
-        interval = f"95 % interval: {_later(near)} to {_later(far)}"
-    text = (
-        f"From the same {count(len(record.starts), 'start')}, {other} is done {_later(later.value)} than {first} on "
-        f"average ({interval}): sooner from {against.n_sooner:,}, later from {against.n_later:,}."
-    )
-    if score is None or score.value is None:
-        return text
-    ends = "" if score.low is None else f" (95 % interval: {score.low:+.3g} to {score.high:+.3g})"
-    is_same = (score.value, score.low, score.high) == (0.0, 0.0, 0.0)
-    return f"{text} The best score {'is the same' if is_same else f'differs by {score.value:+.3g}{ends}'}."
+        interval = "95 % interval: " + " to ".join(map(_later, sorted((later.low, later.high), key=abs)))
+    return f"{sentence} done {_later(later.value)} on average ({interval})."
 
 
 def _later(seconds: float) -> str:
@@ -104,8 +95,7 @@ def cautions(record: FinishRecord) -> Iterator[str]:
         )
     against = record.against
     if against is not None and not all(start.is_done for start in (*record.starts, *against.starts)):
-        left_out = f"; {against.n_unfinished:,} that neither finished are left out" if against.n_unfinished else ""
-        yield f"Starts that only one of the two finished count, compared, with the time that the other had{left_out}."
+        yield "Starts that only one of the two finished count with the time the other had; others are left out."
     start_us, end_us = record.inputs.window_us
     times = (end_us - start_us) / 1e6 / max(record.quantiles.observed_s if median_s is None else median_s, 1e-6)
     statistic = "the longest start" if median_s is None else "the median"

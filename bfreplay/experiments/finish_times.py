@@ -22,7 +22,7 @@ from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.finish_text import answer_of, cautions, notes
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
-from bfreplay.experiments.run_comparison.confidence import STARTS, mean_difference
+from bfreplay.experiments.run_comparison.confidence import START, mean_difference
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.study_options import N_STARTS, Bootstrap, FinishOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult
@@ -180,9 +180,7 @@ def finish(
     base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **options)
     log, workload = load_log(base), load_jobs_of(base)
     other = None if against is None else load_jobs_of(replace(base, jobs=against))
-    for given_jobs in (workload, other):
-        if given_jobs is not None:
-            _check_inputs(log, given_jobs)
+    _check_inputs(log, workload, other)
     zone = choose_zone(tz, log.metadata)
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
     make_runs = partial(complete_sweep, processes=processes, scheduler=scheduler, progress=progress, on_wait=on_wait)
@@ -232,13 +230,16 @@ def finish(
             warnings=[],
             notes=[],
         )
+        all_warnings = [*sweep_result.warnings, *clusters.warnings]
         if against is not None and other is not None:
             other_sweep = make_runs([replace(run, jobs=against) for run in on_log], folder=folder / "against")
-            record = msgspec.structs.replace(record, against=_against(other, other_sweep, sweep_result, record))
+            other_starts = _starts(other_sweep, begins.tolist(), log.window_end_us)
+            record = msgspec.structs.replace(record, against=_against(other, other_starts, record))
+            all_warnings += other_sweep.warnings
         record = msgspec.structs.replace(
             record,
             answer=answer_of(record),
-            warnings=list(dict.fromkeys([*sweep_result.warnings, *clusters.warnings, *cautions(record)])),
+            warnings=list(dict.fromkeys([*all_warnings, *cautions(record)])),
             notes=notes(record, None if zone is None else zone[2]),
         )
         write_whole(folder / FINISH.record_file, record_json(record, "the finish"))
@@ -276,8 +277,8 @@ class _Clusters:
         return self.known
 
 
-def _check_inputs(log: NodeEvents, workload: JobSet | JobSource) -> None:
-    if isinstance(workload, JobSet) and not workload.submit_is_relative:
+def _check_inputs(log: NodeEvents, *workloads: JobSet | JobSource | None) -> None:
+    if any(isinstance(workload, JobSet) and not workload.submit_is_relative for workload in workloads):
         raise InputError(
             "the jobs have calendar times, so they cannot start at another time",
             column="submit_time",
@@ -336,29 +337,14 @@ def _starts(sweep_result: SweepResult, begins: list[int], end_us: int) -> list[s
     ]
 
 
-def _against(
-    jobs: JobSet | JobSource, sweep_result: SweepResult, first_result: SweepResult, record: saved.FinishRecord
-) -> saved.Against:
+def _against(jobs: JobSet | JobSource, starts: list[saved.Start], record: saved.FinishRecord) -> saved.Against:
     """Compare the runs of other jobs with those of the first, start by start."""
-    starts = _starts(sweep_result, [start.time_us for start in record.starts], record.inputs.window_us[1])
-    pairs = list(zip(record.starts, starts, strict=True))
+    pairs = zip(record.starts, starts, strict=True)
     later_s = np.array([two.duration_s - one.duration_s for one, two in pairs if one.is_done or two.is_done])
-    scores = np.array([result.results["best_score"].to_pylist() for result in (sweep_result, first_result)], float)
-    higher = (scores[0] - scores[1])[[one.is_done and two.is_done for one, two in pairs]]
-    estimates = [
-        None
-        if not difference.size or np.isnan(difference).any()
-        else mean_difference(difference, Bootstrap(seed=record.config.seed), STARTS)[0]
-        for difference in (later_s, higher)
-    ]
     return saved.Against(
         jobs=[InputFile(name=name, sha256=digest) for name, digest in jobs.sources],
         starts=starts,
-        later_s=estimates[0],
-        n_sooner=int((later_s < 0).sum()),
-        n_later=int((later_s > 0).sum()),
-        n_unfinished=len(starts) - later_s.size,
-        best_score=estimates[1],
+        later_s=mean_difference(later_s, Bootstrap(seed=record.config.seed), START)[0] if later_s.size else None,
     )
 
 

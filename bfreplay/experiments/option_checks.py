@@ -10,7 +10,6 @@ from os import PathLike, fspath
 from typing import Any
 
 from bfreplay import checks
-from bfreplay.datasets.named_inputs import local_path
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.options import NoEffect, option_name, options_of
@@ -22,8 +21,8 @@ _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
 
 
 def path(name: str, value: object) -> str:
-    """Check a path, and return it as text."""
-    return local_path(checks.text(name, fspath(value) if isinstance(value, PathLike) else value))
+    """Check a path, or the URL of an SQLite file as Optuna has it, and return the path as text."""
+    return checks.text(name, fspath(value) if isinstance(value, PathLike) else value).removeprefix("sqlite:///")
 
 
 def window(name: str, value: object) -> tuple[str, str]:

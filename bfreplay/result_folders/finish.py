@@ -69,7 +69,7 @@ class Dedicated(RecordPart, frozen=True, kw_only=True):
 
 
 class Against(RecordPart, frozen=True, kw_only=True):
-    """Other jobs from the same starts, and paired differences, other minus first, in order of the starts.
+    """Other jobs from the same starts, and the paired difference, other minus first.
 
     Parameters
     ----------
@@ -78,23 +78,13 @@ class Against(RecordPart, frozen=True, kw_only=True):
     starts
         Their runs.
     later_s
-        Mean difference of the times, in seconds; from starts that one of the two did not finish, of the times that
-        they had. ``None`` where neither finished from any start.
-    n_sooner, n_later
-        Starts from which the other jobs are done sooner, and later.
-    n_unfinished
-        Starts that neither finished, which are not in ``later_s``.
-    best_score
-        Mean difference of the best scores, from starts that both finished; ``None`` without scores.
+        Mean difference of the times, in seconds, of ``n`` starts that one of the two finished at least; where the other
+        did not, with the time that it had. ``None`` without such starts.
     """
 
     jobs: list[InputFile]
     starts: list[Start]
     later_s: Estimate | None
-    n_sooner: Count
-    n_later: Count
-    n_unfinished: Count
-    best_score: Estimate | None
 
 
 EXACT, AT_MOST, MORE = "exactly", "at most", "more than"

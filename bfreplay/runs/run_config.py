@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -101,12 +100,6 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     def after_s(self, time_us: int | None) -> float | None:
         """Convert a time to seconds from the start of the window; ``None`` for no time."""
         return None if time_us is None else (time_us - self.window_start_us) / 1e6
-
-
-def kind_of_scores(source: Mapping[str, Any] | None) -> str:
-    """Return ``"recorded"`` for the scores of a study that has been run, by its description, else ``"simulated"``."""
-    scores = (source or {}).get("scores")
-    return "recorded" if isinstance(scores, Mapping) and scores.get("kind") == "recorded" else "simulated"
 
 
 class EventInputs(RecordPart, frozen=True, kw_only=True):

@@ -73,10 +73,9 @@ def _wide_jobs(record: RunRecord) -> Iterator[str]:
 
 
 def _of_the_source(record: RunRecord) -> list[str]:
-    """Return the sentences with which the scores of a campaign describe themselves."""
-    scores = (record.inputs.jobs.source or {}).get("scores")
-    sentences = scores.get("warnings") if isinstance(scores, Mapping) else None
-    return [str(sentence) for sentence in sentences] if isinstance(sentences, list) else []
+    """Return the warnings in a job source's description of itself."""
+    warnings = (record.inputs.jobs.source or {}).get("warnings")
+    return [str(warning) for warning in warnings] if isinstance(warnings, list) else []
 
 
 def _declined_jobs(record: RunRecord) -> Iterator[str]:

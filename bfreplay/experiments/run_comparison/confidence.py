@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ LENGTHEN = 1.5
 LEAST_BLOCKS = 4
 LEAST_BINS = 16
 LEAST_JOBS = 8
+BIN, START = "bin", "start"
+"""Names for a value of a series, in the reasons for having no interval."""
+_MORE = {BIN: "use shorter bins (--bin)", START: "use more (--starts)"}
 _BAND_ENDS = 240
 """Largest number of points of a band, evenly spaced, the last one at the end."""
 NO_LIBRARY = "the library arch is not installed here (pip install arch)"
@@ -52,18 +55,6 @@ class Band:
     high: Floats
 
 
-class Units(NamedTuple):
-    """What the values of a series are, for the reasons without an interval: their name, and how to get more of them."""
-
-    name: str
-    more: str
-    longer: str
-
-
-BINS = Units("bin", "use shorter bins (--bin)", "use a longer window")
-STARTS = Units("start", "use more (--starts)", "use a longer log")
-
-
 def block_length(series: Floats) -> int:
     """Return the number of bins in a block for ``series`` (T,), at most T, by the rule above."""
     from arch.bootstrap import optimal_block_length
@@ -76,7 +67,7 @@ def block_length(series: Floats) -> int:
     return min(n_values, math.ceil(LENGTHEN * max(length, math.cbrt(n_values))))
 
 
-def mean_difference(difference: Floats, bootstrap: Bootstrap, units: Units = BINS) -> tuple[Estimate, Band]:
+def mean_difference(difference: Floats, bootstrap: Bootstrap, unit: str = BIN) -> tuple[Estimate, Band]:
     """Estimate the mean of a series of differences (T,), and its cumulative sum.
 
     Parameters
@@ -85,8 +76,8 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap, units: Units = BIN
         B - A in each bin, so that both runs are resampled together.
     bootstrap
         Seed, and number of series drawn.
-    units
-        What the values of the series are.
+    unit
+        ``BIN`` or ``START``: name of a value.
     """
     mean, n_values = float(difference.mean()), difference.size
     ends = np.unique(np.linspace(1, n_values, min(n_values, _BAND_ENDS)).round().astype(np.int64))
@@ -95,7 +86,7 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap, units: Units = BIN
     # no scatter: no difference, or the same in enough bins
     if not difference.any() or (n_values >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
         return Estimate.interval(mean, mean, mean, n_values), Band(ends, total, total, total)
-    length, why_not = _blocks(difference, units)
+    length, why_not = _blocks(difference, unit)
     if length is None:
         return Estimate.alone(mean, n_values, why_not), Band(ends, total, nothing, nothing)
     resampled = _resample(difference[:, None], length, bootstrap, lambda block: np.cumsum(block[:, 0])[ends - 1])
@@ -154,19 +145,19 @@ def median_over_jobs(difference: Floats, bootstrap: Bootstrap) -> Estimate:
     return Estimate.interval(median, float(low), float(high), n_jobs)
 
 
-def _blocks(series: Floats, units: Units = BINS) -> tuple[int | None, str | None]:
+def _blocks(series: Floats, unit: str = BIN) -> tuple[int | None, str | None]:
     """Return the length of a block, or the reason for having no interval."""
     n_values = series.size
     if n_values < LEAST_BINS:
-        return None, f"only {count(n_values, units.name)}: at least {LEAST_BINS} are needed; {units.more}"
+        return None, f"only {count(n_values, unit)}: at least {LEAST_BINS} are needed; {_MORE[unit]}"
     try:
         length = block_length(series)
     except ImportError:
         return None, NO_LIBRARY
     if n_values < LEAST_BLOCKS * length:
         return None, (
-            f"{n_values} {units.name}s are {n_values / length:.1f} blocks of {length} (the range of correlation): at "
-            f"least {LEAST_BLOCKS} are needed; {units.longer}"
+            f"{n_values} {unit}s are {n_values / length:.1f} blocks of {length} (the range of correlation): at least "
+            f"{LEAST_BLOCKS} are needed; use a longer window"
         )
     return length, None
 

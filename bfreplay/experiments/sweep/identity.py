@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay import __version__, defaults
+from bfreplay.campaigns.load import campaign_tables
 from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.jobs.tables import read_toml
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
 from bfreplay.errors import InputError
@@ -110,7 +110,7 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     elif is_source_name(options.jobs):
         places |= set(_foreign(JOB_SOURCES, str(options.jobs)))
     else:
-        texts = texts_in(_tables_of(options))
+        texts = texts_in(campaign_tables(Path(options.jobs)))
         places |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_PACKAGE, "builtins")}
 
@@ -165,17 +165,11 @@ def digest_of_module(module: str) -> str | None:
     return None if file is None else SourceFile.of(file).sha256
 
 
-def _tables_of(options: RunOptions) -> dict[str, Any]:
-    """Return the tables of the campaign; none for a study, which names no code."""
-    file = Path(options.jobs)
-    return read_toml(file) if file.suffix.lower() == ".toml" else {}
-
-
 def _optuna_version(options: RunOptions, jobs: JobSet | JobSource) -> str | None:
     """Return the version of Optuna for a campaign that uses it; otherwise ``None``."""
     if isinstance(jobs, JobSet) or is_source_name(options.jobs):
         return None
-    tables = _tables_of(options)
+    tables = campaign_tables(Path(options.jobs))
     if "optuna" not in tables and "optuna" not in set(texts_in(tables)):
         return None
     try:

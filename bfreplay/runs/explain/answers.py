@@ -21,7 +21,6 @@ from bfreplay.runs.explain.job_story import LOST, SUBMITTED, JobStory, job_story
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers, records
 from bfreplay.runs.explain.saved_tables import microseconds
 from bfreplay.runs.explain.why_these_nodes import explain_decision
-from bfreplay.runs.run_config import kind_of_scores
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import recorded_jobs
 from bfreplay.runs.saved_inputs import GivenInputs, MissingInputsError
@@ -333,10 +332,7 @@ def _scores(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
     better = "higher" if campaign.higher_is_better else "lower"
     scores = [f"{score:.6g}" for score in campaign.best_score.tolist()]
     times = [f"after {maybe_duration(time_s)}" for time_s in campaign.best_s.tolist()]
-    yield (
-        "Best score",
-        f"{scores[-1]} ({kind_of_scores(campaign.source)}, {better} is better) of {campaign.best_job} {times[-1]}",
-    )
+    yield "Best score", f"{scores[-1]} ({better} is better) of {campaign.best_job} {times[-1]}"
     n_before = len(scores) - 1
     steps = sorted({round(step_index * n_before / 4) for step_index in range(4)} - {n_before})
     if steps:
