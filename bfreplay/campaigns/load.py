@@ -32,17 +32,15 @@ _OPTUNA_PARALLEL = 10
 """Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
 _REQUIRED_OF_MODELS = ("samples_per_epoch", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
 _NOT_BESIDE_STUDY = ("retries", "pruner", "proposer", "scores", "search", "optuna")
-_ASSUMED: Mapping[str, Mapping[str, Cell]] = {
-    "campaign": {"higher_is_better": True},
-    "trial": {
-        "samples_per_epoch": 1_000_000,
-        "max_nodes": 16,
-        "scale_up_cost_s": 20,
-        "scale_down_cost_s": 10,
-        "curve": "amdahl(rate_1=400, serial=0.02)",
-    },
+_ASSUMED: Mapping[str, Cell] = {
+    "samples_per_epoch": 1_000_000,
+    "min_nodes": 1,
+    "max_nodes": 16,
+    "scale_up_cost_s": 20,
+    "scale_down_cost_s": 10,
+    "curve": "amdahl(rate_1=400, serial=0.02)",
 }
-"""Keys by table where neither the study nor the file has them; a warning repeats them."""
+"""Keys of ``[trial]`` that a study does not say, where the file does not either; a warning repeats them."""
 _START = "a file to start from: bfreplay jobs make hpo -o campaign.toml"
 _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     ("[campaign]", None): f"add [campaign]; {_START}",
@@ -159,21 +157,18 @@ def campaign_of(
 
 def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) -> dict[str, Cell]:
     """Return the tables with what the study says, and what is assumed; InputError for a key that the study says too."""
-    of_study: dict[str, dict[str, Cell]] = {
-        "campaign": {"trials": len(study.trials), "proposer": RANDOM},
-        "trial": {"epochs": study.epochs},
-    }
+    of_campaign: dict[str, Cell] = {"trials": len(study.trials), "proposer": RANDOM}
     if study.higher_is_better is not None:
-        of_study["campaign"]["higher_is_better"] = study.higher_is_better
+        of_campaign["higher_is_better"] = study.higher_is_better
     completed = dict(tables)
     twice = [(name, "") for name in _NOT_BESIDE_STUDY if name in tables]
-    for name, cells in of_study.items():
+    of_trial: dict[str, Cell] = {"epochs": study.epochs}
+    for name, of_study, assumable in (("campaign", of_campaign, {}), ("trial", of_trial, _ASSUMED)):
         given = tables.get(name, {})
         if isinstance(given, Mapping):
-            twice += [(name, key) for key in cells if key in given]
-            assumed = {key: value for key, value in _ASSUMED[name].items() if key not in {**given, **cells}}
-            study.assume(assumed)
-            completed[name] = {**assumed, **given, **cells}
+            twice += [(name, key) for key in of_study if key in given]
+            study.assume({key: value for key, value in assumable.items() if key not in given})
+            completed[name] = {**assumable, **given, **of_study}
     for name, key in twice:
         raise InputError("the study itself says this", file=file, row=f"[{name}]", column=key or None, fix="drop it")
     return completed

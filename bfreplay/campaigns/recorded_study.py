@@ -160,8 +160,8 @@ class RecordedStudy(NoPruner):
         """Warn of what is assumed of the trials."""
         if cells:
             assumed = ", ".join(f"{key} = {value!r}" for key, value in cells.items())
-            fix = f'Give yours in a campaign file with [study] file = "{self._file.name}": docs/optuna.md.'
-            self.warnings.append(f"The study does not say everything; assumed: {assumed}. {fix}")
+            fix = f'Give yours in [trial] of a campaign file with [study] file = "{self._file.name}": docs/optuna.md.'
+            self.warnings.append(f"The study does not say what a trial needs; assumed: {assumed}. {fix}")
 
     def _error(self, problem: str, key: str, value: object, expected: str) -> InputError:
         """Return the error for a key that has to be given in a campaign file."""

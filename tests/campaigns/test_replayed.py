@@ -2,7 +2,9 @@
 
 from collections import Counter
 
+import msgspec
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from bfreplay import BFTrainerPolicy, EqualSharePolicy, NodeEvents, ReplaySettings, replay_log
@@ -11,6 +13,8 @@ from bfreplay.campaigns.load import load_campaign
 from bfreplay.campaigns.parts import TrialState
 from bfreplay.campaigns.pruners import Asha, Median, NoPruner, SuccessiveHalving
 from bfreplay.datasets import NodeState
+from bfreplay.result_folders.reading import digest
+from bfreplay.runs.run_result import RunResult
 from bfreplay.testing.job_source import drive
 from tests.campaigns.small_campaigns import HOUR, SECOND, campaign, model, source
 
@@ -163,3 +167,12 @@ def test_a_campaign_ends_with_so_many_finished_trials():
     assert summary["jobs"]["finished"] >= 3
     assert made.used_up == "finished_trials"
     assert summary["jobs"]["finished"] + summary["jobs"]["stopped"] == len(tables["jobs"]) < 24
+
+
+def test_a_run_folder_whose_reports_have_no_epochs_yet_can_be_read(tmp_path):
+    run = replay_log(log(0), source(campaign(4), FINALS), EqualSharePolicy(), ReplaySettings(), out=tmp_path / "run")
+    file = tmp_path / "run" / "reports.parquet"
+    reports = pq.read_table(file)
+    pq.write_table(reports.drop_columns("epoch"), file)
+    record = msgspec.structs.replace(run.record, sha256={**run.record.sha256, file.name: digest(file)})
+    assert RunResult(record, tmp_path / "run", session=run.session).table("reports").num_rows == reports.num_rows
