@@ -12,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import msgspec
+
 from bfreplay import checks
 from bfreplay.campaigns.optuna_study import load_optuna, quiet
 from bfreplay.campaigns.parts import Advice, Params
@@ -54,7 +56,7 @@ class RecordedTrial(NamedTuple):
 
     number: int
     state: str
-    params: Params
+    params: Mapping[str, Any]
     user_attrs: Mapping[str, Any]
     values: Sequence[float | None] | None
     reported: Mapping[int, float | None]
@@ -197,11 +199,9 @@ class RecordedStudy(NoPruner):
                 study = optuna.load_study(study_name=self._name, storage=storage)
                 is_higher_better: list[bool | None] = [direction.name == "MAXIMIZE" for direction in study.directions]
                 objectives = [str(name) for name in study.metric_names or range(len(is_higher_better))]
-                return (
-                    [RecordedTrial(*_fields_of_optuna(trial)) for trial in study.trials],
-                    objectives,
-                    is_higher_better,
-                )
+                # with types checked: a journal may have anything
+                trials = msgspec.convert([_fields_of_optuna(trial) for trial in study.trials], list[RecordedTrial])
+                return trials, objectives, is_higher_better
             except InputError:
                 raise
             except Exception as error:  # a file may have anything
@@ -249,17 +249,13 @@ class RecordedStudy(NoPruner):
             scores = {epochs: None} if epochs else {}
         if scores and trial.values:
             scores[max(scores)] = trial.values[objective_index]
-        scores = {epoch: score if _is_finite(score) else None for epoch, score in scores.items()}
+        scores = {epoch: score if _is_plain(score) else None for epoch, score in scores.items()}
         params = {name: value if _is_plain(value) else str(value) for name, value in trial.params.items()}
         return trial._replace(params=params, reported=scores)
 
 
 def _is_plain(value: object) -> bool:
-    return isinstance(value, str) or _is_finite(value)
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _value_of(text: str) -> str | int | float:

@@ -223,6 +223,11 @@ def test_a_database_that_may_compute_without_end_and_one_of_others_are_refused(t
     journal = tmp_path / "broken.log"
     journal.write_text('{"op_code":99}\n')
     assert "Optuna cannot read it" in refusal(journal).problem
+    whole = made(tmp_path).read_text()
+    for right, wrong in (('{"1":0.1', '{"one":0.1'), ('{"1":0.1', '{"1":"much"'), ('"value":0.4', '"value":"much"')):
+        journal.write_text(whole.replace(right, wrong))
+        assert journal.read_text() != whole
+        assert "Optuna cannot read it" in refusal(journal).problem
 
 
 def test_a_url_of_sqlite_is_its_file(tmp_path, monkeypatch):
