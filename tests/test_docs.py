@@ -40,7 +40,7 @@ TO_FOLLOW = {
     ROOT / "docs" / "explain.md": {"python", "bfreplay"},
     ROOT / "docs" / "gavel.md": {"bfreplay"},
     ROOT / "docs" / "objectives.md": {"python", "bfreplay"},
-    ROOT / "docs" / "optuna.md": {"bfreplay"},
+    ROOT / "docs" / "optuna.md": {"python", "bfreplay"},
     ROOT / "docs" / "own-proposer.md": {"bfreplay"},
     ROOT / "docs" / "pictures.md": {"python", "bfreplay"},
     ROOT / "docs" / "regret.md": {"bfreplay"},

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from msgspec import to_builtins
 
 from bfreplay import checks
-from bfreplay.campaigns.parts import Params, Purpose, stream
+from bfreplay.campaigns.parts import Params, Purpose, TrialState, stream
 from bfreplay.datasets.jobs.curve_points import inline_text
 from bfreplay.documents import pick
 from bfreplay.errors import InputError
@@ -77,6 +78,8 @@ class Budget(TypedTable, frozen=True):
         Wall time since the campaign started, > 0: "finish by".
     failed_trials
         Trials that failed for good, >= 1.
+    finished_trials
+        Trials that finished, >= 1.
 
     ``None`` is no limit.
     """
@@ -85,6 +88,7 @@ class Budget(TypedTable, frozen=True):
     samples: Positive | None = None
     hours: Positive | None = None
     failed_trials: Count | None = None
+    finished_trials: Count | None = None
 
     @property
     def needs_every_epoch(self) -> bool:
@@ -95,7 +99,7 @@ class Budget(TypedTable, frozen=True):
         """Return when a campaign that starts at ``start_us`` ends; ``None`` for no such time."""
         return None if self.hours is None else start_us + round(self.hours * _HOUR_US)
 
-    def used_up(self, node_us: int, samples: float, wall_us: int, failed_trials: int) -> str | None:
+    def used_up(self, node_us: int, samples: float, wall_us: int, n_ended: Mapping[TrialState, int]) -> str | None:
         """Return the name of the first limit that is reached; ``None`` if none is.
 
         Parameters
@@ -106,8 +110,8 @@ class Budget(TypedTable, frozen=True):
             Samples processed.
         wall_us
             Microseconds since the campaign started.
-        failed_trials
-            Trials that failed for good.
+        n_ended
+            Number of trials by their end.
         """
         if self.node_hours is not None and node_us >= self.node_hours * _HOUR_US:
             return "node_hours"
@@ -115,8 +119,10 @@ class Budget(TypedTable, frozen=True):
             return "samples"
         if self.hours is not None and wall_us >= round(self.hours * _HOUR_US):
             return "hours"
-        if self.failed_trials is not None and failed_trials >= self.failed_trials:
+        if self.failed_trials is not None and n_ended[TrialState.FAILED] >= self.failed_trials:
             return "failed_trials"
+        if self.finished_trials is not None and n_ended[TrialState.FINISHED] >= self.finished_trials:
+            return "finished_trials"
         return None
 
 
@@ -246,6 +252,8 @@ class Campaign:
         (``"searched"``).
     report_every_epochs
         Number of epochs between reports besides those for the pruner; ``None``: no such reports.
+    numbers
+        Numbers of the trials in their names, if they are not 0, 1, ...
 
     Raises
     ------
@@ -267,6 +275,7 @@ class Campaign:
     retries: Retries = field(default_factory=Retries)
     model_choice: str = IN_TURN
     report_every_epochs: int | None = None
+    numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         checks.name("campaign", self.name, "name")
@@ -274,8 +283,9 @@ class Campaign:
 
     def trial_name(self, number: int, attempt: int = 0) -> str:
         """Return the name of a trial, ``NAME-0007``, or of a retry, ``NAME-0007-retry-1``."""
-        digits = max(4, len(str(self.trials - 1)))
-        return f"{self.name}-{number:0{digits}d}" + (f"-retry-{attempt}" if attempt else "")
+        digits = max(4, len(str(max(self.numbers, default=self.trials - 1))))
+        shown_number = self.numbers[number] if self.numbers else number
+        return f"{self.name}-{shown_number:0{digits}d}" + (f"-retry-{attempt}" if attempt else "")
 
     def model_of(self, number: int, params: Params) -> TrialModel:
         """Return the model that trial ``number`` trains.

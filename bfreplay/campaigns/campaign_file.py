@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 
 from bfreplay.campaigns.campaign import MOST_TRIALS, Budget
 from bfreplay.campaigns.optuna_study import OptunaTable
+from bfreplay.campaigns.recorded_study import StudyTable
 from bfreplay.documents import Cell
 from bfreplay.typed_tables import Count, Finite, NotNegative, Positive, TypedTable, Whole
 
@@ -111,4 +112,5 @@ class CampaignFile(TypedTable, frozen=True):
     proposer: dict[str, Any] = field(default_factory=dict)
     search: dict[str, Any] | None = None
     optuna: OptunaTable | None = None
+    study: StudyTable | None = None
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)

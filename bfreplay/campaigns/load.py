@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -16,7 +17,8 @@ from msgspec.structs import asdict
 from bfreplay import checks
 from bfreplay.campaigns.campaign import MODEL_PARAM, NAS, SEARCHED, Arrival, Campaign, Retries, TrialModel
 from bfreplay.campaigns.campaign_file import CampaignFile, RetriesTable
-from bfreplay.campaigns.parts_of_file import OPTUNA, PartsOfFile, proposer_name
+from bfreplay.campaigns.parts_of_file import OPTUNA, RANDOM, PartsOfFile, proposer_name
+from bfreplay.campaigns.recorded_study import RecordedStudy, kind_of_study
 from bfreplay.campaigns.search_space import Choice, SearchSpace
 from bfreplay.campaigns.source import CampaignSource
 from bfreplay.datasets.jobs.curve_points import CurveCache
@@ -33,6 +35,16 @@ from bfreplay.typed_tables import missing_key, typed_table
 _OPTUNA_PARALLEL = 10
 """Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
 _REQUIRED_OF_MODELS = ("samples_per_epoch", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
+_NOT_BESIDE_STUDY = ("retries", "pruner", "proposer", "scores", "search", "optuna")
+_ASSUMED: Mapping[str, Cell] = {
+    "samples_per_epoch": 1_000_000,
+    "min_nodes": 1,
+    "max_nodes": 16,
+    "scale_up_cost_s": 20,
+    "scale_down_cost_s": 10,
+    "curve": "amdahl(rate_1=400, serial=0.02)",
+}
+"""Keys of ``[trial]`` that a study does not say, where the file does not either; a warning repeats them."""
 _START = "a file to start from: bfreplay jobs make hpo -o campaign.toml"
 _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     ("[campaign]", None): f"add [campaign]; {_START}",
@@ -46,10 +58,12 @@ _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
 
 
 def is_campaign(path: str | PathLike[str]) -> bool:
-    """Return whether a file is a campaign: a ``.toml`` with a ``[campaign]`` table. TOML is not parsed."""
+    """Return whether a file is a campaign: a ``.toml`` with ``[campaign]``, not parsed here; or a study of Optuna."""
     file = Path(path)
-    if file.suffix.lower() != ".toml" or not file.is_file():
+    if not file.is_file():
         return False
+    if file.suffix.lower() != ".toml":
+        return kind_of_study(file) is not None
     check_toml_size(file)
     return _IS_CAMPAIGN.search(file.read_text(encoding="utf-8", errors="replace")) is not None
 
@@ -66,7 +80,8 @@ def load_campaign(
     ----------
     path
         A TOML file with the tables ``[campaign]`` and ``[trial]``, or its content as a mapping: ``{"campaign":
-        {"trials": 8}, "trial": {...}}``; docs/campaigns.md lists every key.
+        {"trials": 8}, "trial": {...}}``; docs/campaigns.md lists every key. Or a study of Optuna: its storage
+        (SQLite or journal), or the CSV of ``study.trials_dataframe()``.
     curves
         Named curves, as for ``load_jobs``; the file may hold its own in ``[curves.NAME]``.
     allow_code
@@ -83,13 +98,20 @@ def load_campaign(
         origin = SourceFile(f"<{type(path).__name__}>", hashlib.sha256(repr(tables).encode()).hexdigest())
     else:
         campaign_file = Path(path)
-        tables, origin = read_toml(campaign_file), SourceFile.of(campaign_file)
+        tables, origin = campaign_tables(campaign_file), SourceFile.of(campaign_file)
     refuse_other_toml(tables, campaign_file, "a campaign")
     curve_cache = CurveCache(allow_code=allow_code)
     curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_cache)
     files = [origin] if curves_file is None else [origin, SourceFile.of(curves_file)]
     sources = [(source.name, source.sha256) for source in files]
     return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
+
+
+def campaign_tables(campaign_file: Path) -> dict[str, Any]:
+    """Return the tables of a campaign file; for a study of Optuna, those of a campaign that names it."""
+    if campaign_file.suffix.lower() != ".toml" and is_campaign(campaign_file):
+        return {"campaign": {}, "study": {"file": campaign_file.name}}
+    return read_toml(campaign_file)
 
 
 def campaign_of(
@@ -124,8 +146,10 @@ def campaign_of(
         As ``load_campaign``.
     """
     curve_cache = curve_cache or CurveCache(allow_code=allow_code)
+    study = RecordedStudy(tables["study"], file) if "study" in tables else None
+    all_tables = tables if study is None else _with_study(tables, study, file)
     try:
-        contents = typed_table(tables, CampaignFile, file)
+        contents = typed_table(all_tables, CampaignFile, file)
     except InputError as error:
         raise error.with_changes(fix=_FIXES.get((error.row, error.column), error.fix)) from error
     job_table = JobTable(file, (), (), contents.curves)
@@ -133,20 +157,44 @@ def campaign_of(
     models = tuple(_models(contents, file, all_curves, curve_cache))
     search_space = None if contents.search is None else SearchSpace.from_table(contents.search, file)
     campaign = _campaign(contents, file, models)
-    if campaign.model_choice == SEARCHED:
-        _check_searched_models(campaign, search_space, file)
-    swappable = PartsOfFile(file, contents, campaign, search_space, allow_code)
-    proposer = swappable.proposer()
-    source = CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
+    if study is not None:
+        numbers = tuple(trial.number for trial in study.trials)
+        campaign = replace(campaign, numbers=numbers, retries=Retries(most=0))
+        source = CampaignSource(campaign, study, study, study, dict.fromkeys([*sources, *study.sources]))
+    else:
+        if campaign.model_choice == SEARCHED:
+            _check_searched_models(campaign, search_space, file)
+        swappable = PartsOfFile(file, contents, campaign, search_space, allow_code)
+        proposer = swappable.proposer()
+        source = CampaignSource(campaign, proposer, swappable.pruner(proposer), swappable.scores(), sources)
     source.tables = tables
     source.remake = partial(campaign_of, tables, file, curves, sources=sources, allow_code=allow_code)
     return source
 
 
+def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) -> dict[str, Cell]:
+    """Return the tables with what the study says, and what is assumed; InputError for a key that the study says too."""
+    of_campaign: dict[str, Cell] = {"trials": len(study.trials), "proposer": RANDOM}
+    if study.higher_is_better is not None:
+        of_campaign["higher_is_better"] = study.higher_is_better
+    completed = dict(tables)
+    twice = [(name, "") for name in _NOT_BESIDE_STUDY if name in tables]
+    of_trial: dict[str, Cell] = {"epochs": study.epochs}
+    for name, of_study, assumable in (("campaign", of_campaign, {}), ("trial", of_trial, _ASSUMED)):
+        given = tables.get(name, {})
+        if isinstance(given, Mapping):
+            twice += [(name, key) for key in of_study if key in given]
+            study.assume({key: value for key, value in assumable.items() if key not in given})
+            completed[name] = {**assumable, **given, **of_study}
+    for name, key in twice:
+        raise InputError("the study itself says this", file=file, row=f"[{name}]", column=key or None, fix="drop it")
+    return completed
+
+
 def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialModel, ...]) -> Campaign:
     table = tables.campaign
     parallel = table.parallel
-    if parallel is None and proposer_name(tables, campaign_file) == OPTUNA:
+    if parallel is None and (tables.study is not None or proposer_name(tables, campaign_file) == OPTUNA):
         parallel = _OPTUNA_PARALLEL
     with locate_errors(campaign_file, "[campaign]"):
         return Campaign(

@@ -47,6 +47,7 @@ _BUDGET: Sequence[Line] = (
     ("samples", "of all trials together", 1_000_000_000),
     ("hours", "of wall time: finish by", 48),
     ("failed_trials", "that failed for good", 10),
+    ("finished_trials", "that finished", 20),
 )
 _TRIAL: Sequence[Line] = (
     ("epochs", "of a trial that is not stopped early", None),

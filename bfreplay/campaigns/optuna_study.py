@@ -193,7 +193,7 @@ class OptunaStudy:
         self._file = campaign_file
         self._sampler, self._pruner = table.sampler, "median" if table.pruner is None else table.pruner
         self._report_every = table.report_every
-        self._optuna = load_optuna(campaign_file)
+        self._optuna = load_optuna(campaign_file, "[optuna]")
         with locate_errors(campaign_file, "[optuna]"):
             self._seed = whole("seed", campaign.seed, 0, _LARGEST_SEED)
         self._sampler_options = options_of("sampler", self._sampler, table.sampler_options, campaign_file)
@@ -221,7 +221,7 @@ class OptunaStudy:
         sampler = make_part("sampler", self._sampler, {**self._sampler_options, "seed": self._seed}, self._file)
         pruner = make_part("pruner", self._pruner, self._pruner_options, self._file)
         direction = "maximize" if higher_is_better else "minimize"
-        with _quiet():
+        with quiet():
             self._study: Study = self._optuna.create_study(
                 study_name=_STUDY_NAME, sampler=sampler, pruner=pruner, direction=direction
             )
@@ -290,7 +290,7 @@ class OptunaStudy:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keep Optuna from announcing a new study on stderr.
 
     That is the only message below a warning that asking and telling gives, so its logger is set for this moment alone:
@@ -305,7 +305,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def load_optuna(campaign_file: Path) -> ModuleType:
+def load_optuna(campaign_file: Path, row: str) -> ModuleType:
     """Import Optuna, late: it takes a second, and it is an extra.
 
     Raises
@@ -320,7 +320,7 @@ def load_optuna(campaign_file: Path) -> ModuleType:
             return importlib.import_module("optuna")
         except ImportError as error:
             problem = f"optuna cannot be imported ({one_line(error)}); {fix}"
-    raise InputError(f"this campaign asks Optuna, and {problem}", file=campaign_file, row="[optuna]", fix=fix)
+    raise InputError(f"this needs Optuna, and {problem}", file=campaign_file, row=row, fix=fix)
 
 
 def options_of(kind: str, part_name: str, options: Mapping[str, Cell], campaign_file: Path) -> dict[str, Any]:

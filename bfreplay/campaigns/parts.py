@@ -116,8 +116,11 @@ class Pruner(CampaignPart, Protocol):
 class ScoreModel(Protocol):
     """Replaces training: gives the score of a trial. The same arguments give the same score."""
 
-    def score(self, number: int, params: Params, epoch: float) -> float:
-        """Return the score of trial ``number`` with ``params`` after ``epoch`` epochs, which may be a fraction."""
+    def score(self, number: int, params: Params, epoch: float) -> float | None:
+        """Return the score of trial ``number`` with ``params`` after ``epoch`` epochs, which may be a fraction.
+
+        ``None``: it has none there.
+        """
         ...
 
     def describe(self) -> dict[str, object]:

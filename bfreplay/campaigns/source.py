@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bfreplay.campaigns.campaign import Campaign, TrialModel
 from bfreplay.campaigns.parts import Advice, CampaignPart, Params, Proposer, Pruner, ScoreModel, TrialState
+from bfreplay.campaigns.recorded_study import RecordedStudy
 from bfreplay.documents import Cell, pick
 from bfreplay.errors import BfreplayError
 from bfreplay.workload import ElasticJob, Ending, JobReport, Orders, Verdict
@@ -74,6 +76,8 @@ class Trial:
         Last and best score that it reported; ``None`` for none.
     epochs
         Number of whole epochs in its last report.
+    work_epochs
+        Epochs of its whole work.
     """
 
     def __init__(self, number: int, name: str, model: TrialModel, params: Params, deadline_us: int | None) -> None:
@@ -85,7 +89,7 @@ class Trial:
         self.attempt = Attempt(0, 0, ())
         self.marks_ahead: Iterator[Mark] = iter(())
         self.state: TrialState | None = None
-        self.epochs = 0
+        self.epochs = self.work_epochs = 0
         self.score: float | None = None
         self.best_score: float | None = None
         self._node_us: list[int] = []  # of each attempt
@@ -137,7 +141,7 @@ class CampaignSource:
     campaign
         Parameters of the campaign.
     proposer
-        Chooses hyper-parameters.
+        Chooses hyper-parameters. Trials of a ``RecordedStudy`` end as they did.
     pruner
         Ends trials; may be the same object as ``proposer``.
     scores
@@ -169,6 +173,7 @@ class CampaignSource:
         sources: Iterable[tuple[str, str]] = (),
     ) -> None:
         self.campaign = campaign
+        self._study = proposer if isinstance(proposer, RecordedStudy) else None
         self.name = campaign.name
         self.higher_is_better = campaign.higher_is_better
         self.sources = tuple(sources)
@@ -204,10 +209,12 @@ class CampaignSource:
         return pd.DataFrame([pick(trial, *columns) for trial in self._trials], columns=columns)
 
     def describe(self) -> dict[str, object]:
-        """Return the parameters of the campaign, its proposer, pruner and scores."""
+        """Return the parameters of the campaign, its proposer, pruner and scores, or its study with its warnings."""
+        description = {"source": "campaign", **self.campaign.describe()}
+        if self._study is not None:
+            return {**description, "study": self._study.describe(), "warnings": self._study.warnings}
         return {
-            "source": "campaign",
-            **self.campaign.describe(),
+            **description,
             "proposer": self._proposer.describe(),
             "pruner": self._pruner.describe(),
             "scores": self._scores.describe(),
@@ -231,7 +238,8 @@ class CampaignSource:
         self._waiting: dict[int, Trial] = {}  # for the pruner
         self._crashed: list[Trial] = []  # to be retried
         self._promoted: deque[Trial] = deque()  # to be resumed, when there is room
-        self._n_unfinished = self._n_failed = 0
+        self._n_unfinished = 0
+        self._n_ended: Counter[TrialState] = Counter()
         self._node_us, self._samples = 0, 0.0
         self.used_up: str | None = None
         """Limit of the budget that ended the last replay's campaign; ``None`` if none did."""
@@ -242,7 +250,7 @@ class CampaignSource:
             return Orders(ask_again_us=self._start_us)
         if self.used_up is None:
             wall_us = now_us - self._start_us
-            self.used_up = self.campaign.budget.used_up(self._node_us, self._samples, wall_us, self._n_failed)
+            self.used_up = self.campaign.budget.used_up(self._node_us, self._samples, wall_us, self._n_ended)
         if self.used_up is not None:
             return self._stop_everything()
         submit = [self._job(trial, now_us) for trial in self._crashed]
@@ -267,7 +275,7 @@ class CampaignSource:
         self._node_us += node_us
         self._samples += samples
         if report.is_finished:
-            score = self._score(trial, self.campaign.epochs)
+            score = self._score(trial, trial.work_epochs)
             self._end(trial, TrialState.FINISHED)
             return Verdict(score)
         mark = next(trial.marks_ahead)
@@ -276,7 +284,9 @@ class CampaignSource:
             return Verdict(ending=Ending.FAILED)
         epoch = int(mark.epochs)
         score = self._score(trial, epoch)
-        advice = self._pruner.advise(trial.number, epoch, score) if mark.for_pruner else Advice.CONTINUE
+        advice = Advice.CONTINUE
+        if mark.for_pruner:
+            advice = self._pruner.advise(trial.number, epoch, math.nan if score is None else score)
         if not isinstance(advice, Advice):
             raise BfreplayError(f"the pruner's advice is {advice!r}, not one of {', '.join(Advice.__members__)}")
         if advice is Advice.PRUNE:
@@ -319,16 +329,19 @@ class CampaignSource:
         """Begin an attempt, with the marks at which it reports: neither its end nor what the trial has reported."""
         campaign, samples_per_epoch = self.campaign, trial.model.samples_per_epoch
         crash_epoch = campaign.retries.crash_epoch(campaign.seed, trial.number, attempt_index, first_epoch)
-        end_epoch = campaign.epochs if crash_epoch is None else min(crash_epoch, campaign.epochs)
+        trial.work_epochs = campaign.epochs
+        if self._study is not None:
+            trial.work_epochs, crash_epoch = self._study.course(trial.number)
+        end_epoch = trial.work_epochs if crash_epoch is None else min(crash_epoch, trial.work_epochs)
         begin_epoch = max(first_epoch, trial.epochs)
         marks = [
             Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in self._pruner_epochs)
             for epoch in self._report_epochs
             if begin_epoch < epoch < end_epoch
         ]
-        if end_epoch < campaign.epochs:
+        if end_epoch < trial.work_epochs:
             crash_samples = (end_epoch - first_epoch) * samples_per_epoch
-            work_samples = (campaign.epochs - first_epoch) * samples_per_epoch
+            work_samples = (trial.work_epochs - first_epoch) * samples_per_epoch
             # rounding may put the crash on a report or an end: it then does not happen
             if (marks[-1].samples if marks else 0.0) < crash_samples < work_samples:
                 marks.append(Mark(crash_samples, end_epoch, is_crash=True))
@@ -343,8 +356,10 @@ class CampaignSource:
             deadline_us=trial.deadline_us,
             model=model.name,
             params=trial.params,
-            work_samples=(self.campaign.epochs - attempt.first_epoch) * model.samples_per_epoch,
+            work_samples=(trial.work_epochs - attempt.first_epoch) * model.samples_per_epoch,
             report_at_samples=tuple(mark.samples for mark in attempt.marks),
+            samples_per_epoch=model.samples_per_epoch,
+            first_epoch=attempt.first_epoch,
         )
         self._trial_of_job[job.name] = trial
         return job
@@ -378,7 +393,6 @@ class CampaignSource:
     def _crash(self, trial: Trial, epochs: float) -> None:
         retries, attempt = self.campaign.retries, trial.attempt
         if attempt.index == retries.most:
-            self._n_failed += 1
             self._end(trial, TrialState.FAILED)
             return
         del self._trial_of_job[self._name_of_job(trial)]
@@ -389,6 +403,7 @@ class CampaignSource:
         self._trial_of_job.pop(self._name_of_job(trial), None)
         trial.state = state
         self._n_unfinished -= 1
+        self._n_ended[state] += 1
         for part in self._parts:
             part.ended(trial.number, state, trial.score)
 
@@ -399,9 +414,10 @@ class CampaignSource:
                 self._end(trial, TrialState.STOPPED)
         return Orders(stop=stop)
 
-    def _score(self, trial: Trial, epoch: int) -> float:
+    def _score(self, trial: Trial, epoch: int) -> float | None:
         score = self._scores.score(trial.number, trial.params, epoch)
-        trial.report(epoch, score, self.campaign.higher_is_better)
+        if score is not None:
+            trial.report(epoch, score, self.campaign.higher_is_better)
         return score
 
     def _name_of_job(self, trial: Trial) -> str:

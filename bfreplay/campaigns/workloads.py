@@ -39,7 +39,7 @@ def load_workload(
     Parameters
     ----------
     jobs
-        A file of jobs (see ``load_jobs``), a campaign (a TOML file with a ``[campaign]`` table),
+        A file of jobs (see ``load_jobs``), a campaign or a study of Optuna (see ``load_campaign``),
         ``package.module:Class`` of a job source, which is called without arguments, or a generated job set,
         ``gavel(n=1000, jobs_per_hour=1)`` (see ``bfreplay.systems.gavel.made_up_throughputs``).
     curves

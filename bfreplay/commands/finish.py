@@ -14,6 +14,7 @@ from bfreplay.options import REQUIRED, Whole
 
 @click.command()
 @run_options("events", "jobs", "curves", "allow_code", "window", "node_type", events={"default": REQUIRED})
+@click.option("--against", type=click.Path(), metavar="JOBS", help="Other jobs, compared from the same starts.")
 @declared_options(FinishOptions, starts={"check": Whole(1, 10_000)})
 @run_options("policy", "objective", "t_fwd", "max_parallel", max_parallel={"usual": "10"})
 @time_zone_option
@@ -29,6 +30,7 @@ def finish(**options: Any) -> None:
     Examples:
       bfreplay finish sample --jobs sample
       bfreplay finish log.parquet --jobs search.toml --dedicated 32 --out finish
+      bfreplay finish log.parquet --jobs asha.toml --against median.toml
       bfreplay finish log.parquet --jobs jobs.csv --max-parallel 35 --starts 200 --picture finish.png
     """
     from bfreplay.experiments.finish_text import render

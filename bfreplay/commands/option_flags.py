@@ -247,7 +247,8 @@ def _click_type(declaration: Option) -> click.ParamType[Any]:
             )
         case OneOf(words):
             return click.Choice(words)
-    return PLACE if declaration.check in (path, log, jobs) else click.STRING
+    # as text: a Path made of a URL drops a slash
+    return PLACE if declaration.check is path else click.Path() if declaration.check in (log, jobs) else click.STRING
 
 
 time_zone_option = click.option(

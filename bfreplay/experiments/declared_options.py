@@ -67,8 +67,9 @@ class DeclaredOptions:
         JOBS,
         "The training jobs to replay, never the scheduler's own: a job set (CSV, Parquet, "
         "TOML; 'sample' for the bundled one), a published table of bounds (.pkl), or a trace of Gavel or Shockwave "
-        "(.trace) or of ElasticFlow (.csv); a campaign (TOML); a generated workload, 'gavel(n=1000, "
-        "jobs_per_hour=1)'; or package.module:Class of a job source.",
+        "(.trace) or of ElasticFlow (.csv); a campaign (TOML), or a study of Optuna (its SQLite or journal storage, "
+        "or the CSV of its trials_dataframe()); a generated workload, 'gavel(n=1000, jobs_per_hour=1)'; or "
+        "package.module:Class of a job source.",
         loads="jobs",
     )
     curves: str | PathLike[str] | None = option(

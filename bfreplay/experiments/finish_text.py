@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bfreplay.datasets.times import iso_utc
-from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishRecord
+from bfreplay.result_folders.finish import AT_MOST, MORE, Against, Finish, FinishRecord
 from bfreplay.wording import Kind, count, duration, paragraphs, table_of, time_unit
 
 FEW_TIMES = 5
@@ -41,7 +41,24 @@ def answer_of(record: FinishRecord) -> str:
         nodes = f"{count(requested, 'node')} of your own"
         sentence += f", and never on {nodes}" if seconds is None else f", against {duration(seconds, unit)} on {nodes}"
     beneficiary = "this search" if is_search else "these jobs"
-    return f"{sentence}; to {beneficiary} these idle nodes are worth {worth_words(record)}."
+    answer = f"{sentence}; to {beneficiary} these idle nodes are worth {worth_words(record)}."
+    return answer if record.against is None else f"{answer} {_against(record.against, record)}"
+
+
+def _against(against: Against, record: FinishRecord) -> str:
+    """Return the comparison with other jobs in a sentence."""
+    other, later = against.jobs[0].name if against.jobs else "the other", against.later_s
+    sentence = f"From the same {count(len(record.starts), 'start')}, {other} is"
+    if later is None or later.value is None:
+        return f"{sentence} never done either."
+    interval = f"no interval: {later.why_no_interval}"
+    if later.low is not None and later.high is not None:
+        interval = "95 % interval: " + " to ".join(map(_later, sorted((later.low, later.high), key=abs)))
+    return f"{sentence} done {_later(later.value)} on average ({interval})."
+
+
+def _later(seconds: float) -> str:
+    return f"{duration(abs(seconds))} {'sooner' if seconds < 0 else 'later'}"
 
 
 def worth_words(record: FinishRecord) -> str:
@@ -76,6 +93,9 @@ def cautions(record: FinishRecord) -> Iterator[str]:
             f"the time that "
             "they had (Kaplan-Meier)" + ("; the median is unknown." if median_s is None else ".")
         )
+    against = record.against
+    if against is not None and not all(start.is_done for start in (*record.starts, *against.starts)):
+        yield "Starts that only one of the two finished count with the time the other had; others are left out."
     start_us, end_us = record.inputs.window_us
     times = (end_us - start_us) / 1e6 / max(record.quantiles.median_or_bound_s, 1e-6)
     statistic = "the longest start" if median_s is None else "the median"

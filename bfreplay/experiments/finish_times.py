@@ -22,8 +22,9 @@ from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.finish_text import answer_of, cautions, notes
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
+from bfreplay.experiments.run_comparison.confidence import START, mean_difference
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.study_options import N_STARTS, FinishOptions
+from bfreplay.experiments.study_options import N_STARTS, Bootstrap, FinishOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult
 from bfreplay.options import option_name
 from bfreplay.outputs import write_whole
@@ -134,6 +135,7 @@ def finish(
     events: NodeEvents | str | PathLike[str],
     jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str],
     *,
+    against: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str] | None = None,
     dedicated: int | None = None,
     starts: int = N_STARTS,
     seed: int = 0,
@@ -151,6 +153,8 @@ def finish(
     ----------
     events, jobs
         Objects or files, as ``RunOptions`` takes them. Submit times must count from the start of the window.
+    against
+        Other jobs, replayed from the same starts: the paired difference says which are done sooner.
     dedicated
         Number of dedicated nodes to compare with.
     starts, seed
@@ -179,7 +183,8 @@ def finish(
     other_options: dict[str, Any] = {**options}
     base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **other_options)
     log, workload = load_log(base), load_jobs_of(base)
-    _check_inputs(log, workload)
+    other = None if against is None else load_jobs_of(replace(base, jobs=against))
+    _check_inputs(log, workload, other)
     zone = choose_zone(tz, log.metadata)
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
     make_runs = partial(complete_sweep, processes=processes, scheduler=scheduler, progress=progress, on_wait=on_wait)
@@ -229,10 +234,16 @@ def finish(
             warnings=[],
             notes=[],
         )
+        all_warnings = [*sweep_result.warnings, *clusters.warnings]
+        if against is not None and other is not None:
+            other_sweep = make_runs([replace(run, jobs=against) for run in on_log], folder=folder / "against")
+            other_starts = _starts(other_sweep, begins.tolist(), log.window_end_us)
+            record = msgspec.structs.replace(record, against=_against(other, other_starts, record))
+            all_warnings += other_sweep.warnings
         record = msgspec.structs.replace(
             record,
             answer=answer_of(record),
-            warnings=list(dict.fromkeys([*sweep_result.warnings, *clusters.warnings, *cautions(record)])),
+            warnings=list(dict.fromkeys([*all_warnings, *cautions(record)])),
             notes=notes(record, None if zone is None else zone[2]),
         )
         write_whole(folder / FINISH.record_file, record_json(record, "the finish"))
@@ -270,8 +281,8 @@ class _Clusters:
         return self.known
 
 
-def _check_inputs(log: NodeEvents, workload: JobSet | JobSource) -> None:
-    if isinstance(workload, JobSet) and not workload.submit_is_relative:
+def _check_inputs(log: NodeEvents, *workloads: JobSet | JobSource | None) -> None:
+    if any(isinstance(workload, JobSet) and not workload.submit_is_relative for workload in workloads):
         raise InputError(
             "the jobs have calendar times, so they cannot start at another time",
             column="submit_time",
@@ -328,6 +339,17 @@ def _starts(sweep_result: SweepResult, begins: list[int], end_us: int) -> list[s
         )
         for start_us, run_id, time in zip(begins, *columns, strict=True)
     ]
+
+
+def _against(jobs: JobSet | JobSource, starts: list[saved.Start], record: saved.FinishRecord) -> saved.Against:
+    """Compare the runs of other jobs with those of the first, start by start."""
+    pairs = zip(record.starts, starts, strict=True)
+    later_s = np.array([two.duration_s - one.duration_s for one, two in pairs if one.is_done or two.is_done])
+    return saved.Against(
+        jobs=[InputFile(name=name, sha256=digest) for name, digest in jobs.sources],
+        starts=starts,
+        later_s=mean_difference(later_s, Bootstrap(seed=record.config.seed), START)[0] if later_s.size else None,
+    )
 
 
 def _quantiles(starts: list[saved.Start]) -> saved.Quantiles:

@@ -25,8 +25,8 @@ _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
 
 
 def path(name: str, value: object) -> str:
-    """Check a path, and return it as text."""
-    return checks.text(name, fspath(value) if isinstance(value, PathLike) else value)
+    """Check a path, or the URL of an SQLite file as Optuna has it, and return the path as text."""
+    return checks.text(name, fspath(value) if isinstance(value, PathLike) else value).removeprefix("sqlite:///")
 
 
 def log(name: str, value: object) -> NodeEvents | str:

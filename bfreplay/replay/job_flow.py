@@ -14,7 +14,7 @@ from bfreplay.replay.ledger import RunTotals
 from bfreplay.replay.pool import NodePool
 from bfreplay.replay.progress import charge_preemption, predict_finish, trim_to_work
 from bfreplay.replay.run_tables import RunTables
-from bfreplay.workload import Ending, JobReport
+from bfreplay.workload import ElasticJob, Ending, JobReport
 
 # plain numbers: ten times as fast
 _ARRIVAL, _COMPLETION, _BATCH_SIZE = Trigger.ARRIVAL.value, Trigger.COMPLETION.value, Trigger.BATCH_SIZE.value
@@ -134,12 +134,12 @@ class JobFlow:
         verdict = self._feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
         self._outcomes.note_report(job_index, verdict.score, now_us)
         verdict_word = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
-        self._record_report(now_us, job.name, samples, verdict.score, verdict_word)
+        self._record_report(now_us, job, samples, verdict.score, verdict_word)
         return verdict_word
 
-    def _record_report(self, now_us: int, job_name: str, samples: float, score: float | None, verdict: str) -> None:
+    def _record_report(self, now_us: int, job: ElasticJob, samples: float, score: float | None, verdict: str) -> None:
         if self._run_tables.reports is not None:
-            self._run_tables.reports.append((now_us, job_name, samples, score, str(verdict)))
+            self._run_tables.reports.append((now_us, job.name, samples, job.epoch_at(samples), score, str(verdict)))
 
     def _leave(self, job_row: int, ending: str, now_us: int) -> None:
         """Free the nodes of an active job and remove it: it is done, has to end, or pauses."""
@@ -170,7 +170,6 @@ class JobFlow:
         """Ask the source, and take out the jobs that it stops."""
         trigger = 0
         for stop in self._feed.ask(now_us):
-            job_name = self._feed.names[stop.job]
             progress = 0.0
             if stop.is_active:
                 job_row = int(self._active.row_of_job[stop.job])
@@ -182,7 +181,7 @@ class JobFlow:
                 self._outcomes.leave(stop.record, stop.ending, now_us)
             else:
                 self._outcomes.note_not_admitted(stop.job, now_us, stop.ending)
-            self._record_report(now_us, job_name, progress, None, stop.ending)
+            self._record_report(now_us, self._feed.jobs[stop.job], progress, None, stop.ending)
         return trigger
 
     def _progress(self, record: np.void) -> float:

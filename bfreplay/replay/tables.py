@@ -137,6 +137,7 @@ REPORT_COLUMNS = (
     Column("time", TIME),
     Column("job", pa.string()),
     Column("samples", pa.float64(), "progress"),
+    Column("epoch", pa.float64(), "progress of the trial in epochs, those of its crashed attempts included"),
     Column("score", pa.float64(), "the trial's metric there; empty where the source gave none"),
     Column(
         "verdict", WORD,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bfreplay.documents import html_table
+from bfreplay.result_folders.comparison import Estimate
 from bfreplay.result_folders.reading import Result
 from bfreplay.result_folders.records import FINISH, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 from bfreplay.result_folders.tuning import InputFile
@@ -73,6 +74,25 @@ class Dedicated(RecordPart, frozen=True, kw_only=True):
     duration_s: Amount | None
 
 
+class Against(RecordPart, frozen=True, kw_only=True):
+    """Other jobs from the same starts, and the paired difference, other minus first.
+
+    Parameters
+    ----------
+    jobs
+        Their files.
+    starts
+        Their runs.
+    later_s
+        Mean difference of the times, in seconds, of ``n`` starts that one of the two finished at least; where the other
+        did not, with the time that it had. ``None`` without such starts.
+    """
+
+    jobs: list[InputFile]
+    starts: list[Start]
+    later_s: Estimate | None
+
+
 EXACT, AT_MOST, MORE = "exactly", "at most", "more than"
 """How ``Worth.nodes`` is meant."""
 
@@ -110,6 +130,8 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
         One sentence.
     warnings, notes
         Sentences.
+    against
+        Other jobs that were compared with.
     """
 
     versions: dict[str, str]
@@ -122,6 +144,7 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
     answer: str
     warnings: list[str]
     notes: list[str]
+    against: Against | None = None
 
     @property
     def n_done(self) -> int:

@@ -76,6 +76,7 @@ def words_of_run(result: RunResult) -> dict[str, str]:
     return {
         "bound": "" if bound is None else BOUND_WORDS[bound.kind],
         "dedicated": "" if efficiency is None else f"{amount(efficiency.equivalent_nodes)} dedicated nodes",
+        "scores": "recorded" if "study" in (result.record.inputs.jobs.source or {}) else "simulated",
         "others": " (other trials may be pruned there)" if result.record.inputs.jobs.of_source else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
         "whom": "the measured jobs" if result.record.config.measured else _IN_GENERAL["whom"],

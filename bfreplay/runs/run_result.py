@@ -49,7 +49,7 @@ class RunResult(Result[RunRecord]):
         "decisions": DECISIONS,
         "timings": TIMINGS,
         "jobs": JOBS,
-        "reports": REPORTS,
+        "reports": REPORTS.remove(REPORTS.get_field_index("epoch")),  # older folders have none
         "allocations": ALLOCATIONS,
         "pool": POOL,
         "idle_intervals": IDLE_INTERVALS,

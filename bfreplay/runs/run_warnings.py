@@ -27,6 +27,7 @@ def run_warnings(record: RunRecord) -> list[str]:
         *_no_deadlines(record),
         *_declined_jobs(record),
         *record.summary.costly_rescaling,
+        *_of_the_source(record),
         *shown_warnings(record.summary.extrapolation),
     ]
 
@@ -71,6 +72,12 @@ def _wide_jobs(record: RunRecord) -> Iterator[str]:
             if record.inputs.events.metadata.node_types:
                 reason += ", all types together"
         yield f"{n_wide:,} of {count(sum(summary['jobs'].values()), 'job')} could never run: {reason}."
+
+
+def _of_the_source(record: RunRecord) -> list[str]:
+    """Return the warnings in a job source's description of itself."""
+    warnings = (record.inputs.jobs.source or {}).get("warnings")
+    return [str(warning) for warning in warnings] if isinstance(warnings, list) else []
 
 
 def _declined_jobs(record: RunRecord) -> Iterator[str]:

@@ -85,7 +85,7 @@ _LINES = {
         "deadlines.void": "{} ended before by the source",
     },
     "Best score": {
-        "best.score": "{} (simulated)",
+        "best.score": "{} ({scores})",
         "best.job": "by {}",
         "best.after_s": "after {}",
         "best.params": "with {}",

@@ -157,6 +157,9 @@ class ElasticJob:
         Run time on ``requested_nodes`` that its user expects, seconds; ``None``: computed from the throughput.
     params
         Hyper-parameters of a trial or the like, for the run record; JSON-ready.
+    samples_per_epoch, first_epoch
+        Samples of an epoch, and epochs that were made before the job starts, for the epochs in the table of reports;
+        ``None``: not in epochs.
 
     Raises
     ------
@@ -183,6 +186,8 @@ class ElasticJob:
     adaptation: Adaptation | None = field(default=None, hash=False)
     requested_nodes: int | None = None
     expected_s: float | None = None
+    samples_per_epoch: float | None = None
+    first_epoch: float = 0.0
 
     def __repr__(self) -> str:
         model = f" ({self.model})" if self.model is not None else ""
@@ -289,6 +294,10 @@ class ElasticJob:
         if self.throughput_by_type:
             return self.throughput_by_type.get(node_type)
         return self.throughput if not self.node_types or node_type in self.node_types else None
+
+    def epoch_at(self, samples: float) -> float | None:
+        """Return the progress in epochs at ``samples``, whole at the ends of epochs; ``None``: not in epochs."""
+        return None if self.samples_per_epoch is None else round(self.first_epoch + samples / self.samples_per_epoch, 9)
 
     def seconds_alone(self, n_nodes: int) -> float:
         """Return the seconds from start to finish on ``n_nodes`` dedicated nodes, with changes of the batch size.

@@ -1,5 +1,6 @@
 """Arrivals, budgets, retries, scores: each by itself."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from bfreplay.errors import InputError
 from tests.campaigns.small_campaigns import HOUR
 
 FILE = Path("campaign.toml")
+MANY = Counter(failed=9, finished=9)
 
 
 def refusal(campaign=(), **tables):
@@ -95,10 +97,11 @@ def test_an_arrival_needs_its_own_number_and_no_other(given, column):
 @pytest.mark.parametrize(
     ("budget", "before", "reached"),
     [
-        (Budget(node_hours=2), (2 * HOUR - 1, 1e9, HOUR, 9), (2 * HOUR, 0, 0, 0)),
-        (Budget(samples=5), (HOUR, 4.5, HOUR, 9), (0, 5.0, 0, 0)),
-        (Budget(hours=3), (HOUR, 1e9, 3 * HOUR - 1, 9), (0, 0, 3 * HOUR, 0)),
-        (Budget(failed_trials=2), (HOUR, 1e9, HOUR, 1), (0, 0, 0, 2)),
+        (Budget(node_hours=2), (2 * HOUR - 1, 1e9, HOUR, MANY), (2 * HOUR, 0, 0, Counter())),
+        (Budget(samples=5), (HOUR, 4.5, HOUR, MANY), (0, 5.0, 0, Counter())),
+        (Budget(hours=3), (HOUR, 1e9, 3 * HOUR - 1, MANY), (0, 0, 3 * HOUR, Counter())),
+        (Budget(failed_trials=2), (HOUR, 1e9, HOUR, Counter(failed=1, finished=9)), (0, 0, 0, Counter(failed=2))),
+        (Budget(finished_trials=2), (HOUR, 1e9, HOUR, Counter(failed=9, finished=1)), (0, 0, 0, Counter(finished=2))),
     ],
 )
 def test_a_budget_is_used_up_when_its_limit_is_reached(budget, before, reached):

@@ -2,7 +2,9 @@
 
 from collections import Counter
 
+import msgspec
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from bfreplay import BFTrainerPolicy, EqualSharePolicy, NodeEvents, ReplaySettings, replay_log
@@ -11,8 +13,10 @@ from bfreplay.campaigns.load import load_campaign
 from bfreplay.campaigns.parts import TrialState
 from bfreplay.campaigns.pruners import Asha, Median, NoPruner, SuccessiveHalving
 from bfreplay.datasets import NodeState
+from bfreplay.result_folders.reading import digest
+from bfreplay.runs.run_result import RunResult
 from bfreplay.testing.job_source import drive
-from tests.campaigns.small_campaigns import HOUR, SECOND, campaign, source
+from tests.campaigns.small_campaigns import HOUR, SECOND, campaign, model, source
 
 FINALS = [float(n * 7 % 24) for n in range(24)]
 
@@ -140,3 +144,35 @@ def test_a_small_campaign_in_the_driver_and_in_a_replay_on_still_nodes_are_one(t
     times = {(t.report.job, t.report.samples): t.report.time_us for t in driven.answers}
     for row in rows:
         assert row["time"].timestamp() * 1e6 == pytest.approx(times[row["job"], row["samples"]], abs=100)
+
+
+@pytest.mark.parametrize("samples_per_epoch", [100.0, 100 / 3])
+def test_reports_have_whole_epochs_whatever_an_epoch_is_and_count_those_before_a_retry(samples_per_epoch):
+    models = (model(samples_per_epoch=samples_per_epoch),)
+    retries = Retries(0.1, most=9)
+    made = source(campaign(24, models=models, retries=retries), FINALS, SuccessiveHalving(eta=2))
+    _, tables = replayed(made)
+    of_verdict = {}
+    for row in tables["reports"]:
+        of_verdict.setdefault(row["verdict"], []).append(row["epoch"])
+    assert set(of_verdict["paused"]) == set(of_verdict["pruned"]) == {1.0, 2.0}
+    assert set(of_verdict["finished"]) == {4.0}
+    assert all(epoch % 1 for epoch in of_verdict["failed"])
+    assert any(row["job"].endswith("retry-1") and row["verdict"] == "finished" for row in tables["reports"])
+
+
+def test_a_campaign_ends_with_so_many_finished_trials():
+    made = source(campaign(24, parallel=4, budget=Budget(finished_trials=3)), FINALS)
+    summary, tables = replayed(made)
+    assert summary["jobs"]["finished"] >= 3
+    assert made.used_up == "finished_trials"
+    assert summary["jobs"]["finished"] + summary["jobs"]["stopped"] == len(tables["jobs"]) < 24
+
+
+def test_a_run_folder_whose_reports_have_no_epochs_yet_can_be_read(tmp_path):
+    run = replay_log(log(0), source(campaign(4), FINALS), EqualSharePolicy(), ReplaySettings(), out=tmp_path / "run")
+    file = tmp_path / "run" / "reports.parquet"
+    reports = pq.read_table(file)
+    pq.write_table(reports.drop_columns("epoch"), file)
+    record = msgspec.structs.replace(run.record, sha256={**run.record.sha256, file.name: digest(file)})
+    assert RunResult(record, tmp_path / "run", session=run.session).table("reports").num_rows == reports.num_rows

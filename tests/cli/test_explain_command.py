@@ -102,7 +102,7 @@ def test_a_campaign_is_told_with_its_scores_its_endings_and_its_budget(runs):
         "12 jobs of 1 model",
         "pruned",
         "Best score",
-        "(simulated, higher is better) of hpo-00",
+        "(higher is better) of hpo-00",
         "Ended early",
         "of 100 used",
     ):

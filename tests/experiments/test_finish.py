@@ -231,3 +231,27 @@ def test_the_record_is_plain_json(files):
     assert document["answer"].startswith("All jobs are done after ")
     assert document["inputs"]["is_search"] is False
     assert [each["name"] for each in document["inputs"]["jobs"]] == ["jobs.csv"]
+
+
+def test_other_jobs_are_compared_from_the_same_starts(files):
+    (files / "more.csv").write_text(JOBS.replace("100000", "150000"))
+    both, one, other = found(against="more.csv"), found(), found("more.csv")
+    against = both.record.against
+    assert both.record.starts == one.record.starts
+    pairs = list(zip(one.record.starts, against.starts, strict=True))
+    assert [start.time_us for start in against.starts] == [start.time_us for start in one.record.starts]
+    later_s = [two.duration_s - first.duration_s for first, two in pairs if first.is_done or two.is_done]
+    assert 0 < len(later_s) < len(pairs)  # and of these some are censored: the log ends
+    assert against.later_s.value == pytest.approx(sum(later_s) / len(later_s))
+    assert against.later_s.n == len(later_s)
+    assert "more.csv is done" in both.answer
+    assert "later on average (no interval: only" in both.answer
+    assert "use more (--starts)" in both.answer
+    assert "finished count with the time the other had" in " ".join(both.record.warnings)
+    assert other.record.against is None
+    dated = (
+        JOBS.replace("submit_after_s", "submit_time").replace(",60\n", ",2024-01-01\n").replace(",0\n", ",2024-01-01\n")
+    )
+    (files / "dated.csv").write_text(dated)
+    with pytest.raises(InputError, match="calendar"):
+        found(against="dated.csv")

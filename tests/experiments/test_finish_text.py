@@ -4,10 +4,12 @@ import msgspec
 import pytest
 
 from bfreplay.experiments.finish_text import answer_of, cautions, notes
+from bfreplay.result_folders.comparison import Estimate
 from bfreplay.result_folders.finish import (
     AT_MOST,
     EXACT,
     MORE,
+    Against,
     Dedicated,
     FinishConfig,
     FinishInputs,
@@ -16,6 +18,7 @@ from bfreplay.result_folders.finish import (
     Start,
     Worth,
 )
+from bfreplay.result_folders.tuning import InputFile
 
 HOUR = 3600.0
 
@@ -100,3 +103,17 @@ def test_notes_tell_of_a_missing_calendar_an_unknown_zone_and_fewer_starts():
         "The time zone of the log, 'Mars', is unknown: hours and weekdays are in UTC.",
         "The log leaves room for 3 starts only.",
     ]
+
+
+def test_a_comparison_names_the_files_the_difference_and_its_interval():
+    jobs = [[InputFile(name=name, sha256="")] for name in ("a.toml", "b.toml")]
+    against = Against(
+        jobs=jobs[1],
+        starts=[],
+        later_s=Estimate.interval(-2 * HOUR, -3 * HOUR, -1 * HOUR, 48),
+    )
+    inputs = msgspec.structs.replace(record().inputs, jobs=jobs[0])
+    answer = answer_of(msgspec.structs.replace(record(), inputs=inputs, against=against))
+    assert answer.partition("From the same ")[2] == (
+        "48 starts, b.toml is done 2 h sooner on average (95 % interval: 60 min sooner to 3 h sooner)."
+    )

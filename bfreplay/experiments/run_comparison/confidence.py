@@ -22,6 +22,7 @@ import numpy as np
 from bfreplay.experiments.run_comparison.hours import Floats, Ints
 from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.result_folders.comparison import Estimate
+from bfreplay.wording import count
 
 LEVEL = 0.95
 _TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -29,6 +30,9 @@ LENGTHEN = 1.5
 LEAST_BLOCKS = 4
 LEAST_BINS = 16
 LEAST_JOBS = 8
+BIN, START = "bin", "start"
+"""Names for a value of a series, in the reasons for having no interval."""
+_MORE = {BIN: "use shorter bins (--bin)", START: "use more (--starts)"}
 _BAND_ENDS = 240
 """Largest number of points of a band, evenly spaced, the last one at the end."""
 
@@ -84,7 +88,7 @@ def _optimal_length(series: Floats) -> float:
     return float(np.cbrt(2 * (used @ covariances) ** 2 / (4 / 3 * variance**2) * n_values))
 
 
-def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate, Band]:
+def mean_difference(difference: Floats, bootstrap: Bootstrap, unit: str = BIN) -> tuple[Estimate, Band]:
     """Estimate the mean of a series of differences (T,), and its cumulative sum.
 
     Parameters
@@ -93,6 +97,8 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate,
         B - A in each bin, so that both runs are resampled together.
     bootstrap
         Seed, and number of series drawn.
+    unit
+        ``BIN`` or ``START``: name of a value.
     """
     mean, n_values = float(difference.mean()), difference.size
     ends = np.unique(np.linspace(1, n_values, min(n_values, _BAND_ENDS)).round().astype(np.int64))
@@ -101,7 +107,7 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap) -> tuple[Estimate,
     # no scatter: no difference, or the same in enough bins
     if not difference.any() or (n_values >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
         return Estimate.interval(mean, mean, mean, n_values), Band(ends, total, total, total)
-    length, why_not = _blocks(difference)
+    length, why_not = _blocks(difference, unit)
     if length is None:
         return Estimate.alone(mean, n_values, why_not), Band(ends, total, nothing, nothing)
     resampled = _resample(difference[:, None], length, bootstrap, lambda block: np.cumsum(block[:, 0])[ends - 1])
@@ -153,16 +159,15 @@ def median_over_jobs(difference: Floats, bootstrap: Bootstrap) -> Estimate:
     return Estimate.interval(median, float(low), float(high), n_jobs)
 
 
-def _blocks(series: Floats) -> tuple[int | None, str | None]:
+def _blocks(series: Floats, unit: str = BIN) -> tuple[int | None, str | None]:
     """Return the length of a block, or the reason for having no interval."""
     n_values = series.size
     if n_values < LEAST_BINS:
-        bins = "1 bin" if n_values == 1 else f"{n_values} bins"
-        return None, f"only {bins}: at least {LEAST_BINS} are needed; use shorter bins (--bin)"
+        return None, f"only {count(n_values, unit)}: at least {LEAST_BINS} are needed; {_MORE[unit]}"
     length = block_length(series)
     if n_values < LEAST_BLOCKS * length:
         return None, (
-            f"{n_values} bins are {n_values / length:.1f} blocks of {length} (the range of correlation): at least "
+            f"{n_values} {unit}s are {n_values / length:.1f} blocks of {length} (the range of correlation): at least "
             f"{LEAST_BLOCKS} are needed; use a longer window"
         )
     return length, None

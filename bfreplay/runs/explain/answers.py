@@ -332,7 +332,7 @@ def _scores(campaign: CampaignAnswer) -> Iterator[tuple[str, str]]:
     better = "higher" if campaign.higher_is_better else "lower"
     scores = [f"{score:.6g}" for score in campaign.best_score.tolist()]
     times = [f"after {maybe_duration(time_s)}" for time_s in campaign.best_s.tolist()]
-    yield "Best score", f"{scores[-1]} (simulated, {better} is better) of {campaign.best_job} {times[-1]}"
+    yield "Best score", f"{scores[-1]} ({better} is better) of {campaign.best_job} {times[-1]}"
     n_before = len(scores) - 1
     steps = sorted({round(step_index * n_before / 4) for step_index in range(4)} - {n_before})
     if steps:

@@ -147,6 +147,7 @@ def _budget(
         "samples": float(answers["done_samples"].sum()),
         "hours": max(0.0, (end_us - start_us) / 3.6e9),
         "failed_trials": float(_final_failures(answers, source)),
+        "finished_trials": float((answers["status"] == "finished").sum()),
     }
     return {
         name: {"limit": float(limit), "used": spending.get(name)} for name, limit in limits.items() if limit is not None

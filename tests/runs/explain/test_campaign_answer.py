@@ -96,7 +96,7 @@ def test_all_of_it_is_json_and_text(run, answer):
     assert told["n_jobs"] == 4
     assert told["best"]["score"] == [0.5, 1.0, 4.5, 5.0, 8.0]
     text = render_run(run, model_answers(job_answers(run)), answer)
-    for words in ("4 jobs of 1 model", "pruned", "8 (simulated, higher is better) of t2", "1 failed (", "node hours:"):
+    for words in ("4 jobs of 1 model", "pruned", "8 (higher is better) of t2", "1 failed (", "node hours:"):
         assert words in text
     assert "waiting" not in text
 

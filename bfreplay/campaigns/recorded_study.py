@@ -1,0 +1,266 @@
+"""A study that Optuna has run, read from its file: the trials of a campaign, with the values that they reported."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from operator import attrgetter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bfreplay import checks
+from bfreplay.campaigns.optuna_study import load_optuna, quiet
+from bfreplay.campaigns.parts import Advice, Params
+from bfreplay.campaigns.pruners import NoPruner
+from bfreplay.datasets.jobs.tables import read_csv_table
+from bfreplay.datasets.located import locate_errors
+from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.documents import Cell
+from bfreplay.errors import InputError
+from bfreplay.outputs import scratch_prefix
+from bfreplay.registry import one_line
+from bfreplay.typed_tables import TypedTable, Whole, typed_table
+from bfreplay.wording import count
+
+_TABLE = "[study]"
+_SQLITE, _JOURNAL, _CSV = b"SQLite format 3\0", b'{"op_code"', b"csv"
+_OTHER_THAN_TABLES = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE '%virtual%'"
+"""Optuna makes none of these, and a view may compute without end."""
+
+_ENDS = _FINISHED, _PRUNED, _FAILED = "COMPLETE", "PRUNED", "FAIL"
+_STEP, _ATTRIBUTE = "step", "user_attrs."
+_FILES = "its storage (SQLite or journal), or the CSV of study.trials_dataframe()"
+_TO_RECORD = "the storage of a study whose trials call trial.report(value, epoch) after each epoch"
+
+
+class StudyTable(TypedTable, frozen=True, kw_only=True):
+    """``[study]`` of a campaign: a file, relative to the campaign's, and what is chosen in it."""
+
+    file: str
+    name: str | None = None
+    objective: Whole | str | None = None
+    epochs_from: str | None = None
+
+
+class RecordedTrial(NamedTuple):
+    """A trial as the file has it: final values by objective, and reported ones by step.
+
+    In ``RecordedStudy.trials``, the reported ones are scores by epoch, ``None`` for no finite number.
+    """
+
+    number: int
+    state: str
+    params: Mapping[str, Any]
+    user_attrs: Mapping[str, Any]
+    values: Sequence[float | None] | None
+    reported: Mapping[int, float | None]
+
+    @property
+    def epochs(self) -> int:
+        """Whole epochs until it ended; one that failed did so in the next."""
+        return max(self.reported, default=0)
+
+
+_fields_of_optuna = attrgetter("number", "state.name", "params", "user_attrs", "values", "intermediate_values")
+
+_Contents = tuple[list[RecordedTrial], list[str], list[bool | None]]
+"""Trials, objectives, and for each of these whether higher is better, ``None`` if the file does not say it."""
+
+
+def kind_of_study(file: Path) -> bytes | None:
+    """Return the kind of a file that may be a study, by its first bytes; ``None`` for any other file."""
+    with file.open("rb") as stream:
+        start = stream.readline(1 << 16)
+    columns = start.decode("utf-8-sig", "replace").strip().split(",")
+    kinds = (kind for kind in (_SQLITE, _JOURNAL) if start.startswith(kind))
+    return next(kinds, _CSV if {"number", "state"} <= {*columns} else None)
+
+
+class RecordedStudy(NoPruner):
+    """Proposes the trials of a study in its order, gives the scores that they reported, and prunes where they were.
+
+    Attributes
+    ----------
+    trials
+        Those that can be replayed, by number.
+    epochs
+        Whole work of a trial that ended early: at least one epoch more than it had.
+    higher_is_better
+        True if higher scores are better; ``None`` if the file does not say it.
+    sources
+        Its files, with their SHA-256.
+    warnings
+        Sentences for the run's record.
+
+    Raises
+    ------
+    InputError
+        The file is no study, or does not tell the epochs of the trials; or several things can be meant.
+    """
+
+    def __init__(self, cells: Cell, campaign_file: Path) -> None:
+        table = typed_table(cells, StudyTable, campaign_file, _TABLE)
+        self._file = file = campaign_file.parent / table.file
+        kind = kind_of_study(file) if file.is_file() else None
+        if kind is None:
+            place: dict[str, Any] = {"file": campaign_file, "row": _TABLE, "column": "file", "value": table.file}
+            raise InputError("this is no study of Optuna", **place, expected=_FILES, fix="correct the path")
+        files = [file, *filter(Path.is_file, (Path(f"{file}{suffix}") for suffix in ("-wal", "-journal")))]
+        self.sources = [(source.name, source.sha256) for source in map(SourceFile.of, files)]
+        self._name = table.name
+        contents = self._from_csv() if kind == _CSV else self._from_storage(files, kind == _SQLITE)
+        trials, objectives, is_higher_better = contents
+        self._objective = self._choose("objective", table.objective, objectives)
+        objective_index = objectives.index(self._objective)
+        self.higher_is_better = is_higher_better[objective_index]
+        self._first_step = min((step for trial in trials for step in trial.reported), default=1)
+        self._epochs_from = self._source_of_epochs(trials, table.epochs_from)
+        courses = (self._with_scores(trial, objective_index) for trial in sorted(trials, key=attrgetter("number")))
+        self.trials = [trial for trial in courses if trial.state == _FAILED or (trial.state in _ENDS and trial.epochs)]
+        reason = "they still run, or ended without a report after an epoch"
+        if not self.trials:
+            raise self._error(f"no trial can be replayed: {reason}", "epochs_from", self._epochs_from, _TO_RECORD)
+        n_left_out = len(trials) - len(self.trials)
+        left_out = f"{n_left_out:,} of {count(len(trials), 'trial')} of the study are left out: {reason}."
+        self.warnings = [left_out] if n_left_out else []
+        self.epochs = max(trial.epochs + (trial.state != _FINISHED) for trial in self.trials)
+
+    def propose(self, number: int) -> Params:
+        """Return the hyper-parameters of the trial."""
+        return self.trials[number].params
+
+    def course(self, number: int) -> tuple[int, float | None]:
+        """Return the epochs of the trial's whole work, and those at which it fails; ``None`` if it does not."""
+        trial = self.trials[number]
+        work_epochs = trial.epochs if trial.state == _FINISHED else self.epochs
+        return work_epochs, trial.epochs + 0.5 if trial.state == _FAILED else None
+
+    def score(self, number: int, params: Params, epoch: float) -> float | None:
+        """Return what the trial reported after ``epoch`` epochs; ``None`` for nothing, or no number."""
+        return self.trials[number].reported.get(int(epoch))
+
+    def report_epochs(self, epochs: int) -> Sequence[int]:
+        """Return the epochs at which any trial reported."""
+        return sorted({epoch for trial in self.trials for epoch in trial.reported if epoch < epochs})
+
+    def advise(self, number: int, epoch: int, score: float) -> Advice:
+        """Prune the trial where it was pruned."""
+        trial = self.trials[number]
+        return Advice.PRUNE if trial.state == _PRUNED and epoch == trial.epochs else Advice.CONTINUE
+
+    def describe(self) -> dict[str, object]:
+        """Return the study, the objective, and the source of epochs."""
+        return {"name": self._name, "objective": self._objective, "epochs_from": self._epochs_from}
+
+    def assume(self, cells: Mapping[str, Cell]) -> None:
+        """Warn of what is assumed of the trials."""
+        if cells:
+            assumed = ", ".join(f"{key} = {value!r}" for key, value in cells.items())
+            fix = f'Give yours in [trial] of a campaign file with [study] file = "{self._file.name}": docs/optuna.md.'
+            self.warnings.append(f"The study does not say what a trial needs; assumed: {assumed}. {fix}")
+
+    def _error(self, problem: str, key: str, value: object, expected: str) -> InputError:
+        """Return the error for a key that has to be given in a campaign file."""
+        fix = f'write a campaign file with [study], file = "{self._file.name}" and {key} = ...: docs/optuna.md'
+        return InputError(problem, file=self._file, column=key, value=value, expected=expected, fix=fix)
+
+    def _choose(self, key: str, choice: str | int | None, names: Sequence[str]) -> str:
+        """Return the only name, or the one that was chosen."""
+        if not names:
+            raise InputError("there is no study of Optuna", file=self._file, expected=_TO_RECORD)
+        if choice is None and len(names) == 1:
+            return names[0]
+        if str(choice) not in names:
+            raise self._error(f"[study] has to give the {key}", key, choice, "one of " + ", ".join(names))
+        return str(choice)
+
+    def _from_storage(self, files: Iterable[Path], is_sqlite: bool) -> _Contents:
+        """Read a copy: opening a storage may create or upgrade its tables."""
+        optuna = load_optuna(self._file, _TABLE)
+        with TemporaryDirectory(prefix=scratch_prefix("study")) as folder, quiet():
+            path = f"{folder}/study"
+            for file in files:
+                shutil.copy(file, path + file.name.removeprefix(self._file.name))
+            try:
+                if is_sqlite:
+                    with closing(sqlite3.connect(path)) as database:
+                        if database.execute(_OTHER_THAN_TABLES).fetchone() is not None:
+                            raise InputError("the database has views, triggers or virtual tables", file=self._file)
+                    storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+                else:
+                    storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(path))
+                self._name = self._choose("name", self._name, optuna.study.get_all_study_names(storage))
+                study = optuna.load_study(study_name=self._name, storage=storage)
+                is_higher_better: list[bool | None] = [direction.name == "MAXIMIZE" for direction in study.directions]
+                objectives = [str(name) for name in study.metric_names or range(len(is_higher_better))]
+                # with types checked: a journal may have anything
+                trials = msgspec.convert([_fields_of_optuna(trial) for trial in study.trials], list[RecordedTrial])
+                return trials, objectives, is_higher_better
+            except InputError:
+                raise
+            except Exception as error:  # a file may have anything
+                problem, fix = f"Optuna cannot read it: {one_line(error)}", "open it with optuna.load_study in Python"
+                raise InputError(problem, file=self._file, expected="a storage of Optuna", fix=fix) from error
+
+    def _from_csv(self) -> _Contents:
+        table, trials = read_csv_table(self._file), []
+        columns = [column for column in table.columns if column.startswith("value")]
+        for row_number, cells in table.rows:
+            row = {name: _value_of(str(text)) for name, text in cells.items()}
+            params = {name.removeprefix("params_"): row[name] for name in row if name.startswith("params_")}
+            attributes = {name.removeprefix("user_attrs_"): cell for name, cell in row.items()}
+            with locate_errors(self._file, row_number):
+                number = checks.whole("number", row.get("number"), 0)
+                values = [checks.number(column, row[column]) if column in row else None for column in columns]
+            trials.append(RecordedTrial(number, str(row.get("state")), params, attributes, values, {}))
+        return trials, [column.removeprefix("values_") for column in columns], [None] * len(columns)
+
+    def _source_of_epochs(self, trials: Sequence[RecordedTrial], choice: str | None) -> str:
+        """Return the choice, or ``"step"`` where it is plain: steps without gaps from 0 or 1."""
+        steps = [sorted(trial.reported) for trial in trials if trial.reported]
+        first = self._first_step
+        is_plain = first in (0, 1) and all(of_trial == [*range(first, first + len(of_trial))] for of_trial in steps)
+        if steps and (choice == _STEP or (choice is None and is_plain)):
+            return _STEP
+        if choice is not None and choice.startswith(_ATTRIBUTE):
+            return choice
+        problem = "there are no intermediate values: it is unknown how many epochs each trial trained"
+        if steps:
+            examples = ", ".join(map(str, max(steps, key=len)[:5]))
+            problem = f"it is not plain how many epochs a step is: a trial reported at the steps {examples}"
+        expected = f'"{_STEP}", or the attribute that counts epochs, "{_ATTRIBUTE}NAME"; or {_TO_RECORD}'
+        raise self._error(problem, "epochs_from", choice, expected)
+
+    def _with_scores(self, trial: RecordedTrial, objective_index: int) -> RecordedTrial:
+        """Return the trial with scores by epoch."""
+        if self._epochs_from == _STEP:
+            shift = int(self._first_step < 1)
+            scores = {step + shift: value for step, value in trial.reported.items() if step + shift > 0}
+        else:
+            with locate_errors(self._file, f"trial {trial.number}"):
+                value = trial.user_attrs.get(self._epochs_from.removeprefix(_ATTRIBUTE), 0)
+                epochs = checks.whole(self._epochs_from, value, 0)
+            scores = {epochs: None} if epochs else {}
+        if scores and trial.values:
+            scores[max(scores)] = trial.values[objective_index]
+        scores = {epoch: score if _is_plain(score) else None for epoch, score in scores.items()}
+        params = {name: value if _is_plain(value) else str(value) for name, value in trial.params.items()}
+        return trial._replace(params=params, reported=scores)
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _value_of(text: str) -> str | int | float:
+    """Return the number in a cell, or its text."""
+    with suppress(ValueError, OverflowError):
+        number = float(text)
+        return int(number) if number.is_integer() else number
+    return text
