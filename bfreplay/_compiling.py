@@ -99,13 +99,16 @@ def compiling_first() -> Iterator[None]:
         _this_process.is_waiting = was_waiting
 
 
-_notices: list[Callable[[bool], None]] = []
+_notices: dict[bool, Callable[[bool], None]] = {}
 
 
 @contextmanager
 def notice_of_compiling(show: Callable[[bool], None]) -> Iterator[None]:
-    """Call ``show`` once if a loop of this context has no machine code: with true if it is interpreted meanwhile."""
-    _notices.append(show)
+    """Call ``show`` if loops of this context have no machine code: once with true if they are interpreted meanwhile.
+
+    And once with false if the process waits for the compiler.
+    """
+    _notices.update({True: show, False: show})
     try:
         yield
     finally:
@@ -114,8 +117,8 @@ def notice_of_compiling(show: Callable[[bool], None]) -> Iterator[None]:
 
 def tell(is_interpreting: bool) -> None:
     """Show the notice of this context, if it has not been shown, and something is compiled."""
-    while _notices and compile_mode() != "never":
-        _notices.pop()(is_interpreting)
+    if is_interpreting in _notices and compile_mode() != "never":
+        _notices.pop(is_interpreting)(is_interpreting)
 
 
 @contextmanager

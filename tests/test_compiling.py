@@ -110,7 +110,7 @@ def test_much_work_waits_for_the_compiler(run, much):
 
 def test_compiling_first_waits_inside_its_block_only(run):
     lines = run("loops.scaled(1.0)\nwith _compiling.compiling_first():\n    show()\nprint(loops.broken(1))")
-    assert lines == ["notice True", "6.5 compiled", "[1, 'text']"]
+    assert lines == ["notice True", "notice False", "6.5 compiled", "[1, 'text']"]
 
 
 def test_a_killed_compiler_leaves_nothing_that_hinders_the_next(run):
@@ -137,7 +137,7 @@ def test_where_no_folder_is_writable_small_work_is_interpreted_and_much_is_compi
         "import importlib, numba.core.caching as c\nc.CacheImpl._locator_classes = []\nimportlib.reload(_compiled)\n"
     )
     lines = run(f"{nowhere}importlib.reload(loops)\nshow()\n_compiling.expect_rows(10**6)\nshow()")
-    assert lines == ["notice True", "6.5 interpreted", "6.5 compiled"]
+    assert lines == ["notice True", "6.5 interpreted", "notice False", "6.5 compiled"]
     assert not list(tmp_path.rglob("*.nbc"))
 
 
