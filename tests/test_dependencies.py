@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -15,7 +14,7 @@ from packaging.version import Version
 from bfreplay.errors import InputError
 from bfreplay.milp import linear_program
 from bfreplay.milp.backends import cbc
-from bfreplay.report.page import document
+from bfreplay.report.page import templates
 from tests.conftest import REPOSITORY
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
@@ -61,21 +60,21 @@ def test_the_script_of_the_page_is_of_one_version_everywhere_and_put_where_the_p
     build = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["build-system"]["requires"]
     assert set(build) - {"hatchling>=1.27"} <= set((REPOSITORY / "constraints.txt").read_text().splitlines())
     (place,) = re.findall(r'^PLACE = "(.*)"$', (REPOSITORY / "hatch_build.py").read_text(), re.MULTILINE)
-    assert REPOSITORY / place == Path(document.__file__).with_name("plotly.min.js")
+    assert REPOSITORY / place == templates.HERE / "plotly.min.js"
 
 
 def test_the_page_takes_the_script_that_was_installed_before_that_of_the_package_plotly(tmp_path, monkeypatch):
-    assert document._plotly_script().startswith("/**\n* plotly.js v")
+    assert templates._plotly_script().startswith("/**\n* plotly.js v")
     (tmp_path / "plotly.min.js").write_text("installed")
-    monkeypatch.setattr(document, "__file__", str(tmp_path / "document.py"))
-    assert document._plotly_script() == "installed"
+    monkeypatch.setattr(templates, "HERE", tmp_path)
+    assert templates._plotly_script() == "installed"
 
 
 def test_where_there_is_neither_script_nor_package_the_page_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(document, "__file__", str(tmp_path / "document.py"))
+    monkeypatch.setattr(templates, "HERE", tmp_path)
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(InputError, match="pip install plotly"):
-        document._plotly_script()
+        templates._plotly_script()
 
 
 ASKED = [

@@ -58,15 +58,21 @@ def test_a_log_goes_in_and_its_events_are_described(folder):
         assert words in result.output
 
 
-def test_compiling_is_announced_where_stderr_is_no_terminal_and_not_to_who_wants_quiet(folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("is_interpreted", "words"),
+    [(True, "interpreted now, and compiled in the background"), (False, "compiling them, once")],
+)
+def test_the_first_use_of_loops_is_announced_where_stderr_is_no_terminal_and_not_to_who_wants_quiet(
+    folder, monkeypatch, is_interpreted, words
+):
     @contextmanager
-    def compiling_at_once(show):
-        show()
+    def first_use(show):
+        show(is_interpreted)
         yield
 
-    monkeypatch.setattr("bfreplay._compiled.notice_of_compiling", compiling_at_once)
-    assert "Compiling the inner loops" in run("swf", "log.swf").stderr
-    assert "Compiling" not in run("swf", "log.swf", "--quiet").stderr
+    monkeypatch.setattr("bfreplay._compiling.notice_of_compiling", first_use)
+    assert words in run("swf", "log.swf").stderr
+    assert "First use" not in run("swf", "log.swf", "--quiet").stderr
 
 
 def test_without_out_the_report_says_that_nothing_was_written_and_how_to_write(folder):
