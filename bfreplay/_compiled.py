@@ -102,7 +102,7 @@ class _NotOnDisk(Exception):  # noqa: N818  # no error: the loop is interpreted,
 
 @dataclass(slots=True)
 class _FirstCalls:
-    """What numba calls for types of arguments that it has no machine code for; returns what it then calls with them.
+    """Called by numba for argument types without machine code; returns the function that numba then calls with them.
 
     Looks for machine code on disk, at growing intervals up to a second. Without any, returns the interpreted function,
     and asks for its machine code; or compiles it.

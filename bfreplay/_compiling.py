@@ -59,7 +59,7 @@ def compile_mode() -> str:
 
 @dataclass(slots=True)
 class _ThisProcess:
-    """What this process has met: whether it waits for the compiler now, and since which CPU time it interprets."""
+    """State of this process: whether it waits for the compiler now, and since which CPU time it interprets."""
 
     is_waiting: bool = False
     interpreting_since_s: float | None = None

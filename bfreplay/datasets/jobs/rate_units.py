@@ -76,7 +76,7 @@ _WORD_OF = {spelling: word for word, spellings in _WORDS.items() for spelling in
 
 
 class RateColumns(NamedTuple):
-    """How two columns of a table, of node or GPU counts and of rates, are read.
+    """Reading of two columns of a table: node or GPU counts, and rates.
 
     Parameters
     ----------
