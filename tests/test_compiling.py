@@ -126,6 +126,13 @@ def test_two_first_runs_at_once_both_answer_and_one_compiles(run):
     assert run("show()", mode="never") == ["6.5 compiled"]
 
 
+def test_a_forked_process_leaves_the_compiler_to_its_parent(run):
+    fork = "import os\nprint(end='', flush=True)\nchild = os.fork()\n"
+    answer = "print(_compiling._background.process, loops.broken(1), flush=True)"
+    lines = run(f"show()\n{fork}if child == 0:\n    {answer}\n    os._exit(0)\nos.waitpid(child, 0)\n{_WAIT}\nshow()")
+    assert lines == ["notice True", "6.5 interpreted", "None [1, 'text']", "6.5 compiled"]
+
+
 def test_a_loop_that_cannot_be_compiled_is_interpreted_without_a_word_and_shows_its_error_when_it_is_waited_for(run):
     assert run(f"print(loops.broken(1))\n{_WAIT}\nprint(loops.broken(1))")[1:] == ["[1, 'text']"] * 2
     process = run.start("print(loops.broken(1))", mode="wait")
