@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -94,7 +95,8 @@ class ProcessExecutor:
     Notes
     -----
     Every worker is a pool of its own, so that the locks and half-sent messages of a killed process affect no other.
-    Processes are spawned, not forked: compiled loops and Arrow have threads.
+    Processes are spawned, not forked: compiled loops and Arrow have threads. They import the calling script only if a
+    task has something that it defines.
 
     A task whose worker dies is repeated by another one, and given up after ``MOST_DEATHS``. Workers end when the
     executor is closed, even at work, and soon after this process ends.
@@ -123,11 +125,12 @@ class ProcessExecutor:
         waiting, free = deque(tasks), deque(self._slots)
         running: dict[Future[Answer], tuple[str, _Slot]] = {}
         deaths: Counter[str] = Counter()
+        context = _Spawn() if b"__main__" in pickle.dumps((work, tasks)) else _SpawnWithoutScript()
         try:
             while waiting or running:
                 while waiting and free:
                     task_key, slot = waiting.popleft(), free.popleft()
-                    running[slot.start(work, tasks[task_key])] = (task_key, slot)
+                    running[slot.start(work, tasks[task_key], context)] = (task_key, slot)
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     task_key, slot = running.pop(future)
                     free.append(slot)
@@ -157,12 +160,12 @@ class _Slot:
         self._pool: ProcessPool | None = None
         self._false_starts = 0
 
-    def start(self, work: Callable[[Task], Answer], task: Task) -> Future[Answer]:
-        """Hand a task to the worker."""
+    def start(self, work: Callable[[Task], Answer], task: Task, context: SpawnContext) -> Future[Answer]:
+        """Hand a task to the worker, which is started in ``context`` if it does not run."""
         if self._pool is None:
             with _safe_path() as environment:
                 resource_tracker.ensure_running()  # otherwise the pool starts it
-            self._pool = ProcessPool(1, initializer=_begin, initargs=(environment,), context=_Spawn())
+            self._pool = ProcessPool(1, initializer=_begin, initargs=(environment,), context=context)
         future: Future[Answer] = self._pool.schedule(work, args=(task,))
         return future
 
@@ -209,13 +212,31 @@ def _how(code: int | None) -> str:
 class _Process(SpawnProcess):
     """Worker process that ignores modules in the working directory while it takes over the parent's search path."""
 
+    imports_script = True
+
     def start(self) -> None:
+        main = vars(sys.modules["__main__"])
         with _safe_path():
-            super().start()
+            script = None if self.imports_script else main.pop("__file__", None)
+            try:
+                super().start()
+            finally:
+                if script is not None:
+                    main["__file__"] = script
 
 
 class _Spawn(SpawnContext):
     Process = _Process
+
+
+class _ScriptlessProcess(_Process):
+    """Worker process that does not import the calling script, whose calls then need no guard."""
+
+    imports_script = False
+
+
+class _SpawnWithoutScript(SpawnContext):
+    Process = _ScriptlessProcess
 
 
 @contextmanager

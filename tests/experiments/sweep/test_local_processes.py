@@ -138,39 +138,54 @@ def test_threads_that_start_workers_at_once_leave_the_search_path_as_the_user_se
     assert "PYTHONSAFEPATH" not in os.environ
 
 
-def test_a_script_without_a_guard_is_told_what_it_needs(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "from bfreplay.experiments.sweep.local_processes import ProcessExecutor\n"
-        "print(list(ProcessExecutor(1).run_tasks(abs, {'a': -1})))\n"
+def _run_script(folder, *lines):
+    script = folder / "script.py"
+    script.write_text("\n".join(lines))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+
+
+_EXECUTOR = "from bfreplay.experiments.sweep.local_processes import ProcessExecutor"
+
+
+def test_a_script_needs_no_guard(tmp_path):
+    done = _run_script(
+        tmp_path,
+        _EXECUTOR,
+        "print([done.answer for done in ProcessExecutor(1).run_tasks(abs, {'a': -7})], __file__)",
     )
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
+    assert done.stdout == f"[7] {tmp_path / 'script.py'}\n", done.stderr
+
+
+def test_a_script_whose_own_class_is_sent_to_workers_is_told_that_it_needs_a_guard(tmp_path):
+    done = _run_script(
+        tmp_path,
+        _EXECUTOR,
+        "class Own(int): pass",
+        "print(list(ProcessExecutor(1).run_tasks(abs, {'a': Own(-1)})))",
     )
     assert done.returncode != 0
     assert "if __name__ == '__main__':" in done.stderr
     assert BfreplayError.__name__ in done.stderr
 
 
+def test_a_guarded_script_may_send_its_own_class_to_workers(tmp_path):
+    done = _run_script(
+        tmp_path,
+        _EXECUTOR,
+        "class Own(int): pass",
+        "if __name__ == '__main__':",
+        "    print([done.answer for done in ProcessExecutor(1).run_tasks(abs, {'a': Own(-7)})])",
+    )
+    assert done.stdout == "[7]\n", done.stderr
+
+
 @pytest.mark.slow
-def test_a_sweep_in_a_script_without_a_guard_costs_one_message(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import bfreplay\n"
-        "bfreplay.sweep({'run': {'events': 'sample', 'jobs': 'sample', 'max_parallel': 2}, 'vary': {'t_fwd': [60]}},\n"
-        f"               {str(tmp_path / 'out')!r}, processes=1)\n"
+def test_a_sweep_in_a_script_needs_no_guard(tmp_path):
+    done = _run_script(
+        tmp_path,
+        "import bfreplay",
+        "spec = {'run': {'events': 'sample', 'jobs': 'sample', 'max_parallel': 2}, 'vary': {'t_fwd': [60]}}",
+        f"print(len(bfreplay.sweep(spec, {str(tmp_path / 'out')!r}, processes=1).table))",
     )
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert "if __name__ == '__main__':" in done.stderr
-    assert done.stderr.count("\nSystemExit") == done.stderr.count("RuntimeError") == 0
+    assert done.stdout == "1\n", done.stderr
