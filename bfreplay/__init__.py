@@ -6,6 +6,8 @@
 True
 """
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import lazy_loader
@@ -20,6 +22,8 @@ def __getattr__(name: str) -> Any:
     try:
         return _found(name)
     except AttributeError as error:
+        if find_spec(f"{__name__}.{name}"):  # bfreplay.milp, after ``import bfreplay`` alone
+            return import_module(f"{__name__}.{name}")
         from difflib import get_close_matches
 
         near = get_close_matches(name, __all__, n=1)

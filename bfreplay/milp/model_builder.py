@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +32,8 @@ class Expression:
     terms: dict[int, float] | None = None  # factors by column of a single element: a loop makes many of them
 
     def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
-        self.constant = np.asarray(constant, dtype=np.float64)  # its shape is that of the expression
-        self.factors = factors  # sparse: a row an element, a column for each variable up to the last one in it
+        self.constant = np.asarray(constant, dtype=np.float64)
+        self.factors = factors
         self.builder = builder  # the ``ModelBuilder`` of its variables; None for plain numbers
 
     @classmethod
@@ -40,15 +42,19 @@ class Expression:
         element.terms, element.builder = terms, builder
         return element
 
-    def __getattr__(self, name: str) -> Any:
-        """Make the arrays of a single element when they are needed."""
-        if self.terms is None or name not in ("factors", "constant"):
-            raise AttributeError(name)
+    @cached_property
+    def constant(self) -> Floats:
+        """Constant terms; their shape is that of the expression."""
+        assert self.terms is not None  # otherwise the constructor has set it
+        return np.asarray(self.terms[_CONSTANT], np.float64)
+
+    @cached_property
+    def factors(self) -> Any:
+        """Sparse factors: a row an element, a column for each variable up to the last one in it."""
+        assert self.terms is not None
         columns = sorted(column for column, factor in self.terms.items() if factor and column != _CONSTANT)
         values = [self.terms[column] for column in columns]
-        factors = csr_array((values, columns, [0, len(columns)]), (1, max(columns, default=-1) + 1))
-        self.constant, self.factors = np.asarray(self.terms[_CONSTANT], np.float64), factors
-        return getattr(self, name)
+        return csr_array((values, columns, [0, len(columns)]), (1, max(columns, default=-1) + 1))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,10 +82,7 @@ class Expression:
         if self.terms is not None and (others := _terms_of(operand)) is not None:
             if isinstance(operand, Expression):
                 self.builder.check_own(operand)
-            terms = self.terms.copy()
-            for column, factor in others.items():
-                terms[column] = terms.get(column, 0.0) + factor
-            return self._element(terms, self.builder)
+            return self._element(_add_terms(self.terms.copy(), others), self.builder)
         one, two = self, operand if isinstance(operand, Expression) else constant(operand)
         if one.builder is not None:
             one.builder.check_own(two)
@@ -132,7 +135,7 @@ class Expression:
     def __eq__(self, operand: Expression | ArrayLike) -> Constraint:  # type: ignore[override]
         return Constraint(self - operand, 0.0, 0.0)
 
-    def __ne__(self, operand: object) -> NoReturn:
+    def __ne__(self, operand: object) -> bool:
         raise InputError("this is no linear constraint", expected="<=, >= or ==")
 
     __lt__ = __gt__ = __ne__
@@ -173,6 +176,12 @@ def _terms_of(operand: Any) -> dict[int, float] | None:
         return operand.terms
     is_number = isinstance(operand, int | float | np.integer) and math.isfinite(operand)
     return {_CONSTANT: operand} if is_number else None
+
+
+def _add_terms(terms: dict[int, float], others: dict[int, float]) -> dict[int, float]:
+    for column, factor in others.items():
+        terms[column] = terms.get(column, 0.0) + factor
+    return terms
 
 
 class Constraint:
@@ -231,6 +240,7 @@ class ModelBuilder:
         self._columns, self._rows = Columns(), Rows()
         self._objective: Expression | None = None
         self._lower: dict[str, Floats] = {}  # by variable
+        self._n_rows: Counter[str] = Counter()  # by name
 
     def __repr__(self) -> str:
         return f"<ModelBuilder: {len(self._columns.names):,} columns, {len(self._rows.names):,} rows>"
@@ -268,19 +278,34 @@ class ModelBuilder:
         n = column.size
         return Expression(csr_array((np.ones(n), (np.arange(n), column)), (n, len(self._columns.names))), made, self)
 
+    def sum(self, summands: Iterable[Expression | float]) -> Expression:
+        """Return the sum of expressions and numbers, such as those of a loop; 0 of none."""
+        terms, arrays = {_CONSTANT: 0.0}, []
+        for summand in summands:
+            if (others := _terms_of(summand)) is None:
+                arrays.append(summand)
+                continue
+            if isinstance(summand, Expression):
+                self.check_own(summand)
+            _add_terms(terms, others)
+        return sum(arrays, start=Expression._element(terms, self))
+
     def add(self, constraint: Constraint, name: str = "row") -> None:
-        """Add a row ``name[i]`` for every element of the constraint."""
+        """Add a row ``name[i]`` for every element of the constraint; ``i`` goes on where the name is used again."""
         if not isinstance(constraint, Constraint):
             remedy = "give the constraint first, then its name" if isinstance(constraint, str) else None
             raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=remedy)
-        self.check_own(constraint.expression)
-        if constraint.expression.terms is not None:
-            terms = constraint.expression.terms.copy()
+        expression, n_before = constraint.expression, self._n_rows[name]
+        self.check_own(expression)
+        self._n_rows[name] += 1 if expression.terms is not None else expression.constant.size
+        if expression.terms is not None:
+            terms = expression.terms.copy()
             number = terms.pop(_CONSTANT)
-            self._rows.add_row(f"{name}[0]", constraint.lower - number, constraint.upper - number, terms)
+            self._rows.add_row(f"{name}[{n_before}]", constraint.lower - number, constraint.upper - number, terms)
             return
-        entries, shift = constraint.expression.factors.tocoo(), constraint.expression.constant.ravel()
-        first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift)
+        entries, shift = expression.factors.tocoo(), expression.constant.ravel()
+        numbers = np.arange(n_before, self._n_rows[name])
+        first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift, numbers)
         self._rows.put(first + entries.row, entries.col, entries.data)
 
     def maximise(self, objective: Expression | ArrayLike) -> None:
