@@ -247,7 +247,7 @@ def check_together(options: Any) -> None:
     if options.unlimited_work and options.until_done:
         raise InputError(
             "the run is to end with its jobs, but unlimited work never ends",
-            column="until-done",
+            column=options.named("until_done"),
             value=True,
             expected="--until-done, or --unlimited-work",
             fix="remove one of the two",
@@ -277,7 +277,7 @@ def _check_cluster(options: Any) -> None:
             name, (reason, fix) = option_name(own_name), declaration.not_on_cluster
             raise InputError(
                 f"--{name} cannot be combined with --cluster: {reason}",
-                column=name,
+                column=options.named(own_name),
                 value=option_value,
                 expected=f"a log of events with --{name}",
                 fix=fix,

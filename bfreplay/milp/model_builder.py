@@ -45,15 +45,14 @@ class Expression:
     @cached_property
     def constant(self) -> Floats:
         """Constant terms; their shape is that of the expression."""
-        assert self.terms is not None  # otherwise the constructor has set it
-        return np.asarray(self.terms[_CONSTANT], np.float64)
+        return np.asarray((self.terms or {})[_CONSTANT], np.float64)  # else set by the constructor
 
     @cached_property
     def factors(self) -> Any:
         """Sparse factors: a row an element, a column for each variable up to the last one in it."""
-        assert self.terms is not None
-        columns = sorted(column for column, factor in self.terms.items() if factor and column != _CONSTANT)
-        values = [self.terms[column] for column in columns]
+        terms = self.terms or {}
+        columns = sorted(column for column, factor in terms.items() if factor and column != _CONSTANT)
+        values = [terms[column] for column in columns]
         return csr_array((values, columns, [0, len(columns)]), (1, max(columns, default=-1) + 1))
 
     @property
@@ -78,11 +77,14 @@ class Expression:
         terms = dict(zip(factors.indices[row].tolist(), factors.data[row].tolist(), strict=True))
         return self._element({**terms, _CONSTANT: self.constant.item(place)}, self.builder)
 
-    def __add__(self, operand: Expression | ArrayLike) -> Expression:
+    def _plus(self, operand: Expression | ArrayLike, *, in_place: bool = False) -> Expression:
         if self.terms is not None and (others := _terms_of(operand)) is not None:
             if isinstance(operand, Expression):
                 self.builder.check_own(operand)
-            return self._element(_add_terms(self.terms.copy(), others), self.builder)
+            terms = self.terms if in_place else self.terms.copy()
+            for column, factor in others.items():
+                terms[column] = terms.get(column, 0.0) + factor
+            return self._element(terms, self.builder)
         one, two = self, operand if isinstance(operand, Expression) else constant(operand)
         if one.builder is not None:
             one.builder.check_own(two)
@@ -124,7 +126,7 @@ class Expression:
     def __rsub__(self, operand: ArrayLike) -> Expression:
         return -self + operand
 
-    __radd__, __rmul__ = __add__, __mul__
+    __add__, __radd__, __rmul__ = _plus, _plus, __mul__
 
     def __le__(self, operand: Expression | ArrayLike) -> Constraint:
         return Constraint(self - operand, -np.inf, 0.0)
@@ -176,12 +178,6 @@ def _terms_of(operand: Any) -> dict[int, float] | None:
         return operand.terms
     is_number = isinstance(operand, int | float | np.integer) and math.isfinite(operand)
     return {_CONSTANT: operand} if is_number else None
-
-
-def _add_terms(terms: dict[int, float], others: dict[int, float]) -> dict[int, float]:
-    for column, factor in others.items():
-        terms[column] = terms.get(column, 0.0) + factor
-    return terms
 
 
 class Constraint:
@@ -280,15 +276,10 @@ class ModelBuilder:
 
     def sum(self, summands: Iterable[Expression | float]) -> Expression:
         """Return the sum of expressions and numbers, such as those of a loop; 0 of none."""
-        terms, arrays = {_CONSTANT: 0.0}, []
+        total = Expression._element({_CONSTANT: 0.0}, self)
         for summand in summands:
-            if (others := _terms_of(summand)) is None:
-                arrays.append(summand)
-                continue
-            if isinstance(summand, Expression):
-                self.check_own(summand)
-            _add_terms(terms, others)
-        return sum(arrays, start=Expression._element(terms, self))
+            total = total._plus(summand, in_place=True)
+        return total
 
     def add(self, constraint: Constraint, name: str = "row") -> None:
         """Add a row ``name[i]`` for every element of the constraint; ``i`` goes on where the name is used again."""
