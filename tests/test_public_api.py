@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from contextlib import closing
 
 import numpy as np
@@ -246,8 +248,32 @@ def test_inputs_that_are_none_and_misspelt_names_say_what_is_meant():
         (lambda: replay_log("sample", "sample", t_fwd="soon"), r"t_fwd is neither[\s\S]*option: +t_fwd"),
         (lambda: replay_log("sample", "sample", max_paralel=3), "replay_log has no option 'max_paralel'"),
         (lambda: replay_log(events, jobs, BFTrainerPolicy), r"give an object: BFTrainerPolicy\(\)"),
+        (lambda: bfreplay.finish(events, jobs, dedicatd=3), "did you mean 'dedicated'"),
+        (lambda: bfreplay.finish(events, jobs, start=3), r"expected: +events, jobs, [\s\S]*did you mean 'starts'"),
+        (lambda: bfreplay.tune(events, jobs, tolerence=0.1), "did you mean 'tolerance'"),
+        (
+            lambda: bfreplay.tune(events, jobs, policy=EqualSharePolicy()),
+            "give a name, a file, or module:Class as text",
+        ),
+        (lambda: bfreplay.RunOptions(events=events, jobs=jobs, polcy=1), "RunOptions has no option 'polcy'"),
+        (lambda: bfreplay.sweep({}, "out", events="sample"), "sweep has no option 'events'"),
+        (lambda: compare("a", "b", bins=3), "did you mean 'bin'"),
+        (lambda: compare(EqualSharePolicy(), "b"), "run is of type EqualSharePolicy"),
     ):
         with pytest.raises(InputError, match=message):
             call()
     with pytest.raises(AttributeError, match="no attribute 'replay_logs'; did you mean 'replay_log'"):
         bfreplay.replay_logs  # noqa: B018
+
+
+def test_a_subpackage_is_an_attribute_of_the_package():
+    code = "import bfreplay, sys; assert 'bfreplay.milp' not in sys.modules; bfreplay.milp.Expression"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("function", [bfreplay.finish, bfreplay.tune, bfreplay.open_session])
+def test_functions_of_replays_document_their_options_too(function):
+    parameters = inspect.signature(function).parameters
+    assert parameters["objective"].default is None
+    assert "cluster" not in parameters or function is bfreplay.open_session
+    assert "a weighted sum" in function.__doc__

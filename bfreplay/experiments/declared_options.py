@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.experiments import option_checks
@@ -54,7 +54,7 @@ def _batch_option(default: _Value, check: Callable[[str, Any], Any], text: str, 
 class DeclaredOptions:
     """Options of a run as fields, with their checks; ``RunOptions`` adds methods."""
 
-    named = staticmethod(field_name)  # name of a field in messages
+    named: ClassVar[staticmethod[[str], str]] = staticmethod(field_name)  # name of a field in messages
 
     events: NodeEvents | str | PathLike[str] | None = option(
         None,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from bfreplay import checks
 from bfreplay.datasets import NodeEvents
-from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS, POLICY, SOLVER, DeclaredOptions
 from bfreplay.experiments.prepared_run import REPLAY_OPTIONS, prepare_run
 from bfreplay.options import checked_keywords
@@ -193,10 +192,6 @@ def _refuse(options: dict[str, Any], names: set[str], parameter: str, descriptio
     """Raise ``InputError`` for an option that is also part of a given object."""
     for option_name in options:
         if option_name in names:
-            raise InputError(
-                f"{option_name} is given twice: as an option and by {description} as {parameter}",
-                column=option_name,
-                value=options[option_name],
-                expected="one of the two",
-                fix=f"set it where the object is made, or remove {parameter}",
-            )
+            fault = f"is given twice: as an option and by {description} as {parameter}"
+            fix = f"set it where the object is made, or remove {parameter}"
+            raise checks.refusal(option_name, options[option_name], fault, "one of the two", fix)
