@@ -276,4 +276,4 @@ def test_functions_of_replays_document_their_options_too(function):
     parameters = inspect.signature(function).parameters
     assert parameters["objective"].default is None
     assert "cluster" not in parameters or function is bfreplay.open_session
-    assert "a weighted sum" in function.__doc__
+    assert "\n    objective\n        Objective of decisions: " in function.__doc__
