@@ -124,8 +124,9 @@ def test_what_cannot_be_is_refused_with_what_to_write_instead(options, message):
 
 
 def test_an_option_without_effect_is_warned_of():
-    with pytest.warns(UserWarning, match="threads has no effect with --solver exact"):
+    with pytest.warns(UserWarning, match="threads has no effect with --solver exact") as warned:
         replay_log(*small(), threads=2, **QUICK)
+    assert warned[0].filename == __file__, "it names the line of the user"
 
 
 def test_hours_stand_beside_the_exact_integers_and_not_on_disk(run):
@@ -148,7 +149,9 @@ def test_sets_of_things_are_data_frames(run):
     }
     idle = describe(events)
     assert idle.to_frame()["idle_node_us"].sum() == idle.idle_node_us == idle.to_dict()["idle_node_us"]
-    assert compare(run, run, resamples=100).to_frame()["run"].tolist() == ["B"]
+    comparison = compare(run, run, resamples=100)
+    assert comparison.to_frame()["run"].tolist() == ["B"]
+    assert f"B against A</th><td>{comparison.answers[0]}" in comparison._repr_html_()
     unlimited = replay_log(*small(), unlimited_work=True, efficiency=False)
     assert explain(unlimited, job="a").to_frame()["after"].max() <= 4
 
@@ -253,7 +256,7 @@ def test_inputs_that_are_none_and_misspelt_names_say_what_is_meant():
         (lambda: bfreplay.tune(events, jobs, tolerence=0.1), "did you mean 'tolerance'"),
         (
             lambda: bfreplay.tune(events, jobs, policy=EqualSharePolicy()),
-            "give a name, a file, or module:Class as text",
+            "give a name, a file or module:Class as text",
         ),
         (lambda: bfreplay.RunOptions(events=events, jobs=jobs, polcy=1), "RunOptions has no option 'polcy'"),
         (lambda: bfreplay.sweep({}, "out", events="sample"), "sweep has no option 'events'"),

@@ -60,7 +60,7 @@ def test_the_tests_of_a_stranger_say_it_plainly(tmp_path):
     output = subprocess.run(tests, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
     assert "TestForgotten does not say what to test: formulation is None" in output
     assert "rename polcy to policy" in output
-    assert "the policy cannot be made: TypeError: NeedsSeconds.__init__() missing 1 required positional arg" in output
+    assert "the policy NeedsSeconds cannot be made: TypeError: NeedsSeconds.__init__() missing 1 required" in output
     assert 'expected: backend = "mine:Mine", its name as text' in output
     assert re.search(r"^3 failed, \d+ skipped.* 1 error", output, re.MULTILINE), "a class fails once"
     assert "Traceback" not in output
