@@ -85,6 +85,16 @@ def test_a_model_has_the_bounds_names_and_entries_that_were_written():
     assert repr(x + y) == "<Expression: shape (2,), 4 terms>"
 
 
+def test_sums_change_none_of_their_summands():
+    m = ModelBuilder()
+    x = m.variable("x", 2)
+    summand = x[0] + 1
+    total = summand + x[1]
+    total += x[1]
+    assert m.sum([summand, total]).value([2.0, 3.0]) == 12.0
+    assert (summand.value([2.0, 3.0]), total.value([2.0, 3.0])) == (3.0, 9.0)
+
+
 def test_rows_of_one_name_are_numbered_on():
     m = ModelBuilder()
     x = m.variable("x", 2)
