@@ -4,44 +4,47 @@ Usage: ``python benchmarks/write_keywords.py``, after a change of ``bfreplay/exp
 """
 
 import inspect
+import json
 from pathlib import Path
 
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
-from bfreplay.experiments.finish_times import FIXED_OPTIONS, finish
+from bfreplay.experiments.finish_times import finish
 from bfreplay.experiments.one_run import open_session
 from bfreplay.experiments.tuning.tuner import tune
+from bfreplay.options import OneOf
 
 STUB = Path(__file__).parents[1] / "bfreplay" / "experiments" / "keywords.pyi"
-CLASSES = {
-    "ReplayKeywords": (open_session, ()),
-    "FinishKeywords": (finish, FIXED_OPTIONS),
-    "TuneKeywords": (tune, ("cluster",)),
-}
-"""Class of keywords: function, and options that it refuses. Its named parameters are no keywords of the class."""
+CLASSES = {"ReplayKeywords": open_session, "FinishKeywords": finish, "TuneKeywords": tune}
+"""Class of keywords: the function that takes them."""
 HEAD = '''"""Options of a run as keywords, made from their declarations by ``python benchmarks/write_keywords.py``."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
 from os import PathLike
-from typing import TypedDict
+from typing import Any, Literal, TypedDict
+
+from bfreplay.replay import Semantics
 '''
 
 
 def stub() -> str:
     """Return the text of the file."""
     classes = [
-        f"class {name}(TypedDict, total=False):\n" + "".join(f"    {line}\n" for line in keywords(function, refused))
-        for name, (function, refused) in CLASSES.items()
+        f"class {name}(TypedDict, total=False):\n" + "".join(f"    {line}\n" for line in keywords(function))
+        for name, function in CLASSES.items()
     ]
     return "\n".join([HEAD, *classes])
 
 
-def keywords(function, refused=()):
+def keywords(function):
     """Yield the options that a function takes beside its named parameters, with the types that it accepts."""
-    named = inspect.signature(function).parameters
-    for name, declaration in OPTIONS.items():
-        if name not in named and name not in refused:
-            yield f"{name}: {declaration.accepts or DeclaredOptions.__annotations__[name]}"
+    own = inspect.signature(inspect.unwrap(function)).parameters
+    for name in inspect.signature(function).parameters:
+        if name not in own:
+            accepts = OPTIONS[name].accepts or DeclaredOptions.__annotations__[name]
+            if isinstance(OPTIONS[name].check, OneOf):
+                accepts = accepts.replace("str", f"Literal[{', '.join(map(json.dumps, OPTIONS[name].check.words))}]")
+            yield f"{name}: {accepts}"
 
 
 if __name__ == "__main__":

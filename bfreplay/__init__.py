@@ -6,6 +6,7 @@
 True
 """
 
+from importlib import import_module, util
 from typing import Any
 
 import lazy_loader
@@ -20,8 +21,9 @@ def __getattr__(name: str) -> Any:
     try:
         return _found(name)
     except AttributeError as error:
-        from difflib import get_close_matches
+        if util.find_spec(f"{__name__}.{name}"):  # bfreplay.milp, after ``import bfreplay`` alone
+            return import_module(f"{__name__}.{name}")
+        from bfreplay.checks import nearest
 
-        near = get_close_matches(name, __all__, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise AttributeError(f"bfreplay has no attribute {name!r}{hint}") from error
+        hint = nearest(name, __all__, "dir(bfreplay) lists its names")
+        raise AttributeError(f"bfreplay has no attribute {name!r}; {hint}") from error

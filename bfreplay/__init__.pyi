@@ -27,6 +27,8 @@ from .experiments.run_options import RunOptions as RunOptions
 from .experiments.sweep import sweep as sweep
 from .experiments.tuning.tuner import tune as tune
 from .milp import AllocationProblem as AllocationProblem
+from .milp import Expression as Expression
+from .milp import Formulation as Formulation
 from .milp import ModelBuilder as ModelBuilder
 from .milp import Solution as Solution
 from .milp import Solver as Solver
@@ -47,6 +49,7 @@ from .policies.objectives.catalogue import objective_of as objective_of
 from .replay import ReplaySettings as ReplaySettings
 from .replay import Semantics as Semantics
 from .report.page.document import write_report as write_report
+from .result_folders.finish import Finish as Finish
 from .runs import ReplaySession as ReplaySession
 from .runs import RunResult as RunResult
 from .runs.explain.answers import explain as explain

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, TypeVar, cast
 
 from bfreplay import checks
 
@@ -21,6 +23,7 @@ REQUIRED: Any = object()
 """Default of an option that must be given."""
 
 _Value = TypeVar("_Value")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,34 @@ def add_options(doc: str | None, options: Mapping[str, Option]) -> str:
     for name, declaration in options.items():
         lines += [name, textwrap.indent(textwrap.fill(declaration.text, 112), "    ")]
     return f"{head.rstrip()}\n{textwrap.indent(chr(10).join(lines), '    ')}\n{raises}{tail}"
+
+
+def checked_keywords(taken: type | None = None, without: Collection[str] = ()) -> Callable[[_Function], _Function]:
+    """Return a decorator of functions that refuses an unknown keyword, naming the nearest known one.
+
+    The ``**options`` of a function are those that the dataclass ``taken`` declares, but for its own parameters and
+    those ``without``; its signature and its docstring then have them too.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        own, declared = signature(function).parameters, fields(taken) if taken else ()
+        options = {option.name: option for option in declared if option.name not in {*own, *without}}
+        parameters = [each for each in own.values() if each.kind is not each.VAR_KEYWORD]
+        for name, option in options.items():
+            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type))
+        known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL and each.name != "self"]
+
+        @wraps(function)
+        def checked(*arguments: Any, **keywords: Any) -> Any:
+            checks.known_keys(keywords, known, function.__qualname__.removesuffix(".__init__"), "option")
+            return function(*arguments, **keywords)
+
+        checked.__signature__ = signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]  # help
+        if options:
+            checked.__doc__ = add_options(function.__doc__, {name: options[name].metadata[_KEY] for name in options})
+        return cast(_Function, checked)
+
+    return decorate
 
 
 def option_name(field: str) -> str:

@@ -20,7 +20,7 @@ class OnlyLongPools(Policy):
         self.times_us = np.zeros(0, np.int64)
 
     @classmethod
-    def from_options(cls, *, t_fwd_s: float, solver: Solver, seconds: float = 30.0) -> "OnlyLongPools":
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, seconds: float = 30.0) -> "OnlyLongPools":
         """Make the policy of options of the run and, with a default, the parameters in brackets."""
         return cls(seconds)
 

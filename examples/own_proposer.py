@@ -24,12 +24,14 @@ class HillClimbing:
     def begin(self, higher_is_better: bool) -> None:
         """A replay begins: forget everything."""
         self.sign = 1 if higher_is_better else -1
-        self.proposed, self.best, self.best_score = {}, None, None
+        self.proposed: dict[int, dict[str, Any]] = {}
+        self.best: dict[str, Any] | None = None
+        self.best_score = 0.0
 
     def propose(self, number: int) -> dict[str, Any] | None:
         """Hyper-parameters of trial ``number``; ``None``: no more trials."""
         rng = stream(self.seed, Purpose.PARAMS, number)
-        params = self.space.sample(rng)
+        params: dict[str, Any] = self.space.sample(rng)
         if number >= self.first and self.best is not None:
             near = self.best["lr"] * 10 ** rng.normal(0.0, self.step)
             params["lr"] = min(max(near, 1e-5), 1e-1)

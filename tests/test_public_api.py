@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from contextlib import closing
 
 import numpy as np
@@ -122,8 +124,9 @@ def test_what_cannot_be_is_refused_with_what_to_write_instead(options, message):
 
 
 def test_an_option_without_effect_is_warned_of():
-    with pytest.warns(UserWarning, match="threads has no effect with --solver exact"):
+    with pytest.warns(UserWarning, match="threads has no effect with --solver exact") as warned:
         replay_log(*small(), threads=2, **QUICK)
+    assert warned[0].filename == __file__, "it names the line of the user"
 
 
 def test_hours_stand_beside_the_exact_integers_and_not_on_disk(run):
@@ -146,7 +149,9 @@ def test_sets_of_things_are_data_frames(run):
     }
     idle = describe(events)
     assert idle.to_frame()["idle_node_us"].sum() == idle.idle_node_us == idle.to_dict()["idle_node_us"]
-    assert compare(run, run, resamples=100).to_frame()["run"].tolist() == ["B"]
+    comparison = compare(run, run, resamples=100)
+    assert comparison.to_frame()["run"].tolist() == ["B"]
+    assert f"B against A</th><td>{comparison.answers[0]}" in comparison._repr_html_()
     unlimited = replay_log(*small(), unlimited_work=True, efficiency=False)
     assert explain(unlimited, job="a").to_frame()["after"].max() <= 4
 
@@ -246,8 +251,32 @@ def test_inputs_that_are_none_and_misspelt_names_say_what_is_meant():
         (lambda: replay_log("sample", "sample", t_fwd="soon"), r"t_fwd is neither[\s\S]*option: +t_fwd"),
         (lambda: replay_log("sample", "sample", max_paralel=3), "replay_log has no option 'max_paralel'"),
         (lambda: replay_log(events, jobs, BFTrainerPolicy), r"give an object: BFTrainerPolicy\(\)"),
+        (lambda: bfreplay.finish(events, jobs, dedicatd=3), "did you mean 'dedicated'"),
+        (lambda: bfreplay.finish(events, jobs, start=3), r"expected: +events, jobs, [\s\S]*did you mean 'starts'"),
+        (lambda: bfreplay.tune(events, jobs, tolerence=0.1), "did you mean 'tolerance'"),
+        (
+            lambda: bfreplay.tune(events, jobs, policy=EqualSharePolicy()),
+            "give a name, a file or module:Class as text",
+        ),
+        (lambda: bfreplay.RunOptions(events=events, jobs=jobs, polcy=1), "RunOptions has no option 'polcy'"),
+        (lambda: bfreplay.sweep({}, "out", events="sample"), "sweep has no option 'events'"),
+        (lambda: compare("a", "b", bins=3), "did you mean 'bin'"),
+        (lambda: compare(EqualSharePolicy(), "b"), "run is of type EqualSharePolicy"),
     ):
         with pytest.raises(InputError, match=message):
             call()
     with pytest.raises(AttributeError, match="no attribute 'replay_logs'; did you mean 'replay_log'"):
         bfreplay.replay_logs  # noqa: B018
+
+
+def test_a_subpackage_is_an_attribute_of_the_package():
+    code = "import bfreplay, sys; assert 'bfreplay.milp' not in sys.modules; bfreplay.milp.Expression"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("function", [bfreplay.finish, bfreplay.tune, bfreplay.open_session])
+def test_functions_of_replays_document_their_options_too(function):
+    parameters = inspect.signature(function).parameters
+    assert parameters["objective"].default is None
+    assert "cluster" not in parameters or function is bfreplay.open_session
+    assert "\n    objective\n        Objective of decisions: " in function.__doc__

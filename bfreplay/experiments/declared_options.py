@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.experiments import option_checks
@@ -15,6 +15,7 @@ from bfreplay.options import (
     OneOf,
     Whole,
     check_options,
+    field_name,
     option,
     option_name,
     options_of,
@@ -52,6 +53,8 @@ def _batch_option(default: _Value, check: Callable[[str, Any], Any], text: str, 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredOptions:
     """Options of a run as fields, with their checks; ``RunOptions`` adds methods."""
+
+    named: ClassVar[staticmethod[[str], str]] = staticmethod(field_name)  # name of a field in messages
 
     events: NodeEvents | str | PathLike[str] | None = option(
         None,
@@ -107,7 +110,7 @@ class DeclaredOptions:
         "Part of the log: two ISO-8601 times (UTC) or epoch seconds.",
         usual="the whole log",
         metavar="START END",
-        accepts="Sequence[str | float | date] | None",
+        accepts="tuple[str | float | date, str | float | date] | list[Any] | None",
         n_values=2,
         loads="log",
         not_on_cluster=(
@@ -260,6 +263,7 @@ class DeclaredOptions:
         OneOf(("continuous", "published")),
         TIME,
         "Clock and accounting: continuous time, or as in the published program.",
+        accepts="str | Semantics",
         is_rare=True,
         not_on_cluster=(
             "BFTrainer's published clock moves only at pool events, which a cluster does not have",
@@ -352,7 +356,7 @@ class DeclaredOptions:
     )
 
     def __post_init__(self) -> None:
-        check_options(self, named=option_name)
+        check_options(self, named=self.named)
         option_checks.check_together(self)
 
     @property

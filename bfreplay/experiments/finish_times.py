@@ -13,12 +13,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.week import choose_zone
 from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
+from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS, DeclaredOptions
 from bfreplay.experiments.finish_text import answer_of, cautions, notes
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
@@ -26,7 +25,7 @@ from bfreplay.experiments.run_comparison.confidence import START, mean_differenc
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.study_options import N_STARTS, Bootstrap, FinishOptions
 from bfreplay.experiments.sweep import SweepProgress, SweepResult
-from bfreplay.options import option_name
+from bfreplay.options import checked_keywords, option_name
 from bfreplay.outputs import write_whole
 from bfreplay.result_folders import finish as saved
 from bfreplay.result_folders.records import FINISH
@@ -123,14 +122,14 @@ PICTURES = ("finish.png", "finish.svg")
 _AT_ONCE = 4
 """Numbers of dedicated nodes tried at once; the same on every machine, as the answer may depend on it."""
 
-_OPTIONS_OF_ENDS = ("cluster", "measure", "unlimited_work", "until_done", "semantics")
-_OPTIONS_OF_OUTPUT = ("efficiency", "bound", "fairness", "ideal", "batch_jobs", "record_nodes")
-FIXED_OPTIONS = (*_OPTIONS_OF_ENDS, *_OPTIONS_OF_OUTPUT)
+_OF_ENDS = ("cluster", "measure", "unlimited_work", "until_done", "semantics")
+FIXED_OPTIONS = (*_OF_ENDS, "efficiency", "bound", "fairness", "ideal", "batch_jobs", "record_nodes")
 """Options of a run that ``finish`` sets."""
 _QUARTILES = (0.25, 0.5, 0.75)
 _ANY_NODE = "node"
 
 
+@checked_keywords(DeclaredOptions, without=FIXED_OPTIONS)
 def finish(
     events: NodeEvents | str | PathLike[str],
     jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str],
@@ -166,8 +165,7 @@ def finish(
     processes, scheduler, progress, on_wait
         As for ``sweep``.
     **options
-        Other fields of ``RunOptions``, for the runs on the log and on dedicated nodes alike: ``window``, ``policy``,
-        ``objective``, ``curves``, ``t_fwd``, ``max_parallel``, ...
+        Other fields of ``RunOptions``, for the runs on the log and on dedicated nodes alike:
 
     Raises
     ------
@@ -177,7 +175,6 @@ def finish(
     BfreplayError
         A run failed.
     """
-    checks.known_keys(options, [name for name in OPTIONS if name not in FIXED_OPTIONS], "finish", "option")
     own_options = FinishOptions(dedicated=dedicated, starts=starts, seed=seed)
     scheduler_needs(out, scheduler)
     other_options: dict[str, Any] = {**options}

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 from os import PathLike
-from typing import TypedDict
+from typing import Any, Literal, TypedDict
+
+from bfreplay.replay import Semantics
 
 class ReplayKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     cluster: str | None
     node_type: str | None
-    window: Sequence[str | float | date] | None
+    window: tuple[str | float | date, str | float | date] | list[Any] | None
     measure: Sequence[int] | str | None
     round: float | None
     objective: str | None
@@ -17,11 +19,11 @@ class ReplayKeywords(TypedDict, total=False):
     max_parallel: int | None
     unlimited_work: bool
     until_done: bool
-    learn_curves: str | None
+    learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str
     formulation: str | None
-    fallback: str
+    fallback: Literal["exact", "keep"]
     time_limit: float
     gap: float
     threads: int
@@ -29,7 +31,7 @@ class ReplayKeywords(TypedDict, total=False):
     warm_start: bool
     reformulate_sets: bool
     memory_limit: int | None
-    semantics: str
+    semantics: Literal["continuous", "published"] | Semantics
     seed: int
     batch_jobs: str | PathLike[str] | None
     clear: float | str
@@ -47,17 +49,17 @@ class ReplayKeywords(TypedDict, total=False):
 class FinishKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     node_type: str | None
-    window: Sequence[str | float | date] | None
+    window: tuple[str | float | date, str | float | date] | list[Any] | None
     policy: str
     round: float | None
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
-    learn_curves: str | None
+    learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str
     formulation: str | None
-    fallback: str
+    fallback: Literal["exact", "keep"]
     time_limit: float
     gap: float
     threads: int
@@ -75,17 +77,17 @@ class FinishKeywords(TypedDict, total=False):
 class TuneKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     node_type: str | None
-    window: Sequence[str | float | date] | None
+    window: tuple[str | float | date, str | float | date] | list[Any] | None
     measure: Sequence[int] | str | None
     policy: str
     round: float | None
     objective: str | None
     until_done: bool
-    learn_curves: str | None
+    learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str
     formulation: str | None
-    fallback: str
+    fallback: Literal["exact", "keep"]
     time_limit: float
     gap: float
     threads: int
@@ -93,7 +95,7 @@ class TuneKeywords(TypedDict, total=False):
     warm_start: bool
     reformulate_sets: bool
     memory_limit: int | None
-    semantics: str
+    semantics: Literal["continuous", "published"] | Semantics
     seed: int
     batch_jobs: str | PathLike[str] | None
     clear: float | str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterable
 from os import PathLike
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from bfreplay import checks
 from bfreplay.datasets import NodeEvents
-from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import FIELDS, OPTIONS, POLICY, SOLVER, DeclaredOptions
+from bfreplay.experiments.declared_options import OPTIONS, POLICY, SOLVER, DeclaredOptions
 from bfreplay.experiments.prepared_run import REPLAY_OPTIONS, prepare_run
-from bfreplay.options import add_options
+from bfreplay.options import checked_keywords
 from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay import ReplaySettings
@@ -25,13 +23,12 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 if TYPE_CHECKING:
     from bfreplay.experiments.keywords import ReplayKeywords
 
-_INPUTS = ("events", "jobs", "policy")
-_KEYWORDS = tuple(name for name in OPTIONS if name not in _INPUTS)
 _OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done"}
 _OF_POLICY_TEXT = {name for name, declaration in OPTIONS.items() if declaration.group in (POLICY, SOLVER)}
 _OF_POLICY_TEXT = _OF_POLICY_TEXT - {"learn_curves", "measurement_noise"} | {"round"}
 
 
+@checked_keywords(DeclaredOptions)
 def replay_log(
     events: NodeEvents | str | PathLike[str] | None = None,
     jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str] | None = None,
@@ -105,6 +102,7 @@ def replay_log(
         return session.run()
 
 
+@checked_keywords(DeclaredOptions)
 def open_session(
     events: NodeEvents,
     jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str] | None = None,
@@ -163,33 +161,25 @@ def _session_of(
     portions: bool = False,
 ) -> ReplaySession:
     """Check what is given, load what is named, and return the session."""
-    checks.known_keys(options, [*inspect.signature(replay_log).parameters], "replay_log", "option")
     checks.instance("settings", settings, (ReplaySettings, type(None)), "a ReplaySettings; or give its options by name")
     if not isinstance(policy, Policy | str | None):
         raise not_a_policy("this is not a policy", policy)
     if settings is not None:
         _refuse(options, _OF_SETTINGS, "settings", "a ReplaySettings")
-    if isinstance(policy, Policy):
+    policy_object = policy if isinstance(policy, Policy) else None
+    if policy_object is not None:
         own_options = {"t_fwd"} if getattr(policy, "t_fwd_s", None) is not None else set()
         all_options = options if save_failures is None else {**options, "save_failures": save_failures}
         _refuse(all_options, {"save_failures", *_OF_POLICY_TEXT, *own_options}, "policy", "an object")
     values: dict[str, Any] = {"events": events, "jobs": jobs, **options}
     if policy is not None:
-        values["policy"] = f"<{type(policy).__name__}>" if isinstance(policy, Policy) else policy
-    try:
-        declaration = DeclaredOptions(**values)
-    except InputError as error:
-        raise _with_keyword(error) from error
-    if not isinstance(policy, Policy):
+        values["policy"] = f"<{type(policy).__name__}>" if policy_object is not None else policy
+    declaration = DeclaredOptions(**values)
+    if policy_object is None:
         for name, reason in declaration.without_effect().items():
             if name in options:
-                warnings.warn(f"{name} has no effect {reason}", stacklevel=3)
-    prepared_run = prepare_run(
-        declaration,
-        policy=policy if isinstance(policy, Policy) else None,
-        settings=settings,
-        save_failures=save_failures,
-    )
+                warnings.warn(f"{name} has no effect {reason}", stacklevel=4)
+    prepared_run = prepare_run(declaration, policy=policy_object, settings=settings, save_failures=save_failures)
     return prepared_run.session(output, with_tables=with_tables, portions=portions)
 
 
@@ -198,47 +188,10 @@ def _saving(every: str | float | None, resume: bool) -> Saving:
     return Saving(every_s=every_s, resume=resume)
 
 
-def _with_keyword(error: InputError) -> InputError:
-    """Return the error with the option named as a keyword: ``t_fwd`` for ``t-fwd``."""
-    option_name = error.column or ""
-    if option_name not in FIELDS:
-        return error
-    return InputError(
-        error.problem.replace(option_name, FIELDS[option_name]),
-        column=FIELDS[option_name],
-        value=error.value,
-        expected=error.expected,
-        fix=error.fix,
-    )
-
-
 def _refuse(options: dict[str, Any], names: set[str], parameter: str, description: str) -> None:
     """Raise ``InputError`` for an option that is also part of a given object."""
     for option_name in options:
         if option_name in names:
-            raise InputError(
-                f"{option_name} is given twice: as an option and by {description} as {parameter}",
-                column=option_name,
-                value=options[option_name],
-                expected="one of the two",
-                fix=f"set it where the object is made, or remove {parameter}",
-            )
-
-
-def _signature() -> inspect.Signature:
-    """Return the signature with every option, its type and default, for help and completion."""
-    own_signature, kinds = inspect.signature(replay_log), DeclaredOptions.__annotations__
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return own_signature.replace(
-        parameters=[
-            *list(own_signature.parameters.values())[:-1],
-            *(
-                inspect.Parameter(name, keyword, default=OPTIONS[name].default, annotation=kinds[name])
-                for name in _KEYWORDS
-            ),
-        ]
-    )
-
-
-replay_log.__doc__ = add_options(replay_log.__doc__, {name: OPTIONS[name] for name in _KEYWORDS})
-replay_log.__signature__ = _signature()  # type: ignore[attr-defined]  # every function may have one
+            fault = f"is given twice: as an option and by {description} as {parameter}"
+            fix = f"set it where the object is made, or remove {parameter}"
+            raise checks.refusal(option_name, options[option_name], fault, "one of the two", fix)

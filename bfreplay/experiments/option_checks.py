@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
-from bfreplay.options import NoEffect, option_name, options_of
+from bfreplay.options import NoEffect, options_of
 
 if TYPE_CHECKING:
     from bfreplay.datasets import NodeEvents
@@ -247,7 +247,7 @@ def check_together(options: Any) -> None:
     if options.unlimited_work and options.until_done:
         raise InputError(
             "the run is to end with its jobs, but unlimited work never ends",
-            column="until-done",
+            column=options.named("until_done"),
             value=True,
             expected="--until-done, or --unlimited-work",
             fix="remove one of the two",
@@ -274,7 +274,7 @@ def _check_cluster(options: Any) -> None:
     for own_name, declaration in options_of(type(options)).items():
         option_value = getattr(options, own_name)
         if declaration.not_on_cluster is not None and option_value != declaration.default:
-            name, (reason, fix) = option_name(own_name), declaration.not_on_cluster
+            name, (reason, fix) = options.named(own_name), declaration.not_on_cluster
             raise InputError(
                 f"--{name} cannot be combined with --cluster: {reason}",
                 column=name,

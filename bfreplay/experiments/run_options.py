@@ -11,7 +11,7 @@ from bfreplay import checks
 from bfreplay.defaults import BUNDLED
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FIELDS, FILE_OPTIONS, OPTION_NAMES, OPTIONS, DeclaredOptions
-from bfreplay.options import add_options, option_name
+from bfreplay.options import add_options, checked_keywords, option_name
 
 if TYPE_CHECKING:
     from bfreplay.experiments.prepared_run import PreparedRun
@@ -32,6 +32,8 @@ class RunOptions(DeclaredOptions):
     InputError
         A value is invalid, or options exclude one another. ``prepare`` checks files and names.
     """
+
+    named = staticmethod(option_name)
 
     @classmethod
     def from_mapping(
@@ -192,4 +194,5 @@ def _from_folder(name: str, value: Any, folder: Path) -> Any:
     return str(folder / value)
 
 
+RunOptions.__init__ = checked_keywords()(RunOptions.__init__)  # type: ignore[method-assign]  # made by dataclass
 RunOptions.__doc__ = add_options(RunOptions.__doc__, OPTIONS)

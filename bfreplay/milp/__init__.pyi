@@ -10,6 +10,8 @@ from .formulations import Formulation as Formulation
 from .milp_solver import MilpSolver as MilpSolver
 from .model import LinearModel as LinearModel
 from .model import SpecialOrderedSet as SpecialOrderedSet
+from .model_builder import Constraint as Constraint
+from .model_builder import Expression as Expression
 from .model_builder import ModelBuilder as ModelBuilder
 from .named_solvers import solve as solve
 from .named_solvers import solver_entries as solver_entries

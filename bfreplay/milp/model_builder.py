@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +32,8 @@ class Expression:
     terms: dict[int, float] | None = None  # factors by column of a single element: a loop makes many of them
 
     def __init__(self, factors: Any, constant: ArrayLike, builder: Any = None) -> None:
-        self.constant = np.asarray(constant, dtype=np.float64)  # its shape is that of the expression
-        self.factors = factors  # sparse: a row an element, a column for each variable up to the last one in it
+        self.constant = np.asarray(constant, dtype=np.float64)
+        self.factors = factors
         self.builder = builder  # the ``ModelBuilder`` of its variables; None for plain numbers
 
     @classmethod
@@ -40,15 +42,18 @@ class Expression:
         element.terms, element.builder = terms, builder
         return element
 
-    def __getattr__(self, name: str) -> Any:
-        """Make the arrays of a single element when they are needed."""
-        if self.terms is None or name not in ("factors", "constant"):
-            raise AttributeError(name)
-        columns = sorted(column for column, factor in self.terms.items() if factor and column != _CONSTANT)
-        values = [self.terms[column] for column in columns]
-        factors = csr_array((values, columns, [0, len(columns)]), (1, max(columns, default=-1) + 1))
-        self.constant, self.factors = np.asarray(self.terms[_CONSTANT], np.float64), factors
-        return getattr(self, name)
+    @cached_property
+    def constant(self) -> Floats:
+        """Constant terms; their shape is that of the expression."""
+        return np.asarray((self.terms or {})[_CONSTANT], np.float64)  # else set by the constructor
+
+    @cached_property
+    def factors(self) -> Any:
+        """Sparse factors: a row an element, a column for each variable up to the last one in it."""
+        terms = self.terms or {}
+        columns = sorted(column for column, factor in terms.items() if factor and column != _CONSTANT)
+        values = [terms[column] for column in columns]
+        return csr_array((values, columns, [0, len(columns)]), (1, max(columns, default=-1) + 1))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,11 +77,11 @@ class Expression:
         terms = dict(zip(factors.indices[row].tolist(), factors.data[row].tolist(), strict=True))
         return self._element({**terms, _CONSTANT: self.constant.item(place)}, self.builder)
 
-    def __add__(self, operand: Expression | ArrayLike) -> Expression:
+    def _plus(self, operand: Expression | ArrayLike, *, in_place: bool = False) -> Expression:
         if self.terms is not None and (others := _terms_of(operand)) is not None:
             if isinstance(operand, Expression):
                 self.builder.check_own(operand)
-            terms = self.terms.copy()
+            terms = self.terms if in_place else self.terms.copy()
             for column, factor in others.items():
                 terms[column] = terms.get(column, 0.0) + factor
             return self._element(terms, self.builder)
@@ -121,7 +126,7 @@ class Expression:
     def __rsub__(self, operand: ArrayLike) -> Expression:
         return -self + operand
 
-    __radd__, __rmul__ = __add__, __mul__
+    __add__, __radd__, __rmul__ = _plus, _plus, __mul__
 
     def __le__(self, operand: Expression | ArrayLike) -> Constraint:
         return Constraint(self - operand, -np.inf, 0.0)
@@ -132,7 +137,7 @@ class Expression:
     def __eq__(self, operand: Expression | ArrayLike) -> Constraint:  # type: ignore[override]
         return Constraint(self - operand, 0.0, 0.0)
 
-    def __ne__(self, operand: object) -> NoReturn:
+    def __ne__(self, operand: object) -> bool:
         raise InputError("this is no linear constraint", expected="<=, >= or ==")
 
     __lt__ = __gt__ = __ne__
@@ -231,6 +236,7 @@ class ModelBuilder:
         self._columns, self._rows = Columns(), Rows()
         self._objective: Expression | None = None
         self._lower: dict[str, Floats] = {}  # by variable
+        self._n_rows: Counter[str] = Counter()  # by name
 
     def __repr__(self) -> str:
         return f"<ModelBuilder: {len(self._columns.names):,} columns, {len(self._rows.names):,} rows>"
@@ -268,19 +274,29 @@ class ModelBuilder:
         n = column.size
         return Expression(csr_array((np.ones(n), (np.arange(n), column)), (n, len(self._columns.names))), made, self)
 
+    def sum(self, summands: Iterable[Expression | float]) -> Expression:
+        """Return the sum of expressions and numbers, such as those of a loop; 0 of none."""
+        total = Expression._element({_CONSTANT: 0.0}, self)
+        for summand in summands:
+            total = total._plus(summand, in_place=True)
+        return total
+
     def add(self, constraint: Constraint, name: str = "row") -> None:
-        """Add a row ``name[i]`` for every element of the constraint."""
+        """Add a row ``name[i]`` for every element of the constraint; ``i`` goes on where the name is used again."""
         if not isinstance(constraint, Constraint):
             remedy = "give the constraint first, then its name" if isinstance(constraint, str) else None
             raise InputError("this is no constraint", value=constraint, expected="such as x + y <= 1", fix=remedy)
-        self.check_own(constraint.expression)
-        if constraint.expression.terms is not None:
-            terms = constraint.expression.terms.copy()
+        expression, n_before = constraint.expression, self._n_rows[name]
+        self.check_own(expression)
+        self._n_rows[name] += 1 if expression.terms is not None else expression.constant.size
+        if expression.terms is not None:
+            terms = expression.terms.copy()
             number = terms.pop(_CONSTANT)
-            self._rows.add_row(f"{name}[0]", constraint.lower - number, constraint.upper - number, terms)
+            self._rows.add_row(f"{name}[{n_before}]", constraint.lower - number, constraint.upper - number, terms)
             return
-        entries, shift = constraint.expression.factors.tocoo(), constraint.expression.constant.ravel()
-        first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift)
+        entries, shift = expression.factors.tocoo(), expression.constant.ravel()
+        numbers = np.arange(n_before, self._n_rows[name])
+        first = self._rows.add(name, shift.size, constraint.lower - shift, constraint.upper - shift, numbers)
         self._rows.put(first + entries.row, entries.col, entries.data)
 
     def maximise(self, objective: Expression | ArrayLike) -> None:

@@ -29,7 +29,7 @@ COUNTS = "counts"
 
 def solver_of(
     name: str = EXACT,
-    formulation: str | None = None,
+    formulation: Formulation | str | None = None,
     *,
     time_limit_s: float = defaults.TIME_LIMIT_S,
     fallback: Fallback = "exact",
@@ -42,7 +42,7 @@ def solver_of(
     name
         ``"exact"``, a MILP back end (``"cbc"``), or ``package.module:Class`` of one.
     formulation
-        For a back end: a formulation's name or ``package.module:Class``; the reduced multiple-choice one by default.
+        For a back end: a formulation, its name or ``package.module:Class``; the reduced multiple-choice one by default.
         For the exact solver: ``"counts"`` (default), or ``"published"`` for the optimum under the published
         model's accidental limit on changes.
     time_limit_s, fallback
@@ -59,12 +59,10 @@ def solver_of(
         It cannot run here; the message says why and how to fix it.
     """
     checks.text("name", name)
+    checks.known_keys(options, [*signature(MilpSolver).parameters], "solver_of", "option")
     if name == EXACT:
         if formulation not in (None, COUNTS, "published"):
             raise _not_for_exact(formulation)
-        unknown = options.keys() - signature(MilpSolver).parameters.keys()
-        if unknown:
-            raise TypeError(f"solver_of() has no option {min(unknown)!r}")
         return ExactSolver(published_limit=formulation == "published")
     if ":" not in name and name not in BACKENDS.names():
         raise unknown_name("solver", name, [EXACT, *BACKENDS.names()])
@@ -79,8 +77,8 @@ def solver_of(
     return MilpSolver(model_name, name, time_limit_s=time_limit_s, fallback=fallback, referee=ExactSolver(), **options)
 
 
-def _not_for_exact(formulation: str) -> InputError:
-    if ":" not in formulation and formulation not in FORMULATIONS.names():
+def _not_for_exact(formulation: Formulation | str) -> InputError:
+    if isinstance(formulation, str) and ":" not in formulation and formulation not in FORMULATIONS.names():
         return unknown_name("formulation", formulation, [COUNTS, *FORMULATIONS.names()])
     return InputError(
         f"the formulation {formulation!r} is a MILP: a back end must solve it, not the exact solver",
@@ -90,7 +88,9 @@ def _not_for_exact(formulation: str) -> InputError:
     )
 
 
-def solve(problem: AllocationProblem, solver: Solver | str = EXACT, formulation: str | None = None) -> Solution:
+def solve(
+    problem: AllocationProblem, solver: Solver | str = EXACT, formulation: Formulation | str | None = None
+) -> Solution:
     """Answer one decision.
 
     Parameters
@@ -100,7 +100,7 @@ def solve(problem: AllocationProblem, solver: Solver | str = EXACT, formulation:
     solver
         ``"exact"``, the name of a back end, ``package.module:Class``, or a solver that ``solver_of`` made.
     formulation
-        Name or ``package.module:Class`` of the model that a back end solves; ``None``: the default one.
+        The model that a back end solves, its name or ``package.module:Class``; ``None``: the default one.
 
     Raises
     ------

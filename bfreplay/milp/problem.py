@@ -34,7 +34,7 @@ class AllocationProblem:
     (BFTrainer, arXiv:2106.12091, equations 1 to 16, over counts: nodes are interchangeable, so the node-level
     model and this one have the same optimum; docs/design/decision.md has the proof).
 
-    Lists become arrays.
+    Fields are arrays; lists are converted, but type checkers refuse them.
 
     Parameters
     ----------

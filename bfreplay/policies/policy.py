@@ -15,6 +15,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.solution import Solution
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.state import PolicyState
+from bfreplay.registry import make_from_code
 from bfreplay.saved_state import restorable
 from bfreplay.workload import ElasticJob
 
@@ -199,7 +200,8 @@ class Policy(ABC):
         Further keywords are the policy's own parameters, set in brackets after its name; ``round_s`` is the length of a
         round, which can be set by an option of the run as well.
         """
-        return cls()
+        fix = "give each parameter of its __init__ a default, or write from_options"
+        return make_from_code(cls, f"the policy {cls.__name__}", fix=fix)
 
     @abstractmethod
     def decide(self, state: PolicyState) -> Decision:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from bfreplay.documents import html_table
 from bfreplay.result_folders.reading import Result, frame_of
 from bfreplay.result_folders.records import COMPARISON, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 
@@ -315,6 +316,11 @@ class RunComparison(Result[ComparisonRecord]):
 
     def __repr__(self) -> str:
         return f"<RunComparison: {' '.join(self.answers)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(f"{pair.run} against {pair.baseline}", pair.answer) for pair in self.pairs]
+        notes = (f"Warning: {warning}" for warning in self.record.warnings)
+        return html_table("Comparison of runs", rows, str(self.folder or ""), notes)
 
     @property
     def answers(self) -> list[str]:

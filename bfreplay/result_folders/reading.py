@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar, cast
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bfreplay.checks import instance
 from bfreplay.documents import parse_json, printable_json
 from bfreplay.errors import InputError, printable
 from bfreplay.result_folders.records import JsonObject, ResultKind, ResultRecord, parse_record
@@ -29,7 +31,7 @@ _ROW_GROUPS = 8
 _NODE_TIME, _US_PER_HOUR = "_node_us", 3_600_000_000
 
 
-def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
+def read_documents(folder: str | Path, kind: ResultKind) -> list[JsonObject]:
     """Read the record of a result folder, then its other documents in the order of ``kind``.
 
     Raises
@@ -37,6 +39,8 @@ def read_documents(folder: Path, kind: ResultKind) -> list[JsonObject]:
     InputError
         The folder is not of this kind, damaged, or of another schema version.
     """
+    instance(kind.word, folder, (str, PathLike), f"a {kind.word}, or the path of its folder")
+    folder = Path(folder)
     documents = [_read_document(folder, name, kind) for name in (kind.record_file, *kind.more_documents)]
     version = documents[0].get("schema_version")
     if isinstance(version, bool) or version != kind.schema_version:
@@ -122,8 +126,8 @@ class Result(Generic[_Record]):
         InputError
             It is not of this kind, damaged, or of another schema version.
         """
+        (document,) = read_documents(folder, cls.kind)
         path = Path(folder)
-        (document,) = read_documents(path, cls.kind)
         return cls(cast(_Record, parse_record(document, cls.record_type, cls.kind, path / cls.kind.record_file)), path)
 
     def to_dict(self) -> JsonObject:

@@ -7,6 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from bfreplay import checks
+from bfreplay.documents import html_table
 from bfreplay.result_folders.reading import Result
 from bfreplay.result_folders.records import TUNING, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
 
@@ -234,6 +235,11 @@ class Tuning(Result[TuningRecord]):
 
     def __repr__(self) -> str:
         return f"<Tuning: {self.answer[0]}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, str(value)) for name, value in self.recommended._asdict().items()]
+        notes = [*self.answer[1:], *(f"Warning: {warning}" for warning in self.warnings), *self.record.notes]
+        return html_table(self.answer[0], rows, str(self.folder or ""), notes)
 
     @property
     def recommended(self) -> Recommended:

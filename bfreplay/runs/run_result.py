@@ -85,9 +85,9 @@ class RunResult(Result[RunRecord]):
         InputError
             It is no run folder, damaged, or of another schema version; or its ledger does not close.
         """
+        document, session_document = read_documents(folder, RUN)
         path = Path(folder)
         record_file, session_file = path / RUN.record_file, path / RUN.more_documents[0]
-        document, session_document = read_documents(path, RUN)
         record = parse_record(document, RunRecord, RUN, record_file)
         session = parse_record(Session.nest_more(session_document), Session, RUN, session_file)
         check_digest(record_file, session.sha256.get(record_file.name), RUN)

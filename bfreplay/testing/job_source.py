@@ -20,7 +20,7 @@ from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs import Output, ReplaySession, RunSettings, run_replay
 from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
-from bfreplay.testing.subject import subject
+from bfreplay.testing.subject import made, subject
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
 
 
@@ -205,7 +205,7 @@ class JobSourceContract:
 
     def make(self) -> JobSource:
         """Return a new source, as the command line makes one."""
-        source: JobSource = subject(self, "source", "begin", "ask", "tell", "describe")()
+        source: JobSource = made(subject(self, "source", "begin", "ask", "tell", "describe"), "job source")
         return source
 
     def _drive(self, source: JobSource) -> Drive:

@@ -22,7 +22,7 @@ from bfreplay.runs import ReplaySession, RunSettings, run_replay
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.testing.decisions import corner_decisions, random_decisions
 from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
-from bfreplay.testing.subject import subject
+from bfreplay.testing.subject import made, subject
 from bfreplay.workload import Colocation, ElasticJob, JobSet
 
 TYPES = ("v100", "p100", "k80")
@@ -243,7 +243,8 @@ class PolicyContract:
     def make(self) -> Policy:
         """Return a new policy, as the command line makes one."""
         policy_type: type[Policy] = subject(self, "policy", "decide", "from_options")
-        return policy_type.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver())
+        policy: Policy = made(lambda: policy_type.from_options(t_fwd_s=T_FWD_S, solver=ExactSolver()), "policy")
+        return policy
 
     def test_it_says_what_it_is(self) -> None:
         policy = self.make()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
 from bfreplay.documents import pick
 from bfreplay.errors import InputError
+from bfreplay.wording import duration, value_text
 from bfreplay.workload.elastic_job import ElasticJob
 
 if TYPE_CHECKING:
@@ -134,8 +135,10 @@ class JobSet(Sequence[ElasticJob]):
         return f"<JobSet: {len(self.jobs)} jobs: {first_names}{', ...' if len(self.jobs) > 3 else ''}>"
 
     def _repr_html_(self) -> str:
-        columns = ["name", "min_nodes", "max_nodes", "work_samples", "submit_us"]
-        text: str = self.to_frame()[columns].to_html(max_rows=10, show_dimensions=True)
+        columns = ["name", "min_nodes", "max_nodes", "work_samples", "submit"]
+        frame, is_relative = self.to_frame(), self.submit_is_relative
+        frame["submit"] = [duration(us / 1e6) if is_relative else value_text(us, "time") for us in frame["submit_us"]]
+        text: str = frame[columns].to_html(max_rows=10, show_dimensions=True)
         return text
 
     def to_frame(self) -> pd.DataFrame:

@@ -53,7 +53,7 @@ if __name__ == "__main__":
         shares.append([0.0 if each.counts is None else each.objective for each in answers] / best * 100)
         print(f"at most {most} jobs rescale: {np.mean(shares[-1]):.1f} % of the optimum on average")
     figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
-    axes.boxplot(shares, tick_labels=limits)
+    axes.boxplot(shares, tick_labels=list(map(str, limits)))
     axes.set(
         xlabel="most jobs that may rescale",
         ylabel="objective, % of the optimum",

@@ -51,6 +51,9 @@ def test_expressions_are_what_numpy_makes_of_the_values():
         ((x + y[:, None].sum(axis=1)).sum(), (of_x + of_y).sum()),
         (x[1, ::-1] + x[0] + x[0], of_x[1, ::-1] + 2 * of_x[0]),
         (sum(y[k] for k in range(3)), of_y.sum()),
+        (m.sum(2 * y[k] + 1 for k in range(3)), 2 * of_y.sum() + 3),
+        (m.sum([x, y[0], 1.5]), of_x + of_y[0] + 1.5),
+        (m.sum([]), np.zeros(())),
         (-(x + 3) * weights, -(of_x + 3) * weights),
     ):
         assert made.shape == expected.shape
@@ -80,6 +83,36 @@ def test_a_model_has_the_bounds_names_and_entries_that_were_written():
     assert model.row_upper.tolist() == [-2.0, -2.0, np.inf, np.inf, 4.0]
     assert repr(m) == "<ModelBuilder: 3 columns, 5 rows>"
     assert repr(x + y) == "<Expression: shape (2,), 4 terms>"
+
+
+def test_sums_change_none_of_their_summands():
+    m = ModelBuilder()
+    x = m.variable("x", 2)
+    summand = x[0] + 1
+    total = summand + x[1]
+    total += x[1]
+    assert m.sum([summand, total]).value([2.0, 3.0]) == 12.0
+    assert (summand.value([2.0, 3.0]), total.value([2.0, 3.0])) == (3.0, 9.0)
+
+
+def test_rows_of_one_name_are_numbered_on():
+    m = ModelBuilder()
+    x = m.variable("x", 2)
+    for j in range(2):
+        m.add(x[j] <= 1)
+    m.add(x <= 2)
+    m.add(x.sum() <= 3, "other")
+    m.add(x[0] <= 3)
+    m.maximise(x)
+    assert m.build().row_names == ("row[0]", "row[1]", "row[2]", "row[3]", "other[0]", "row[4]")
+
+
+def test_a_misspelt_attribute_of_an_expression_is_named_with_what_has_it():
+    x = ModelBuilder().variable("x", 2)
+    for expression in (x, x[0]):
+        with pytest.raises(AttributeError, match="'Expression' object has no attribute 'summ'") as failure:
+            expression.summ()
+        assert (failure.value.name, failure.value.obj) == ("summ", expression)  # from these Python suggests 'sum'
 
 
 def test_what_is_no_linear_constraint_is_refused():
@@ -118,7 +151,8 @@ def test_division_products_transposes_and_numpy_sums_are_what_numpy_makes_of_the
 def test_expressions_of_two_builders_do_not_mix():
     a, b = ModelBuilder(), ModelBuilder()
     x, z = a.variable("x", 3), b.variable("z", 3)
-    for mixed in (lambda: z <= x, lambda: z.sum() + x, lambda: b.add(x <= 1), lambda: b.maximise(2 * x)):
+    in_models = (lambda: b.add(x <= 1), lambda: b.maximise(2 * x), lambda: b.sum([x[0]]))
+    for mixed in (lambda: z <= x, lambda: z.sum() + x, *in_models):
         with pytest.raises(InputError, match="x belongs to another ModelBuilder"):
             mixed()
 

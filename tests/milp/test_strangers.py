@@ -192,7 +192,7 @@ def test_a_back_end_that_is_installed_and_cannot_be_imported_does_not_work_here(
 @pytest.mark.parametrize("name", ["exact", "cbc"])
 def test_an_option_that_no_solver_has_is_refused(name):
     solver_of(name, threads=1).close()
-    with pytest.raises(TypeError, match="tme_limit_s"):
+    with pytest.raises(InputError, match="did you mean 'time_limit_s'"):
         solver_of(name, tme_limit_s=1)
 
 

@@ -136,6 +136,9 @@ def test_descriptions_logs_jobs_and_finish_results_have_tables_of_escaped_text(t
     assert "&lt;i&gt;11&lt;/i&gt;" in jobs._repr_html_()
     assert "<i>" not in jobs._repr_html_()
     assert "<p>12 rows × 5 columns</p>" in jobs._repr_html_()
+    assert "<td>0 s</td>" in jobs._repr_html_()
+    calendar = JobSet([job("a", submit_s=146_988_000)], submit_is_relative=False)
+    assert "<td>1974-08-29 06:00:00</td>" in calendar._repr_html_()
 
 
 def finish_of(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """A class of tests that names nothing, or a thing of another kind, fails with a sentence that says what to write."""
 
+import re
 import subprocess
 import sys
 
@@ -9,16 +10,27 @@ from bfreplay.policies import EqualSharePolicy
 from bfreplay.testing import FormulationContract, JobSourceContract, ObjectiveContract, PolicyContract
 
 CONTRACTS = {
-    "policy": (PolicyContract, "make", "policy = Mine, your class with decide, from_options"),
-    "formulation": (FormulationContract, "make", "formulation = Mine, your class with build, read"),
-    "source": (JobSourceContract, "make", "source = Mine, your class with begin, ask, tell, describe"),
-    "objective": (ObjectiveContract, "make_objective", 'objective = "mine:Mine", its name as a text'),
+    "policy": (PolicyContract, "make", "policy = Mine, your class itself, with decide, from_options"),
+    "formulation": (FormulationContract, "make", "formulation = Mine, your class itself, with build, read"),
+    "source": (JobSourceContract, "make", "source = Mine, your class itself, with begin, ask, tell, describe"),
+    "objective": (ObjectiveContract, "make_objective", 'objective = "mine:Mine", its name as text'),
 }
-FORGOTTEN = """
-from bfreplay.testing import BackendContract, FormulationContract
+WRONG = """
+from bfreplay.policies import EqualSharePolicy
+from bfreplay.testing import BackendContract, FormulationContract, PolicyContract
+
+class NeedsSeconds(EqualSharePolicy):
+    def __init__(self, seconds):
+        self.seconds = seconds
 
 class TestForgotten(FormulationContract):
     pass
+
+class TestMisspelt(PolicyContract):
+    polcy = EqualSharePolicy
+
+class TestWithParameter(PolicyContract):
+    policy = NeedsSeconds
 
 class TestByItsClass(BackendContract):
     backend = BackendContract
@@ -43,10 +55,13 @@ def test_a_contract_without_a_plug_in_of_its_kind_says_what_to_write(attribute, 
 
 @pytest.mark.slow
 def test_the_tests_of_a_stranger_say_it_plainly(tmp_path):
-    (tmp_path / "test_mine.py").write_text(FORGOTTEN)
-    tests = [sys.executable, "-m", "pytest", "-q", "-k", "says_what_it_is", "-p", "no:cacheprovider", "test_mine.py"]
+    (tmp_path / "test_mine.py").write_text(WRONG)
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
     output = subprocess.run(tests, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
     assert "TestForgotten does not say what to test: formulation is None" in output
-    assert 'expected: backend = "mine:Mine", its name as a text' in output
+    assert "rename polcy to policy" in output
+    assert "the policy NeedsSeconds cannot be made: TypeError: NeedsSeconds.__init__() missing 1 required" in output
+    assert 'expected: backend = "mine:Mine", its name as text' in output
+    assert re.search(r"^3 failed, \d+ skipped.* 1 error", output, re.MULTILINE), "a class fails once"
     assert "Traceback" not in output
     assert "AttributeError" not in output

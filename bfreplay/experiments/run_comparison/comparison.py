@@ -48,6 +48,7 @@ from bfreplay.experiments.run_comparison.pairing import (
     labels_of,
 )
 from bfreplay.experiments.study_options import RESAMPLES, Bootstrap
+from bfreplay.options import checked_keywords
 from bfreplay.result_folders.comparison import (
     Both,
     Causes,
@@ -137,6 +138,7 @@ _EQUAL = 1e-9
 _BY_CONSTRUCTION = "all jobs were done in both runs, so that both processed the same"
 
 
+@checked_keywords()
 def compare(
     *runs: RunResult | str | Path,
     bin: str | float = "1h",

@@ -22,6 +22,7 @@ from bfreplay.experiments.sweep.result import FAILED, SweepResult
 from bfreplay.experiments.sweep.spec import SweepSpec, read_spec, spec_of, spec_of_options
 from bfreplay.experiments.sweep.store import Failure, Store
 from bfreplay.experiments.sweep.worker import RunOutcome, work_on
+from bfreplay.options import checked_keywords
 from bfreplay.outputs import write_whole, written_whole
 from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.result_folders.writing import record_json
@@ -63,6 +64,7 @@ class Outlook:
     missing: tuple[str, ...]
 
 
+@checked_keywords()
 def sweep(
     spec: str | Path | JsonObject | Iterable[RunOptions] | SweepSpec | SweepPlan,
     out: str | Path,

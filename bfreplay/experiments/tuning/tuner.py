@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.observe import pool_of
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.experiments.declared_options import DeclaredOptions
 from bfreplay.experiments.option_checks import AUTO
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
@@ -27,6 +27,7 @@ from bfreplay.experiments.tuning.grid import ForwardTime, Grid, LogPart, Surface
 from bfreplay.experiments.tuning.recommendation import FLAT, cautions, recommend, validate
 from bfreplay.experiments.tuning.trade_off import trade_off_cautions, trade_off_sentence, weigh
 from bfreplay.experiments.tuning.tuning_text import answer_of
+from bfreplay.options import checked_keywords
 from bfreplay.outputs import write_whole
 from bfreplay.result_folders.records import TUNING
 from bfreplay.result_folders.tuning import (
@@ -59,6 +60,7 @@ _OTHER_JOBS = (
 _GRID_OPTIONS = ("t-fwd", "max-parallel", "window", "events", "jobs", "curves")
 
 
+@checked_keywords(DeclaredOptions, without=("cluster",))
 def tune(
     events: NodeEvents | str | PathLike[str],
     jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike[str],
@@ -101,7 +103,7 @@ def tune(
     processes, scheduler, progress, on_wait
         As for ``sweep``.
     **options
-        Any other field of ``RunOptions``: ``window``, ``policy``, ``objective``, ``curves``, ...
+        Other fields of ``RunOptions``:
 
     Raises
     ------
@@ -110,7 +112,6 @@ def tune(
     BfreplayError
         A run failed.
     """
-    checks.known_keys(options, [field.name for field in fields(RunOptions)], "tune", "option")
     other_options: dict[str, Any] = {"efficiency": False, "bound": True, **options}
     base = RunOptions(events=events, jobs=jobs, unlimited_work=unlimited_work, **other_options)
     own_options = TuningOptions(train=train, tolerance=tolerance)

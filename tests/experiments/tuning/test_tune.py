@@ -140,6 +140,10 @@ def test_a_folder_is_read_again(files):
     assert again == found
     assert again.record.to_json() == json.loads((files / "out" / "tuning.json").read_text())
     assert repr(again).startswith("<Tuning: Use --t-fwd")
+    html = again._repr_html_()
+    assert f"<b>{again.answer[0]}</b> {again.folder}" in html
+    assert f"max_parallel</th><td>{again.recommended.max_parallel}</td>" in html
+    assert html.count("<p>Warning: ") == len(again.warnings)
 
 
 def test_no_path_of_this_machine_is_in_the_record(files):
