@@ -27,12 +27,13 @@ from bfreplay.datasets.jobs.rows import JobRows
 from bfreplay.datasets.jobs.tables import JobTable, read_toml, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.defaults import MAX_PARALLEL
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 from bfreplay.typed_tables import missing_key, typed_table
 
-_OPTUNA_PARALLEL = 10
+_OPTUNA_PARALLEL = MAX_PARALLEL
 """Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
 _REQUIRED_OF_MODELS = ("samples_per_epoch", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
 _NOT_BESIDE_STUDY = ("retries", "pruner", "proposer", "scores", "search", "optuna")
@@ -44,7 +45,8 @@ _ASSUMED: Mapping[str, Cell] = {
     "scale_down_cost_s": 10,
     "curve": "amdahl(rate_1=400, serial=0.02)",
 }
-"""Keys of ``[trial]`` that a study does not say, where the file does not either; a warning repeats them."""
+_ASSUMED_DIRECTION: Mapping[str, Cell] = {"higher_is_better": True}
+"""Keys of ``[trial]``, and of ``[campaign]``, that a study does not say, nor the file; a warning repeats them."""
 _START = "a file to start from: bfreplay jobs make hpo -o campaign.toml"
 _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     ("[campaign]", None): f"add [campaign]; {_START}",
@@ -174,17 +176,18 @@ def campaign_of(
 
 def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) -> dict[str, Cell]:
     """Return the tables with what the study says, and what is assumed; InputError for a key that the study says too."""
+    direction = study.higher_is_better
     of_campaign: dict[str, Cell] = {"trials": len(study.trials), "proposer": RANDOM}
-    if study.higher_is_better is not None:
-        of_campaign["higher_is_better"] = study.higher_is_better
+    of_campaign |= {} if direction is None else {"higher_is_better": direction}
+    assumed_direction = _ASSUMED_DIRECTION if direction is None else {}
     completed = dict(tables)
     twice = [(name, "") for name in _NOT_BESIDE_STUDY if name in tables]
     of_trial: dict[str, Cell] = {"epochs": study.epochs}
-    for name, of_study, assumable in (("campaign", of_campaign, {}), ("trial", of_trial, _ASSUMED)):
+    for name, of_study, assumable in (("campaign", of_campaign, assumed_direction), ("trial", of_trial, _ASSUMED)):
         given = tables.get(name, {})
         if isinstance(given, Mapping):
             twice += [(name, key) for key in of_study if key in given]
-            study.assume({key: value for key, value in assumable.items() if key not in given})
+            study.assume(name, {key: value for key, value in assumable.items() if key not in given})
             completed[name] = {**assumable, **given, **of_study}
     for name, key in twice:
         raise InputError("the study itself says this", file=file, row=f"[{name}]", column=key or None, fix="drop it")

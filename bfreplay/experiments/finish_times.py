@@ -348,6 +348,7 @@ def _against(jobs: JobSet | JobSource, starts: list[saved.Start], record: saved.
     return saved.Against(
         jobs=[InputFile(name=name, sha256=digest) for name, digest in jobs.sources],
         starts=starts,
+        quantiles=_quantiles(starts),
         later_s=mean_difference(later_s, Bootstrap(seed=record.config.seed), START)[0] if later_s.size else None,
     )
 

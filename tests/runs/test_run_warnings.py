@@ -12,6 +12,7 @@ from bfreplay.replay import ReplaySettings
 from bfreplay.runs.run_warnings import distinct_warnings
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
+from tests.campaigns.small_campaigns import campaign, source
 from tests.replay.tiny import job, log
 
 
@@ -95,6 +96,22 @@ def test_deadlines_that_no_job_has_are_nothing_to_go_by(objective):
 
 def test_an_objective_without_deadlines_needs_none():
     assert replay_log(log(2, [], 60, idle_first=[0]), JobSet([job("a")])).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("parallel", "max_parallel", "words"),
+    [
+        (2, 3, "--max-parallel 3 has no effect: parallel = 2 in [campaign] lets no more trials run at once."),
+        (2, 10, None),
+        (2, 2, None),
+        (None, 3, None),
+        (3, 2, None),
+    ],
+)
+def test_a_limit_of_trials_that_has_no_effect_is_named(parallel, max_parallel, words):
+    jobs = source(campaign(parallel=parallel))
+    run = replay_log(log(2, [], 3600, idle_first=[0]), jobs, None, ReplaySettings(max_parallel), efficiency=False)
+    assert [*run.warnings] == ([] if words is None else [words])
 
 
 def test_warnings_of_several_runs_are_told_once_with_the_runs_that_have_them():
