@@ -201,9 +201,8 @@ def local_path(key: str, value: object) -> str:
     """Return the path of a file, also from the URL ``sqlite:///FILE``; InputError for another URL, without password."""
     path = text(key, value).removeprefix("sqlite:///")
     if "://" in path:
-        shown = path.partition("://")[0] + "://..."
-        copy = "optuna.copy_study(from_study_name=..., from_storage=..., to_storage='sqlite:///study.db')"
-        raise refusal(key, shown, "is a URL", "a file on this machine", f"download it; of a study, {copy} makes a file")
+        copy = "to copy a study: optuna.copy_study(from_study_name=..., from_storage=..., to_storage='sqlite:///FILE')"
+        raise refusal(key, path.partition("://")[0] + "://...", "is a URL", "a file on this machine", copy)
     return path
 
 

@@ -38,9 +38,10 @@ _OTHER_THAN_TABLES = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'i
 _ENDS = _FINISHED, _PRUNED, _FAILED = "COMPLETE", "PRUNED", "FAIL"
 _STEP, _ATTRIBUTE = "step", "user_attrs."
 _FILES = "a study of Optuna: its storage (SQLite or journal), or the CSV of study.trials_dataframe()"
-_TO_RECORD = 'trials that call trial.report(value, epoch) after each epoch, or trial.set_user_attr("epochs", epochs)'
-_ADD_EPOCHS = "record it in the next study; or add a column user_attrs_epochs to the CSV of study.trials_dataframe()"
-_STEP_WORDS = "if each is an epoch, choose step: samples_per_epoch is then per step"
+_TO_RECORD = (
+    'trial.report(value, epoch) after each epoch; trial.set_user_attr("epochs", n); a CSV column user_attrs_epochs'
+)
+_STEP_WORDS = 'with "step" its number is that of epochs, of samples_per_epoch each'
 _TWO_HEADERS = {"params", "user_attrs", "system_attrs", "values"}
 """Columns that a CSV with ``multi_index=True`` has in the first of two header rows."""
 
@@ -182,7 +183,7 @@ class RecordedStudy(NoPruner):
         """Return the error for a key that is none of ``names``; without names, for a study that cannot be replayed."""
         place: dict[str, Any] = {"file": self._campaign_file, "row": _TABLE, "column": key, "value": value}
         if not names:
-            return InputError(problem, **place, expected=_TO_RECORD, fix=_ADD_EPOCHS)
+            return InputError(problem, **place, expected=_TO_RECORD)
         fix = f'write {key} = ... in a campaign file with [study] file = "{self._file.name}": docs/optuna.md'
         fix = checks.nearest(str(value), names, fix)
         return InputError(problem, **place, expected="one of " + ", ".join(names), fix=fix)
@@ -234,10 +235,8 @@ class RecordedStudy(NoPruner):
         columns = [column for column in table.columns if column.startswith("value")]
         for row_number, cells in table.rows:
             row = {name: _value_of(str(text)) for name, text in cells.items()}
-            params, attributes = (
-                {name.removeprefix(prefix): row[name] for name in row if name.startswith(prefix)}
-                for prefix in ("params_", "user_attrs_")
-            )
+            params = {name.removeprefix("params_"): row[name] for name in row if name.startswith("params_")}
+            attributes = {name.removeprefix("user_attrs_"): row[name] for name in row if name.startswith("user_attrs_")}
             with locate_errors(self._file, row_number):
                 number = checks.whole("number", row.get("number"), 0)
                 values = [checks.number(column, row[column]) if column in row else None for column in columns]
@@ -258,9 +257,7 @@ class RecordedStudy(NoPruner):
             problem = f"there is no {choice!r} in the study"
         elif steps:
             examples = ", ".join(map(str, max(steps, key=len)[:5]))
-            problem = (
-                f"it is not plain how many epochs a step is: a trial reported at the steps {examples} ({_STEP_WORDS})"
-            )
+            problem = f"it is not plain how many epochs a step is (a trial has the steps {examples}); {_STEP_WORDS}"
         raise self._error(problem, "epochs_from", choice, choices)
 
     def _with_scores(self, trial: RecordedTrial, objective_index: int) -> RecordedTrial:

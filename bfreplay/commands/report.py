@@ -69,9 +69,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
 
         for run in runs:
             if (run / FINISH.record_file).is_file():
-                fix = (
-                    f"bfreplay report {run}; two searches are compared by bfreplay finish --jobs FIRST --against OTHER"
-                )
+                fix = f"bfreplay report {run}; to compare two searches: bfreplay finish --jobs FIRST --against OTHER"
                 raise InputError("a finish has a page of its own", file=run, expected="run folders", fix=fix)
         results = [RunResult.load(run) for run in runs]
         by_label = dict(zip(labels_of(len(results)), results, strict=True))

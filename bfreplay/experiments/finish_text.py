@@ -91,11 +91,9 @@ def cautions(record: FinishRecord) -> Iterator[str]:
     n_starts, n_open = len(record.starts), len(record.starts) - record.n_done
     median_s = record.quantiles.median_s
     if n_open:
-        yield (
-            f"From {n_open:,} of {count(n_starts, 'start')} not all is done when the log ends. They count with "
-            f"the time that "
-            "they had (Kaplan-Meier)" + ("; the median is unknown." if median_s is None else ".")
-        )
+        unfinished = f"From {n_open:,} of {count(n_starts, 'start')} not all is done when the log ends."
+        unknown = "; the median is unknown" if median_s is None else ""
+        yield f"{unfinished} They count with the time that they had (Kaplan-Meier){unknown}."
     against = record.against
     if against is not None and not all(start.is_done for start in (*record.starts, *against.starts)):
         yield "Starts that only one of the two finished count with the time the other had; others are left out."

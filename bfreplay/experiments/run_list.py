@@ -168,14 +168,10 @@ def list_runs(folder: str | Path) -> RunList:
     left_out: list[str] = []
     runs = tuple(_read_run(run_folder, path) for run_folder in _run_folders(path, left_out))
     if not runs:
-        raise InputError(
-            "the folder has no run in it",
-            file=path,
-            expected=f"run folders, with {RUN.record_file}",
-            fix=f"bfreplay runs {left_out[0]}"
-            if left_out
-            else f"give a folder with results of '{RUN.made_by}' or 'bfreplay sweep --out'",
-        )
+        problem, expected = "the folder has no run in it", f"run folders, with {RUN.record_file}"
+        fix = f"give a folder with results of '{RUN.made_by}' or 'bfreplay sweep --out'"
+        fix = f"bfreplay runs {left_out[0]}" if left_out else fix
+        raise InputError(problem, file=path, expected=expected, fix=fix)
     return RunList(path, runs, tuple(left_out))
 
 
@@ -202,12 +198,11 @@ def render(runs: RunList, width: int | None = None) -> str:
     total = [
         f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.",
         *filter(None, [constants]),
+        *(f"Not listed are the runs of a finish: bfreplay runs {folder}" for folder in runs.left_out),
     ]
     if hidden_names:
         names = ", ".join(hidden_names[:_MOST_NAMED]) + (", ..." if len(hidden_names) > _MOST_NAMED else "")
         total.append(f"{count(len(hidden_names), 'more column')} in --html and --json: {names}")
-    for folder in runs.left_out:
-        total.append(f"Not listed are the runs of a finish: bfreplay runs {folder}")
     return paragraphs([table, total, errors])
 
 

@@ -89,10 +89,9 @@ def _limit_without_effect(record: RunRecord) -> Iterator[str]:
     With pruners and samplers ``parallel`` counts also above ``max_parallel``; with a recorded study it does not.
     """
     source, max_parallel = record.inputs.jobs.source or {}, record.config.max_parallel
-    parallel, n_nodes = source.get("parallel"), record.inputs.events.n_nodes
-    defaults = (MAX_PARALLEL, n_nodes if cluster_of(record) else None)
+    parallel, all_nodes = source.get("parallel"), record.inputs.events.n_nodes if cluster_of(record) else None
     limits = [f"parallel = {parallel} in [campaign]", f"--max-parallel {max_parallel}"]
-    if isinstance(parallel, int) and parallel < max_parallel not in defaults:
+    if isinstance(parallel, int) and parallel < max_parallel not in (MAX_PARALLEL, all_nodes):
         yield f"{limits[1]} has no effect: {limits[0]} lets no more trials run at once."
     elif isinstance(parallel, int) and "study" in source and max_parallel < parallel != MAX_PARALLEL:
         yield f"{limits[0]} has no effect: {limits[1]} lets no more trials run at once."
