@@ -47,17 +47,16 @@ def answer_of(record: FinishRecord) -> str:
 
 def _against(against: Against, record: FinishRecord) -> str:
     """Return the comparison with other jobs in a sentence."""
-    (first, other), later, median_s = record.names, against.later_s, against.quantiles.median_s
+    (first, other), later, times = record.names, against.later_s, against.quantiles
     sentence = f"From the same {count(len(record.starts), 'start')}, {other} is"
     if later is None or later.value is None:
         return f"{sentence} never done either."
     interval = f"no interval: {later.why_no_interval}"
     if later.low is not None and later.high is not None:
         interval = "95 % interval: " + " to ".join(map(_later, sorted((later.low, later.high), key=abs)))
-    median = f"{'more than ' if median_s is None else ''}{duration(against.quantiles.median_or_bound_s)}"
+    median = f"{'more than ' if times.median_s is None else ''}{duration(times.median_or_bound_s)} in the median"
     pairs = f" over the {count(later.n, 'start')} that either finished" if later.n < len(record.starts) else ""
-    mean = f"{_later(later.value)} than {first} on average{pairs} ({interval})"
-    return f"{sentence} done after {median} in the median, {mean}."
+    return f"{sentence} done after {median}, {_later(later.value)} than {first} on average{pairs} ({interval})."
 
 
 def _later(seconds: float) -> str:

@@ -169,8 +169,7 @@ def list_runs(folder: str | Path) -> RunList:
     runs = tuple(_read_run(run_folder, path) for run_folder in _run_folders(path, left_out))
     if not runs:
         problem, expected = "the folder has no run in it", f"run folders, with {RUN.record_file}"
-        fix = f"give a folder with results of '{RUN.made_by}' or 'bfreplay sweep --out'"
-        fix = f"bfreplay runs {left_out[0]}" if left_out else fix
+        fix = f"bfreplay runs {left_out[0]}" if left_out else f"give results of '{RUN.made_by}' or 'bfreplay sweep'"
         raise InputError(problem, file=path, expected=expected, fix=fix)
     return RunList(path, runs, tuple(left_out))
 

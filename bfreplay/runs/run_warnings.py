@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.defaults import MAX_PARALLEL
 from bfreplay.runs.run_record import RunRecord
-from bfreplay.runs.scheduling_metrics import cluster_of
 from bfreplay.scalability import Curve, TabulatedCurve, measured_counts
 from bfreplay.wording import count, digits
 from bfreplay.workload import ElasticJob
@@ -89,7 +89,8 @@ def _limit_without_effect(record: RunRecord) -> Iterator[str]:
     With pruners and samplers ``parallel`` counts also above ``max_parallel``; with a recorded study it does not.
     """
     source, max_parallel = record.inputs.jobs.source or {}, record.config.max_parallel
-    parallel, all_nodes = source.get("parallel"), record.inputs.events.n_nodes if cluster_of(record) else None
+    parallel, events = source.get("parallel"), record.inputs.events
+    all_nodes = events.n_nodes if events.metadata.source_format == SOURCE_FORMAT else None
     limits = [f"parallel = {parallel} in [campaign]", f"--max-parallel {max_parallel}"]
     if isinstance(parallel, int) and parallel < max_parallel not in (MAX_PARALLEL, all_nodes):
         yield f"{limits[1]} has no effect: {limits[0]} lets no more trials run at once."

@@ -126,6 +126,13 @@ def test_what_a_study_does_not_say_is_assumed_with_a_warning_or_given(tmp_path):
     assert refusal(file).row == "[retries]"
 
 
+def test_more_parallel_trials_of_a_study_than_jobs_at_once_have_no_effect(tmp_path):
+    options = {"jobs": str(campaign_file(tmp_path, made(tmp_path))), "efficiency": False, "bound": False}
+    words = "parallel = 99 in [campaign] has no effect: --max-parallel 10 lets no more trials run at once."
+    assert words in RunOptions(events="sample", **options).run().warnings
+    assert words not in RunOptions(events="sample", **options | {"jobs": str(tmp_path / "study.log")}).run().warnings
+
+
 def test_a_budget_and_node_hours_work_between_recorded_reports(tmp_path):
     file = campaign_file(tmp_path, made(tmp_path, first=2, step=2), epochs_from='"step"')
     file.write_text(file.read_text().replace("[study]", "[campaign.budget]\nsamples = 550\n[study]"))

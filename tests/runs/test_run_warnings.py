@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bfreplay import replay_log
+from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs.run_warnings import distinct_warnings
@@ -99,19 +100,22 @@ def test_an_objective_without_deadlines_needs_none():
 
 
 @pytest.mark.parametrize(
-    ("parallel", "max_parallel", "words"),
+    ("parallel", "max_parallel", "nodes", "is_named"),
     [
-        (2, 3, "--max-parallel 3 has no effect: parallel = 2 in [campaign] lets no more trials run at once."),
-        (2, 10, None),
-        (2, 2, None),
-        (None, 3, None),
-        (3, 2, None),
+        (2, 3, log(2, [], 3600, idle_first=[0]), True),
+        (2, 3, fixed_cluster("node=4"), True),
+        (2, 4, fixed_cluster("node=4"), False),
+        (2, 10, log(2, [], 3600, idle_first=[0]), False),
+        (2, 2, log(2, [], 3600, idle_first=[0]), False),
+        (None, 3, log(2, [], 3600, idle_first=[0]), False),
+        (3, 2, log(2, [], 3600, idle_first=[0]), False),
     ],
 )
-def test_a_limit_of_trials_that_has_no_effect_is_named(parallel, max_parallel, words):
-    jobs = source(campaign(parallel=parallel))
-    run = replay_log(log(2, [], 3600, idle_first=[0]), jobs, None, ReplaySettings(max_parallel), efficiency=False)
-    assert [*run.warnings] == ([] if words is None else [words])
+def test_a_limit_of_trials_that_has_no_effect_is_named_unless_it_is_a_default(parallel, max_parallel, nodes, is_named):
+    settings = ReplaySettings(max_parallel, until_done=True)
+    run = replay_log(nodes, source(campaign(parallel=parallel)), None, settings, efficiency=False, bound=False)
+    words = "--max-parallel 3 has no effect: parallel = 2 in [campaign] lets no more trials run at once."
+    assert [*run.warnings] == ([words] if is_named else [])
 
 
 def test_warnings_of_several_runs_are_told_once_with_the_runs_that_have_them():
