@@ -41,7 +41,7 @@ _FILES = "a study of Optuna: its storage (SQLite or journal), or the CSV of stud
 _TO_RECORD = (
     'trial.report(value, epoch) after each epoch; trial.set_user_attr("epochs", n); a CSV column user_attrs_epochs'
 )
-_STEP_WORDS = 'with "step" its number is that of epochs, of samples_per_epoch each'
+_STEP_WORDS = 'with "step", every step is an epoch of samples_per_epoch'
 _TWO_HEADERS = {"params", "user_attrs", "system_attrs", "values"}
 """Columns that a CSV with ``multi_index=True`` has in the first of two header rows."""
 
@@ -129,7 +129,7 @@ class RecordedStudy(NoPruner):
         contents = self._from_csv() if kind == _CSV else self._from_storage(files, kind == _SQLITE)
         trials, objectives, is_higher_better = contents
         if not trials:
-            raise InputError("the study has no trials", file=file, expected=_TO_RECORD, fix="run it: study.optimize")
+            raise InputError("the study has no trials", file=file, expected="a study that was run", fix="run it")
         self._objective = self._choose("objective", table.objective, objectives, "objective")
         objective_index = objectives.index(self._objective)
         self.higher_is_better = is_higher_better[objective_index]
@@ -183,8 +183,8 @@ class RecordedStudy(NoPruner):
         """Return the error for a key that is none of ``names``; without names, for a study that cannot be replayed."""
         place: dict[str, Any] = {"file": self._campaign_file, "row": _TABLE, "column": key, "value": value}
         if not names:
-            return InputError(problem, **place, expected=_TO_RECORD)
-        fix = f'write {key} = ... in a campaign file with [study] file = "{self._file.name}": docs/optuna.md'
+            return InputError(problem, **place, expected=_TO_RECORD, fix="record one of these: docs/optuna.md")
+        fix = f'{key} = "{names[0]}", say, below [study] file = "{self._file.name}" in a campaign file: docs/optuna.md'
         fix = checks.nearest(str(value), names, fix)
         return InputError(problem, **place, expected="one of " + ", ".join(names), fix=fix)
 

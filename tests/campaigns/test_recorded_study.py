@@ -158,7 +158,7 @@ def test_steps_without_gaps_from_0_or_1_are_epochs_and_others_are_named(tmp_path
         error = refusal(study)
         assert error.column == "epochs_from"
         assert error.expected == "one of step, user_attrs.done"
-        assert "its number is that of epochs" in error.problem
+        assert "every step is an epoch" in error.problem
         error = refusal(campaign_file(tmp_path, study, epochs_from='"user_attrs.don"'))
         assert (error.problem, error.fix) == (
             "there is no 'user_attrs.don' in the study", "did you mean 'user_attrs.done'?",
