@@ -197,6 +197,15 @@ def truth(key: str, value: object) -> bool:
     return value
 
 
+def local_path(key: str, value: object) -> str:
+    """Return the path of a file, also from the URL ``sqlite:///FILE``; InputError for another URL, without password."""
+    path = text(key, value).removeprefix("sqlite:///")
+    if "://" in path:
+        copy = "to copy a study: optuna.copy_study(from_study_name=..., from_storage=..., to_storage='sqlite:///FILE')"
+        raise refusal(key, path.partition("://")[0] + "://...", "is a URL", "a file on this machine", copy)
+    return path
+
+
 def known_keys(given: Iterable[str], known: Sequence[str], owner: str, kind: str = "key") -> None:
     """Raise ``InputError``, with the nearest known key, for a key that ``owner`` lacks; ``kind`` is its word."""
     for key in given:

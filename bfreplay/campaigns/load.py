@@ -27,13 +27,12 @@ from bfreplay.datasets.jobs.rows import JobRows
 from bfreplay.datasets.jobs.tables import JobTable, read_toml, with_own_curves
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.defaults import MAX_PARALLEL
 from bfreplay.documents import Cell, check_toml_size, refuse_other_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 from bfreplay.typed_tables import missing_key, typed_table
 
-_OPTUNA_PARALLEL = 10
-"""Trials in flight where the file does not say: a sampler learns only from trials that have reported."""
 _REQUIRED_OF_MODELS = ("samples_per_epoch", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "curve")
 _NOT_BESIDE_STUDY = ("retries", "pruner", "proposer", "scores", "search", "optuna")
 _ASSUMED: Mapping[str, Cell] = {
@@ -44,7 +43,8 @@ _ASSUMED: Mapping[str, Cell] = {
     "scale_down_cost_s": 10,
     "curve": "amdahl(rate_1=400, serial=0.02)",
 }
-"""Keys of ``[trial]`` that a study does not say, where the file does not either; a warning repeats them."""
+_ASSUMED_DIRECTION: Mapping[str, Cell] = {"higher_is_better": True}
+"""Keys of ``[trial]``, and of ``[campaign]``, that a study does not say, nor the file; a warning repeats them."""
 _START = "a file to start from: bfreplay jobs make hpo -o campaign.toml"
 _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     ("[campaign]", None): f"add [campaign]; {_START}",
@@ -174,17 +174,17 @@ def campaign_of(
 
 def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) -> dict[str, Cell]:
     """Return the tables with what the study says, and what is assumed; InputError for a key that the study says too."""
-    of_campaign: dict[str, Cell] = {"trials": len(study.trials), "proposer": RANDOM}
-    if study.higher_is_better is not None:
-        of_campaign["higher_is_better"] = study.higher_is_better
+    direction: dict[str, Cell] = {} if study.higher_is_better is None else {"higher_is_better": study.higher_is_better}
+    of_campaign = {"trials": len(study.trials), "proposer": RANDOM, **direction}
+    assumed_direction = {} if direction else _ASSUMED_DIRECTION
     completed = dict(tables)
     twice = [(name, "") for name in _NOT_BESIDE_STUDY if name in tables]
     of_trial: dict[str, Cell] = {"epochs": study.epochs}
-    for name, of_study, assumable in (("campaign", of_campaign, {}), ("trial", of_trial, _ASSUMED)):
+    for name, of_study, assumable in (("campaign", of_campaign, assumed_direction), ("trial", of_trial, _ASSUMED)):
         given = tables.get(name, {})
         if isinstance(given, Mapping):
             twice += [(name, key) for key in of_study if key in given]
-            study.assume({key: value for key, value in assumable.items() if key not in given})
+            study.assume(name, {key: value for key, value in assumable.items() if key not in given})
             completed[name] = {**assumable, **given, **of_study}
     for name, key in twice:
         raise InputError("the study itself says this", file=file, row=f"[{name}]", column=key or None, fix="drop it")
@@ -195,7 +195,7 @@ def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialMode
     table = tables.campaign
     parallel = table.parallel
     if parallel is None and (tables.study is not None or proposer_name(tables, campaign_file) == OPTUNA):
-        parallel = _OPTUNA_PARALLEL
+        parallel = MAX_PARALLEL  # a sampler learns only from trials that have reported
     with locate_errors(campaign_file, "[campaign]"):
         return Campaign(
             _campaign_name(tables, campaign_file),
@@ -256,34 +256,21 @@ def _model_cells(
         with locate_errors(file, "[trial]"):
             return [("[trial]", checks.text("model", name), trial.cells())]
     if tables.campaign.kind != NAS:
-        raise InputError(
-            "a campaign of kind 'hpo' has one model",
-            file=file,
-            row="[trial]" if tables.model is None else "[[model]] 1",
-            column="curve" if tables.model is None else None,
-            expected="one model, in [trial], with one curve",
-            fix='move its keys to [trial], or write kind = "nas"',
-        )
+        row, column = ("[trial]", "curve") if tables.model is None else ("[[model]] 1", None)
+        problem, expected = "a campaign of kind 'hpo' has one model", "one model, in [trial], with one curve"
+        fix = 'move its keys to [trial], or write kind = "nas"'
+        raise InputError(problem, file=file, row=row, column=column, expected=expected, fix=fix)
     with locate_errors(file, "[trial]"):
         if trial.model is not None:
-            raise InputError(
-                "[trial] names a model, and there are several",
-                column="model",
-                value=trial.model,
-                expected="names of curves, or a name in each [[model]]",
-                fix="drop it",
-            )
+            fault, expected = "names a model, and there are several", "names of curves, or a name in each [[model]]"
+            raise checks.refusal("model", trial.model, fault, expected, "drop it")
         if tables.model is None:
             _check_names(curve, "curve", ["[trial]"] * len(curve), file)
             for name in curve:
                 if name not in curves:
-                    raise InputError(
-                        f"no curve is called {name!r}",
-                        column="curve",
-                        value=name,
-                        expected="a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)"),
-                        fix="add [curves.NAME], give the file of curves, or write a [[model]] for each model",
-                    )
+                    expected = "a list of names of curves: " + (", ".join(sorted(curves)) or "(no curves given)")
+                    fix = "add [curves.NAME], give the file of curves, or write a [[model]] for each model"
+                    raise checks.refusal("curve", name, f"has {name!r}, which no curve is called", expected, fix)
             return [("[trial]", name, {**trial.cells(), "curve": name}) for name in curve]
     labels = [f"[[model]] {model_number}" for model_number in range(1, len(tables.model) + 1)]
     _check_names([model.name for model in tables.model], "name", labels, file)
@@ -297,13 +284,8 @@ def _check_names(names: Sequence[str], key_name: str, labels: Sequence[str], cam
     for model_index, (model_name, label) in enumerate(zip(names, labels, strict=True)):
         with locate_errors(campaign_file, label):
             if model_name in names[:model_index]:
-                raise InputError(
-                    f"two models are called {model_name!r}",
-                    column=key_name,
-                    value=model_name,
-                    expected="unique names",
-                    fix="rename or drop one of them",
-                )
+                problem, fix = f"two models are called {model_name!r}", "rename or drop one of them"
+                raise InputError(problem, column=key_name, value=model_name, expected="unique names", fix=fix)
             checks.text(key_name, model_name)
 
 
@@ -313,12 +295,6 @@ def _check_searched_models(campaign: Campaign, space: SearchSpace | None, campai
     choices = dimension.choices if isinstance(dimension, Choice) else ()
     if not choices or any(choice not in names for choice in choices):
         label = f"[search.{MODEL_PARAM}]"
-        raise InputError(
-            f"the models are to be searched, and {label} does not choose among them",
-            file=campaign_file,
-            row=label,
-            column="choices",
-            value=list(choices),
-            expected="names of models: " + ", ".join(names),
-            fix=f"add {label} with choices = {names}",
-        )
+        problem, fix = f"{label} does not choose among the models", f"add {label} with choices = {names}"
+        place: dict[str, Any] = {"file": campaign_file, "row": label, "column": "choices", "value": list(choices)}
+        raise InputError(problem, **place, expected="names of models: " + ", ".join(names), fix=fix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import sqlite3
@@ -21,6 +22,7 @@ from bfreplay.campaigns.pruners import NoPruner
 from bfreplay.datasets.jobs.tables import read_csv_table
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.outputs import scratch_prefix
@@ -29,14 +31,19 @@ from bfreplay.typed_tables import TypedTable, Whole, typed_table
 from bfreplay.wording import count
 
 _TABLE = "[study]"
-_SQLITE, _JOURNAL, _CSV = b"SQLite format 3\0", b'{"op_code"', b"csv"
+_SQLITE, _JOURNAL, _CSV = "SQLite format 3\0", '{"op_code"', "csv"
 _OTHER_THAN_TABLES = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE '%virtual%'"
 """Optuna makes none of these, and a view may compute without end."""
 
 _ENDS = _FINISHED, _PRUNED, _FAILED = "COMPLETE", "PRUNED", "FAIL"
 _STEP, _ATTRIBUTE = "step", "user_attrs."
-_FILES = "its storage (SQLite or journal), or the CSV of study.trials_dataframe()"
-_TO_RECORD = "the storage of a study whose trials call trial.report(value, epoch) after each epoch"
+_FILES = "a study of Optuna: its storage (SQLite or journal), or the CSV of study.trials_dataframe()"
+_TO_RECORD = (
+    'trial.report(value, epoch) after each epoch; trial.set_user_attr("epochs", n); a CSV column user_attrs_epochs'
+)
+_STEP_WORDS = 'with "step", every step is an epoch of samples_per_epoch'
+_TWO_HEADERS = {"params", "user_attrs", "system_attrs", "values"}
+"""Columns that a CSV with ``multi_index=True`` has in the first of two header rows."""
 
 
 class StudyTable(TypedTable, frozen=True, kw_only=True):
@@ -73,13 +80,16 @@ _Contents = tuple[list[RecordedTrial], list[str], list[bool | None]]
 """Trials, objectives, and for each of these whether higher is better, ``None`` if the file does not say it."""
 
 
-def kind_of_study(file: Path) -> bytes | None:
+def kind_of_study(file: Path) -> str | None:
     """Return the kind of a file that may be a study, by its first bytes; ``None`` for any other file."""
-    with file.open("rb") as stream:
-        start = stream.readline(1 << 16)
-    columns = start.decode("utf-8-sig", "replace").strip().split(",")
+    start = _first_line(file)
     kinds = (kind for kind in (_SQLITE, _JOURNAL) if start.startswith(kind))
-    return next(kinds, _CSV if {"number", "state"} <= {*columns} else None)
+    return next(kinds, _CSV if {"number", "state"} <= {*start.split(",")} else None)
+
+
+def _first_line(file: Path) -> str:
+    with file.open("rb") as stream:
+        return stream.readline(1 << 16).decode("utf-8-sig", "replace").strip()
 
 
 class RecordedStudy(NoPruner):
@@ -106,17 +116,21 @@ class RecordedStudy(NoPruner):
 
     def __init__(self, cells: Cell, campaign_file: Path) -> None:
         table = typed_table(cells, StudyTable, campaign_file, _TABLE)
-        self._file = file = campaign_file.parent / table.file
-        kind = kind_of_study(file) if file.is_file() else None
+        with locate_errors(campaign_file, _TABLE):
+            self._file = file = campaign_file.parent / checks.local_path("file", table.file)
+        self._campaign_file = campaign_file
+        check_is_file(file)
+        kind = kind_of_study(file)
         if kind is None:
-            place: dict[str, Any] = {"file": campaign_file, "row": _TABLE, "column": "file", "value": table.file}
-            raise InputError("this is no study of Optuna", **place, expected=_FILES, fix="correct the path")
+            raise InputError("this is no study of Optuna", file=file, expected=_FILES, fix="correct [study] file")
         files = [file, *filter(Path.is_file, (Path(f"{file}{suffix}") for suffix in ("-wal", "-journal")))]
         self.sources = [(source.name, source.sha256) for source in map(SourceFile.of, files)]
         self._name = table.name
         contents = self._from_csv() if kind == _CSV else self._from_storage(files, kind == _SQLITE)
         trials, objectives, is_higher_better = contents
-        self._objective = self._choose("objective", table.objective, objectives)
+        if not trials:
+            raise InputError("the study has no trials", file=file, expected="a study that was run", fix="run it")
+        self._objective = self._choose("objective", table.objective, objectives, "objective")
         objective_index = objectives.index(self._objective)
         self.higher_is_better = is_higher_better[objective_index]
         self._first_step = min((step for trial in trials for step in trial.reported), default=1)
@@ -125,7 +139,7 @@ class RecordedStudy(NoPruner):
         self.trials = [trial for trial in courses if trial.state == _FAILED or (trial.state in _ENDS and trial.epochs)]
         reason = "they still run, or ended without a report after an epoch"
         if not self.trials:
-            raise self._error(f"no trial can be replayed: {reason}", "epochs_from", self._epochs_from, _TO_RECORD)
+            raise self._error(f"no trial can be replayed: {reason}", "epochs_from", self._epochs_from)
         n_left_out = len(trials) - len(self.trials)
         left_out = f"{n_left_out:,} of {count(len(trials), 'trial')} of the study are left out: {reason}."
         self.warnings = [left_out] if n_left_out else []
@@ -158,26 +172,31 @@ class RecordedStudy(NoPruner):
         """Return the study, the objective, and the source of epochs."""
         return {"name": self._name, "objective": self._objective, "epochs_from": self._epochs_from}
 
-    def assume(self, cells: Mapping[str, Cell]) -> None:
-        """Warn of what is assumed of the trials."""
+    def assume(self, table: str, cells: Mapping[str, Cell]) -> None:
+        """Warn of keys of a table of the campaign that are assumed."""
         if cells:
-            assumed = ", ".join(f"{key} = {value!r}" for key, value in cells.items())
-            fix = f'Give yours in [trial] of a campaign file with [study] file = "{self._file.name}": docs/optuna.md.'
-            self.warnings.append(f"The study does not say what a trial needs; assumed: {assumed}. {fix}")
+            assumed = ", ".join(f"{key} = {json.dumps(value)}" for key, value in cells.items())
+            fix = f'Give yours in [{table}] of a campaign file with [study] file = "{self._file.name}": docs/optuna.md.'
+            self.warnings.append(f"The study does not say everything; assumed: {assumed}. {fix}")
 
-    def _error(self, problem: str, key: str, value: object, expected: str) -> InputError:
-        """Return the error for a key that has to be given in a campaign file."""
-        fix = f'write a campaign file with [study], file = "{self._file.name}" and {key} = ...: docs/optuna.md'
-        return InputError(problem, file=self._file, column=key, value=value, expected=expected, fix=fix)
+    def _error(self, problem: str, key: str, value: object, names: Sequence[str] = ()) -> InputError:
+        """Return the error for a key that is none of ``names``; without names, for a study that cannot be replayed."""
+        place: dict[str, Any] = {"file": self._campaign_file, "row": _TABLE, "column": key, "value": value}
+        if not names:
+            return InputError(problem, **place, expected=_TO_RECORD, fix="record one of these: docs/optuna.md")
+        fix = f'{key} = "{names[0]}", say, below [study] file = "{self._file.name}" in a campaign file: docs/optuna.md'
+        fix = checks.nearest(str(value), names, fix)
+        return InputError(problem, **place, expected="one of " + ", ".join(names), fix=fix)
 
-    def _choose(self, key: str, choice: str | int | None, names: Sequence[str]) -> str:
+    def _choose(self, key: str, choice: str | int | None, names: Sequence[str], noun: str) -> str:
         """Return the only name, or the one that was chosen."""
         if not names:
-            raise InputError("there is no study of Optuna", file=self._file, expected=_TO_RECORD)
+            raise InputError(f"there is no {noun} of Optuna", file=self._file, expected=_FILES)
         if choice is None and len(names) == 1:
             return names[0]
         if str(choice) not in names:
-            raise self._error(f"[study] has to give the {key}", key, choice, "one of " + ", ".join(names))
+            problem = f"it is not plain which {noun} is meant" if choice is None else f"there is no {noun} {choice!r}"
+            raise self._error(problem, key, choice, names)
         return str(choice)
 
     def _from_storage(self, files: Iterable[Path], is_sqlite: bool) -> _Contents:
@@ -195,7 +214,7 @@ class RecordedStudy(NoPruner):
                     storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
                 else:
                     storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(path))
-                self._name = self._choose("name", self._name, optuna.study.get_all_study_names(storage))
+                self._name = self._choose("name", self._name, optuna.study.get_all_study_names(storage), "study")
                 study = optuna.load_study(study_name=self._name, storage=storage)
                 is_higher_better: list[bool | None] = [direction.name == "MAXIMIZE" for direction in study.directions]
                 objectives = [str(name) for name in study.metric_names or range(len(is_higher_better))]
@@ -209,12 +228,15 @@ class RecordedStudy(NoPruner):
                 raise InputError(problem, file=self._file, expected="a storage of Optuna", fix=fix) from error
 
     def _from_csv(self) -> _Contents:
+        if _TWO_HEADERS.intersection(_first_line(self._file).split(",")):
+            problem, fix = "the CSV has two header rows", "write it with study.trials_dataframe(multi_index=False)"
+            raise InputError(problem, file=self._file, expected="one header row", fix=fix)
         table, trials = read_csv_table(self._file), []
         columns = [column for column in table.columns if column.startswith("value")]
         for row_number, cells in table.rows:
             row = {name: _value_of(str(text)) for name, text in cells.items()}
             params = {name.removeprefix("params_"): row[name] for name in row if name.startswith("params_")}
-            attributes = {name.removeprefix("user_attrs_"): cell for name, cell in row.items()}
+            attributes = {name.removeprefix("user_attrs_"): row[name] for name in row if name.startswith("user_attrs_")}
             with locate_errors(self._file, row_number):
                 number = checks.whole("number", row.get("number"), 0)
                 values = [checks.number(column, row[column]) if column in row else None for column in columns]
@@ -226,16 +248,17 @@ class RecordedStudy(NoPruner):
         steps = [sorted(trial.reported) for trial in trials if trial.reported]
         first = self._first_step
         is_plain = first in (0, 1) and all(of_trial == [*range(first, first + len(of_trial))] for of_trial in steps)
-        if steps and (choice == _STEP or (choice is None and is_plain)):
-            return _STEP
-        if choice is not None and choice.startswith(_ATTRIBUTE):
-            return choice
+        attributes = dict.fromkeys(_ATTRIBUTE + name for trial in trials for name in trial.user_attrs)
+        choices = [*([_STEP] if steps else []), *attributes]
+        if choice in choices or (choice is None and steps and is_plain):
+            return choice or _STEP
         problem = "there are no intermediate values: it is unknown how many epochs each trial trained"
-        if steps:
+        if choice not in (None, _STEP):
+            problem = f"there is no {choice!r} in the study"
+        elif steps:
             examples = ", ".join(map(str, max(steps, key=len)[:5]))
-            problem = f"it is not plain how many epochs a step is: a trial reported at the steps {examples}"
-        expected = f'"{_STEP}", or the attribute that counts epochs, "{_ATTRIBUTE}NAME"; or {_TO_RECORD}'
-        raise self._error(problem, "epochs_from", choice, expected)
+            problem = f"it is not plain how many epochs a step is (a trial has the steps {examples}); {_STEP_WORDS}"
+        raise self._error(problem, "epochs_from", choice, choices)
 
     def _with_scores(self, trial: RecordedTrial, objective_index: int) -> RecordedTrial:
         """Return the trial with scores by epoch."""

@@ -35,7 +35,7 @@ from bfreplay.errors import InputError
     "--picture",
     type=PLACE,
     metavar="FILE",
-    help="Also draw FILE (.png, .svg): finished jobs, best simulated score and nodes over time; with --job its nodes.",
+    help="Also draw FILE (.png, .svg): finished jobs, best score and nodes over time; with --job its nodes.",
 )
 @click.option("--force", is_flag=True, help="Replace the picture if it exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -54,7 +54,7 @@ def explain(
 ) -> None:
     """Explain the outcome of the saved RUN: all its jobs, one job, or one decision.
 
-    Without --job: jobs, waiting times and node-hours by model, finish times, the best simulated score, and the cost of
+    Without --job: jobs, waiting times and node-hours by model, finish times, the best score, and the cost of
     jobs that ended early. With --job: every change of its nodes, its costs and its efficiency. With --job and --at: the
     decision in force at that time, the value of the nodes, and the runner-up.
 

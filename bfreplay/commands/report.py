@@ -67,6 +67,10 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
         from bfreplay.experiments import RunComparison, compare
         from bfreplay.experiments.run_comparison.pairing import labels_of
 
+        for run in runs:
+            if (run / FINISH.record_file).is_file():
+                fix = f"bfreplay report {run}; to compare two searches: bfreplay finish --jobs FIRST --against OTHER"
+                raise InputError("a finish has a page of its own", file=run, expected="run folders", fix=fix)
         results = [RunResult.load(run) for run in runs]
         by_label = dict(zip(labels_of(len(results)), results, strict=True))
         with tempfile.TemporaryDirectory(prefix=scratch_prefix("report")) as folder:

@@ -47,14 +47,16 @@ def answer_of(record: FinishRecord) -> str:
 
 def _against(against: Against, record: FinishRecord) -> str:
     """Return the comparison with other jobs in a sentence."""
-    other, later = against.jobs[0].name if against.jobs else "the other", against.later_s
+    (first, other), later, times = record.names, against.later_s, against.quantiles
     sentence = f"From the same {count(len(record.starts), 'start')}, {other} is"
     if later is None or later.value is None:
         return f"{sentence} never done either."
     interval = f"no interval: {later.why_no_interval}"
     if later.low is not None and later.high is not None:
         interval = "95 % interval: " + " to ".join(map(_later, sorted((later.low, later.high), key=abs)))
-    return f"{sentence} done {_later(later.value)} on average ({interval})."
+    median = f"{'more than ' if times.median_s is None else ''}{duration(times.median_or_bound_s)} in the median"
+    pairs = f" over the {count(later.n, 'start')} that either finished" if later.n < len(record.starts) else ""
+    return f"{sentence} done after {median}, {_later(later.value)} than {first} on average{pairs} ({interval})."
 
 
 def _later(seconds: float) -> str:
@@ -88,11 +90,9 @@ def cautions(record: FinishRecord) -> Iterator[str]:
     n_starts, n_open = len(record.starts), len(record.starts) - record.n_done
     median_s = record.quantiles.median_s
     if n_open:
-        yield (
-            f"From {n_open:,} of {count(n_starts, 'start')} not all is done when the log ends. They count with "
-            f"the time that "
-            "they had (Kaplan-Meier)" + ("; the median is unknown." if median_s is None else ".")
-        )
+        unfinished = f"From {n_open:,} of {count(n_starts, 'start')} not all is done when the log ends."
+        unknown = "; the median is unknown" if median_s is None else ""
+        yield f"{unfinished} They count with the time that they had (Kaplan-Meier){unknown}."
     against = record.against
     if against is not None and not all(start.is_done for start in (*record.starts, *against.starts)):
         yield "Starts that only one of the two finished count with the time the other had; others are left out."

@@ -280,19 +280,16 @@ class _Clusters:
 
 def _check_inputs(log: NodeEvents, *workloads: JobSet | JobSource | None) -> None:
     if any(isinstance(workload, JobSet) and not workload.submit_is_relative for workload in workloads):
-        raise InputError(
+        problem, expected = (
             "the jobs have calendar times, so they cannot start at another time",
-            column="submit_time",
-            expected="submit times after the start",
-            fix="replace the column submit_time by submit_after_s, in seconds",
+            "times after the start",
         )
+        fix = "replace the column submit_time by submit_after_s, in seconds"
+        raise InputError(problem, column="submit_time", expected=expected, fix=fix)
     if len(log.node_types.names) > 1:
-        raise InputError(
-            "the log has nodes of several types: it is open which of them to dedicate",
-            value=", ".join(log.node_types.names),
-            expected="nodes of one type",
-            fix="make a log of the nodes of one type",
-        )
+        problem, types = "the log has nodes of several types: which are dedicated?", ", ".join(log.node_types.names)
+        fix = "make a log of the nodes of one type"
+        raise InputError(problem, value=types, expected="nodes of one type", fix=fix)
 
 
 def _most_nodes(base_options: RunOptions, log: NodeEvents, workload: JobSet | JobSource) -> int:
@@ -305,22 +302,19 @@ def _most_nodes(base_options: RunOptions, log: NodeEvents, workload: JobSet | Jo
 
 def _latest_start(log: NodeEvents, fastest_s: float | None, most_nodes: int) -> int:
     """Return the latest start from which the jobs could be done before the log ends."""
+    nodes = count(most_nodes, "dedicated node")
     if fastest_s is None:
-        raise InputError(
-            f"the jobs are never all done, even on {count(most_nodes, 'dedicated node')}",
-            value=f"{most_nodes:,} nodes",
-            expected="jobs that fit the nodes, with work that ends",
-            fix=f"see which job it is with 'bfreplay replay --cluster {_ANY_NODE}={most_nodes} --jobs JOBS'",
+        problem, expected = (
+            f"the jobs are never all done, even on {nodes}",
+            "jobs that fit the nodes, with work that ends",
         )
+        fix = f"see which job it is with 'bfreplay replay --cluster {_ANY_NODE}={most_nodes} --jobs JOBS'"
+        raise InputError(problem, value=nodes, expected=expected, fix=fix)
     latest_us = log.window_end_us - round(fastest_s * 1e6)
     if latest_us < log.window_start_us:
         length = duration((log.window_end_us - log.window_start_us) / 1e6)
-        raise InputError(
-            f"the log is too short: even on {count(most_nodes, 'dedicated node')} the jobs take {duration(fastest_s)}",
-            value=length,
-            expected="a log several times as long",
-            fix="give a longer log, or less work",
-        )
+        problem, expected = f"the log is too short: even on {nodes} the jobs take {duration(fastest_s)}", "a longer log"
+        raise InputError(problem, value=length, expected=expected, fix="give a log several times as long, or less work")
     return latest_us
 
 
@@ -345,6 +339,7 @@ def _against(jobs: JobSet | JobSource, starts: list[saved.Start], record: saved.
     return saved.Against(
         jobs=[InputFile(name=name, sha256=digest) for name, digest in jobs.sources],
         starts=starts,
+        quantiles=_quantiles(starts),
         later_s=mean_difference(later_s, Bootstrap(seed=record.config.seed), START)[0] if later_s.size else None,
     )
 

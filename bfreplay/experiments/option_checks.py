@@ -26,7 +26,7 @@ _PRICES_FORM = "TYPE=DOLLARS,TYPE=DOLLARS, such as v100=0.74,p100=0.43"
 
 def path(name: str, value: object) -> str:
     """Check a path, or the URL of an SQLite file as Optuna has it, and return the path as text."""
-    return checks.text(name, fspath(value) if isinstance(value, PathLike) else value).removeprefix("sqlite:///")
+    return checks.local_path(name, fspath(value) if isinstance(value, PathLike) else value)
 
 
 def log(name: str, value: object) -> NodeEvents | str:

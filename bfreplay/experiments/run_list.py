@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.run_comparison.pairing import log_name, options_of
 from bfreplay.result_folders.reading import check_digest
-from bfreplay.result_folders.records import RUN, JsonObject
+from bfreplay.result_folders.records import FINISH, RUN, JsonObject
 from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.headline_metrics import COLUMNS, column_heading, headline_texts, split_constants
 from bfreplay.runs.run_result import RunResult
@@ -75,10 +75,13 @@ class RunList(Sequence[ListedRun]):
         The folder that was searched.
     runs
         One entry per run folder.
+    left_out
+        Folders of ``bfreplay finish`` below the folder, whose runs are not listed.
     """
 
     folder: Path
     runs: tuple[ListedRun, ...]
+    left_out: tuple[str, ...] = ()
 
     def __getitem__(self, index: Any) -> Any:
         return self.runs[index]
@@ -162,15 +165,13 @@ def list_runs(folder: str | Path) -> RunList:
     path = Path(folder)
     if not path.is_dir():
         raise InputError("the folder does not exist", file=path)
-    runs = tuple(_read_run(run_folder, path) for run_folder in _run_folders(path))
+    left_out: list[str] = []
+    runs = tuple(_read_run(run_folder, path) for run_folder in _run_folders(path, left_out))
     if not runs:
-        raise InputError(
-            "the folder has no run in it",
-            file=path,
-            expected=f"run folders, with {RUN.record_file}",
-            fix=f"give a folder with results of '{RUN.made_by}' or 'bfreplay sweep --out'",
-        )
-    return RunList(path, runs)
+        problem, expected = "the folder has no run in it", f"run folders, with {RUN.record_file}"
+        fix = f"bfreplay runs {left_out[0]}" if left_out else f"give results of '{RUN.made_by}' or 'bfreplay sweep'"
+        raise InputError(problem, file=path, expected=expected, fix=fix)
+    return RunList(path, runs, tuple(left_out))
 
 
 def render(runs: RunList, width: int | None = None) -> str:
@@ -196,6 +197,7 @@ def render(runs: RunList, width: int | None = None) -> str:
     total = [
         f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.",
         *filter(None, [constants]),
+        *(f"Not listed are the runs of a finish: bfreplay runs {folder}" for folder in runs.left_out),
     ]
     if hidden_names:
         names = ", ".join(hidden_names[:_MOST_NAMED]) + (", ..." if len(hidden_names) > _MOST_NAMED else "")
@@ -241,10 +243,14 @@ def creation_time_text(listed_run: ListedRun) -> str:
     return (listed_run.start_time or "")[:16].replace("T", " ")
 
 
-def _run_folders(folder: Path) -> Iterator[Path]:
+def _run_folders(folder: Path, left_out: list[str]) -> Iterator[Path]:
+    """Yield run folders; add those of ``finish`` below ``folder``, which have a hundred runs, to ``left_out``."""
     for place, below, files in os.walk(folder):
         below[:] = sorted(folder_name for folder_name in below if not folder_name.startswith("."))
-        if not _FILES.isdisjoint(files):
+        if FINISH.record_file in files and Path(place) != folder:
+            left_out.append(place)
+            below.clear()
+        elif not _FILES.isdisjoint(files):
             below.clear()
             yield Path(place)
 

@@ -81,8 +81,8 @@ class Against(RecordPart, frozen=True, kw_only=True):
     ----------
     jobs
         Their files.
-    starts
-        Their runs.
+    starts, quantiles
+        Their runs, and quantiles of the times.
     later_s
         Mean difference of the times, in seconds, of ``n`` starts that one of the two finished at least; where the other
         did not, with the time that it had. ``None`` without such starts.
@@ -90,6 +90,7 @@ class Against(RecordPart, frozen=True, kw_only=True):
 
     jobs: list[InputFile]
     starts: list[Start]
+    quantiles: Quantiles
     later_s: Estimate | None
 
 
@@ -145,6 +146,13 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
     warnings: list[str]
     notes: list[str]
     against: Against | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names of the jobs and of the other ones: their files, if these have different names."""
+        of_jobs = [self.inputs.jobs, [] if self.against is None else self.against.jobs]
+        first, other = (files[0].name if files else "" for files in of_jobs)
+        return (first, other) if first and other and first != other else ("the first", "the other")
 
     @property
     def n_done(self) -> int:

@@ -277,9 +277,9 @@ def campaign_table(pair: RunDifference) -> ShownTable:
     rows.append(["search finished, h", *(_in_hours("_s", campaign.over[which_run]) for which_run in keys)])
     best_times = campaign.reached
     if best_times is not None:
-        words = f"simulated score {best_times.score:.6g} reached, h"
+        words = f"score {best_times.score:.6g} reached, h"
         rows.append([words, *(_in_hours("_s", best_times[which_run]) for which_run in keys)])
-        rows.append(["best simulated score", *(campaign.best_score[which_run] for which_run in keys)])
+        rows.append(["best score", *(campaign.best_score[which_run] for which_run in keys)])
     return ShownTable(f"{other} against {baseline}, the campaign", columns, rows)
 
 

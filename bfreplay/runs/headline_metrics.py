@@ -23,7 +23,7 @@ _LOG_HEADINGS = {
     "u": "U",
     "share_of_bound": "of the bound",
     "done_s": "last finish",
-    "best_score": "best simulated score",
+    "best_score": "best score",
     "batch_delay_node_hours": "batch delay, node-hours",
     "propagated_delay_node_hours": "propagated delay, node-hours",
 }

@@ -23,7 +23,7 @@ class Metric:
         Its key among the key figures of the page (``data-key`` there) and of notebooks; empty for a metric that these
         do not show.
     words
-        Description; ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
+        Description; ``{best}``, ``{others}``, ``{under}`` and ``{whom}`` depend on the run.
     kind
         Format of the value.
     value
@@ -66,17 +66,18 @@ BOUND_WORDS = {
 }
 """Words for an upper bound, by its kind."""
 
-_IN_GENERAL = {"others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
+_IN_GENERAL = {"best": "best", "others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
 
 
 def words_of_run(result: RunResult) -> dict[str, str]:
     """Return the words for a run that stand in descriptions of metrics by name."""
     fairness, efficiency = result.summary.scheduling.finish_time_fairness, result.summary.efficiency
-    bound = result.summary.bound
+    bound, jobs = result.summary.bound, result.record.inputs.jobs
+    is_study = "study" in (jobs.source or {})
     return {
         "bound": "" if bound is None else BOUND_WORDS[bound.kind],
         "dedicated": "" if efficiency is None else f"{amount(efficiency.equivalent_nodes)} dedicated nodes",
-        "scores": "recorded" if "study" in (result.record.inputs.jobs.source or {}) else "simulated",
+        "best": f"{'highest' if jobs.higher_is_better else 'lowest'} {'recorded' if is_study else 'simulated'}",
         "others": " (other trials may be pruned there)" if result.record.inputs.jobs.of_source else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
         "whom": "the measured jobs" if result.record.config.measured else _IN_GENERAL["whom"],

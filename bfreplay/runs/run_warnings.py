@@ -8,6 +8,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
+from bfreplay.defaults import MAX_PARALLEL
 from bfreplay.runs.run_record import RunRecord
 from bfreplay.scalability import Curve, TabulatedCurve, measured_counts
 from bfreplay.wording import count, digits
@@ -28,6 +30,7 @@ def run_warnings(record: RunRecord) -> list[str]:
         *_declined_jobs(record),
         *record.summary.costly_rescaling,
         *_of_the_source(record),
+        *_limit_without_effect(record),
         *shown_warnings(record.summary.extrapolation),
     ]
 
@@ -78,6 +81,21 @@ def _of_the_source(record: RunRecord) -> list[str]:
     """Return the warnings in a job source's description of itself."""
     warnings = (record.inputs.jobs.source or {}).get("warnings")
     return [str(warning) for warning in warnings] if isinstance(warnings, list) else []
+
+
+def _limit_without_effect(record: RunRecord) -> Iterator[str]:
+    """Yield a sentence if the larger of two limits of the trials at once was given.
+
+    With pruners and samplers ``parallel`` counts also above ``max_parallel``; with a recorded study it does not.
+    """
+    source, max_parallel = record.inputs.jobs.source or {}, record.config.max_parallel
+    parallel, events = source.get("parallel"), record.inputs.events
+    all_nodes = events.n_nodes if events.metadata.source_format == SOURCE_FORMAT else None
+    limits = [f"parallel = {parallel} in [campaign]", f"--max-parallel {max_parallel}"]
+    if isinstance(parallel, int) and parallel < max_parallel not in (MAX_PARALLEL, all_nodes):
+        yield f"{limits[1]} has no effect: {limits[0]} lets no more trials run at once."
+    elif isinstance(parallel, int) and "study" in source and max_parallel < parallel != MAX_PARALLEL:
+        yield f"{limits[0]} has no effect: {limits[1]} lets no more trials run at once."
 
 
 def _declined_jobs(record: RunRecord) -> Iterator[str]:

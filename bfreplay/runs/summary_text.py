@@ -85,7 +85,7 @@ _LINES = {
         "deadlines.void": "{} ended before by the source",
     },
     "Best score": {
-        "best.score": "{} ({scores})",
+        "best.score": "{} ({best})",
         "best.job": "by {}",
         "best.after_s": "after {}",
         "best.params": "with {}",

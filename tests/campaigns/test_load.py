@@ -342,8 +342,9 @@ def test_what_is_no_toml_is_refused_with_its_line(tmp_path):
         load_campaign(tmp_path / "gone.toml")
 
 
-def test_a_curve_in_both_files_is_refused(tmp_path):
-    curves = file_of(tmp_path, CURVES, "curves.toml")
+def test_a_curve_in_both_files_is_refused_unless_it_is_the_same(tmp_path):
+    loaded(tmp_path, LEAST + CURVES, curves=file_of(tmp_path, CURVES, "curves.toml"))
+    curves = file_of(tmp_path, CURVES.replace("60.0", "61.0"), "curves.toml")
     with pytest.raises(InputError, match="stands in the campaign and in the curves file"):
         loaded(tmp_path, LEAST + CURVES, curves=curves)
 

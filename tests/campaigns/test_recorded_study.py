@@ -126,6 +126,13 @@ def test_what_a_study_does_not_say_is_assumed_with_a_warning_or_given(tmp_path):
     assert refusal(file).row == "[retries]"
 
 
+def test_more_parallel_trials_of_a_study_than_jobs_at_once_have_no_effect(tmp_path):
+    options = {"jobs": str(campaign_file(tmp_path, made(tmp_path))), "efficiency": False, "bound": False}
+    words = "parallel = 99 in [campaign] has no effect: --max-parallel 10 lets no more trials run at once."
+    assert words in RunOptions(events="sample", **options).run().warnings
+    assert words not in RunOptions(events="sample", **options | {"jobs": str(tmp_path / "study.log")}).run().warnings
+
+
 def test_a_budget_and_node_hours_work_between_recorded_reports(tmp_path):
     file = campaign_file(tmp_path, made(tmp_path, first=2, step=2), epochs_from='"step"')
     file.write_text(file.read_text().replace("[study]", "[campaign.budget]\nsamples = 550\n[study]"))
@@ -150,12 +157,18 @@ def test_steps_without_gaps_from_0_or_1_are_epochs_and_others_are_named(tmp_path
     if step > 1 or first > 1:
         error = refusal(study)
         assert error.column == "epochs_from"
-        assert error.expected.startswith('"step", or the attribute that counts epochs, "user_attrs.NAME"; or')
+        assert error.expected == "one of step, user_attrs.done"
+        assert "every step is an epoch" in error.problem
+        error = refusal(campaign_file(tmp_path, study, epochs_from='"user_attrs.don"'))
+        assert (error.problem, error.fix) == (
+            "there is no 'user_attrs.don' in the study", "did you mean 'user_attrs.done'?",
+        )  # fmt: skip
 
 
 def test_a_study_without_values_is_refused_with_what_to_record_unless_an_attribute_is_named(tmp_path):
     url, study = storage(tmp_path)
     mine = optuna.create_study(study_name="mine", storage=url, direction="minimize")
+    assert refusal(study).problem == "the study has no trials"
     mine.add_trial(optuna.trial.create_trial(state=State.COMPLETE, value=0.5))
     error = refusal(study)
     assert "no intermediate values" in error.problem
@@ -166,6 +179,7 @@ def test_a_study_without_values_is_refused_with_what_to_record_unless_an_attribu
     assert [(trial.name, trial.epochs, trial.score) for trial in source.trials] == [("search-0001", 3, 0.5)]
     assert not source.higher_is_better
     assert source.describe()["warnings"][0].startswith("1 of 2 trials")
+    mine.add_trial(optuna.trial.create_trial(state=State.RUNNING, user_attrs={"x": 3}))
     assert "no trial can be replayed" in refusal(campaign_file(tmp_path, study, epochs_from='"user_attrs.x"')).problem
 
 
@@ -173,11 +187,14 @@ def test_the_csv_of_trials_needs_epochs_and_says_nothing_of_the_direction(tmp_pa
     csv = tmp_path / "trials.csv"
     add(optuna.create_study(), ENDS[:3], epochs=len).trials_dataframe().to_csv(csv)
     assert is_campaign(csv)
-    assert refusal(csv).column == "epochs_from"
+    for file in (csv, campaign_file(tmp_path, csv, epochs_from='"step"')):
+        assert (refusal(file).column, refusal(file).expected) == ("epochs_from", "one of user_attrs.epochs")
     file = campaign_file(tmp_path, csv, epochs_from='"user_attrs.epochs"')
     assert load_campaign(file).higher_is_better
+    assert "assumed: higher_is_better = true. Give yours in [campaign]" in load_campaign(file).describe()["warnings"][0]
     file.write_text(file.read_text().replace("[campaign]", "[campaign]\nhigher_is_better = false"))
     source = load_campaign(file)
+    assert not any("higher_is_better" in warning for warning in source.describe()["warnings"])
     driven = drive(source)
     assert not source.higher_is_better
     assert [answer.report.samples for answer in driven.answers if answer.verdict.ending is Ending.FAILED] == [150.0]
@@ -189,6 +206,10 @@ def test_the_csv_of_trials_needs_epochs_and_says_nothing_of_the_direction(tmp_pa
     assert load_campaign(file).campaign.epochs == 4
     csv.write_text(csv.read_text().replace("value_accuracy", "value").replace("0.15", "much"))
     assert (refusal(file).row, refusal(file).column, refusal(file).value) == (2, "value", "much")
+    add(optuna.create_study(), ENDS[:3], epochs=len).trials_dataframe(multi_index=True).to_csv(csv)
+    assert (refusal(file).problem, refusal(file).fix) == (
+        "the CSV has two header rows", "write it with study.trials_dataframe(multi_index=False)",
+    )  # fmt: skip
 
 
 def test_of_several_studies_and_objectives_one_is_named(tmp_path):
@@ -200,6 +221,8 @@ def test_of_several_studies_and_objectives_one_is_named(tmp_path):
     two.add_trial(optuna.trial.create_trial(state=State.COMPLETE, values=[0.5, 0.9], user_attrs={"epochs": 3}))
     assert (refusal(study).column, refusal(study).expected) == ("name", "one of mine, two")
     assert load_campaign(campaign_file(tmp_path, study, name='"mine"')).higher_is_better
+    error = refusal(campaign_file(tmp_path, study, name='"mien"'))
+    assert (error.problem, error.fix) == ("there is no study 'mien'", "did you mean 'mine'?")
     error = refusal(campaign_file(tmp_path, study, name='"two"'))
     assert (error.column, error.expected) == ("objective", "one of loss, accuracy")
     choices = {"objective": '"accuracy"', "epochs_from": '"user_attrs.epochs"'}
@@ -235,6 +258,18 @@ def test_a_url_of_sqlite_is_its_file(tmp_path, monkeypatch):
     made(tmp_path, "sqlite")
     for url in ("sqlite:///study.db", f"sqlite:///{tmp_path}/study.db"):
         assert load_jobs_of(RunOptions(events="sample", jobs=url)).name == "study"
+
+
+def test_a_study_on_a_server_is_refused_with_how_to_copy_it_and_without_its_password(tmp_path):
+    (tmp_path / "search.toml").write_text(TABLES.format('file = "mysql://me:secret@host/db"'))
+    (tmp_path / "gone.toml").write_text(TABLES.format('file = "gone.db"'))
+    server = refusal(tmp_path / "search.toml")
+    with pytest.raises(InputError) as caught:
+        RunOptions(events="sample", jobs="mysql://me:secret@host/db")
+    for error in (server, caught.value):
+        assert "optuna.copy_study" in error.fix
+        assert "secret" not in str(error)
+    assert refusal(tmp_path / "gone.toml").problem == "there is no such file"
 
 
 def test_what_is_only_in_the_write_ahead_log_is_read_too_and_is_a_source(tmp_path):

@@ -132,7 +132,7 @@ def test_a_trial_is_told_with_its_reports(runs):
     told = _told(runs / "campaign")["jobs"]
     pruned = next(each for each in told if each["status"] == "pruned" and each["n_reports"])
     text = _explain(runs / "campaign", "--job", pruned["job"]).stdout
-    assert "best simulated score" in text
+    assert "best score" in text
     assert text.splitlines()[-1].split()[1] == "pruned"
 
 

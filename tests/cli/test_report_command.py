@@ -22,6 +22,8 @@ def runs(tmp_path_factory):
         _ok(["replay", "sample", "--jobs", "sample", *window, *options, "--out", str(folder / name)])
     later = ["--window", "2024-07-02T06:00", "2024-07-02T07:00", "--quiet"]
     _ok(["replay", "sample", "--jobs", "sample", *later, "--out", str(folder / "later")])
+    (folder / "finish").mkdir()
+    (folder / "finish" / "finish.json").touch()
     return folder
 
 
@@ -65,6 +67,7 @@ def test_a_page_that_is_there_is_replaced_only_when_asked(runs, tmp_path):
         (["{runs}/exact", "-o", "a" * 300 + ".html"], "choose another name"),
         (["{runs}/exact", "{runs}/later"], "window"),
         (["{runs}/exact", "{runs}/nowhere"], "there is no such folder"),
+        (["{runs}/exact", "{runs}/finish"], "finish; to compare two searches: bfreplay finish --jobs FIRST --against"),
     ],
 )
 def test_what_cannot_be_shown_is_said_and_nothing_is_written(runs, tmp_path, monkeypatch, arguments, words):

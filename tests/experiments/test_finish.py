@@ -245,7 +245,8 @@ def test_other_jobs_are_compared_from_the_same_starts(files):
     assert against.later_s.value == pytest.approx(sum(later_s) / len(later_s))
     assert against.later_s.n == len(later_s)
     assert "more.csv is done" in both.answer
-    assert "later on average (no interval: only" in both.answer
+    assert f"later than jobs.csv on average over the {len(later_s)} starts that either finished (no" in both.answer
+    assert against.quantiles.observed_s == max(start.duration_s for start in against.starts)
     assert "use more (--starts)" in both.answer
     assert "finished count with the time the other had" in " ".join(both.record.warnings)
     assert other.record.against is None

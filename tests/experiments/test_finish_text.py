@@ -105,15 +105,28 @@ def test_notes_tell_of_a_missing_calendar_an_unknown_zone_and_fewer_starts():
     ]
 
 
-def test_a_comparison_names_the_files_the_difference_and_its_interval():
-    jobs = [[InputFile(name=name, sha256="")] for name in ("a.toml", "b.toml")]
+@pytest.mark.parametrize(
+    ("n_paired", "median_h", "names", "words"),
+    [
+        (48, 32, ("a.toml", "b.toml"), "b.toml is done after 32 h in the median, 2 h sooner than a.toml on average ("),
+        (
+            15,
+            None,
+            ("x/a.toml", "x/a.toml"),
+            "the other is done after more than 2.08 days in the median, 2 h sooner than the first on average over the "
+            "15 starts that either finished (",
+        ),
+    ],
+)
+def test_a_comparison_names_the_files_the_difference_and_its_interval(n_paired, median_h, names, words):
+    quartiles = (31, median_h, None)
+    jobs = [[InputFile(name=name, sha256="")] for name in names]
     against = Against(
         jobs=jobs[1],
         starts=[],
-        later_s=Estimate.interval(-2 * HOUR, -3 * HOUR, -1 * HOUR, 48),
+        quantiles=record(quartiles).quantiles,
+        later_s=Estimate.interval(-2 * HOUR, -3 * HOUR, -1 * HOUR, n_paired),
     )
     inputs = msgspec.structs.replace(record().inputs, jobs=jobs[0])
     answer = answer_of(msgspec.structs.replace(record(), inputs=inputs, against=against))
-    assert answer.partition("From the same ")[2] == (
-        "48 starts, b.toml is done 2 h sooner on average (95 % interval: 60 min sooner to 3 h sooner)."
-    )
+    assert answer.partition("From the same ")[2] == (f"48 starts, {words}95 % interval: 60 min sooner to 3 h sooner).")

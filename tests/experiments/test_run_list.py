@@ -49,6 +49,17 @@ def test_runs_are_found_at_any_depth_and_damaged_ones_are_not_hidden(listed, fol
     assert repr(listed[2]) == "<ListedRun: cut, damaged: this is not a run folder: it has no session.json>"
 
 
+def test_the_runs_of_a_finish_are_listed_on_their_own(folder, tmp_path):
+    shutil.copytree(folder / "a", tmp_path / "finish" / "starts" / "runs" / "c")
+    (tmp_path / "finish" / "finish.json").touch()
+    with pytest.raises(InputError, match=f"fix: +bfreplay runs {tmp_path}/finish"):
+        bfreplay.list_runs(tmp_path)
+    shutil.copytree(folder / "a", tmp_path / "a")
+    assert [each.name for each in bfreplay.list_runs(tmp_path)] == ["a"]
+    assert f"bfreplay runs {tmp_path}/finish" in render(bfreplay.list_runs(tmp_path))
+    assert [each.name for each in bfreplay.list_runs(tmp_path / "finish")] == ["starts/runs/c"]
+
+
 def test_a_run_without_a_table_or_with_a_changed_one_is_damaged(folder, tmp_path):
     for name in ("cut-off", "missing"):
         shutil.copytree(folder / "a", tmp_path / name)

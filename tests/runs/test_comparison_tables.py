@@ -110,6 +110,6 @@ def test_a_campaign_is_compared_by_its_milestones(comparison):
     assert table.rows == [
         ["trial 5 finished (half), h", 2.0, 1.0, -1.0],
         ["search finished, h", None, 10.0, None],
-        ["simulated score 0.75 reached, h", 2.0, 1.0, -1.0],
-        ["best simulated score", 0.75, 0.8, 0.05],
+        ["score 0.75 reached, h", 2.0, 1.0, -1.0],
+        ["best score", 0.75, 0.8, 0.05],
     ]

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from bfreplay import replay_log
+from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs.run_warnings import distinct_warnings
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
+from tests.campaigns.small_campaigns import campaign, source
 from tests.replay.tiny import job, log
 
 
@@ -95,6 +97,25 @@ def test_deadlines_that_no_job_has_are_nothing_to_go_by(objective):
 
 def test_an_objective_without_deadlines_needs_none():
     assert replay_log(log(2, [], 60, idle_first=[0]), JobSet([job("a")])).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("parallel", "max_parallel", "nodes", "is_named"),
+    [
+        (2, 3, log(2, [], 3600, idle_first=[0]), True),
+        (2, 3, fixed_cluster("node=4"), True),
+        (2, 4, fixed_cluster("node=4"), False),
+        (2, 10, log(2, [], 3600, idle_first=[0]), False),
+        (2, 2, log(2, [], 3600, idle_first=[0]), False),
+        (None, 3, log(2, [], 3600, idle_first=[0]), False),
+        (3, 2, log(2, [], 3600, idle_first=[0]), False),
+    ],
+)
+def test_a_limit_of_trials_that_has_no_effect_is_named_unless_it_is_a_default(parallel, max_parallel, nodes, is_named):
+    settings = ReplaySettings(max_parallel, until_done=True)
+    run = replay_log(nodes, source(campaign(parallel=parallel)), None, settings, efficiency=False, bound=False)
+    words = "--max-parallel 3 has no effect: parallel = 2 in [campaign] lets no more trials run at once."
+    assert [*run.warnings] == ([words] if is_named else [])
 
 
 def test_warnings_of_several_runs_are_told_once_with_the_runs_that_have_them():

@@ -94,7 +94,7 @@ def load_jobs(
     job_table: JobTable = read_by_ending(
         file,
         JOB_TABLE_READERS,
-        (".pkl (published)", ".trace (Gavel, Shockwave)"),
+        (".pkl (published)", ".trace (Gavel, Shockwave)", "or a study of Optuna: its storage (SQLite or journal)"),
         "give the training jobs to replay (docs/files.md#jobs), not the scheduler's jobs",
     )
     if not job_table.rows:

@@ -214,13 +214,13 @@ def with_own_curves(
     Raises
     ------
     InputError
-        As `named_curves`; or both have a curve of one name.
+        As `named_curves`; or both have a curve of one name, and these differ.
     """
     own_curves = named_curves(job_table, curve_cache)
-    for curve_name in own_curves:
-        if curve_name in curves:
+    for curve_name, curve in own_curves.items():
+        if curves.get(curve_name, curve) != curve:
             raise InputError(
-                f"curve {curve_name!r} {place} and in the curves file",
+                f"curve {curve_name!r} {place} and in the curves file, with other values",
                 file=job_table.file,
                 row=f"[curves.{curve_name}]",
                 value=curve_name,

@@ -135,6 +135,6 @@ def _campaign(run_label: str, baseline: str, campaign: CampaignDifference) -> st
         return text
     when = _earlier(-score_times.difference)
     if best_scores.difference:
-        scores = f"its best simulated score is {best_scores.other:.6g}, {baseline}'s {best_scores.baseline:.6g}"
+        scores = f"its best score is {best_scores.other:.6g}, {baseline}'s {best_scores.baseline:.6g}"
         return f"{text}; {scores}; it reached {score_times.score:.6g} {when}"
-    return f"{text}, with the same best simulated score ({best_scores.other:.6g}), reached {when}"
+    return f"{text}, with the same best score ({best_scores.other:.6g}), reached {when}"

@@ -20,7 +20,7 @@ _RERUN = "replay both on the same log, window and jobs; 'bfreplay sweep' makes s
 _NO_MATTER = {"window_start_us", "window_end_us", "unlimited_work"} | {
     name for name, declaration in OPTIONS.items() if declaration.only_writes
 }
-_REDUNDANT = "policy.objective.terms"  # same as objective.spec
+_REDUNDANT = ("policy.objective.terms", "jobs.warnings")  # the former is the same as objective.spec
 LOG = "log"
 """Option that differs between a run on a log and one on a cluster, or between two clusters."""
 _OF_THE_JOBS = ("job", "model", "submitted", "deadline", "work_samples", "params")
@@ -183,7 +183,7 @@ def options_of(run: RunResult) -> dict[str, Any]:
 
 def _leaves(prefix: str, tree: Mapping[str, object]) -> Iterator[tuple[str, Any]]:
     for key, value in tree.items():
-        if prefix + key == _REDUNDANT:
+        if prefix + key in _REDUNDANT:
             continue
         if isinstance(value, list) and value and all(isinstance(entry, Mapping) for entry in value):
             value = {

@@ -1,4 +1,4 @@
-"""Best simulated score of a campaign over time."""
+"""Best score of a campaign over time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def draw(scores_by_run: Mapping[str, BestScore]) -> Figure:
     axes = figure.subplots()
     for run_mark, label, scores in by_run(scores_by_run):
         days = scores.span.days(scores.best.edge_us)
-        axes.stairs(scores.best.mean, days, baseline=None, label=label or "best simulated score", **run_mark.paper_line)
+        axes.stairs(scores.best.mean, days, baseline=None, label=label or "best score", **run_mark.paper_line)
     draw_time_axis(axes, outer_part([scores.span for scores in scores_by_run.values()]))
     style_axes(axes, y=_title(scores_by_run))
     if len(scores_by_run) > 1:
@@ -70,7 +70,7 @@ def page(scores_by_run: Mapping[str, BestScore]) -> PageFigure:
     """The same for the page."""
     traces, series = [], {}
     for mark, run_label, scores in by_run(scores_by_run):
-        name = tag(run_label, "best simulated score")
+        name = tag(run_label, "best score")
         traces.append(mark.steps(name, f"{name}: %{{y:.6~g}}", name, "most" if scores.higher_is_better else "least"))
         series[name] = scores.best.coarse()
     layout = {"xaxis": {"time": True}, "yaxis": {"title": {"text": _title(scores_by_run)}}}
@@ -82,15 +82,15 @@ def _words(scores: BestScore) -> str:
     edge_us, score = scores.best.edge_us, scores.best.mean
     best_after = duration((int(edge_us[-2]) - scores.span.start_us) / 1e6)
     best_text = value_text(float(score[-1]), "number")
-    best_words = f"the best simulated score, {best_text}, was reached by {scores.job} after {best_after}"
+    best_words = f"the best score, {best_text}, was reached by {scores.job} after {best_after}"
     return f"{best_words}; it improved {count(len(score) - 1, 'time')} after the first report"
 
 
 def _title(scores_by_run: Mapping[str, BestScore]) -> str:
     better = {"higher" if scores.higher_is_better else "lower" for scores in scores_by_run.values()}
-    return f"best simulated score ({' or '.join(sorted(better))} is better)"
+    return f"best score ({' or '.join(sorted(better))} is better)"
 
 
 BEST_SCORE: RunFigure[BestScore] = RunFigure(
-    "best-score", "Best simulated score over time", best_score, draw, page, of_each(_words)
+    "best-score", "Best score over time", best_score, draw, page, of_each(_words)
 )

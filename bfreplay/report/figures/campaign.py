@@ -175,7 +175,7 @@ def _draw_best(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
     edges, best = best_steps(campaign, span)
     axes.stairs(best, edges, baseline=None, color=BLUE, linewidth=1.8)
     better = "higher" if campaign.higher_is_better else "lower"
-    style_axes(axes, y=f"best simulated\nscore so far\n({better} is better)")
+    style_axes(axes, y=f"best\nscore so far\n({better} is better)")
 
 
 def _draw_stack(axes: Axes, stacked: StackedNodes, span: TimeSpan) -> list[Artist]:
@@ -192,6 +192,6 @@ def _draw_stack(axes: Axes, stacked: StackedNodes, span: TimeSpan) -> list[Artis
     return handles
 
 
-_TITLE = "Finished trials, the best simulated score and the nodes held, over time"
+_TITLE = "Finished trials, the best score and the nodes held, over time"
 CAMPAIGN: Figure[CampaignOverTime] = Figure("campaign", _TITLE, campaign_over_time, draw_campaign)
 JOB: Figure[JobOverTime] = Figure("job", "Nodes of one job over time", job_over_time, draw_job)

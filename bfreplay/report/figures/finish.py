@@ -215,7 +215,8 @@ def _page_points(role: str, symbol: str) -> Trace:
 def words(record: FinishRecord) -> str:
     """Number of starts that are done, and how to read the picture."""
     starts = f"{record.n_done:,} of {count(len(record.starts), 'start')} are done before the log ends"
-    return f"{starts}. Shaded is the middle half; ticks on the line are unfinished starts, at the time that they had."
+    shaded = "" if record.quantiles.quarter_s is None else "shaded is the middle half; "
+    return f"{starts}; {shaded}ticks on the line are unfinished starts, at the time that they had."
 
 
 FINISH = Figure("finish", "Time until all is done, by start", as_they_are, finish_figure, page, words)

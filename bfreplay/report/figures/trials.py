@@ -98,11 +98,11 @@ def trials(run: RunResult) -> Trials:
     for name, param_values in columns.items():
         if len({str(param_value) for param_value in param_values if param_value is not None}) > 1:
             coordinates.append(_coordinate(name, param_values))
-    coordinates.append(_coordinate("simulated score", score.tolist()))
+    coordinates.append(_coordinate("score", score.tolist()))
     texts = []
     for job_name, best, trial_params in zip(scored_trials["job"].map(escape), score.tolist(), params, strict=True):
         param_lines = [f"{name} {_text(trial_params.get(name))}" for name in param_names]
-        texts.append("<br>".join([f"{job_name}: simulated score {value_text(best, 'number')}", *param_lines]))
+        texts.append("<br>".join([f"{job_name}: score {value_text(best, 'number')}", *param_lines]))
     return Trials(tuple(coordinates), tuple(texts), score, len(job_table))
 
 
@@ -174,7 +174,7 @@ def page(trials_by_run: Mapping[str, Trials]) -> PageFigure:
         heights = [[None if place != place else place for place in trial] for trial in zip(*columns, strict=True)]
         axis_places = [*range(n_coordinates), None]
         for colour, words_, trial_numbers in trials_of_run.classes:
-            trace: Trace = {"type": "scatter", "mode": "lines", "name": tag(run_label, f"simulated score {words_}")}
+            trace: Trace = {"type": "scatter", "mode": "lines", "name": tag(run_label, f"score {words_}")}
             trace |= {"xaxis": axis(run_index, "x"), "yaxis": axis(run_index), "x": axis_places * len(trial_numbers)}
             trace["y"] = [place for trial in trial_numbers for place in (*heights[trial], None)]
             trace["text"] = [trials_of_run.texts[trial] for trial in trial_numbers for _ in axis_places]
@@ -201,12 +201,12 @@ def _words(trials_of_run: Trials) -> str:
     """Number of trials, and meaning of their colours."""
     n_trials = len(trials_of_run.score)
     trial_count = f"{count(n_trials, 'trial')} of {trials_of_run.n_trials:,}"
-    trial_words = f"{trial_count} as lines through hyper-parameters to the best simulated score"
+    trial_words = f"{trial_count} as lines through hyper-parameters to the best score"
     limit_words = " (the best are shown)" if n_trials == _MOST_TRIALS else ""
     return f"{trial_words}{limit_words}, darkest for the best quarter of the scores"
 
 
 TRIALS: RunFigure[Trials] = RunFigure(
-    "trials", "Trials: hyper-parameters and simulated scores", trials, draw, page, of_each(_words)
+    "trials", "Trials: hyper-parameters and scores", trials, draw, page, of_each(_words)
 )
 """Drawn as lines, since Plotly's own parallel coordinates need WebGL and scripts that the page's policy forbids."""

@@ -217,7 +217,7 @@ def comparison_sections(comparison: RunComparison) -> list[Section]:
     ]
     campaigns = [page_table(campaign_table(pair)) for pair in pairs if pair.campaign is not None]
     if campaigns:
-        words = "Times at which trials finished and simulated scores were reached."
+        words = "Times at which trials finished and scores were reached."
         sections.append(Section("campaign", "The campaign", words, tables=campaigns))
     return sections
 

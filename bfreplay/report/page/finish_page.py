@@ -47,6 +47,10 @@ def _cards(record: FinishRecord, unit: str, unit_s: float) -> list[Card]:
     median = number("median_s", quantiles.median_or_bound_s, "seconds")
     prefix = escape("> ") if quantiles.median_s is None else escape("")
     cards = [Card("On idle nodes", prefix + median, escape("median of the starts"))]
+    if record.against is not None:
+        other = record.against.quantiles
+        time = number("other.median_s", other.median_or_bound_s, "seconds")
+        cards.append(Card("Against", escape("> " if other.median_s is None else "") + time, escape(record.names[1])))
     if asked_nodes is not None:
         seconds = record.dedicated_s(asked_nodes)
         time = number("dedicated", seconds / unit_s, "amount") + f" {unit}" if seconds is not None else escape("never")

@@ -17,7 +17,7 @@ from bfreplay.wording import Column, value_text
 _MOST = 4
 _COMPARED = {
     "node_hours.useful": ("Training gained, node-hours", True),
-    "best.score": ("Best simulated score", True),
+    "best.score": ("Best score", True),
     "done_s": ("All jobs done after", False),
     "u": ("Efficiency U", True),
     "samples": ("Samples processed", True),
@@ -28,7 +28,7 @@ _COMPARED = {
 """Title of a card about several runs by key figure, and True if more is better."""
 _OF_SEARCHES = {
     "done_s": ("Search finished after", False),
-    "best.score": ("Best simulated score", True),
+    "best.score": ("Best score", True),
     "node_hours.held": ("Node-hours held", False),
     "share.overhead": ("Rescaling and preemption", False),
 }

@@ -275,8 +275,8 @@ _JOBS = (
     Column("n_preemptions", "preempted", "count"),
 )
 _SCORES = (
-    Column("best_score", "best simulated score", "number"),
-    Column("last_score", "last simulated score", "number"),
+    Column("best_score", "best score", "number"),
+    Column("last_score", "last score", "number"),
 )
 _DEADLINE = (Column("deadline", "deadline (UTC)", "time"), Column("deadline_met", "met"))
 _SINCE_THE_START = {

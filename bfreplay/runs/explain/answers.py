@@ -265,9 +265,7 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost_samples} samples lost"
     if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
         best_score, last_score = of_job["best_score"], of_job["last_score"]
-        score_words = (
-            "" if math.isnan(best_score) else f": best simulated score {best_score:.6g}, last {last_score:.6g}"
-        )
+        score_words = "" if math.isnan(best_score) else f": best score {best_score:.6g}, last {last_score:.6g}"
         yield f"  {count(int(of_job['n_reports']), 'report')}{score_words}"
 
 

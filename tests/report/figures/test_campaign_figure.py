@@ -102,7 +102,7 @@ def test_a_campaign_has_a_panel_of_scores_and_a_plain_set_has_none(trials, plain
         )
     assert [axes.get_ylabel().replace("\n", " ") for axes in figures["trials"].axes] == [
         "of 4 jobs finished",
-        "best simulated score so far (higher is better)",
+        "best score so far (higher is better)",
         "nodes held",
     ]
     assert [axes.get_ylabel().replace("\n", " ") for axes in figures["plain"].axes] == [

@@ -1,4 +1,4 @@
-"""Best simulated score over time, and trials in parallel coordinates."""
+"""Best score over time, and trials in parallel coordinates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_best_score_rises_step_by_step(run):
     scores = run.frame("reports")["score"].dropna()
     assert found.best.mean.tolist() == sorted(set(np.maximum.accumulate(scores)))
     assert (found.job, found.best.mean[-1]) == ("t2", 8.0)
-    assert BEST_SCORE.words({"": found}).startswith("The best simulated score, 8, was reached by t2 after 23.8 s")
+    assert BEST_SCORE.words({"": found}).startswith("The best score, 8, was reached by t2 after 23.8 s")
     check_page(BEST_SCORE.page({"A": found, "B": found}))
     BEST_SCORE.draw({"A": found, "B": found})
 
@@ -50,11 +50,11 @@ def test_a_part_of_the_window_has_the_score_of_then(run):
 
 def test_an_axis_stands_for_each_parameter_that_varies_and_the_score(run):
     found = trials(run)
-    assert [each.name for each in found.coordinates] == ["optimiser", "rate", "simulated score"]
+    assert [each.name for each in found.coordinates] == ["optimiser", "rate", "score"]
     rate = found.coordinates[1]
     assert rate.ticks[0][1] == "0.000100"
     best = found.texts[-1]
-    assert best.startswith("t2: simulated score 8<br>")
+    assert best.startswith("t2: score 8<br>")
     assert "momentum 0.9" in best
     assert found.coordinates[-1].height.tolist() == sorted(found.coordinates[-1].height)
     assert {0.0, 1.0} <= set(found.coordinates[-1].height)

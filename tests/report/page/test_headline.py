@@ -64,9 +64,14 @@ def cards_of(run):
 
 def test_cards_of_a_search_tell_gain_time_score_and_cost(search):
     cards = cards_of(search)
-    assert [*cards] == ["Training gained", "Search finished after", "Best simulated score", "Rescaling and preemption"]
+    assert [*cards] == [
+        "Training gained",
+        "Search finished after",
+        "Highest simulated score",
+        "Rescaling and preemption",
+    ]
     assert cards["Search finished after"] == ("23.8 s", "23.8 s on 4 dedicated nodes")
-    assert cards["Best simulated score"] == ("8", "t2 after 23.8 s")
+    assert cards["Highest simulated score"] == ("8", "t2 after 23.8 s")
     assert cards["Training gained"][1].startswith(
         "100 % of what was idle until all jobs were done; 7.92 % of the 0.333"
     )
@@ -93,7 +98,12 @@ def test_of_several_searches_the_one_that_finishes_first_and_holds_less_is_bette
     facts = {label: key_figures(run) for label, run in runs.items()}
     cards = {card.title: (card.value.striptags(), card.words.striptags()) for card in comparison_cards(runs, facts)}
     assert cards["Search finished after"][0] == "23.8 s A"
-    assert {*cards} <= {"Search finished after", "Best simulated score", "Node-hours held", "Rescaling and preemption"}
+    assert {*cards} <= {
+        "Search finished after",
+        "Highest simulated score",
+        "Node-hours held",
+        "Rescaling and preemption",
+    }
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import msgspec
@@ -22,6 +23,8 @@ from bfreplay.report.page.document import write_report
 from bfreplay.report.page.finish_page import title_of, write_finish_report
 from bfreplay.report.page.sections import hour_sections, page_table
 from bfreplay.report.page.sweep_page import axes_of, write_sweep_report
+from bfreplay.result_folders.comparison import Estimate
+from bfreplay.result_folders.finish import Against
 from bfreplay.result_folders.records import FINISH
 from bfreplay.result_folders.tuning import InputFile
 from bfreplay.result_folders.writing import record_json
@@ -39,11 +42,18 @@ OVERLAPS = """(axis) => [...document.querySelectorAll(axis)].map((tick) => tick.
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The folder of a search of 48 starts, of which eight are unfinished when the log ends."""
+    """The folder of a search of 48 starts, of which eight are unfinished when the log ends, against another one."""
     found = started(*((3.4 * k, 31 + k % 17, k % 6 > 0) for k in range(48)))
     files = {"events": [InputFile(name="summit.parquet", sha256="a" * 64)]}
     files["jobs"] = [InputFile(name="search.toml", sha256="b" * 64)]
     found = msgspec.structs.replace(found, inputs=msgspec.structs.replace(found.inputs, **files))
+    later, quantiles = (
+        Estimate.interval(3600.0, 1800.0, 5400.0, 48),
+        msgspec.structs.replace(found.quantiles, median_s=9e4),
+    )
+    other = [InputFile(name="narrow.toml", sha256="c" * 64)]
+    against = Against(jobs=other, starts=found.starts, quantiles=quantiles, later_s=later)
+    found = msgspec.structs.replace(found, against=against)
     found = msgspec.structs.replace(found, answer=answer_of(found))
     folder = tmp_path_factory.mktemp("finished")
     (folder / FINISH.record_file).write_text(record_json(found, "the finish"))
@@ -65,6 +75,13 @@ def swept(tmp_path_factory):
         result = sweep(runs, folder)
     (folder / "runs" / f"{result.ids[0]}.html").write_text("its page")
     return result
+
+
+def test_the_page_of_a_finish_has_the_median_of_the_other_jobs(finished, tmp_path):
+    page = write_finish_report(finished, tmp_path / "finish.html").read_text()
+    text = " ".join(re.sub("<[^>]+>", " ", page).split())
+    assert "Against 25 h narrow.toml" in text
+    assert "narrow.toml is done after 25 h in the median, 60 min later than search.toml" in text
 
 
 @pytest.mark.slow

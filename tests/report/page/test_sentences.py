@@ -171,7 +171,7 @@ def test_a_campaign_is_told_by_its_best_score_and_a_source_may_make_other_jobs()
     best = reports.loc[reports["score"].idxmax()]
     after_s, n_reports = best["time"].timestamp(), int(run.jobs["n_reports"].sum())
     worth = _answer(run)[0]
-    score = f"the best simulated score was {best['score']:g}, by {best['job']} after {after_s:.3g} s"
+    score = f"the highest simulated score was {best['score']:g}, by {best['job']} after {after_s:.3g} s"
     assert f"; of {n_reports} reports {score}" in worth
     assert worth.endswith(" s (other trials may be pruned there).")
     assert "(U)" not in worth
