@@ -171,8 +171,7 @@ def option(
 ) -> _Value:
     """Return the dataclass field of an option; ``attributes`` as for ``Option``."""
     metadata = option_metadata(check, group, text, default=default, **attributes)
-    declaration: _Value = field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)
-    return declaration
+    return field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)
 
 
 def switch(group: str, text: str, **attributes: Any) -> bool:

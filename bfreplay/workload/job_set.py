@@ -135,8 +135,7 @@ class JobSet(Sequence[ElasticJob]):
 
     def _repr_html_(self) -> str:
         columns = ["name", "min_nodes", "max_nodes", "work_samples", "submit_us"]
-        text: str = self.to_frame()[columns].to_html(max_rows=10, show_dimensions=True)
-        return text
+        return self.to_frame()[columns].to_html(max_rows=10, show_dimensions=True)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a job, in order of submission; curves are objects."""

@@ -180,8 +180,7 @@ def finish_time_shares(
 
     def shares_for(ratio: float) -> NDArray[np.float64]:
         room_s = np.maximum(ratio * alone_s - elapsed_s, 1e-9)
-        time_share: NDArray[np.float64] = np.minimum(remaining_s / room_s, 1.0)
-        return time_share
+        return np.minimum(remaining_s / room_s, 1.0)
 
     low = float(((elapsed_s + remaining_s) / alone_s).max())
     high = low

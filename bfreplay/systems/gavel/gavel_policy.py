@@ -208,8 +208,7 @@ class GavelPolicy(PolicyWithOptions):
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
         """Return the remaining steps of each job, (J,)."""
-        remaining: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
-        return remaining
+        return (state.work - state.progress) / self._step_samples(state)
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         """Do nothing by default after a round has ended and its micro-tasks are credited."""
