@@ -234,7 +234,9 @@ class Chronus(FixedPolicy):
             self._lease_ends_us = state.time_us + round(self.options.lease_s * _US_PER_S)
             self._holders = self._plan_lease(state, requests, is_accepted)
         is_holder = np.array([job_number in self._holders for job_number in state.job.tolist()])
-        slack_s = self._slack_s(state, requested)
+        to_deadline_s = (state.deadline_us - float(state.time_us)) / _US_PER_S
+        # the seconds that jobs may wait; inf without a deadline
+        slack_s = np.where(state.deadline_us == NO_DEADLINE_US, np.inf, to_deadline_s - self._left_s(state, requested))
         return np.lexsort((state.job, slack_s, is_accepted, ~is_holder))
 
     def until_us(self, state: PolicyState, requested: NDArray[np.int64], is_running: NDArray[np.bool_]) -> int | None:
@@ -245,11 +247,6 @@ class Chronus(FixedPolicy):
         """Return the remaining seconds of jobs on ``requested`` nodes, with a margin, (J,)."""
         debt_samples = 0.0 if state.owed is None else state.owed
         return np.minimum(MARGIN * (state.work - state.progress + debt_samples) / rates_at(state, requested), 1e12)
-
-    def _slack_s(self, state: PolicyState, requested: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the seconds that jobs may wait, (J,); inf without a deadline."""
-        to_deadline_s = (state.deadline_us - float(state.time_us)) / _US_PER_S
-        return np.where(state.deadline_us == NO_DEADLINE_US, np.inf, to_deadline_s - self._left_s(state, requested))
 
     def _requests(self, state: PolicyState, requested: NDArray[np.int64]) -> list[LeaseRequest]:
         """Return the leases that jobs ask for, counted from now; none are available without a deadline."""

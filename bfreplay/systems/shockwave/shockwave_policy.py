@@ -127,7 +127,11 @@ class ShockwavePolicy(GavelPolicy):
         self._listed_jobs = jobs
         if self.options.published:
             for job in jobs:
-                _check_published(job)
+                if job.adaptation is None or job.adaptation.rule not in MODES or job.min_nodes != job.max_nodes:
+                    problem = f"the published simulator cannot run the job {job.name!r}"
+                    expected = "jobs of a trace of Shockwave, each on its own number of nodes"
+                    raise _refusal(problem, job.model or job.name, expected)
+                model_and_batch_size(job.model or "")
 
     def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
         """Return the seconds of a job alone; with ``published`` those of the published profile."""
@@ -230,14 +234,6 @@ class ShockwavePolicy(GavelPolicy):
             credit=credit if credit.any() else None,
         )
         return replace(decision, round=round_plan)
-
-
-def _check_published(job: ElasticJob) -> None:
-    if job.adaptation is None or job.adaptation.rule not in MODES or job.min_nodes != job.max_nodes:
-        problem = f"the published simulator cannot run the job {job.name!r}"
-        expected = "jobs of a trace of Shockwave, each on its own number of nodes"
-        raise _refusal(problem, job.model or job.name, expected)
-    model_and_batch_size(job.model or "")
 
 
 def _refusal(problem: str, value: object, expected: str, fix: str = "leave published=true out") -> InputError:
