@@ -208,6 +208,15 @@ def check_options(made: Any, named: Callable[[str], str] = str, *, keep_equal: b
                 object.__setattr__(made, name, checked)
 
 
+class CheckedOptions:
+    """Base of frozen dataclasses of declared options: they are checked as one is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
 def add_options(doc: str | None, options: Mapping[str, Option]) -> str:
     """Return the docstring with these options added to its parameters."""
     head, raises, tail = (doc or "").partition("\n    Raises\n")
