@@ -13,14 +13,13 @@ from bfreplay.datasets.idleness.pool import StepColumns
 from bfreplay.errors import InputError
 from bfreplay.result_folders.records import table_by
 from bfreplay.runs.comparison_tables import HOUR_WORDS
-from bfreplay.runs.explain.saved_tables import SavedAllocations
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, SavedAllocations
 from bfreplay.runs.run_result import RunResult
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 US_PER_S = 1_000_000
-NODE_US_PER_HOUR = 3_600_000_000
 MOST_BINS = 100_000
 MEASURES = tuple(HOUR_WORDS)
 """Measures of a bin, in the order of the table ``hours``."""

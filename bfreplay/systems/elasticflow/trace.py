@@ -26,7 +26,6 @@ BEST_EFFORT = "best_effort"
 WHOLE_HOUR_S = 3600
 """Times of a trace count from the last whole hour before the first job."""
 
-_LARGEST = 2**53
 _FORM = "columns " + ", ".join(COLUMNS) + f", and {BEST_EFFORT} (0 or 1) if there are such jobs"
 
 
@@ -170,7 +169,7 @@ class _Row:
             number = checks.decimal(cell)
         except ValueError:
             number = math.nan
-        if not (number.is_integer() and least <= number <= _LARGEST):
+        if not (number.is_integer() and least <= number <= checks.LARGEST):
             raise self._error(f"the {column} is not a whole number", column, cell, f"a whole number >= {least}")
         return int(number)
 
