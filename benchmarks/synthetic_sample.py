@@ -265,10 +265,11 @@ def synthetic_machine(
 ) -> NodeEvents:
     """Return the log of a machine whose idle nodes behave like Summit's, scaled to ``n_nodes``.
 
-    A day of simulated scheduling (see the module) goes by before the window starts. The log then shows what a poll each 10 s sees, without idle intervals below 70 s, as the published Summit log does. The
-    model was fitted at 256 nodes to the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its
-    rows is used. Below, seed 0 over 14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count
-    nodes one by one do not carry over: 256 nodes have fewer, relatively coarser bursts, and more time with none idle.
+    A day of simulated scheduling (see the module) goes by before the window starts. The log then shows what a poll each
+    10 s sees, without idle intervals below 70 s, as the published Summit log does. The model was fitted at 256 nodes to
+    the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its rows is used. Below, seed 0 over
+    14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count nodes one by one do not carry over:
+    256 nodes have fewer, relatively coarser bursts, and more time with none idle.
 
     =====================================================  ==================  ==================  ==================
     statistic                                              Summit              4,734 nodes         256 nodes

@@ -86,6 +86,9 @@ class GavelPolicy(PolicyWithOptions):
     notes_batch_sizes: bool = True
     """Shares are recomputed when the batch size of a job changes."""
 
+    has_shares: bool = True
+    """Jobs have shares of time, which are recomputed."""
+
     @staticmethod
     @abstractmethod
     def make_shares(options: GavelOptions) -> SharePolicy:
@@ -281,7 +284,7 @@ class GavelPolicy(PolicyWithOptions):
         job_rows: NDArray[np.int64],
         steps_left: NDArray[np.float64],
     ) -> None:
-        if not (job_rows.size and reset_is_due(rounds, self._rules, now_s)):
+        if not (self.has_shares and job_rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
         if self.shares.looks_at_work:
             refuse_endless(self.name, steps_left)

@@ -258,6 +258,7 @@ class PlannerPolicy(ShockwavePolicy):
 
     options_type = PlannedOptions
     options: PlannedOptions
+    has_shares = False
 
     def __init__(self, options: PlannedOptions | None = None) -> None:
         options = options or PlannedOptions()
@@ -277,16 +278,6 @@ class PlannerPolicy(ShockwavePolicy):
         self._round = -1
         self._samples_per_epoch: dict[int, int] = {}
         self._progress: dict[int, float] = {}
-
-    def _recompute_if_due(
-        self,
-        state: PolicyState,
-        rounds: RoundState,
-        now_s: float,
-        job_rows: NDArray[np.int64],
-        steps_left: NDArray[np.float64],
-    ) -> None:
-        """Do nothing: there are no shares."""
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}
