@@ -9,10 +9,9 @@ import numpy as np
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.ledger import NodeHours
-from bfreplay.runs.metric import Metric, ValueOfRun
+from bfreplay.runs.metric import KeyFigure, Metric, ValueOfRun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import plans_of, rounds_of
-from bfreplay.runs.shown_values import KeyFigure
 
 HELD_NOTHING_MADE = "held, nothing made"
 """Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
