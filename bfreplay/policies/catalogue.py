@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solver
 from bfreplay.policies.names import POLICIES
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy

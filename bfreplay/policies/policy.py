@@ -20,7 +20,7 @@ from bfreplay.workload import ElasticJob
 
 if TYPE_CHECKING:
     from bfreplay.datasets import NodeEvents
-    from bfreplay.milp.solver import Solver
+    from bfreplay.milp.solution import Solver
 
 
 @restorable

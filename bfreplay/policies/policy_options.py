@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 from bfreplay.documents import Json
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solver
 from bfreplay.options import check_options
 from bfreplay.policies.policy import Policy
 from bfreplay.policies.state import LONG_AGO_US, PolicyState

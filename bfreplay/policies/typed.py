@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rates, move_cost, rescale_costs, scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solver
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem
 from bfreplay.milp.typed.solver import TypedExactSolver
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime

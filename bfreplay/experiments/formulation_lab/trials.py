@@ -20,8 +20,7 @@ from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.named_solvers import COUNTS
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import ProcessStatus, Quality, Solution, Solver, SolverStatus
 from bfreplay.scalability.choice import finite_or_none
 
 
