@@ -15,8 +15,15 @@ from bfreplay.errors import InputError
 from bfreplay.policies.deadlines.admission import DeadlinePlans, PlanJob, fewest_nodes
 from bfreplay.policies.deadlines.plan import Steps
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
-from bfreplay.policies.policy import ANY_TRIGGER, Decision, PolicyCapabilities, Round, Trigger
-from bfreplay.policies.policy_options import PolicyOptions, PolicyWithOptions
+from bfreplay.policies.policy import (
+    ANY_TRIGGER,
+    Decision,
+    PolicyCapabilities,
+    PolicyOptions,
+    PolicyWithOptions,
+    Round,
+    Trigger,
+)
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.elasticflow.options import ElasticFlowOptions, PlanningOptions
 from bfreplay.systems.elasticflow.played_back import PlayedBack, Program, servers_of

@@ -8,7 +8,7 @@ from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.options import Number, OneOf, Whole, option
 from bfreplay.policies.deadlines.admission import SLOT_S
-from bfreplay.policies.policy_options import PolicyOptions
+from bfreplay.policies.policy import PolicyOptions
 
 
 @dataclass(frozen=True)

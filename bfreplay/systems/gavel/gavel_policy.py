@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.policies.policy import Decision, PolicyCapabilities, Trigger
-from bfreplay.policies.policy_options import PolicyOptions, PolicyWithOptions
+from bfreplay.policies.policy import Decision, PolicyCapabilities, PolicyOptions, PolicyWithOptions, Trigger
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.gavel.job_checks import (
     refuse_endless,

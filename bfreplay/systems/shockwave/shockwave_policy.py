@@ -13,8 +13,7 @@ from bfreplay import checks
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.options import Number, option
-from bfreplay.policies.policy import Decision, PolicyCapabilities
-from bfreplay.policies.policy_options import PolicyOptions
+from bfreplay.policies.policy import Decision, PolicyCapabilities, PolicyOptions
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
