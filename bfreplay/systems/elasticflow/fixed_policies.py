@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.policies.policy import Decision, Round
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
-from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
-from bfreplay.systems.elasticflow.options import ChronusOptions, ElasticFlowOptions
+from bfreplay.systems.elasticflow.deadline_policies import ChronusOptions, ElasticFlowOptions, ElasticFlowPolicy
 from bfreplay.systems.elasticflow.published.chronus import MARGIN
 from bfreplay.systems.elasticflow.published.leases import LeaseMilp, LeaseRequest, Plan, fits, pack
 
