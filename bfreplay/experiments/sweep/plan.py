@@ -17,10 +17,9 @@ from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
-from bfreplay.experiments.sweep.inputs import Inputs, key_of
 from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
-from bfreplay.experiments.sweep.worker import RunTask
+from bfreplay.experiments.sweep.worker import Inputs, RunTask, key_of
 from bfreplay.registry import contribution, make_from_code
 from bfreplay.result_folders.records import SWEEP, JsonObject
 from bfreplay.runs.baselines import refuse_source
