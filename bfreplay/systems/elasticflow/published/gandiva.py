@@ -11,8 +11,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, overhead_s
-from bfreplay.systems.elasticflow.published.placement import SIZES, check_size, check_sizes
+from bfreplay.systems.elasticflow.published.event_loop import (
+    SIZES,
+    Event,
+    Job,
+    PublishedLoop,
+    check_size,
+    check_sizes,
+    overhead_s,
+)
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 TURN_S = 60
