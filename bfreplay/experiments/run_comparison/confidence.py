@@ -102,8 +102,8 @@ def run_hours(run: RunResult, edge_us: Ints, idle_node_hours: Floats | None = No
     samples = _floats(rows["samples_since_last"])
     bin_index = np.clip(np.searchsorted(edge_us, time_us, side="right") - 1, 0, edge_us.size - 2)
     node_us = StepColumns(edge_us)
-    for step_us, count in SavedAllocations.of(run).nodes_in_parts(int(edge_us[0]), int(edge_us[-1])):
-        node_us.add(step_us, count)
+    for step_us, n_nodes in SavedAllocations.of(run).nodes_in_parts(int(edge_us[0]), int(edge_us[-1])):
+        node_us.add(step_us, n_nodes)
     node_hours = node_us.area_us.astype(np.float64) / NODE_US_PER_HOUR
     idle = best_known_idle([run], edge_us) if idle_node_hours is None else idle_node_hours
     samples_by_bin = _samples_by_bin(run, time_us, samples, edge_us)

@@ -1,4 +1,4 @@
-"""ElasticFlow's policies for elastic jobs, ElasticFlow and EDF with and without admission; options of all its policies."""
+"""ElasticFlow's policies for elastic jobs (itself and EDF, with and without admission); options of all its policies."""
 
 from __future__ import annotations
 

@@ -235,8 +235,6 @@ def test_rows_with_too_many_steps_together_are_given_in_columns(monkeypatch, sam
 
 
 def test_rows_of_a_long_run_are_put_together_in_columns_and_look_the_same(monkeypatch, sample_run):
-    for name, value in (("MOST_STEPS", 50), ("FEWEST_COLUMNS", 20), ("COLUMNS", 7)):
-        monkeypatch.setattr(f"bfreplay.report.figures.job_timeline.{name}", value)
     exact = job_timeline(sample_run)
     for name, value in (("MOST_STEPS", 50), ("FEWEST_COLUMNS", 20), ("COLUMNS", 7)):
         monkeypatch.setattr(f"bfreplay.report.figures.job_timeline.{name}", value)
