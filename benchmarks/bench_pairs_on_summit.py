@@ -21,7 +21,7 @@ from bfreplay.milp import AllocationProblem, ExactSolver, MilpSolver, Quality, S
 from bfreplay.milp.backends import BACKENDS, backend_of, why_not
 from bfreplay.milp.formulations import FORMULATIONS, formulation_of
 from bfreplay.milp.milp_solver import pairing_fault
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solver
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.scalability import TabulatedCurve

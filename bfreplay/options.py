@@ -174,8 +174,7 @@ def option(
 ) -> _Value:
     """Return the dataclass field of an option; ``attributes`` as for ``Option``."""
     metadata = option_metadata(check, group, text, default=default, **attributes)
-    declaration: _Value = field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)
-    return declaration
+    return field(metadata=metadata) if default is REQUIRED else field(default=default, metadata=metadata)
 
 
 def switch(group: str, text: str, **attributes: Any) -> bool:
@@ -210,6 +209,15 @@ def check_options(made: Any, named: Callable[[str], str] = str, *, keep_equal: b
             checked = declaration.check(named(name), value)
             if not (keep_equal and checked == value):
                 object.__setattr__(made, name, checked)
+
+
+class CheckedOptions:
+    """Base of frozen dataclasses of declared options: they are checked as one is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
 
 def add_options(doc: str | None, options: Mapping[str, Option]) -> str:

@@ -151,14 +151,10 @@ def _remove_leftover(target: Path, path: Path, kind: str, machine: str, process:
         if (path / target.name).is_dir() and not target.exists():  # killed between the two renames
             (path / target.name).rename(target)
             _LOG.warning("Note: %s was restored: a killed process had moved it aside.", target)
-        _remove(path)
-
-
-def _remove(leftover: Path) -> None:
-    if leftover.is_dir() and not leftover.is_symlink():
-        shutil.rmtree(leftover, ignore_errors=True)  # another process may be removing it as well
-    else:
-        leftover.unlink(missing_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)  # another process may be removing it as well
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _is_alive(process: int, start_ticks: int) -> bool:

@@ -13,11 +13,11 @@ from typing import Any
 from bfreplay import checks
 from bfreplay.campaigns.campaign import AT_ONCE, EVERY, HPO, NAS, PATTERNS, POISSON, Arrival
 from bfreplay.campaigns.load import campaign_of
+from bfreplay.campaigns.model_families import FAMILIES, rate_samples_per_s
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.checks import length_of_time, near_name, nearest, whole
 from bfreplay.datasets.jobs.curve_points import CurveCache, inline_text, law_cells, points_of, toml_key, toml_value
 from bfreplay.datasets.jobs.measurements import read_curves_file
-from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, rate_samples_per_s
 from bfreplay.documents import Cell, parse_toml
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve, measured_counts
@@ -191,7 +191,7 @@ def node_counts(max_nodes: int) -> Sequence[int]:
 
 
 def family_curves(max_nodes: int) -> list[NamedCurve]:
-    """Return curves of the model families of the synthetic jobs, up to ``max_nodes`` nodes."""
+    """Return curves of the made-up model families, up to ``max_nodes`` nodes."""
     counts = node_counts(max_nodes)
     curves = []
     for family in FAMILIES:

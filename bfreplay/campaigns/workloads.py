@@ -12,7 +12,7 @@ from bfreplay.errors import InputError
 from bfreplay.registry import Registry, built_in, published_systems, unknown_name
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
-_CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")  # no path of Windows: a drive is followed by a slash
+CLASS_PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")  # no path of Windows: a drive is followed by a slash
 
 _GENERATOR = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?P<call>\([^()]*\)?)?\s*")
 
@@ -120,7 +120,7 @@ def is_source_name(jobs: object) -> bool:
     text = str(jobs)
     if not isinstance(jobs, str | PathLike) or _is_there(text):
         return False
-    return _generator_of(text) is not None or _CLASS.fullmatch(text) is not None or text in JOB_SOURCES.names()
+    return _generator_of(text) is not None or CLASS_PLACE.fullmatch(text) is not None or text in JOB_SOURCES.names()
 
 
 def _generator_of(jobs: str | PathLike[str]) -> str | None:

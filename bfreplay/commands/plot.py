@@ -198,7 +198,7 @@ def _part(figure: RunFigure[Any], data: Any, run: RunResult, window: tuple[str, 
 def _label_runs(runs: list[RunResult]) -> dict[str, RunResult]:
     """Label one run "", several ``A (run-120)``, ``B (run-600)``, ..."""
     from bfreplay.experiments.run_comparison.pairing import labels_of
-    from bfreplay.report.figures.job_rows import shorten
+    from bfreplay.report.figures.job_timeline import shorten
 
     if len(runs) == 1:
         return {"": runs[0]}

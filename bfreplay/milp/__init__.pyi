@@ -20,5 +20,5 @@ from .problem import AllocationProblem as AllocationProblem
 from .solution import ProcessStatus as ProcessStatus
 from .solution import Quality as Quality
 from .solution import Solution as Solution
+from .solution import Solver as Solver
 from .solution import SolverStatus as SolverStatus
-from .solver import Solver as Solver

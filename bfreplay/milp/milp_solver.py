@@ -22,8 +22,7 @@ from bfreplay.milp.isolation import GRACE_S, InProcessBackend, IsolatedAnswer, I
 from bfreplay.milp.judgement import Judgement, apply_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import ProcessStatus, Quality, Solution, Solver, SolverStatus
 from bfreplay.milp.verify import violation
 
 MAX_SEED = 2**31 - 2

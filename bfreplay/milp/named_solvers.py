@@ -19,8 +19,7 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
 from bfreplay.milp.milp_solver import Fallback, MilpSolver, pairing_fault
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.solution import Solution
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solution, Solver
 from bfreplay.registry import unknown_name
 
 EXACT = "exact"

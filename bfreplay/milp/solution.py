@@ -1,15 +1,17 @@
-"""The answer to one decision, with what is known about how far to trust it."""
+"""The answer to one decision, with what is known about how far to trust it, and the interface of solvers."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.model import ModelSize
+from bfreplay.milp.problem import AllocationProblem
 from bfreplay.saved_state import restorable
 
 
@@ -129,3 +131,24 @@ class Solution:
 _OF_A_PROOF = {
     "process_status": ProcessStatus.OK, "solver_status": SolverStatus.OPTIMAL, "quality": Quality.PROVEN,
 }  # fmt: skip
+
+
+class Solver(Protocol):
+    """Solver of decisions, one after the other; ``solver_of`` makes one. It may keep a worker process: close it."""
+
+    @property
+    def name(self) -> str:
+        """Label for tables, e.g. ``"exact"`` or ``"choices on cbc"``."""
+        ...
+
+    def solve(self, problem: AllocationProblem) -> Solution:
+        """Answer ``problem``. Never raises for a solver's failure: that is a status of the ``Solution``."""
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """Every option with its value, JSON-ready, for the run's record."""
+        ...
+
+    def close(self) -> None:
+        """Release what the solver holds; harmless when called twice."""
+        ...

@@ -12,7 +12,7 @@ from bfreplay import defaults
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solver
 from bfreplay.policies.forward_time import FixedForwardTime, ForwardTime, forward_time_of
 from bfreplay.policies.names import OWN
 from bfreplay.policies.objectives.catalogue import objective_of

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bfreplay.errors import InputError
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solver
 from bfreplay.policies.names import POLICIES
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.policy import Policy, PolicyCapabilities, not_a_policy
-from bfreplay.policies.policy_options import PolicyWithOptions
+from bfreplay.policies.policy import Policy, PolicyCapabilities, PolicyWithOptions, not_a_policy
 from bfreplay.policies.spec import TermSpec, parameters_of, parse_one, settings_of
 from bfreplay.registry import make_from_code
 

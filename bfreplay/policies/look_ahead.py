@@ -25,7 +25,7 @@ from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.relaxation import node_prices, optima_of_hulls
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solver
 from bfreplay.policies.forward_time import is_number, positive_seconds
 from bfreplay.policies.objectives.objective import problem_from
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities

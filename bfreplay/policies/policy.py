@@ -1,27 +1,29 @@
-"""Interface of policies, and their decisions."""
+"""Interface of policies, their decisions, and policies whose parameters are a dataclass of options."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import IntFlag
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.documents import Json
 from bfreplay.errors import InputError
-from bfreplay.milp.solution import Solution
+from bfreplay.milp.solution import Solution, Solver
+from bfreplay.options import check_options
 from bfreplay.policies.objectives.objective import Objective
-from bfreplay.policies.state import PolicyState
+from bfreplay.policies.state import LONG_AGO_US, PolicyState
 from bfreplay.registry import make_from_code
 from bfreplay.saved_state import restorable
 from bfreplay.workload import ElasticJob
 
 if TYPE_CHECKING:
     from bfreplay.datasets import NodeEvents
-    from bfreplay.milp.solver import Solver
+    from bfreplay.milp.solution import Solver
 
 
 @restorable
@@ -280,3 +282,61 @@ def not_a_policy(problem: str, value: object) -> InputError:
         expected="a class that inherits from bfreplay.Policy, and an object of it to replay with",
         fix="declare it as 'class Mine(bfreplay.Policy):'",
     )
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """Base of the options of a policy: frozen dataclasses with fields made by ``option``.
+
+    Raises
+    ------
+    InputError
+        A value out of range.
+    """
+
+    def __post_init__(self) -> None:
+        check_options(self, keep_equal=True)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return every option, for the run record."""
+        return asdict(self)
+
+
+class PolicyWithOptions(Policy):
+    """Base of policies with such options, each of which is a parameter of the policy; solver and T_fwd have no effect.
+
+    Parameters
+    ----------
+    options
+        Options of the policy, of its ``options_type``.
+    """
+
+    options_type: ClassVar[type[PolicyOptions]]
+    not_saved = ("options",)
+
+    def __init__(self, options: PolicyOptions | None = None) -> None:
+        self.options = options or self.options_type()
+        self._last_us = LONG_AGO_US
+
+    @classmethod
+    def from_options(cls, *, t_fwd_s: float | str, solver: Solver, **options: Any) -> Self:
+        """Return the policy with these options."""
+        return cls(cls.options_type(**options))
+
+    def note_time(self, state: PolicyState) -> None:
+        """Forget the last replay if the clock has gone back: another one has begun."""
+        if state.time_us < self._last_us:
+            self.forget()
+        self._last_us = state.time_us
+
+    def forget(self) -> None:
+        """Forget a replay: by default there is nothing to forget."""
+
+    def close(self) -> None:
+        """Forget the replay."""
+        self._last_us = LONG_AGO_US
+        self.forget()
+
+    def describe(self) -> dict[str, object]:
+        """Return every option."""
+        return {"name": self.name, **self.options.to_json()}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rates, move_cost, rescale_costs, scale_down_cost, scale_up_cost
 from bfreplay.milp.exact import ExactSolver
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import Solver
 from bfreplay.milp.typed.problem import NO_TYPE, TypedProblem
 from bfreplay.milp.typed.solver import TypedExactSolver
 from bfreplay.policies.forward_time import AutoForwardTime, ForwardTime
@@ -158,8 +158,7 @@ def _rates(state: PolicyState, by_type: NDArray[np.float64], objective: Objectiv
 
 
 def _throughput(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64]:
-    rates: NDArray[np.float64] = state.weight[:, None, None] * by_type
-    return rates
+    return state.weight[:, None, None] * by_type
 
 
 def _own(state: PolicyState, by_type: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -241,8 +240,7 @@ def _restart_s(
     rate_before = state.throughput[job_index, state.current]
     rate_after = by_type[job_index, np.maximum(types, 0), counts]
     rest_s = np.where(moves, move_s - charge_s, 0.0)
-    restart_s: NDArray[np.float64] = rest_s * rate_before / np.where(moves & (rate_after > 0.0), rate_after, np.inf)
-    return restart_s
+    return rest_s * rate_before / np.where(moves & (rate_after > 0.0), rate_after, np.inf)
 
 
 def check_types(forward_time: ForwardTime, objective: Objective, solver: Solver) -> None:

@@ -137,7 +137,7 @@ class RunBaselines:
         if run_settings.fairness:
             refuse_source(jobs)
         if run_settings.ideal:
-            check_ideal(events, jobs, policy)
+            contribution("check_ideal")(events, jobs, policy)
         self.dedicated: Baselines | None = None
         self.known_total: Total | None = None
         self.bound: UpperBound | None = None
@@ -156,7 +156,7 @@ class RunBaselines:
     def measure_ideal(self, events: NodeEvents) -> None:
         """Apply shares of time without rounds."""
         if self._run_settings.ideal:
-            self.ideal_jct_s = ideal_jct_s(events, self._jobs, self._policy, self._settings)
+            self.ideal_jct_s = contribution("ideal_jct_s")(events, self._jobs, self._policy, self._settings)
 
     def measure_dedicated(self, whole_log: NodeEvents, events: NodeEvents, idle_us: int | None = None) -> None:
         """Replay the jobs on dedicated nodes, and with nothing left to learn.
@@ -254,30 +254,6 @@ def isolated_jct_s(
     finally:
         isolated_policy.close()
     return engine.outcomes.jct_s
-
-
-def ideal_jct_s(
-    events: NodeEvents, jobs: JobSet | JobSource, policy: Policy, settings: ReplaySettings
-) -> dict[int, float]:
-    """Seconds from submission to finish of the jobs that finish with shares of time applied without rounds.
-
-    Parameters
-    ----------
-    events, jobs, policy, settings
-        Inputs of the run to measure; the rates of pairs are known, whatever the policy has to learn.
-
-    Raises
-    ------
-    InputError
-        As ``check_ideal``.
-    """
-    times: dict[int, float] = contribution("ideal_jct_s")(events, jobs, policy, settings)
-    return times
-
-
-def check_ideal(events: NodeEvents, jobs: JobSet | JobSource, policy: Policy) -> None:
-    """Raise ``InputError`` without shares of time to apply, a fixed cluster and a set of jobs."""
-    contribution("check_ideal")(events, jobs, policy)
 
 
 def refuse_source(jobs: JobSet | JobSource) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.ledger import NodeHours
-from bfreplay.runs.metric import Metric, ValueOfRun
+from bfreplay.runs.metric import KeyFigure, Metric, ValueOfRun
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import plans_of, rounds_of
-from bfreplay.runs.shown_values import KeyFigure
+from bfreplay.wording import Kind
 
 HELD_NOTHING_MADE = "held, nothing made"
 """Label of node time that a job held without being able to make a sample; the ledger calls it stalled."""
@@ -29,6 +29,11 @@ def _overhead(hours: NodeHours) -> float:
 def _of_idle(hours_of: Callable[[NodeHours], float]) -> ValueOfRun:
     """Return the share of the idle node-hours."""
     return lambda run: _over(hours_of(run.summary.ledger.node_hours), run.summary.ledger.node_hours.idle)
+
+
+def _entry(figure_key: str, words: str, kind: Kind, path: str) -> Metric:
+    """Return a metric whose column is called as its entry in the summary."""
+    return Metric(figure_key, words, kind, path, path.rpartition(".")[2])
 
 
 def _node_hours(label: str, words: str) -> tuple[Metric, Metric]:
@@ -122,14 +127,12 @@ _FINISH_TIME_FAIRNESS = "scheduling.finish_time_fairness"
 _CONTENTION_FAIRNESS = "scheduling.contention_fairness"
 
 METRICS: tuple[Metric, ...] = (
-    Metric("window.duration_s", "length of the window", "seconds", "duration_s", "duration_s"),
+    _entry("window.duration_s", "length of the window", "seconds", "duration_s"),
     Metric("nodes", "nodes of the machine", "count", lambda run: run.record.inputs.events.n_nodes),
     Metric("idle.node_hours", "idle node-hours", "amount", "ledger.node_hours.idle", "idle_node_hours"),
-    Metric("idle.mean_nodes", "idle nodes on average", "amount", "equivalent_nodes", "equivalent_nodes"),
+    _entry("idle.mean_nodes", "idle nodes on average", "amount", "equivalent_nodes"),
     Metric("idle.most_nodes", "most nodes idle at once", "count", "most_idle_nodes"),
-    Metric(
-        "pool_events", "times at which nodes became idle or were reclaimed", "count", "n_pool_events", "n_pool_events"
-    ),
+    _entry("pool_events", "times at which nodes became idle or were reclaimed", "count", "n_pool_events"),
     Metric("", "node-hours on which a job worked", "amount", "ledger.node_hours.used", "used_node_hours"),
     *_node_hours("useful", "useful"),
     *_node_hours("rescaling", "rescaling"),
@@ -159,19 +162,13 @@ METRICS: tuple[Metric, ...] = (
         lambda run: _over(run.summary.ledger.gross_samples, run.summary.ledger.node_hours.used) or 0.0,
         "gross_samples_per_used_node_hour",
     ),
-    Metric("samples", "samples processed", "samples", "ledger.samples", "samples"),
-    Metric("samples.rescaling", "samples lost to rescaling", "samples", "ledger.rescale_samples", "rescale_samples"),
-    Metric(
-        "samples.preemption", "samples lost to preemption", "samples", "ledger.preemption_samples", "preemption_samples"
+    _entry("samples", "samples processed", "samples", "ledger.samples"),
+    _entry("samples.rescaling", "samples lost to rescaling", "samples", "ledger.rescale_samples"),
+    _entry("samples.preemption", "samples lost to preemption", "samples", "ledger.preemption_samples"),
+    _entry(
+        "dedicated.samples", "samples on as many dedicated nodes{others}", "samples", "efficiency.dedicated_samples"
     ),
-    Metric(
-        "dedicated.samples",
-        "samples on as many dedicated nodes{others}",
-        "samples",
-        "efficiency.dedicated_samples",
-        "dedicated_samples",
-    ),
-    Metric("u", "U: samples over those on as many dedicated nodes", "ratio", "efficiency.u", "u"),
+    _entry("u", "U: samples over those on as many dedicated nodes", "ratio", "efficiency.u"),
     Metric("bound.samples", "upper bound on the samples", "samples", "bound.samples", "bound_samples"),
     Metric("bound.share", "share of the upper bound, at least", "at-least", "bound.share", "share_of_bound"),
     Metric("done_s", "until all jobs were done", "seconds", "last_finish_us", "done_s"),
@@ -188,13 +185,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("known.samples", "samples with known curves", "samples", "learning.known_samples"),
     Metric("known.done_s", "until all jobs were done with known curves", "seconds", "learning.known_last_finish_us"),
-    Metric(
-        "known.jct.mean_s",
-        "submit to finish with known curves, mean",
-        "seconds",
-        "learning.known_average_jct_s",
-        "known_average_jct_s",
-    ),
+    _entry("known.jct.mean_s", "submit to finish with known curves, mean", "seconds", "learning.known_average_jct_s"),
     Metric("known.best_score", "{best} score with known curves", "number", "learning.known_best_score"),
     Metric("jobs", "jobs", "count", lambda run: sum(run.summary.jobs.values())),
     *map(_status, STATUSES),
@@ -223,7 +214,7 @@ METRICS: tuple[Metric, ...] = (
         "scheduling.n_completed",
         "n_measured_completed",
     ),
-    Metric("jct.mean_s", "submit to finish, mean", "seconds", "scheduling.average_jct_s", "average_jct_s"),
+    _entry("jct.mean_s", "submit to finish, mean", "seconds", "scheduling.average_jct_s"),
     Metric(
         "ideal.jct.mean_s",
         "submit to finish without rounds, mean",
@@ -231,19 +222,11 @@ METRICS: tuple[Metric, ...] = (
         "ideal.average_jct_s",
         "ideal_average_jct_s",
     ),
-    Metric("makespan_s", "makespan of {whom}", "seconds", "scheduling.makespan_s", "makespan_s"),
-    Metric(
-        "utilisation", "share of the node-hours in which a job ran", "percent", "scheduling.utilisation", "utilisation"
-    ),
-    Metric("cost", "cost of the held node-hours, dollars", "amount", "scheduling.cost", "cost"),
-    Metric(
-        "rho.mean",
-        "rho: time of a job over that {under}, mean",
-        "ratio",
-        f"{_FINISH_TIME_FAIRNESS}.average_rho",
-        "average_rho",
-    ),
-    Metric("rho.most", "largest rho", "ratio", f"{_FINISH_TIME_FAIRNESS}.largest_rho", "largest_rho"),
+    _entry("makespan_s", "makespan of {whom}", "seconds", "scheduling.makespan_s"),
+    _entry("utilisation", "share of the node-hours in which a job ran", "percent", "scheduling.utilisation"),
+    _entry("cost", "cost of the held node-hours, dollars", "amount", "scheduling.cost"),
+    _entry("rho.mean", "rho: time of a job over that {under}, mean", "ratio", f"{_FINISH_TIME_FAIRNESS}.average_rho"),
+    _entry("rho.most", "largest rho", "ratio", f"{_FINISH_TIME_FAIRNESS}.largest_rho"),
     Metric(
         "rho.above_1",
         "share of the jobs that took longer than {under}",
@@ -251,7 +234,7 @@ METRICS: tuple[Metric, ...] = (
         f"{_FINISH_TIME_FAIRNESS}.share_above_1",
         "share_of_rho_above_1",
     ),
-    Metric("", "jobs over nodes", "ratio", f"{_CONTENTION_FAIRNESS}.contention", "contention"),
+    _entry("", "jobs over nodes", "ratio", f"{_CONTENTION_FAIRNESS}.contention"),
     Metric(
         "",
         "largest rho: time of a job over that alone, times contention",
@@ -259,13 +242,7 @@ METRICS: tuple[Metric, ...] = (
         f"{_CONTENTION_FAIRNESS}.largest_rho",
         "worst_rho",
     ),
-    Metric(
-        "",
-        "share of the jobs whose rho is above 1.05",
-        "percent",
-        f"{_CONTENTION_FAIRNESS}.unfair_share",
-        "unfair_share",
-    ),
+    _entry("", "share of the jobs whose rho is above 1.05", "percent", f"{_CONTENTION_FAIRNESS}.unfair_share"),
     Metric(
         "",
         "largest rho, by the contention during each job",
@@ -273,10 +250,8 @@ METRICS: tuple[Metric, ...] = (
         f"{_CONTENTION_FAIRNESS}.largest_rho_by_presence",
         "worst_rho_by_presence",
     ),
-    Metric(
-        "", "submit to finish, geometric mean", "seconds", "scheduling.geometric_mean_jct_s", "geometric_mean_jct_s"
-    ),
-    Metric("", "submit to finish, harmonic mean", "seconds", "scheduling.harmonic_mean_jct_s", "harmonic_mean_jct_s"),
+    _entry("", "submit to finish, geometric mean", "seconds", "scheduling.geometric_mean_jct_s"),
+    _entry("", "submit to finish, harmonic mean", "seconds", "scheduling.harmonic_mean_jct_s"),
     Metric("plans", "plans of rounds ahead", "count", _plans(0), "n_plans"),
     Metric(
         "plans.stopped",
@@ -291,7 +266,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("leases", "times a job kept its nodes for another round", "count", _rounds("lease_extensions")),
     Metric("leases.opportunities", "times a job might have kept its nodes", "count", _rounds("lease_opportunities")),
     Metric("reports", "reports of jobs to their source", "count", "scores.n_reports"),
-    Metric("best.score", "{best} score", "number", "scores.best_score", "best_score"),
+    _entry("best.score", "{best} score", "number", "scores.best_score"),
     Metric("best.job", "job with the {best} score", "text", "scores.best_job"),
     Metric("best.params", "its parameters", "text", _params),
     Metric("best.after_s", "until the {best} score", "seconds", "scores.best_time_us"),
@@ -303,9 +278,9 @@ METRICS: tuple[Metric, ...] = (
         "number",
         "efficiency.dedicated_best_score",
     ),
-    Metric("rescales.up", "times a job gained nodes by a decision", "count", "n_scale_ups", "n_scale_ups"),
-    Metric("rescales.down", "times a job lost nodes by a decision", "count", "n_scale_downs", "n_scale_downs"),
-    Metric("preemptions", "times a job lost nodes to the batch scheduler", "count", "n_preemptions", "n_preemptions"),
+    _entry("rescales.up", "times a job gained nodes by a decision", "count", "n_scale_ups"),
+    _entry("rescales.down", "times a job lost nodes by a decision", "count", "n_scale_downs"),
+    _entry("preemptions", "times a job lost nodes to the batch scheduler", "count", "n_preemptions"),
     Metric("batch_starts", "starts of batch jobs", "count", "batch_starts.n_starts", "n_batch_starts"),
     Metric(
         "batch_starts.met",
@@ -362,7 +337,7 @@ METRICS: tuple[Metric, ...] = (
         "seconds",
         lambda run: None if run.summary.batch_starts is None else run.record.config.clear_s,
     ),
-    Metric("decisions", "decisions", "count", "n_decisions", "n_decisions"),
+    _entry("decisions", "decisions", "count", "n_decisions"),
     _decisions("proven", "decisions proven optimal"),
     _decisions("proven_by_fallback", "decisions proven optimal by the fallback"),
     _decisions("proven_trivially", "decisions with no job or no idle node"),

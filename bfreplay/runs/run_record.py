@@ -274,11 +274,6 @@ class BatchDelayCounts(RecordPart, frozen=True, kw_only=True):
         return self.node_us / US_PER_NODE_HOUR
 
     @property
-    def direct_node_hours(self) -> float:
-        """The direct part, in node-hours."""
-        return self.direct_node_us / US_PER_NODE_HOUR
-
-    @property
     def worst_s(self) -> float:
         """Longest delay in seconds."""
         return self.worst_us / 1e6

@@ -107,7 +107,11 @@ class Poser:
                 learner.note_decision(moment.state, moment.counts)
         if checks_objective:
             own_problem = self._objective.problem(state, self._of_run(moment))
-            worth = _worth(own_problem, moment.counts)
+            worth = float(  # gains less losses, whether or not the counts are feasible
+                own_problem.gain[np.arange(moment.counts.size), moment.counts].sum()
+                - own_problem.scale_up_loss[moment.counts > own_problem.current].sum()
+                - own_problem.scale_down_loss[moment.counts < own_problem.current].sum()
+            )
             if not agrees(worth, record_value, magnitude(own_problem)):
                 raise rerun.difference(f"the objective is {worth!r}", f"{record_value!r}")
         # copied: with one job the problem's arrays may be the replay's own, which goes on
@@ -158,15 +162,6 @@ def _wake_triggers(run_result: RunResult) -> Trigger:
         if event & ANY_TRIGGER and str(event.name).lower() not in ignored_words:
             triggers |= event
     return triggers
-
-
-def _worth(problem: AllocationProblem, counts: NDArray[np.int64]) -> float:
-    """Return gains less losses, whether or not the counts are feasible."""
-    return float(
-        problem.gain[np.arange(counts.size), counts].sum()
-        - problem.scale_up_loss[counts > problem.current].sum()
-        - problem.scale_down_loss[counts < problem.current].sum()
-    )
 
 
 def is_placed_by_policy(run_result: RunResult) -> bool:

@@ -114,8 +114,7 @@ def _over(ufunc: np.ufunc, values: Floats, first: Ints, last: Ints) -> Floats:
     """Reduce ``values[first[c]:last[c]]`` of each column; neighbours may share a step."""
     pairs = np.column_stack([first, last]).ravel()
     values_and_end = np.append(values, values[-1])  # reduceat takes no index past the end
-    column_values: Floats = ufunc.reduceat(values_and_end, pairs)[::2]
-    return column_values
+    return ufunc.reduceat(values_and_end, pairs)[::2]
 
 
 def lasting_steps(edge_us: Ints, height: NDArray[Number]) -> tuple[Ints, NDArray[Number]]:

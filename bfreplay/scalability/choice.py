@@ -278,17 +278,18 @@ def _fit_dict(result: FittedLaw) -> dict[str, object]:
         "scaling": law.scaling.value,
         "formula": law.formula,
         "parameters": {
-            parameter.name: {"value": value, "low": low, "high": _finite(high)}
+            parameter.name: {"value": value, "low": low, "high": finite_or_none(high)}
             for parameter, value, (low, high) in zip(law.parameters, law.values, result.intervals, strict=True)
         },
         "scatter": result.scatter,
-        "aicc": _finite(result.aicc),
+        "aicc": finite_or_none(result.aicc),
         "lack_of_fit_p": result.lack_of_fit_p,
         "fits": result.fits,
     }
 
 
-def _finite(number: float) -> float | None:
+def finite_or_none(number: float) -> float | None:
+    """Return the number, or ``None`` for ``nan`` and infinities."""
     return number if math.isfinite(number) else None
 
 

@@ -37,8 +37,7 @@ class Curve(Protocol):
 
 def measured_counts(curve: Curve) -> tuple[int, int] | None:
     """Return the smallest and the largest node count at which ``curve`` was measured; ``None`` if not known."""
-    counts: tuple[int, int] | None = getattr(curve, "measured", None)
-    return counts
+    return getattr(curve, "measured", None)
 
 
 Floats = NDArray[np.float64]

@@ -3,7 +3,7 @@
 A folder ``systems/NAME/`` has
 
 - ``__init__``: ``SYSTEM``, the names of all that the system adds; a line in ``registry.py`` registers the folder;
-- ``trace``: its traces of jobs, read as a ``JobSet`` (and written), and a test whether a file is one;
+- ``trace``: its traces of jobs, read as a ``JobSet``, and a test whether a file is one;
 - ``throughputs``: its measured rates of jobs by node type, and ``made_up_throughputs`` to try it without its files;
 - ``policies``: its policies by name, each made from the options of a run;
 - ``quirks``: differences of its published program from its paper, each off by default.

@@ -21,7 +21,6 @@ NO_SLO = -1.0
 _FIX = "correct the line"
 _FIRST_BYTES = 65_536
 _MOST_DIGITS = 16
-_LARGEST = 2**53  # whole numbers up to here are exact as floating-point numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class TraceLine:
 
     def _whole(self, column: str) -> int:
         cell = self._cells[column]
-        if not (cell.isascii() and cell.isdigit() and len(cell) <= _MOST_DIGITS and 1 <= int(cell) <= _LARGEST):
+        if not (cell.isascii() and cell.isdigit() and len(cell) <= _MOST_DIGITS and 1 <= int(cell) <= checks.LARGEST):
             problem = f"the {column} {'are' if column.endswith('s') else 'is'} not a whole number >= 1"
             raise self.error(problem, column, cell, "a whole number >= 1, in digits")
         return int(cell)

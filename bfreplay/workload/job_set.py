@@ -138,8 +138,7 @@ class JobSet(Sequence[ElasticJob]):
         columns = ["name", "min_nodes", "max_nodes", "work_samples", "submit"]
         frame, is_relative = self.to_frame(), self.submit_is_relative
         frame["submit"] = [duration(us / 1e6) if is_relative else value_text(us, "time") for us in frame["submit_us"]]
-        text: str = frame[columns].to_html(max_rows=10, show_dimensions=True)
-        return text
+        return frame[columns].to_html(max_rows=10, show_dimensions=True)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a job, in order of submission; curves are objects."""

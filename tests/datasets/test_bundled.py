@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.synthetic_sample import make_sample_events, make_sample_jobs
 from bfreplay.datasets import bundled
 from bfreplay.datasets.idleness import characterise
 from bfreplay.datasets.jobs.load import load_jobs
@@ -22,7 +23,7 @@ def rows_of(events: NodeEvents) -> dict[str, np.ndarray]:
 
 
 def test_the_bundled_log_is_the_one_its_generator_makes() -> None:
-    stored, made = load_events(bundled.sample_events_path()), bundled.make_sample_events()
+    stored, made = load_events(bundled.sample_events_path()), make_sample_events()
     assert stored.nodes == made.nodes
     assert (stored.window_start_us, stored.window_end_us) == (made.window_start_us, made.window_end_us)
     stored_rows, made_rows = rows_of(stored), rows_of(made)
@@ -31,7 +32,7 @@ def test_the_bundled_log_is_the_one_its_generator_makes() -> None:
 
 
 def test_the_bundled_jobs_are_those_their_generator_makes() -> None:
-    stored, made = load_jobs(bundled.sample_jobs_path()), bundled.make_sample_jobs()
+    stored, made = load_jobs(bundled.sample_jobs_path()), make_sample_jobs()
     assert stored.submit_is_relative
     assert len(made) == 40
     assert list(stored) == list(made)
@@ -40,7 +41,8 @@ def test_the_bundled_jobs_are_those_their_generator_makes() -> None:
 @pytest.fixture(scope="module")
 def regenerated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundled")
-    subprocess.run([sys.executable, "-m", "bfreplay.datasets.bundled", str(folder)], check=True, capture_output=True)
+    program = Path(__file__).parents[2] / "benchmarks" / "synthetic_sample.py"
+    subprocess.run([sys.executable, program, folder], check=True, capture_output=True)
     return folder
 
 

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
+from benchmarks.synthetic_sample import MachineModel, synthetic_jobs, synthetic_machine
+from bfreplay.campaigns.model_families import FAMILIES, RACK_NODES, rate_samples_per_s
 from bfreplay.datasets.idleness import Idleness, characterise
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.synthetic import MachineModel, synthetic_jobs, synthetic_machine
-from bfreplay.datasets.synthetic.elastic_jobs import FAMILIES, RACK_NODES, rate_samples_per_s
 from bfreplay.errors import InputError
 from bfreplay.workload import JobSet
 
@@ -169,7 +169,7 @@ def test_another_seed_gives_another_log() -> None:
 def test_two_hash_seeds_give_the_same_log_and_jobs() -> None:
     program = (
         "from test_synthetic import digest\n"
-        "from bfreplay.datasets.synthetic import synthetic_jobs, synthetic_machine\n"
+        "from benchmarks.synthetic_sample import synthetic_jobs, synthetic_machine\n"
         "print(digest(synthetic_machine(64, 2, seed=7), synthetic_jobs(12, seed=7)))"
     )
     digests = set()
@@ -180,12 +180,6 @@ def test_two_hash_seeds_give_the_same_log_and_jobs() -> None:
         assert done.returncode == 0, done.stderr
         digests.add(done.stdout.strip())
     assert digests == {digest(synthetic_machine(64, 2, seed=7), synthetic_jobs(12, seed=7))}
-
-
-def test_importing_the_generators_does_not_import_pandas() -> None:
-    program = "import sys, bfreplay.datasets.synthetic.machine; sys.exit('pandas' in sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.run([sys.executable, "-c", program], env=environment).returncode == 0
 
 
 @pytest.mark.parametrize("arguments", [{"n_nodes": 0}, {"days": 0.0}, {"start": datetime(2024, 1, 1)}])

@@ -4,7 +4,7 @@ import pytest
 
 from bfreplay.errors import InputError
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep.inputs import Inputs
+from bfreplay.experiments.sweep.worker import Inputs
 from tests.experiments.tuning.little_logs import START, write_jobs, write_log
 
 

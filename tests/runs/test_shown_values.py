@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bfreplay.runs.shown_values import KeyFigure, exact, show_count
+from bfreplay.runs.metric import KeyFigure, exact, show_count
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from bfreplay.datasets.idleness.idle_intervals import (
     IdleIntervalBin,
     IdleIntervalSpectrum,
     LongerIdleIntervals,
+    NodeTime,
 )
 from bfreplay.datasets.idleness.observe import LongestIdleInterval
 from bfreplay.datasets.idleness.pool import Timeline, Width
@@ -54,17 +55,12 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class StateTime:
+class StateTime(NodeTime):
     """Node-time in one state, out of ``total_us``."""
 
     state: str
     node_us: int
     total_us: int
-
-    @property
-    def node_hours(self) -> float:
-        """Node-time in this state."""
-        return self.node_us / HOUR_US
 
     @property
     def share(self) -> float:

@@ -46,8 +46,20 @@ SPECTRUM_OVER_US.flags.writeable = False
 _LAST_UP_TO_US = US * 2**23  # 97 days: upper edge of the last bin if no idle interval is longer
 
 
+class NodeTime:
+    """Base of records of node-time."""
+
+    __slots__ = ()
+    node_us: int
+
+    @property
+    def node_hours(self) -> float:
+        """Node-time in hours."""
+        return self.node_us / HOUR_US
+
+
 @dataclass(frozen=True, slots=True)
-class IdleIntervalBin:
+class IdleIntervalBin(NodeTime):
     """Complete idle intervals longer than the bin before and at most ``up_to_s`` (``None``: no limit)."""
 
     label: str
@@ -55,18 +67,13 @@ class IdleIntervalBin:
     count: int
     node_us: int
 
-    @property
-    def node_hours(self) -> float:
-        """Idle node-time in idle intervals of this length."""
-        return self.node_us / HOUR_US
-
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values."""
         return pick(self, "label", "up_to_s", "count", "node_hours")
 
 
 @dataclass(frozen=True, slots=True)
-class CensoredIdleIntervals:
+class CensoredIdleIntervals(NodeTime):
     """Idle intervals cut by an edge of the window: lower bounds, which no quantile or bin counts."""
 
     open_at_start: int
@@ -79,18 +86,13 @@ class CensoredIdleIntervals:
         """Number of them; an idle interval that spans the whole window counts once."""
         return self.open_at_start + self.open_at_end + self.open_at_both
 
-    @property
-    def node_hours(self) -> float:
-        """Idle node-hours in them, inside the window."""
-        return self.node_us / HOUR_US
-
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values."""
         return pick(self, "count", "open_at_start", "open_at_end", "open_at_both", "node_hours")
 
 
 @dataclass(frozen=True, slots=True)
-class LongerIdleIntervals:
+class LongerIdleIntervals(NodeTime):
     """Idle intervals longer than ``over_s``; a censored one counts with the length seen, a lower bound.
 
     Parameters
@@ -113,11 +115,6 @@ class LongerIdleIntervals:
     censored_node_us: int
     idle_node_us: int
     window_us: int
-
-    @property
-    def node_hours(self) -> float:
-        """Idle node-time in them."""
-        return self.node_us / HOUR_US
 
     @property
     def share(self) -> float:

@@ -135,8 +135,7 @@ class PoolSeries:
     def node_us_to(self, time_us: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the integral of idle nodes from the start of the window to each of these times, node-microseconds."""
         index = np.searchsorted(self.time_us, time_us, side="right") - 1
-        integral_us: NDArray[np.int64] = self.reached_us[index] + self.idle[index] * (time_us - self.time_us[index])
-        return integral_us
+        return self.reached_us[index] + self.idle[index] * (time_us - self.time_us[index])
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _BLANKS = " "  # for Python these include control characters; a tab in a list is
 _SEPARATOR = "\x01"
 _MOST_SHOWN = 80
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
+NODE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
 _TOKEN = re.compile(r"[^,\[\]]+|\[[^\[\]]*\]|,|.", re.DOTALL)
 _TEXT = re.compile(r"[A-Za-z0-9_.\-]+")
 _NUMBERS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
@@ -95,7 +95,7 @@ def _parts(list_text: str) -> list[str]:
 
 def _expand(list_part: str) -> list[str]:
     if "[" not in list_part:
-        if len(list_part) > LONGEST_NAME or not _NAME.fullmatch(list_part):
+        if len(list_part) > LONGEST_NAME or not NODE_NAME.fullmatch(list_part):
             raise ValueError(f"{_excerpt(list_part)} is not the name of a node")
         return [list_part]
     if (node_names := _ordinary(list_part)) is not None:
@@ -108,7 +108,7 @@ def _expand(list_part: str) -> list[str]:
         node_names = [str(name).replace(_SEPARATOR, "") for name in NodeSet(list_part.replace("][", f"]{_SEPARATOR}["))]
     except (NodeSetException, AssertionError) as error:  # the library asserts that a range is not too large
         raise ValueError(f"{_excerpt(list_part)} is not a list of nodes: {' '.join(str(error).split())}") from None
-    if not _NAME.fullmatch(node_names[0]):
+    if not NODE_NAME.fullmatch(node_names[0]):
         raise ValueError(f"{node_names[0]!r} is not the name of a node")
     return node_names
 

@@ -13,9 +13,8 @@ from bfreplay.datasets.ingest.hostlists import expand_nodes
 from bfreplay.datasets.ingest.log_file import AS_READ, BARE_RETURNS, JOINED_ROWS, LogFile, OpenedLog
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog, build_events
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
+from bfreplay.datasets.ingest.occupancy.schedule import JobNames, ScheduleRecord
 from bfreplay.datasets.ingest.reader import OF_ALL_LOGS, LogReader, ReadOptions
 from bfreplay.datasets.located import with_location
 from bfreplay.datasets.log.events import NodeEvents

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bfreplay import checks
 from bfreplay.errors import InputError
-from bfreplay.options import OneOf, Whole, add_options, check_options, option, option_metadata, options_of
+from bfreplay.options import CheckedOptions, OneOf, Whole, add_options, option, option_metadata, options_of
 
 if TYPE_CHECKING:  # the options of a command need no numpy
     from bfreplay.datasets.ingest.log_file import LogFile
@@ -48,7 +48,7 @@ def _table_option(default: _Value, check: Callable[[str, Any], Any], text: str, 
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(CheckedOptions):
     """Options of readers; each reader uses the ones that its format needs."""
 
     timezone: str | None = _fact(
@@ -98,9 +98,6 @@ class ReadOptions:
     )
     missing_wait_is_zero: bool = _fact(False, checks.truth, "SWF: a job without a waiting time did not wait.")
     reservations: str = _fact("idle", OneOf(_RESERVATIONS), "State of reserved nodes, other than for maintenance.")
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
 
 ReadOptions.__doc__ = add_options(ReadOptions.__doc__, options_of(ReadOptions))

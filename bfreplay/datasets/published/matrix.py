@@ -169,8 +169,7 @@ def times_us(times: NDArray[Any], pickle_file: Path, column: str) -> NDArray[np.
             expected="times that are whole microseconds",
             fix="round the times, or drop the row",
         )
-    result_us: NDArray[np.int64] = ticks // 1_000 if unit == "ns" else ticks * _US_PER_UNIT[unit]
-    return result_us
+    return ticks // 1_000 if unit == "ns" else ticks * _US_PER_UNIT[unit]
 
 
 def _transitions(

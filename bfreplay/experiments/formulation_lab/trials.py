@@ -20,8 +20,8 @@ from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
 from bfreplay.milp.named_solvers import COUNTS
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.solution import ProcessStatus, Quality, Solution, SolverStatus
-from bfreplay.milp.solver import Solver
+from bfreplay.milp.solution import ProcessStatus, Quality, Solution, Solver, SolverStatus
+from bfreplay.scalability.choice import finite_or_none
 
 
 class Outcome(StrEnum):
@@ -128,11 +128,6 @@ class Answer:
 def relative_loss(objective: float, optimum: float) -> float:
     """Return ``(optimum - objective) / max(1, |optimum|)``."""
     return (optimum - objective) / max(1.0, abs(optimum))
-
-
-def finite_or_none(number: float) -> float | None:
-    """Return the number, or ``None`` for ``nan`` and infinities."""
-    return number if math.isfinite(number) else None
 
 
 WARM_UP_LIMIT_S = 5.0

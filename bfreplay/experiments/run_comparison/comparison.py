@@ -20,17 +20,15 @@ from bfreplay.experiments.run_comparison.confidence import (
     LEAST_BLOCKS,
     LENGTHEN,
     LEVEL,
-    Band,
-    mean_difference,
-    relative_difference,
-)
-from bfreplay.experiments.run_comparison.hours import (
     MEASURES,
     US_PER_S,
+    Band,
     RunHours,
     best_known_idle,
     bin_edges,
     hours_table,
+    mean_difference,
+    relative_difference,
     run_hours,
 )
 from bfreplay.experiments.run_comparison.job_differences import (

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import asdict
 
-from bfreplay.experiments.run_comparison.confidence import median_over_jobs
-from bfreplay.experiments.run_comparison.hours import NODE_US_PER_HOUR, US_PER_S, Floats, times_us
+from bfreplay.experiments.run_comparison.confidence import US_PER_S, Floats, median_over_jobs, times_us
 from bfreplay.experiments.study_options import Bootstrap
 from bfreplay.result_folders.comparison import (
     Both,
@@ -28,6 +27,7 @@ from bfreplay.result_folders.comparison import (
     StatusChange,
 )
 from bfreplay.result_folders.records import table_by
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.runs.run_result import RunResult
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Any
 
 from bfreplay import __version__, defaults
 from bfreplay.campaigns.source import CampaignSource
-from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name
+from bfreplay.campaigns.workloads import CLASS_PLACE, JOB_SOURCES, is_source_name
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.named_inputs import window_us
@@ -40,7 +40,6 @@ from bfreplay.workload import JobSet, JobSource
 ID_DIGITS = 16
 """Hexadecimal digits of an id: among a million runs, two ids collide once in 3e7 sweeps."""
 
-_PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _NAME = re.compile(r"[^\W\d][\w.:-]*")
 _PACKAGE = "bfreplay"
 
@@ -118,7 +117,7 @@ def _code_of(options: RunOptions, jobs: JobSet | JobSource) -> set[str]:
     else:
         own_place = f"{type(jobs).__module__}:{type(jobs).__qualname__}"
         texts = [own_place, *texts_in(_tables_of(jobs))]
-        places |= {text for text in texts if _PLACE.fullmatch(text) and _is_importable(text)}
+        places |= {text for text in texts if CLASS_PLACE.fullmatch(text) and _is_importable(text)}
     return {place for place in places if place.partition(":")[0].partition(".")[0] not in (_PACKAGE, "builtins")}
 
 
@@ -132,12 +131,12 @@ def _named_code(policy: str, objective: str, formulation: str, solver: str) -> f
         (BACKENDS, solver),
     ):
         places.update(code_place for code_name in _NAME.findall(spec) for code_place in _foreign(registry, code_name))
-        places.update(code_place for code_place in _PLACE.findall(spec) if _is_importable(code_place))
+        places.update(code_place for code_place in CLASS_PLACE.findall(spec) if _is_importable(code_place))
     return frozenset(places)
 
 
 def _foreign(registry: Registry, code_name: str) -> Iterator[str]:
-    if code_name in registry.names() or _PLACE.fullmatch(code_name):
+    if code_name in registry.names() or CLASS_PLACE.fullmatch(code_name):
         yield registry.location(code_name)
 
 

@@ -17,13 +17,12 @@ from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS
 from bfreplay.experiments.prepared_run import files_of, policy_for, settings_of
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep.identity import content_of, id_of
-from bfreplay.experiments.sweep.inputs import Inputs, key_of
 from bfreplay.experiments.sweep.result import SweepPoint, SweepRecord, SweptRun
 from bfreplay.experiments.sweep.spec import SweepSpec
-from bfreplay.experiments.sweep.worker import RunTask
-from bfreplay.registry import make_from_code
+from bfreplay.experiments.sweep.worker import Inputs, RunTask, key_of
+from bfreplay.registry import contribution, make_from_code
 from bfreplay.result_folders.records import SWEEP, JsonObject
-from bfreplay.runs.baselines import check_ideal, refuse_source
+from bfreplay.runs.baselines import refuse_source
 from bfreplay.runs.run_checks import check_policy, jobs_in_window
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
@@ -130,7 +129,7 @@ class _Checks:
             policy.close()
             check_policy(policy, log, settings)
             if options.ideal:
-                check_ideal(log, jobs, policy)
+                contribution("check_ideal")(log, jobs, policy)
         together = (nodes, options.window, of_jobs, options.semantics, options.unlimited_work, options.fairness)
         if together not in self._seen:
             jobs_in_window(jobs, log, settings, unlimited_work=options.unlimited_work)

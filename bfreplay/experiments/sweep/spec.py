@@ -37,7 +37,6 @@ MOST_POINTS = 100_000
 """Largest number of points; at a second each, a day."""
 
 _LABEL = re.compile(r"[A-Za-z][\w-]*")
-_ANY_FILE = "sample"
 _EVEN = {"from", "to", "values"}
 """Keys of evenly spaced values."""
 
@@ -301,12 +300,12 @@ class _Reader:
             for option, value in values.items()
             if option not in self.parameters and not has_placeholder(value)
         }
-        nodes = {} if "cluster" in options else {"events": _ANY_FILE}
+        nodes = {} if "cluster" in options else {"events": defaults.BUNDLED}
         with _within(row):
             for parameter in self.parameters:
                 if parameter in values:
                     check_value(parameter, values[parameter])
-            RunOptions.from_mapping({**nodes, "jobs": _ANY_FILE, **options}, allow_code=self.allow_code)
+            RunOptions.from_mapping({**nodes, "jobs": defaults.BUNDLED, **options}, allow_code=self.allow_code)
 
     def point(
         self, choices: Sequence[_Choice], own_options: Mapping[str, Any], names: Sequence[str], row: str

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critical_price
 from bfreplay.milp.exact.solver import PROOF_TOLERANCE
-from bfreplay.milp.formulations.curves import start_counts
-from bfreplay.milp.formulations.formulation import NodeMap
+from bfreplay.milp.formulations.formulation import NodeMap, start_counts
 from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
 

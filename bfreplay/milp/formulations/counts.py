@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.curves import add_weighted_curves, kinks, start_counts
-from bfreplay.milp.formulations.formulation import NodeMap
+from bfreplay.milp.formulations.formulation import NodeMap, add_weighted_curves, kinks, start_counts
 from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.curves import add_weighted_curves, kinks, start_counts
-from bfreplay.milp.formulations.formulation import NodeMap, node_holdings, pairs, read_node_map
+from bfreplay.milp.formulations.formulation import (
+    NodeMap,
+    add_weighted_curves,
+    kinks,
+    node_holdings,
+    pairs,
+    read_node_map,
+    start_counts,
+)
 from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
 

@@ -36,8 +36,7 @@ def best_rate(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float
 
 def in_units_of(rates: NDArray[np.float64], unit: NDArray[np.float64]) -> NDArray[np.float64]:
     """``rates (J, K + 1)`` by ``unit (J,)``; 0 where the unit is no rate."""
-    shares: NDArray[np.float64] = rates / np.where(unit > NO_RATE, unit, np.inf)[:, None]
-    return shares
+    return rates / np.where(unit > NO_RATE, unit, np.inf)[:, None]
 
 
 FLOOR = 1e-3
@@ -57,8 +56,7 @@ def service(
     """
     age_s = (state.time_us - state.admitted_us) * 1e-6 + t_fwd_s
     dedicated = best * age_s
-    share: NDArray[np.float64] = (state.progress[:, None] + samples) / np.where(best > 0.0, dedicated, np.inf)[:, None]
-    return share
+    return (state.progress[:, None] + samples) / np.where(best > 0.0, dedicated, np.inf)[:, None]
 
 
 def log_service(share: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -68,8 +66,7 @@ def log_service(share: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     above = np.maximum(share, 0.0)
     below = np.minimum(share, 0.0)
-    job_values: NDArray[np.float64] = np.log(above + FLOOR) + below / FLOOR
-    return job_values
+    return np.log(above + FLOOR) + below / FLOOR
 
 
 def own(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -87,8 +84,7 @@ def throughput(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.floa
     Use it when a sample is a sample, whoever trains on it: jobs of one model. Among different models those that are
     fast by nature take the nodes.
     """
-    job_values: NDArray[np.float64] = state.weight[:, None] * state.throughput
-    return job_values
+    return state.weight[:, None] * state.throughput
 
 
 def speed_up(state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:

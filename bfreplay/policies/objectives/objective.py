@@ -47,32 +47,6 @@ def problem_from(state: PolicyState, gain: NDArray[np.float64], given_up: NDArra
     return problem_with_charges(*nodes_of_jobs, gain, charges, state.n_idle)
 
 
-class RateFunction(Protocol):
-    """A separable objective: what each job on each number of nodes is worth per second.
-
-    Any function of this form will do, a user's own as well: ``package.module:function``. It may have further
-    parameters, with defaults, which the spec sets by name; one called ``t_fwd_s`` gets the forward-looking time.
-    """
-
-    def __call__(self, state: PolicyState, counts: NDArray[np.int64], /) -> NDArray[np.float64] | Rates:
-        """Values per second.
-
-        Parameters
-        ----------
-        state
-            The J active jobs and the idle nodes.
-        counts : (K + 1,) int64
-            0, 1, ..., K: the columns of ``state.throughput``.
-
-        Returns
-        -------
-        (J, K + 1) float64
-            Finite where ``counts <= state.max_nodes``; the rest is not read. While a job rescales it gives up its
-            value at the nodes that it holds, or nothing where that is negative; ``Rates`` says otherwise.
-        """
-        ...
-
-
 class JointObjective(Protocol):
     """An objective over all jobs together, as a class: it poses the whole decision itself.
 

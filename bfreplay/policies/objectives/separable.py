@@ -29,7 +29,12 @@ class Term:
     part
         How the spec writes it.
     function
-        A ``RateFunction``.
+        Returns what each job on each number of nodes is worth per second, ``(J, K + 1)`` or ``Rates``, from the state
+        and the counts 0, 1, ..., K, the columns of ``state.throughput``. Its values are finite where ``counts <=
+        state.max_nodes``; others are not read. While a job rescales it gives up its value at the nodes that it holds,
+        or nothing where that is negative; ``Rates`` says otherwise. Further parameters have defaults, which the spec
+        sets by name; one called ``t_fwd_s`` gets the forward-looking time. A user's own function will do:
+        ``package.module:function``.
     settings
         Every parameter with its value.
     wants_t_fwd

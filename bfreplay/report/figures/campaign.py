@@ -131,7 +131,10 @@ def draw_campaign(campaign_data: CampaignOverTime) -> Drawing:
     panels = figure.subplots(3 if has_scores else 2, 1, sharex=True)
     _draw_finishes(panels[0], campaign, span)
     if has_scores:
-        _draw_best(panels[1], campaign, span)
+        edges, best = best_steps(campaign, span)
+        panels[1].stairs(best, edges, baseline=None, color=BLUE, linewidth=1.8)
+        better = "higher" if campaign.higher_is_better else "lower"
+        style_axes(panels[1], y=f"best\nscore so far\n({better} is better)")
     handles = _draw_stack(panels[-1], stack_nodes(campaign_data.by_model, span), span)
     draw_time_axis(panels[-1], span)
     panels[0].set_title(campaign_data.title, fontsize=11, loc="left", parse_math=False)
@@ -169,13 +172,6 @@ def _draw_finishes(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None
         axes.legend(fontsize=9, frameon=False, loc="best")
     axes.set_ylim(0.0, max(1, len(campaign.ended_s)) * 1.08)
     style_axes(axes, y=f"of {sum(campaign.by_status.values()):,} jobs\nfinished", y_ticks=plain_tick)
-
-
-def _draw_best(axes: Axes, campaign: CampaignAnswer, span: TimeSpan) -> None:
-    edges, best = best_steps(campaign, span)
-    axes.stairs(best, edges, baseline=None, color=BLUE, linewidth=1.8)
-    better = "higher" if campaign.higher_is_better else "lower"
-    style_axes(axes, y=f"best\nscore so far\n({better} is better)")
 
 
 def _draw_stack(axes: Axes, stacked: StackedNodes, span: TimeSpan) -> list[Artist]:

@@ -61,8 +61,7 @@ class DecisionTimes:
 
     def within(self, seconds: NDArray[np.float64]) -> NDArray[np.float64]:
         """Share of the decisions that took at most so long."""
-        shares: NDArray[np.float64] = np.searchsorted(self.decide_s, seconds, side="right") / self.decide_s.size
-        return shares
+        return np.searchsorted(self.decide_s, seconds, side="right") / self.decide_s.size
 
 
 def decision_times(run: RunResult) -> DecisionTimes:

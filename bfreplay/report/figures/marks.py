@@ -22,7 +22,7 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "
 
 LINES: tuple[Dashes, ...] = ("-", (0, (6, 2)), (0, (2, 1)), (0, (7, 2, 1, 2)), (0, (1, 1)), (0, (9, 2, 1, 2, 1, 2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h")
-BLUE, RED, GREEN = OKABE_ITO[:3]
+BLUE, RED = OKABE_ITO[:2]
 PALE_BLUE, FAINT_BLUE = "#9CC9E8", "#DCE9F2"
 GREY, PALE_GREY = "#5F5F5F", "#C8C8C8"
 

@@ -196,8 +196,7 @@ def _cause_of(trigger: list[str], n_joined: NDArray[np.int64], n_reclaimed: NDAr
 def _causes(by_label: Mapping[str, Rescales]) -> list[int]:
     """Positions of causes with a rescale or preemption in some run."""
     has_any = np.any([data.by_cause[measure] != 0 for data in by_label.values() for measure in MEASURES], axis=0)
-    causes: list[int] = np.flatnonzero(has_any).tolist()
-    return causes
+    return np.flatnonzero(has_any).tolist()
 
 
 def _panels(by_label: Mapping[str, Rescales]) -> list[_Panel]:

@@ -214,7 +214,12 @@ def draw_causes(all_steps: list[Steps]) -> Drawing:
             axes.bar(bar_place, bar_size, bottom=bar_start, width=0.62, **bar_mark.paper_fill)
             if words != "all":
                 axes.plot([bar_place + 0.31, bar_place + 0.69], [bar_start + bar_size] * 2, color=GREY, linewidth=0.9)
-            _say(axes, bar_place, bar_start, bar_size)
+            # the size: above a bar that goes up, and below a bar that goes down
+            offset, anchor = (3, "bottom") if bar_size >= 0 else (-3, "top")
+            text_look: Trace = {"textcoords": "offset points", "ha": "center", "va": anchor, "fontsize": 9}
+            axes.annotate(
+                f"{_signed_text(bar_size)} %", (bar_place, bar_start + bar_size), xytext=(0, offset), **text_look
+            )
         axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_xticks(range(len(steps.bars)), labels=[in_lines(words, 15, "\n") for words, *_ in steps.bars])
         axes.tick_params(labelbottom=True)
@@ -275,13 +280,6 @@ def _draw_cumulative(axes: Axes, data: Differences) -> None:
         axes.fill_between(edge_days, lower, upper, color=PALE_BLUE, linewidth=0.0, label=band_words)
     axes.plot(edge_days, cumulative, color=BLUE, linewidth=1.8, label="sum up to then")
     axes.legend(fontsize=9, frameon=False, loc="best")
-
-
-def _say(axes: Axes, bar_place: int, bar_start: float, bar_size: float) -> None:
-    """Write the size above a bar that goes up, and below a bar that goes down."""
-    offset, anchor = (3, "bottom") if bar_size >= 0 else (-3, "top")
-    text_look: Trace = {"textcoords": "offset points", "ha": "center", "va": anchor, "fontsize": 9}
-    axes.annotate(f"{_signed_text(bar_size)} %", (bar_place, bar_start + bar_size), xytext=(0, offset), **text_look)
 
 
 def _signed_text(value: float) -> str:

@@ -34,12 +34,11 @@ from bfreplay.runs.comparison_tables import (
     total_table,
 )
 from bfreplay.runs.explain.saved_tables import SavedAllocations, jobs_frame
-from bfreplay.runs.metric import BOUND_WORDS
+from bfreplay.runs.metric import BOUND_WORDS, KeyFigure, is_one, number, number_of, show, show_count
 from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import labels_by_text
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling, window_words
-from bfreplay.runs.shown_values import KeyFigure, is_one, number, number_of, show, show_count
 from bfreplay.runs.summary_text import policy_words
 
 _SENTENCES = ("worth", "harmed", "waited", "decided")

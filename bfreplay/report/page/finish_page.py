@@ -12,7 +12,7 @@ from bfreplay.report.page.headline import Card, warnings_card
 from bfreplay.report.page.sections import result_page, section_of
 from bfreplay.report.page.templates import check_report, write_page
 from bfreplay.result_folders.finish import AT_MOST, MORE, Finish, FinishInputs, FinishRecord
-from bfreplay.runs.shown_values import number
+from bfreplay.runs.metric import number
 from bfreplay.wording import Column, ShownTable, time_unit
 
 

@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from bfreplay.report.page.sections import Cell, PageTable
 from bfreplay.report.page.templates import template
+from bfreplay.runs.metric import KeyFigure, exact, number, show, show_count
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, is_about_scheduling
-from bfreplay.runs.shown_values import KeyFigure, exact, number, show, show_count
 from bfreplay.wording import Column, value_text
 
 _MOST = 4

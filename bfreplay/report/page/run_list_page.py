@@ -13,7 +13,7 @@ from bfreplay.report.page.sections import Cell, PageTable
 from bfreplay.report.page.templates import check_report, page_parts, script, template, write_page
 from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.headline_metrics import COLUMNS, cell_text, column_heading, split_constants
-from bfreplay.runs.shown_values import exact
+from bfreplay.runs.metric import exact
 from bfreplay.wording import Column, Kind, count
 
 if TYPE_CHECKING:

@@ -36,10 +36,10 @@ from bfreplay.report.page.templates import FIRST_ROWS, figure_parts, page_parts,
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
 from bfreplay.runs.explain.saved_tables import jobs_frame, microseconds, model_label
+from bfreplay.runs.metric import exact
 from bfreplay.runs.metrics import HELD_NOTHING_MADE
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of, scheduling_tables
-from bfreplay.runs.shown_values import exact
 from bfreplay.runs.step_functions import StepSeries
 from bfreplay.wording import Column, ShownTable, value_text
 

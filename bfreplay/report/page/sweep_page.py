@@ -15,7 +15,7 @@ from bfreplay.report.page.sections import Cell, PageTable, Section, result_page,
 from bfreplay.report.page.templates import check_report, write_page
 from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.headline_metrics import COLUMNS, cell_text, column_heading, split_constants
-from bfreplay.runs.shown_values import exact
+from bfreplay.runs.metric import exact
 from bfreplay.wording import Column, count
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.policies.policy import Decision, Round
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
-from bfreplay.systems.elasticflow.deadline_policies import ElasticFlowPolicy
-from bfreplay.systems.elasticflow.options import ChronusOptions, ElasticFlowOptions
+from bfreplay.systems.elasticflow.deadline_policies import ChronusOptions, ElasticFlowOptions, ElasticFlowPolicy
 from bfreplay.systems.elasticflow.published.chronus import MARGIN
 from bfreplay.systems.elasticflow.published.leases import LeaseMilp, LeaseRequest, Plan, fits, pack
 
@@ -180,8 +179,7 @@ def finish_time_shares(
 
     def shares_for(ratio: float) -> NDArray[np.float64]:
         room_s = np.maximum(ratio * alone_s - elapsed_s, 1e-9)
-        time_share: NDArray[np.float64] = np.minimum(remaining_s / room_s, 1.0)
-        return time_share
+        return np.minimum(remaining_s / room_s, 1.0)
 
     low = float(((elapsed_s + remaining_s) / alone_s).max())
     high = low
@@ -235,7 +233,9 @@ class Chronus(FixedPolicy):
             self._lease_ends_us = state.time_us + round(self.options.lease_s * _US_PER_S)
             self._holders = self._plan_lease(state, requests, is_accepted)
         is_holder = np.array([job_number in self._holders for job_number in state.job.tolist()])
-        slack_s = self._slack_s(state, requested)
+        to_deadline_s = (state.deadline_us - float(state.time_us)) / _US_PER_S
+        # the seconds that jobs may wait; inf without a deadline
+        slack_s = np.where(state.deadline_us == NO_DEADLINE_US, np.inf, to_deadline_s - self._left_s(state, requested))
         return np.lexsort((state.job, slack_s, is_accepted, ~is_holder))
 
     def until_us(self, state: PolicyState, requested: NDArray[np.int64], is_running: NDArray[np.bool_]) -> int | None:
@@ -246,11 +246,6 @@ class Chronus(FixedPolicy):
         """Return the remaining seconds of jobs on ``requested`` nodes, with a margin, (J,)."""
         debt_samples = 0.0 if state.owed is None else state.owed
         return np.minimum(MARGIN * (state.work - state.progress + debt_samples) / rates_at(state, requested), 1e12)
-
-    def _slack_s(self, state: PolicyState, requested: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the seconds that jobs may wait, (J,); inf without a deadline."""
-        to_deadline_s = (state.deadline_us - float(state.time_us)) / _US_PER_S
-        return np.where(state.deadline_us == NO_DEADLINE_US, np.inf, to_deadline_s - self._left_s(state, requested))
 
     def _requests(self, state: PolicyState, requested: NDArray[np.int64]) -> list[LeaseRequest]:
         """Return the leases that jobs ask for, counted from now; none are available without a deadline."""

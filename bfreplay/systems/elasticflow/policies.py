@@ -36,8 +36,7 @@ def elasticflow_policy(policy_name: str) -> type[ElasticFlowPolicy]:
         "program": staticmethod(built_in(f"{_HERE}.published.{program}")),
         "__module__": __name__,
     }
-    policy_class: type[ElasticFlowPolicy] = type(policy_name, (built_in(f"{_HERE}.{location}"),), attributes)
-    return policy_class
+    return type(policy_name, (built_in(f"{_HERE}.{location}"),), attributes)
 
 
 def __getattr__(policy_name: str) -> type[ElasticFlowPolicy]:

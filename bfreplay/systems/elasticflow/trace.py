@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from os import PathLike
 from pathlib import Path
@@ -11,7 +10,6 @@ from bfreplay import checks
 from bfreplay.datasets.jobs.tables import JobTable, read_csv_table
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.errors import InputError
-from bfreplay.outputs import written_whole
 from bfreplay.systems.elasticflow.published.event_loop import overhead_s
 from bfreplay.systems.elasticflow.throughputs import Throughputs, job_model, throughputs_of
 from bfreplay.systems.trace_lines import sourced_set, split_job_type
@@ -26,7 +24,6 @@ BEST_EFFORT = "best_effort"
 WHOLE_HOUR_S = 3600
 """Times of a trace count from the last whole hour before the first job."""
 
-_LARGEST = 2**53
 _FORM = "columns " + ", ".join(COLUMNS) + f", and {BEST_EFFORT} (0 or 1) if there are such jobs"
 
 
@@ -170,7 +167,7 @@ class _Row:
             number = checks.decimal(cell)
         except ValueError:
             number = math.nan
-        if not (number.is_integer() and least <= number <= _LARGEST):
+        if not (number.is_integer() and least <= number <= checks.LARGEST):
             raise self._error(f"the {column} is not a whole number", column, cell, f"a whole number >= {least}")
         return int(number)
 
@@ -184,23 +181,6 @@ class _Row:
             expected=expected,
             fix="correct the row",
         )
-
-
-def write_trace(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
-    """Write jobs in the columns of ``read_trace``, with ``best_effort``; times are cut to whole seconds.
-
-    ``path`` ends in ``.csv``; ``overwrite`` replaces an existing file.
-
-    Raises
-    ------
-    OutputExistsError, InputError
-        The file exists; or a job that the format cannot express: without a batch size in its model name, without end,
-        or with calendar submit times.
-    """
-    file = Path(path)
-    lines = [[*COLUMNS, BEST_EFFORT], *(_cells(job, jobs.submit_is_relative) for job in jobs)]
-    with written_whole([file], overwrite) as (temporary,), temporary.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows(lines)
 
 
 def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
@@ -221,28 +201,3 @@ def model_and_batch_size(job: ElasticJob) -> tuple[str, int]:
             fix="read the jobs from such a trace, or generate them: elasticflow(n=100)",
         )
     return model, size
-
-
-def _cells(job: ElasticJob, is_relative: bool) -> list[str]:
-    model, batch_size = model_and_batch_size(job)
-    if not is_relative:
-        raise InputError(
-            "a trace counts seconds from its start, and these jobs have calendar submit times",
-            column="submit_us",
-            value=job.submit_us,
-            expected="submit times relative to the start of the window",
-        )
-    gpus = job.requested_nodes or job.max_nodes
-    duration_s = job.seconds_alone(gpus) if job.expected_s is None else job.expected_s
-    deadline_us = job.submit_us + round(duration_s * 1e6) if job.deadline_us is None else job.deadline_us
-    return [
-        job.name,
-        str(job.submit_us // 1_000_000),
-        str(int(job.work_samples)),
-        model,
-        str(deadline_us // 1_000_000),
-        str(batch_size),
-        str(gpus),
-        str(max(1, int(duration_s))),
-        str(int(job.deadline_us is None)),
-    ]

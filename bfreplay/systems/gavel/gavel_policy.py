@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.errors import InputError
-from bfreplay.policies.policy import Decision, PolicyCapabilities, Trigger
-from bfreplay.policies.policy_options import PolicyOptions, PolicyWithOptions
+from bfreplay.policies.policy import Decision, PolicyCapabilities, PolicyOptions, PolicyWithOptions, Trigger
 from bfreplay.policies.state import LONG_AGO_US, NO_DEADLINE_US, PolicyState
 from bfreplay.systems.gavel.job_checks import (
     refuse_endless,
@@ -85,6 +84,9 @@ class GavelPolicy(PolicyWithOptions):
 
     notes_batch_sizes: bool = True
     """Shares are recomputed when the batch size of a job changes."""
+
+    has_shares: bool = True
+    """Jobs have shares of time, which are recomputed."""
 
     @staticmethod
     @abstractmethod
@@ -208,8 +210,7 @@ class GavelPolicy(PolicyWithOptions):
 
     def _steps_left(self, state: PolicyState) -> NDArray[np.float64]:
         """Return the remaining steps of each job, (J,)."""
-        remaining: NDArray[np.float64] = (state.work - state.progress) / self._step_samples(state)
-        return remaining
+        return (state.work - state.progress) / self._step_samples(state)
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         """Do nothing by default after a round has ended and its micro-tasks are credited."""
@@ -282,7 +283,7 @@ class GavelPolicy(PolicyWithOptions):
         job_rows: NDArray[np.int64],
         steps_left: NDArray[np.float64],
     ) -> None:
-        if not (job_rows.size and reset_is_due(rounds, self._rules, now_s)):
+        if not (self.has_shares and job_rows.size and reset_is_due(rounds, self._rules, now_s)):
             return
         if self.shares.looks_at_work:
             refuse_endless(self.name, steps_left)

@@ -14,7 +14,7 @@ from bfreplay import checks, defaults
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.options import Number, OneOf, Whole, option
-from bfreplay.policies.policy_options import PolicyOptions
+from bfreplay.policies.policy import PolicyOptions
 from bfreplay.systems.gavel.quirks import PUBLISHED_RESET_S, Quirks, published_order
 from bfreplay.systems.gavel.rounds.state import RoundRules
 from bfreplay.systems.gavel.shares.share_problem import SharePolicy

@@ -266,8 +266,7 @@ class BelievedPairs:
             member = np.searchsorted(problem.job, np.array(list(self._has_run)))
             job_row = PairRows(problem).of(member[:, 0], member[:, 1])
             use_true_rate[job_row] |= np.array(list(self._has_run.values()))
-        assumptions: NDArray[np.float64] = np.where(use_true_rate[:, :, None], problem.pair_rate, estimates)
-        return assumptions
+        return np.where(use_true_rate[:, :, None], problem.pair_rate, estimates)
 
     def learn(self, rounds: RoundState) -> bool:
         """Learn from pairs that run, and from pairs that got time where they cannot share a node.

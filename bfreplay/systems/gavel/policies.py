@@ -81,8 +81,7 @@ def gavel_policy(policy_name: str) -> type[GavelPolicy]:
         return shares
 
     attributes = {"name": f"gavel.{policy_name}", "make_shares": staticmethod(make_shares), "__module__": __name__}
-    policy_class: type[GavelPolicy] = type(policy_name, (GavelPolicy,), attributes)
-    return policy_class
+    return type(policy_name, (GavelPolicy,), attributes)
 
 
 def isolated_policy(policy: Policy) -> GavelPolicy:

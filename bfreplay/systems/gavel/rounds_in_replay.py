@@ -64,8 +64,7 @@ class KnownJobs:
         if not number.size:
             return np.zeros(state.n_jobs, np.bool_)
         jobs = np.array(self.job, np.int64)[np.isin(self.number, number)]
-        job_rows: NDArray[np.bool_] = np.isin(state.job, jobs)
-        return job_rows
+        return np.isin(state.job, jobs)
 
     def lost_nodes(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
         """Return the jobs of the mechanism that are still active and hold fewer nodes than they got, (m,)."""
@@ -74,8 +73,7 @@ class KnownJobs:
         counts = np.array(
             [count_of.get(job, gang_nodes) for job, gang_nodes in zip(self.job, gang.tolist(), strict=True)], np.int64
         )
-        has_lost: NDArray[np.bool_] = (rounds.jobs.task >= 0) & (counts < gang)
-        return has_lost
+        return (rounds.jobs.task >= 0) & (counts < gang)
 
     def continuing_tasks(self, state: PolicyState, rounds: RoundState) -> NDArray[np.bool_]:
         """Return whether all members and all nodes of each micro-task are still present, (k,)."""

@@ -47,8 +47,7 @@ def shockwave_policy(policy_name: str) -> type[ShockwavePolicy]:
     if policy_name in BASELINES:
         attributes["make_shares"] = staticmethod(lambda options: baseline_shares(policy_name))
     base = ShockwavePolicy if policy_name in BASELINES else PlannerPolicy
-    policy_class: type[ShockwavePolicy] = type(policy_name, (base,), attributes)
-    return policy_class
+    return type(policy_name, (base,), attributes)
 
 
 def __getattr__(policy_name: str) -> type[ShockwavePolicy]:

@@ -13,8 +13,7 @@ from bfreplay import checks
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
 from bfreplay.options import Number, option
-from bfreplay.policies.policy import Decision, PolicyCapabilities
-from bfreplay.policies.policy_options import PolicyOptions
+from bfreplay.policies.policy import Decision, PolicyCapabilities, PolicyOptions
 from bfreplay.policies.state import PolicyState
 from bfreplay.systems.gavel.gavel_policy import GavelPolicy
 from bfreplay.systems.gavel.options import GavelOptions, gangs
@@ -127,7 +126,11 @@ class ShockwavePolicy(GavelPolicy):
         self._listed_jobs = jobs
         if self.options.published:
             for job in jobs:
-                _check_published(job)
+                if job.adaptation is None or job.adaptation.rule not in MODES or job.min_nodes != job.max_nodes:
+                    problem = f"the published simulator cannot run the job {job.name!r}"
+                    expected = "jobs of a trace of Shockwave, each on its own number of nodes"
+                    raise _refusal(problem, job.model or job.name, expected)
+                model_and_batch_size(job.model or "")
 
     def seconds_alone(self, job: ElasticJob, n_nodes: int) -> float:
         """Return the seconds of a job alone; with ``published`` those of the published profile."""
@@ -232,14 +235,6 @@ class ShockwavePolicy(GavelPolicy):
         return replace(decision, round=round_plan)
 
 
-def _check_published(job: ElasticJob) -> None:
-    if job.adaptation is None or job.adaptation.rule not in MODES or job.min_nodes != job.max_nodes:
-        problem = f"the published simulator cannot run the job {job.name!r}"
-        expected = "jobs of a trace of Shockwave, each on its own number of nodes"
-        raise _refusal(problem, job.model or job.name, expected)
-    model_and_batch_size(job.model or "")
-
-
 def _refusal(problem: str, value: object, expected: str, fix: str = "leave published=true out") -> InputError:
     return InputError(problem, column="published", value=value, expected=expected, fix=fix)
 
@@ -262,6 +257,7 @@ class PlannerPolicy(ShockwavePolicy):
 
     options_type = PlannedOptions
     options: PlannedOptions
+    has_shares = False
 
     def __init__(self, options: PlannedOptions | None = None) -> None:
         options = options or PlannedOptions()
@@ -281,16 +277,6 @@ class PlannerPolicy(ShockwavePolicy):
         self._round = -1
         self._samples_per_epoch: dict[int, int] = {}
         self._progress: dict[int, float] = {}
-
-    def _recompute_if_due(
-        self,
-        state: PolicyState,
-        rounds: RoundState,
-        now_s: float,
-        job_rows: NDArray[np.int64],
-        steps_left: NDArray[np.float64],
-    ) -> None:
-        """Do nothing: there are no shares."""
 
     def _after_round(self, state: PolicyState, rounds: RoundState) -> None:
         last, sizes = rounds.last, {number: job.size for number, job in self._published.of.items()}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bfreplay.errors import InputError
-from bfreplay.experiments.run_comparison.hours import MOST_BINS, bin_edges, run_hours
+from bfreplay.experiments.run_comparison.confidence import MOST_BINS, bin_edges, run_hours
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import Semantics
 from bfreplay.workload import Colocation, JobSet

@@ -9,7 +9,7 @@ import pytest
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.sweep.inputs import Inputs, key_of
+from bfreplay.experiments.sweep.worker import Inputs, key_of
 from tests.experiments.sweep.small_sweeps import options, write_files
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from bfreplay.milp.formulations import Formulation, formulation_of
 from bfreplay.milp.formulations.choices import reduction
 from bfreplay.milp.formulations.counts import segments
-from bfreplay.milp.formulations.curves import kinks, start_counts
+from bfreplay.milp.formulations.formulation import kinks, start_counts
 from bfreplay.milp.model import model_fault
 from bfreplay.milp.verify import agrees, objective_of
 from tests.examples import examples

@@ -15,8 +15,15 @@ from bfreplay import replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.report.figures.figure import NothingToShowError
-from bfreplay.report.figures.job_rows import labels_of_jobs, most_of_a_job, rows_of, shorten
-from bfreplay.report.figures.job_timeline import JOBS, _thin, job_timeline
+from bfreplay.report.figures.job_timeline import (
+    JOBS,
+    _thin,
+    job_timeline,
+    labels_of_jobs,
+    most_of_a_job,
+    rows_of,
+    shorten,
+)
 from bfreplay.report.page.sections import pack_steps
 from bfreplay.runs.explain.saved_tables import Allocations, allocations_of
 from bfreplay.runs.step_functions import StepParts
@@ -228,11 +235,9 @@ def test_rows_with_too_many_steps_together_are_given_in_columns(monkeypatch, sam
 
 
 def test_rows_of_a_long_run_are_put_together_in_columns_and_look_the_same(monkeypatch, sample_run):
-    for name, value in (("MOST_STEPS", 50), ("FEWEST_COLUMNS", 20), ("COLUMNS", 7)):
-        monkeypatch.setattr(f"bfreplay.report.figures.job_timeline.{name}", value)
     exact = job_timeline(sample_run)
     for name, value in (("MOST_STEPS", 50), ("FEWEST_COLUMNS", 20), ("COLUMNS", 7)):
-        monkeypatch.setattr(f"bfreplay.report.figures.job_rows.{name}", value)
+        monkeypatch.setattr(f"bfreplay.report.figures.job_timeline.{name}", value)
     shrunk = job_timeline(sample_run)
     assert all(row.nodes.is_exact for row in exact.rows)
     assert not all(row.nodes.is_exact for row in shrunk.rows)

@@ -1,14 +1,13 @@
-"""Traces and throughput tables of ElasticFlow, read, written and generated."""
+"""Traces and throughput tables of ElasticFlow, read and generated."""
 
 import pytest
 
 from bfreplay import load_jobs
 from bfreplay.campaigns.workloads import load_workload
-from bfreplay.errors import InputError, OutputExistsError
+from bfreplay.errors import InputError
 from bfreplay.systems.elasticflow.generated_workload import draw_jobs, generated_jobs
 from bfreplay.systems.elasticflow.throughputs import WORKLOAD, made_up_throughputs, read_throughputs
-from bfreplay.systems.elasticflow.trace import COLUMNS, is_trace, read_trace, write_trace
-from bfreplay.workload import JobSet
+from bfreplay.systems.elasticflow.trace import COLUMNS, is_trace, model_and_batch_size, read_trace
 from tests.replay.tiny import job as plain_job
 
 HEADER = ",".join(COLUMNS)
@@ -111,22 +110,9 @@ def test_a_folder_that_has_no_usable_tables_is_refused(tmp_path, name, text, say
         read_throughputs(tmp_path)
 
 
-def test_what_is_written_is_read_again(tmp_path):
-    jobs = generated_jobs(made_up_throughputs(), 50, best_effort=0.3, gap_s=77.7)
-    file = tmp_path / "written.csv"
-    write_trace(jobs, file)
-    again = read_trace(file, made_up_throughputs())
-    assert key(again) == key(jobs)
-    with pytest.raises(OutputExistsError):
-        write_trace(jobs, file)
-
-
-def test_jobs_of_no_trace_and_of_a_calendar_are_not_written(tmp_path):
+def test_a_job_of_no_trace_is_refused():
     with pytest.raises(InputError, match="is not of a trace of ElasticFlow"):
-        write_trace(JobSet([plain_job(work=5)], submit_is_relative=True), tmp_path / "no.csv")
-    dated = JobSet(generated_jobs(made_up_throughputs(), 2))
-    with pytest.raises(InputError, match="calendar submit times"):
-        write_trace(dated, tmp_path / "no.csv")
+        model_and_batch_size(plain_job(work=5))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,16 @@ import pytest
 
 import bfreplay.systems.elasticflow.published.themis as themis_module
 from bfreplay.errors import BfreplayError
-from bfreplay.systems.elasticflow.published.event_loop import Job, PublishedLoop, Timetable, is_restart, overhead_s
+from bfreplay.systems.elasticflow.published.event_loop import (
+    BuddyPlacement,
+    Job,
+    PublishedLoop,
+    Timetable,
+    cache_key,
+    is_restart,
+    overhead_s,
+)
 from bfreplay.systems.elasticflow.published.gandiva import gandiva
-from bfreplay.systems.elasticflow.published.placement import BuddyPlacement, cache_key
 from bfreplay.systems.elasticflow.published.program import NO_DEADLINE_S, Servers, TraceJob
 from bfreplay.systems.elasticflow.published.themis import NO_START_S, fair_fractions, themis
 from bfreplay.systems.elasticflow.published.tiresias import tiresias

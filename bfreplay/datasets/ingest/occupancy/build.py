@@ -14,10 +14,9 @@ from bfreplay.datasets.ingest.occupancy import inventory
 from bfreplay.datasets.ingest.occupancy.advance import Outages
 from bfreplay.datasets.ingest.occupancy.findings import note_rules_without_effect, report_survey
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport, skip_counts
-from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.machine import NEVER
 from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OccupancyRules
-from bfreplay.datasets.ingest.occupancy.schedule import Outage, ScheduleRecord, Window, machine_nodes
+from bfreplay.datasets.ingest.occupancy.schedule import JobNames, Outage, ScheduleRecord, Window, machine_nodes
 from bfreplay.datasets.ingest.occupancy.source import OccupancySource, Survey
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, first_of_each
 from bfreplay.datasets.ingest.occupancy.state_changes import Plan, Sweep

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from bfreplay.datasets.times import ISO_FIX, US, parse_time_us
 from bfreplay.documents import Json
 from bfreplay.errors import InputError
-from bfreplay.options import Duration, OneOf, Whole, add_options, check_options, option, options_of
+from bfreplay.options import CheckedOptions, Duration, OneOf, Whole, add_options, option, options_of
 
 ASSIGNMENTS = ("lowest-id", "most-recently-used", "least-recently-used", "random")
 """Rules of node assignment for logs of counts; the position in this tuple is the rule's code in the sweep."""
@@ -47,7 +47,7 @@ def _time_us(time_text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class OccupancyRules:
+class OccupancyRules(CheckedOptions):
     """Rules that make node states of job intervals, outages and an inventory.
 
     Times are UTC microseconds; the window is also ``estimate``, the part of the log unaffected by missing jobs, by the
@@ -114,9 +114,6 @@ class OccupancyRules:
         "Time without use at an edge of the log from which a node counts as absent, in days; not with --inventory.",
         DAY_S,
     )
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     def to_json(self) -> dict[str, Json]:
         """Return every rule with its value, for the metadata."""

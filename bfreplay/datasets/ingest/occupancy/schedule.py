@@ -1,8 +1,9 @@
-"""ScheduleRecord: the job intervals, outages and nodes of a log, as filled by readers."""
+"""ScheduleRecord: job intervals, outages and nodes of a log, as filled by readers; and the names of its jobs."""
 
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,40 @@ from numpy.typing import NDArray
 
 from bfreplay import checks
 from bfreplay.datasets.ingest.occupancy.import_report import WHICH_NODES, ImportReport
-from bfreplay.datasets.ingest.occupancy.job_names import JobNames
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobIntervals, JobSpool
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import FIRST_TIME_US, HOUR_US, LAST_TIME_US, iso_utc
 from bfreplay.errors import InputError
+
+
+class JobNames:
+    """Names of the jobs whose name is not their key as a number; those of others need no room."""
+
+    def __init__(self) -> None:
+        self._keys, self._ends, self._texts = array("q"), array("q"), bytearray()
+        self._order = np.empty(0, np.int64)
+
+    def add(self, job_key: int, job_name: str) -> None:
+        """Note the name of a job."""
+        if job_name != str(job_key):
+            self._keys.append(job_key)
+            self._texts += job_name.encode("utf-8", "surrogateescape")
+            self._ends.append(len(self._texts))
+
+    def of(self, job_keys: NDArray[np.int64]) -> list[str]:
+        """Return the name of each job; of names with one key the first."""
+        job_names = list(map(str, job_keys.tolist()))
+        keys_with_name = np.array(self._keys, dtype=np.int64)
+        if len(self._order) != len(keys_with_name):
+            self._order = np.argsort(keys_with_name, kind="stable")
+        sorted_place = np.searchsorted(keys_with_name, job_keys, sorter=self._order)
+        for position in np.flatnonzero(sorted_place < len(keys_with_name)).tolist():
+            name_number = int(self._order[sorted_place[position]])
+            if keys_with_name[name_number] == job_keys[position]:
+                text_begin = self._ends[name_number - 1] if name_number else 0
+                job_names[position] = self._texts[text_begin : self._ends[name_number]].decode("utf-8", "replace")
+        return job_names
+
 
 OUTAGE_STATES = (NodeState.DOWN, NodeState.DRAIN, NodeState.RESERVED, NodeState.OFF, NodeState.UNKNOWN)
 MISMATCH = "the log gives another number of nodes than it lists; the listed nodes and the greater number are used"

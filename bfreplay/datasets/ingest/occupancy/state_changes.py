@@ -188,7 +188,10 @@ class Sweep:
     def _advance(self, jobs: JobIntervals, until_us: int) -> Iterator[Rows]:
         state = self._machine.state
         state.next_job = state.next_chance = 0
-        self._make_room_in_queue(len(jobs))
+        if self._terms.oversubscription == machine.DELAY:
+            waiting_jobs = self._jobs_in_queue()
+            self._machine = self._machine._replace(queue=machine.longer(waiting_jobs, len(waiting_jobs) + len(jobs)))
+            self._machine.state.queue_first, self._machine.state.queue_end = 0, len(waiting_jobs)
         chances = self._chances(jobs)
         slice_ = Jobs(jobs.start_us, jobs.end_us, jobs.count, jobs.first_node, jobs.nodes, jobs.job_key, chances)
         while True:
@@ -211,12 +214,6 @@ class Sweep:
         waiting = self._jobs_in_queue()["count"].sum()
         lacking = np.minimum(np.asarray(self._machine.slots)["n_lacking"], n_nodes).sum()
         return self._rng.random(int(n_draws + waiting + lacking))
-
-    def _make_room_in_queue(self, n_more: int) -> None:
-        if self._terms.oversubscription == machine.DELAY:
-            waiting_jobs = self._jobs_in_queue()
-            self._machine = self._machine._replace(queue=machine.longer(waiting_jobs, len(waiting_jobs) + n_more))
-            self._machine.state.queue_first, self._machine.state.queue_end = 0, len(waiting_jobs)
 
 
 def _terms(plan: Plan) -> Terms:

@@ -360,8 +360,8 @@ class StampClock(Clock):
     def _sentence(self) -> str:
         sentence_parts = ["start and end are epoch seconds: no zone needed"]
         if self.zone is not None:
-            sentence_parts.append(f"given as {self.zone} for text stamps")
-            sentence_parts.append(f"{self._agreed:,} text stamps agree with it, {self._disagreed:,} do not")
+            agreement = f"{self._agreed:,} text stamps agree with it, {self._disagreed:,} do not"
+            sentence_parts += [f"given as {self.zone} for text stamps", agreement]
         if self._changes:
             sentence_parts.append(self._offsets_text())
         if self.counts["settled"]:

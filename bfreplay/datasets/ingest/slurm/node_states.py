@@ -143,7 +143,10 @@ class NodeEvents:
         report = self._record.report
         if not event_row.cell(*_NODE):
             report.skip("cluster event", *event_row.place)
-            self._note_cluster(event_row)
+            with suppress(ValueError):  # the row holds no nodes: its faults have no effect
+                start_time, end_time = event_row.times()
+                if start_time:
+                    self._note(start_time[0], end_time[0] if end_time else None, event_row.place[0])
             return None
         # never a node name: columns may have moved
         if event_row.layout.index("cluster") >= 0 and not event_row.cell("cluster").isprintable():
@@ -161,12 +164,6 @@ class NodeEvents:
             return state
         report.skip("an event that leaves its node usable", *event_row.place)
         return NodeState.IDLE
-
-    def _note_cluster(self, event_row: _EventRow) -> None:
-        with suppress(ValueError):  # the row holds no nodes: its faults have no effect
-            start_time, end_time = event_row.times()
-            if start_time:
-                self._note(start_time[0], end_time[0] if end_time else None, event_row.place[0])
 
     def _note(self, start_us: int, end_us: int | None, file_name: str) -> None:
         self._where = file_name

@@ -64,8 +64,7 @@ class Machine:
 
     def nodes_of(self, processors: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the nodes of jobs with these positive numbers of processors, ``(J,)``."""
-        n_nodes: NDArray[np.int64] = -(-processors * self.nodes // self.processors)
-        return n_nodes
+        return -(-processors * self.nodes // self.processors)
 
     def shares_of(self, processors: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the nodes that these processors are, not rounded up, ``(J,)``."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from bfreplay.datasets.ingest.hostlists import MOST_NODES, expand_nodes
+from bfreplay.datasets.ingest.hostlists import MOST_NODES, NODE_NAME, expand_nodes
 from bfreplay.datasets.times import US
 from bfreplay.documents import Cell
 
@@ -50,7 +50,6 @@ _COUNT = re.compile(r"(\d{1,9})(?:\.0*)?", re.ASCII)
 _NUMBER = re.compile(r"(\d{1,21})(?:\.(\d{1,9}))?", re.ASCII)
 _NS_PARTS_IN_US = 10**12  # of a nanosecond's 10^9 parts
 _CLOCK = re.compile(r"(?:(\d{1,5})[- ](?:days? )?)?(\d{1,6}):([0-5]\d):([0-5]\d)(?:\.(\d{1,9}))?", re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
 _SLOTS = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.\-]*)/[0-9,*\-]+")
 _STATES = frozenset({"pending", "running", "completed", "failed", "timeout", "cancelled", "done"})
 _NO_LIMIT = frozenset({"unlimited", "infinite", "partition_limit"})
@@ -171,7 +170,7 @@ def nodes_in(cell_value: Any) -> tuple[str, ...]:
     node_names = []
     for node_name in cell_value:
         cell_text = str(node_name) if isinstance(node_name, int) and not isinstance(node_name, bool) else node_name
-        if not isinstance(cell_text, str) or not _NAME.fullmatch(cell_text):
+        if not isinstance(cell_text, str) or not NODE_NAME.fullmatch(cell_text):
             raise ValueError(f"{node_name!r} is not the name of a node")
         node_names.append(cell_text)
     return _each_once(node_names)
@@ -214,7 +213,7 @@ def _list_in_print(cell_text: str) -> tuple[str, ...]:
         node_name = list_part.strip()
         if len(node_name) > 1 and node_name[0] == node_name[-1] and node_name[0] in "'\"":
             node_name = node_name[1:-1]
-        if not _NAME.fullmatch(node_name):
+        if not NODE_NAME.fullmatch(node_name):
             raise ValueError(f"{node_name!r} is not the name of a node")
         node_names.append(node_name)
     return _each_once(node_names)

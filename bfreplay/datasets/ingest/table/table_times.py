@@ -121,7 +121,12 @@ class TableClock(IntervalClock):
         if not isinstance(cell_value, str):
             raise ValueError("no time")
         if self._format is not None:
-            return self._of_format(cell_value, self._format)
+            wall_time = time_by_format(cell_value, self._format)
+            self.counts["formatted"] += 1
+            if wall_time is None:
+                self._note_unread(cell_value)
+                raise ValueError("no time in the format given")
+            return wall_time[0] if wall_time[1] else Wall(wall_time[0])
         match = _NUMBER.fullmatch(cell_value)
         if match is not None:
             return self._of_number(match[1], match[2] or "", time_unit or self._unit)
@@ -145,14 +150,6 @@ class TableClock(IntervalClock):
         if self.likely_unit is not None:
             return f"the numbers look like times in {self.likely_unit}: --time-unit {self.likely_unit}"
         return how_to_read(self.unread) if self.unread else None
-
-    def _of_format(self, cell_text: str, form: str) -> int | Wall:
-        wall_time = time_by_format(cell_text, form)
-        self.counts["formatted"] += 1
-        if wall_time is None:
-            self._note_unread(cell_text)
-            raise ValueError("no time in the format given")
-        return wall_time[0] if wall_time[1] else Wall(wall_time[0])
 
     def _of_number(self, whole_digits: str, fraction: str, unit: str) -> int:
         digits = UNIT_DIGITS[unit]

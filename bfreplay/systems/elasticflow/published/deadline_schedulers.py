@@ -22,8 +22,7 @@ from bfreplay.policies.deadlines.plan import (
     minimum_share,
 )
 from bfreplay.policies.deadlines.spare_nodes import PlannedJob, share_spare
-from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, overhead_s
-from bfreplay.systems.elasticflow.published.placement import cache_key
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, cache_key, overhead_s
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 

@@ -11,8 +11,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, overhead_s
-from bfreplay.systems.elasticflow.published.placement import SIZES, check_size, check_sizes
+from bfreplay.systems.elasticflow.published.event_loop import (
+    SIZES,
+    Event,
+    Job,
+    PublishedLoop,
+    check_size,
+    check_sizes,
+    overhead_s,
+)
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 TURN_S = 60
@@ -90,8 +97,13 @@ class _ServerSets:
             n_sets = -(-abs(difference) // job_size)
             if difference > 0:
                 self._expand(job_size, sets, n_sets)
-            elif difference < 0:
-                self._shrink(sets, n_sets)
+            elif difference < 0:  # dissolve the least loaded sets, but not the last one
+                jobs: list[_Job] = []
+                for _ in range(min(n_sets, len(sets) - 1)):
+                    freed_set = sets.pop(0)
+                    jobs.extend(freed_set.jobs)
+                    self._free.extend(freed_set.servers)
+                self._deal(jobs, sets)
 
     def dissolve_empty(self) -> bool:
         """Free the servers of sets without a job; return whether there are any."""
@@ -141,15 +153,6 @@ class _ServerSets:
         for server_set in sets:
             server_set.jobs.clear()
             server_set.load = 0
-        self._deal(jobs, sets)
-
-    def _shrink(self, sets: list[_ServerSet], n_sets: int) -> None:
-        """Dissolve the ``n_sets`` least loaded sets, but not the last one, and redistribute their jobs."""
-        jobs: list[_Job] = []
-        for _ in range(min(n_sets, len(sets) - 1)):
-            freed_set = sets.pop(0)
-            jobs.extend(freed_set.jobs)
-            self._free.extend(freed_set.servers)
         self._deal(jobs, sets)
 
     def _deal(self, jobs: list[_Job], sets: list[_ServerSet]) -> None:
@@ -226,7 +229,12 @@ class _Gandiva(PublishedLoop[_Job]):
                 self._pending.append(job)
                 self._delayed.append(job)
         if has_free_servers:
-            self._start_pending(now_s)
+            # the program removes a job from the list over which it iterates, and so skips the next one
+            position = 0
+            while position < len(self._pending):
+                if self._start(self._pending[position], now_s):
+                    self._pending.pop(position)
+                position += 1
         gpus_of = self._sets.gpus()
         if len(self.timetable):
             restart = self.restarts_all()
@@ -241,14 +249,3 @@ class _Gandiva(PublishedLoop[_Job]):
             job.start_s = now_s
             self.runnable.append(job)
         return is_placed
-
-    def _start_pending(self, now_s: float) -> None:
-        """Try to start waiting jobs, in order.
-
-        The program removes a job from the list over which it iterates, and so skips the next one.
-        """
-        position = 0
-        while position < len(self._pending):
-            if self._start(self._pending[position], now_s):
-                self._pending.pop(position)
-            position += 1

@@ -20,8 +20,7 @@ from scipy.sparse import csc_matrix
 
 from bfreplay.errors import BfreplayError
 from bfreplay.milp.backends.backend import unmet
-from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, first_fit
-from bfreplay.systems.elasticflow.published.placement import check_sizes
+from bfreplay.systems.elasticflow.published.event_loop import Event, Job, PublishedLoop, check_sizes, first_fit
 from bfreplay.systems.elasticflow.published.program import PublishedRun, Servers, TraceJob
 
 NO_START_S = sys.maxsize

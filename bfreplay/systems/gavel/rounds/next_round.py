@@ -271,8 +271,7 @@ def credit(
     job_fails = (jobs.task >= 0) & is_failure[jobs.task]
     jobs.n_failed = jobs.n_failed + job_fails
     state.changed = True
-    given_up: NDArray[np.int64] = jobs.number[job_fails & (jobs.n_failed >= FAILURES_ALLOWED)]
-    return given_up
+    return jobs.number[job_fails & (jobs.n_failed >= FAILURES_ALLOWED)]
 
 
 def reset_is_due(state: RoundState, rules: RoundRules, now_s: float) -> bool:

@@ -107,8 +107,7 @@ class Assignment:
     def ran_s(self, end_s: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return the seconds of the micro-tasks that count until ``end_s (k,)``, by default their finish, (k,)."""
         task_end_s = self.finish_s if end_s is None else end_s
-        duration_s: NDArray[np.float64] = (task_end_s - self.counted_from_s) - self.overhead_s
-        return duration_s
+        return (task_end_s - self.counted_from_s) - self.overhead_s
 
     @property
     def nodes(self) -> NodeLists:

@@ -50,8 +50,7 @@ class Finish:
 
     def slope(self, pace: float) -> NDArray[np.float64]:
         """Return the derivative of the needed speed by the pace, for jobs that can reach it, (m,)."""
-        growth: NDArray[np.float64] = self.left_s * self.isolated_s / (self.isolated_s - pace * self.age_s) ** 2
-        return growth
+        return self.left_s * self.isolated_s / (self.isolated_s - pace * self.age_s) ** 2
 
 
 def fairest_paces(feasible: FeasibleSet, speed: csr_array, finish: Finish) -> NDArray[np.float64]:

@@ -155,15 +155,13 @@ class PairRows:
         if not len(self._key):
             return np.full(np.shape(pair_key), -1, dtype=np.int64)
         row = np.minimum(np.searchsorted(self._key, pair_key), len(self._key) - 1)
-        pair_row: NDArray[np.int64] = np.where(self._key[row] == pair_key, row, -1).astype(np.int64)
-        return pair_row
+        return np.where(self._key[row] == pair_key, row, -1).astype(np.int64)
 
 
 def relative_rates(problem: ShareProblem, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the rates in these pairs as fractions of the rate alone, (r, n, 2); 0 where a job cannot run alone."""
     alone = problem.rate[problem.pair[rows]].transpose(0, 2, 1)
-    relative: NDArray[np.float64] = np.divide(problem.pair_rate[rows], alone, out=np.zeros_like(alone), where=alone > 0)
-    return relative
+    return np.divide(problem.pair_rate[rows], alone, out=np.zeros_like(alone), where=alone > 0)
 
 
 Variant = Literal["agnostic", "perf", "packed"]
@@ -185,8 +183,7 @@ def reference_rate(problem: ShareProblem) -> NDArray[np.float64]:
     else:
         relative = np.divide(problem.rate, best[:, None], out=np.zeros_like(problem.rate), where=best[:, None] > 0)
         column = int(relative.sum(axis=0).argmax())
-    assumption: NDArray[np.float64] = np.where(problem.rate[:, column] > 0, problem.rate[:, column], best)
-    return assumption
+    return np.where(problem.rate[:, column] > 0, problem.rate[:, column], best)
 
 
 def pool_types(problem: ShareProblem, rate: NDArray[np.float64]) -> ShareProblem:

@@ -77,8 +77,7 @@ def by_weight(problem: ShareProblem) -> Growth:
     """Return the growth without entities: each job grows with its own weight until it is frozen."""
 
     def growth(frozen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        grows: NDArray[np.float64] = np.where(frozen, 0.0, problem.weight)
-        return grows
+        return np.where(frozen, 0.0, problem.weight)
 
     return growth
 

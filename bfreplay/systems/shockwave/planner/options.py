@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bfreplay import checks
 from bfreplay.errors import InputError
 from bfreplay.options import Number, Whole, option
-from bfreplay.policies.policy_options import PolicyOptions
+from bfreplay.policies.policy import PolicyOptions
 from bfreplay.saved_state import restorable
 
 

@@ -1,4 +1,6 @@
-"""Synthetic machine for trials, teaching and tests, without data of any site: its batch scheduler resembles Summit's.
+"""Makes the bundled sample: a synthetic machine whose batch scheduler resembles Summit's, and jobs that fit it.
+
+    python benchmarks/synthetic_sample.py [FOLDER]  # by default over the files of the package: 256 nodes, 4 days
 
 Two streams of jobs meet on one machine. *Wide* jobs wait in a queue that never runs dry, served first come first
 served: the machine drains for the one at the head, and that opens idle intervals. Jobs behind it, and a stream of
@@ -11,19 +13,23 @@ from __future__ import annotations
 import heapq
 import json
 import math
+import sys
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from bfreplay.datasets.log.events import NodeEvents
+from bfreplay.campaigns.model_families import FAMILIES, RACK_NODES, rate_samples_per_s
+from bfreplay.datasets import NodeEvents, bundled, write_events, write_jobs
 from bfreplay.datasets.log.metadata import EventsMetadata
 from bfreplay.datasets.log.states import NodeState
-from bfreplay.datasets.synthetic.elastic_jobs import RACK_NODES
 from bfreplay.datasets.times import US, microseconds_of
 from bfreplay.errors import InputError
+from bfreplay.scalability import TabulatedCurve
+from bfreplay.workload import ElasticJob, JobSet
 
 _HOUR_S = 3_600
 _ENDS, _SUBMITS, _PASS = range(3)
@@ -259,11 +265,11 @@ def synthetic_machine(
 ) -> NodeEvents:
     """Return the log of a machine whose idle nodes behave like Summit's, scaled to ``n_nodes``.
 
-    A day of simulated scheduling (`bfreplay.datasets.synthetic.machine`) goes by before the window starts. The log
-    then shows what a poll each 10 s sees, without idle intervals below 70 s, as the published Summit log does. The
-    model was fitted at 256 nodes to the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its
-    rows is used. Below, seed 0 over 14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count
-    nodes one by one do not carry over: 256 nodes have fewer, relatively coarser bursts, and more time with none idle.
+    A day of simulated scheduling (see the module) goes by before the window starts. The log then shows what a poll each
+    10 s sees, without idle intervals below 70 s, as the published Summit log does. The model was fitted at 256 nodes to
+    the statistics of that log (4,734 nodes, 14.9 days of February 2021); none of its rows is used. Below, seed 0 over
+    14.9 days at Summit's size and over 56 days at 256 nodes. Statistics that count nodes one by one do not carry over:
+    256 nodes have fewer, relatively coarser bursts, and more time with none idle.
 
     =====================================================  ==================  ==================  ==================
     statistic                                              Summit              4,734 nodes         256 nodes
@@ -329,7 +335,7 @@ def synthetic_machine(
     order = np.lexsort((row_node, time_s))
     start_us = microseconds_of(start)
     notes = {
-        "generator": "bfreplay.datasets.synthetic.synthetic_machine",
+        "generator": "bfreplay.datasets.synthetic.synthetic_machine",  # its earlier place, as in the bundled file
         "seed": seed,
         "days": days,
         "model": json.loads(json.dumps(asdict(model))),  # tuples as lists
@@ -364,3 +370,97 @@ def _idle_intervals(
 def _names(n_nodes: int) -> tuple[str, ...]:
     digits = max(2, len(str((n_nodes - 1) // RACK_NODES + 1)))
     return tuple(f"r{index // RACK_NODES + 1:0{digits}d}n{index % RACK_NODES + 1:02d}" for index in range(n_nodes))
+
+
+_POINTS = (1, 2, 4, 8, 12, 16, 20, 24, 32, 48, 64)
+_MAX_NODES = (8, 16, 32, 64)
+
+
+def synthetic_jobs(n_jobs: int = 40, seed: int = 0, days: float = 4.0, node_hours: float = 30.0) -> JobSet:
+    """Return elastic training jobs with partly non-concave curves, submitted over the first half of ``days``.
+
+    Parameters
+    ----------
+    n_jobs
+        Number of jobs; model families take turns.
+    seed
+        Same seed, same jobs.
+    days
+        Length of the log for which they are meant.
+    node_hours
+        Typical work of a job in hours of one node; each job draws 1/3 to 5/3 of it. The default 30 suits
+        256 nodes with 8 % of them idle: 40 jobs need about 1,200 of 2,000 idle node-hours at perfect scaling.
+
+    Returns
+    -------
+    JobSet
+        Submit times relative to the start of the window, a quarter of them at the very start. Gaining nodes costs
+        15-30 s, losing them 10-20 s. Each fifth job counts twice (weight 2), each eighth has a deadline.
+
+    Raises
+    ------
+    InputError
+        Fewer than one job, or a length or work that is not positive.
+    """
+    if n_jobs < 1 or not days > 0 or not node_hours > 0:
+        raise InputError(
+            "no jobs can be made from these numbers",
+            value={"n_jobs": n_jobs, "days": days, "node_hours": node_hours},
+            expected="n_jobs >= 1, days > 0 and node_hours > 0",
+        )
+    generator = np.random.Generator(np.random.PCG64(seed))
+    half_s = int(days * 86_400 / 2)
+    at_start = n_jobs // 4
+    submit_s = [0] * at_start + sorted(int(seconds) for seconds in generator.integers(0, half_s + 1, n_jobs - at_start))
+    jobs = []
+    for job_index in range(n_jobs):
+        family = FAMILIES[job_index % len(FAMILIES)]
+        max_nodes = _MAX_NODES[int(generator.integers(len(_MAX_NODES)))]
+        min_nodes = int(generator.choice((1, 1, 2, 4)))
+        pace = float(generator.uniform(0.7, 1.3))  # hyper-parameters change how long a step takes, not how it scales
+        counts = [count for count in _POINTS if count <= max_nodes]
+        rates = [round(pace * rate_samples_per_s(family, count), 1) for count in counts]
+        hours = node_hours * float(generator.uniform(1 / 3, 5 / 3))
+        slack = float(generator.uniform(0.3, 0.5))
+        jobs.append(
+            ElasticJob(
+                name=f"{family.name}-{job_index:02d}",
+                submit_us=submit_s[job_index] * US,
+                min_nodes=min_nodes,
+                max_nodes=max_nodes,
+                scale_up_cost_s=float(generator.integers(15, 31)),
+                scale_down_cost_s=float(generator.integers(10, 21)),
+                work_samples=float(round(hours * _HOUR_S * rates[0])),
+                throughput=TabulatedCurve([0, *counts], [0.0, *rates]),
+                weight=2.0 if job_index % 5 == 4 else 1.0,
+                deadline_us=(submit_s[job_index] + int(slack * 2 * half_s)) * US if job_index % 8 == 7 else None,
+                model=family.name,
+            )
+        )
+    return JobSet(jobs, submit_is_relative=True)
+
+
+def make_sample_events() -> NodeEvents:
+    """Generate the bundled log again."""
+    return synthetic_machine(n_nodes=256, days=4.0, seed=0)
+
+
+def make_sample_jobs() -> JobSet:
+    """Generate the bundled jobs again."""
+    return synthetic_jobs(n_jobs=40, seed=0, days=4.0)
+
+
+def main(arguments: list[str]) -> None:
+    """Write both files into the given folder, or over those of the package."""
+    events_path, jobs_path = bundled.sample_events_path(), bundled.sample_jobs_path()
+    if arguments:
+        folder = Path(arguments[0])
+        events_path, jobs_path = folder / events_path.name, folder / jobs_path.name
+    write_events(make_sample_events(), events_path, overwrite=True)
+    write_jobs(make_sample_jobs(), jobs_path, overwrite=True)
+    for path in (events_path, jobs_path):
+        print(f"{path}  {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
