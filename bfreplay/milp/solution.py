@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.model import ModelSize
-from bfreplay.milp.problem import AllocationProblem
 from bfreplay.saved_state import restorable
+
+if TYPE_CHECKING:  # back ends import this module, and their processes start without numba
+    from bfreplay.milp.problem import AllocationProblem
 
 
 class ProcessStatus(StrEnum):
