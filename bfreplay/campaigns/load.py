@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def load_campaign(
         campaign_file, tables = Path(_NO_FILE), deepcopy(dict(path))
         origin = SourceFile(f"<{type(path).__name__}>", hashlib.sha256(repr(tables).encode()).hexdigest())
     else:
-        campaign_file = Path(path)
+        campaign_file = Path(checks.local_path("path", fspath(path)))
         tables, origin = campaign_tables(campaign_file), SourceFile.of(campaign_file)
     refuse_other_toml(tables, campaign_file, "a campaign")
     curve_cache = CurveCache(allow_code=allow_code)

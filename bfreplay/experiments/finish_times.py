@@ -280,16 +280,19 @@ class _Clusters:
 
 def _check_inputs(log: NodeEvents, *workloads: JobSet | JobSource | None) -> None:
     if any(isinstance(workload, JobSet) and not workload.submit_is_relative for workload in workloads):
-        problem, expected = (
+        raise InputError(
             "the jobs have calendar times, so they cannot start at another time",
-            "times after the start",
+            column="submit_time",
+            expected="times after the start",
+            fix="replace the column submit_time by submit_after_s, in seconds",
         )
-        fix = "replace the column submit_time by submit_after_s, in seconds"
-        raise InputError(problem, column="submit_time", expected=expected, fix=fix)
     if len(log.node_types.names) > 1:
-        problem, types = "the log has nodes of several types: which are dedicated?", ", ".join(log.node_types.names)
-        fix = "make a log of the nodes of one type"
-        raise InputError(problem, value=types, expected="nodes of one type", fix=fix)
+        raise InputError(
+            "the log has nodes of several types: which are dedicated?",
+            value=", ".join(log.node_types.names),
+            expected="nodes of one type",
+            fix="make a log of the nodes of one type",
+        )
 
 
 def _most_nodes(base_options: RunOptions, log: NodeEvents, workload: JobSet | JobSource) -> int:
@@ -304,12 +307,12 @@ def _latest_start(log: NodeEvents, fastest_s: float | None, most_nodes: int) -> 
     """Return the latest start from which the jobs could be done before the log ends."""
     nodes = count(most_nodes, "dedicated node")
     if fastest_s is None:
-        problem, expected = (
+        raise InputError(
             f"the jobs are never all done, even on {nodes}",
-            "jobs that fit the nodes, with work that ends",
+            value=nodes,
+            expected="jobs that fit the nodes, with work that ends",
+            fix=f"see which job it is with 'bfreplay replay --cluster {_ANY_NODE}={most_nodes} --jobs JOBS'",
         )
-        fix = f"see which job it is with 'bfreplay replay --cluster {_ANY_NODE}={most_nodes} --jobs JOBS'"
-        raise InputError(problem, value=nodes, expected=expected, fix=fix)
     latest_us = log.window_end_us - round(fastest_s * 1e6)
     if latest_us < log.window_start_us:
         length = duration((log.window_end_us - log.window_start_us) / 1e6)

@@ -266,7 +266,7 @@ def test_a_study_on_a_server_is_refused_with_how_to_copy_it_and_without_its_pass
     server = refusal(tmp_path / "search.toml")
     with pytest.raises(InputError) as caught:
         RunOptions(events="sample", jobs="mysql://me:secret@host/db")
-    for error in (server, caught.value):
+    for error in (server, caught.value, refusal("mysql://me:secret@host/db")):
         assert "optuna.copy_study" in error.fix
         assert "secret" not in str(error)
     assert refusal(tmp_path / "gone.toml").problem == "there is no such file"

@@ -43,11 +43,6 @@ class PlannedJob:
         """Nodes that it has now."""
         return int(self.counts[self.level]) if self.level >= 0 else 0
 
-    @property
-    def is_in_time(self) -> bool:
-        """True if its plan meets its deadline."""
-        return self.plan.finish_s <= self.deadline_s
-
     def follow(self, plan: Plan) -> None:
         """Adopt a plan and its present count."""
         self.plan = plan

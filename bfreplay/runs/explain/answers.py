@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from bfreplay.datasets.named_inputs import time_in_window
 from bfreplay.errors import InputError
@@ -112,6 +112,22 @@ class JobAnswer:
         return {**records(self.row)[0], "declined": self.declined, "steps": step_documents}
 
 
+class _ExplainOptions(GivenInputs, total=False):
+    most: int
+    objective: str | None
+    t_fwd: float | None
+    progress: ProgressCallback | None
+    on_missing: OnMissing | None
+
+
+@overload
+def explain(run: RunResult | str | Path, **options: Unpack[_ExplainOptions]) -> RunAnswer: ...
+@overload
+def explain(run: RunResult | str | Path, job: str, **options: Unpack[_ExplainOptions]) -> JobAnswer: ...
+@overload
+def explain(
+    run: RunResult | str | Path, job: str | None = None, at: str | None = None, **options: Unpack[_ExplainOptions]
+) -> RunAnswer | JobAnswer | DecisionAnswer | EmptyPool: ...
 def explain(
     run: RunResult | str | Path,
     job: str | None = None,
