@@ -4,8 +4,9 @@
     python benchmarks/same_answers.py REVISION --only replay
 
 Run it with the Python of the virtual environment. Clocks stand still in both, so that nothing measured differs; when a
-run began, schema versions, ids of runs of a sweep (they depend on the schema) and checksums do not count. Logs and
-traces of ../shared (or BFREPLAY_SHARED) are used where they are. Exit code 1, and a list, when something differs.
+run began, schema versions, versions of libraries, ids of runs of a sweep (they depend on the schema) and checksums do
+not count. Logs and traces of ../shared (or BFREPLAY_SHARED) are used where they are. Exit code 1, and a list, when
+something differs.
 
 Wording may change where `expected_differences.toml` says so: an entry has `files` (a pattern of names below the folder
 of answers), `why`, and `old` and `new`: what REVISION wrote and what stands there now. With `whole = true` instead,
@@ -221,8 +222,9 @@ _LEDGER = re.compile(
 
 # a key that says nothing, and numbers of lines of code
 _LEFT_OUT = re.compile(r'\n *(?:"|&#34;)measured(?:"|&#34;): null,|(?<=\.py):\d+')
+_NOT_COUNTED = ("schema_version", "sha256", "versions")
 _MADE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|\b\d{16}\b")
-_COMPILING = "Compiling the inner loops for this machine (first run only) ...\n"
+_COMPILING = re.compile(r"^(Compiling the inner loops|First use of these loops) .*\n", re.MULTILINE)
 
 
 def main() -> None:
@@ -346,13 +348,13 @@ def _text(file: Path) -> str:
     elif file.suffix == ".json":
         document = json.loads(file.read_bytes())
         if isinstance(document, dict):
-            document = {key: value for key, value in document.items() if key not in ("schema_version", "sha256")}
+            document = {key: value for key, value in document.items() if key not in _NOT_COUNTED}
             if "points" in document:  # of a sweep: runs in the order of their content, not of their ids
                 document["runs"] = sorted(json.dumps(each, sort_keys=True) for each in document["runs"].values())
         text = json.dumps(document, indent=1, sort_keys=True)
     else:
         text = file.read_text(encoding="utf-8", errors="replace")
-    text = _LEFT_OUT.sub("", _LEDGER.sub("", text)).replace(_COMPILING, "")
+    text = _COMPILING.sub("", _LEFT_OUT.sub("", _LEDGER.sub("", text)))
     if file.stem == "runs":  # the list of runs tells when each was made, and in which folder
         text = _MADE.sub("#", text).replace(f"runs in {file.parents[0].name}", "runs in FOLDER")
     for folder in (file.parents[0], file.parents[1]):
