@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -112,10 +112,12 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
     median_s, middle_half = record.quantiles.median_s, _middle_half(record, times)
     if middle_half is not None:
         axes.axvspan(*middle_half, color=FAINT_BLUE, linewidth=0, label="middle half of the starts")
-    steps, open_points = _shares(times)
-    axes.step(*steps, where="post", color=BLUE, linewidth=2.0, label=_DONE, zorder=4)
-    n_open, last_time = open_points[0].size, float(times.time.max())
-    if n_open:
+    _, open_points = _shares(times)
+    last_time = float(times.time.max())
+    for words, steps, mark in _share_lines(record, times):
+        axes.step(*steps, where="post", label=words, zorder=4, **mark.paper_line)
+        last_time = max(last_time, steps[0][-1])
+    if n_open := open_points[0].size:
         axes.plot(*open_points, label=f"{_OPEN} ({n_open})", zorder=5, **point_look(RED, "|", 9))
     if median_s is not None:
         words = f"median: {times.text(median_s)}"
@@ -129,8 +131,19 @@ def _draw_shares(axes: Axes, record: FinishRecord, times: FinishTimes) -> None:
     axes.legend(fontsize=8.5, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-_DONE, _OPEN = "idle nodes: starts done", "unfinished when the log ends"
+_OPEN = "unfinished when the log ends"
 _Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def _share_lines(record: FinishRecord, times: FinishTimes) -> Iterator[tuple[str, _Points, Mark]]:
+    """Yield words, steps and look of the shares of the jobs, and of the other ones that they are compared with."""
+    other, (first_name, other_name) = record.against, record.names
+    yield f"{'idle nodes' if other is None else first_name}: starts done", _shares(times)[0], Mark("useful")
+    if other is not None:
+        other_times = np.array([start.duration_s for start in other.starts]) / times.unit_s
+        is_done = np.array([start.is_done for start in other.starts])
+        other_steps, _ = _shares(replace(times, time=other_times, is_done=is_done))
+        yield f"{other_name}: starts done", other_steps, Mark("rescaling", 1)
 
 
 def _shares(times: FinishTimes) -> tuple[_Points, _Points]:
@@ -186,12 +199,13 @@ def _draw_starts(axes: Axes, times: FinishTimes, start_place: NDArray[np.float64
 def page(record: FinishRecord) -> PageFigure:
     """The shares for the page."""
     times, median_s = finish_times(record), record.quantiles.median_s
-    (steps, open_points), middle_half = _shares(times), _middle_half(record, times)
+    (_, open_points), middle_half = _shares(times), _middle_half(record, times)
     hover = f"%{{x:.3~r}} {times.unit}"
     lines = _dedicated_lines(record, times)
     traces = [mark.curve(words, words, x=[time, time], y=[0, 102]) for words, time, mark in lines]
-    points = {"x": steps[0].tolist(), "y": steps[1].tolist()}
-    traces.append(Mark("useful").curve(_DONE, f"%{{y:.3~r}} % within {hover}", {"shape": "hv"}, **points))
+    for words, steps, mark in _share_lines(record, times):
+        points = {"x": steps[0].tolist(), "y": steps[1].tolist()}
+        traces.append(mark.curve(words, f"%{{y:.3~r}} % within {hover}", {"shape": "hv"}, **points))
     if open_points[0].size:
         words, look = f"{_OPEN} ({open_points[0].size})", _page_points("lost", "line-ns-open")
         points = {"x": open_points[0].tolist(), "y": open_points[1].tolist()}

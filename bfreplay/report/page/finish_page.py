@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from pathlib import Path
 
 from markupsafe import escape
@@ -21,6 +22,7 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
     file = check_report(out, overwrite=overwrite)
     record = Finish.load(folder).record
     unit = time_unit(record.quantiles.median_or_bound_s)
+    other_files = () if record.against is None else record.against.jobs
     text = result_page(
         command="finish",
         title=title_of(record.inputs),
@@ -28,7 +30,7 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
         cards=_cards(record, *unit),
         cautions=[*record.warnings, *record.notes],
         sections=[section_of(FINISH, record, [_starts(record, *unit), _dedicated(record, *unit)])],
-        files=[*record.inputs.events, *record.inputs.jobs],
+        files=list(dict.fromkeys([*record.inputs.events, *record.inputs.jobs, *other_files])),
         config=json.dumps(record.config.to_json(), indent=2, sort_keys=True),
         versions=record.versions,
     )
@@ -36,8 +38,9 @@ def write_finish_report(folder: Path | str, out: Path | str, *, overwrite: bool 
 
 
 def title_of(inputs: FinishInputs) -> str:
-    """Return the title with the names of jobs and log; inputs made in memory have none."""
-    jobs, log = (", ".join(dict.fromkeys(file.name for file in files)) for files in (inputs.jobs, inputs.events))
+    """Return the title with the name of the jobs' first file, and of the logs; inputs made in memory have none."""
+    names = (dict.fromkeys(file.name for file in files) for files in (inputs.jobs[:1], inputs.events))
+    jobs, log = map(", ".join, names)
     what, verb = ("the search", "is over") if inputs.is_search else ("all jobs", "are done")
     return f"When {what}{jobs and f' in {jobs}'} {verb} on the idle nodes{log and f' of {log}'}"
 
@@ -67,7 +70,7 @@ def _cards(record: FinishRecord, unit: str, unit_s: float) -> list[Card]:
 
 
 def _starts(record: FinishRecord, unit: str, unit_s: float) -> ShownTable:
-    first_us = record.inputs.window_us[0]
+    first_us, others = record.inputs.window_us[0], () if record.against is None else record.against.starts
     is_relative = record.config.time_zone is None
     start = Column("start", "start, after", "seconds") if is_relative else Column("start", "start (UTC)", "time")
     columns = (
@@ -75,6 +78,7 @@ def _starts(record: FinishRecord, unit: str, unit_s: float) -> ShownTable:
         Column("duration", f"time, {unit}", "amount"),
         Column("is_done", "all done"),
         Column("run", "run in starts/runs/"),
+        *([Column("other_duration", f"time of {record.names[1]}, {unit}", "amount")] if others else []),
     )
     rows = [
         (
@@ -82,8 +86,9 @@ def _starts(record: FinishRecord, unit: str, unit_s: float) -> ShownTable:
             start.duration_s / unit_s,
             "yes" if start.is_done else "no, the log ends",
             start.run,
+            *([other.duration_s / unit_s] if other is not None else []),
         )
-        for start in record.starts
+        for start, other in zip_longest(record.starts, others)
     ]
     return ShownTable("Starts in the log, with the time until all is done or the log ends", columns, rows)
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from bfreplay.experiments.finish_text import answer_of
-from bfreplay.report.figures.finish import finish_figure, finish_times, medians
-from bfreplay.result_folders.finish import Start
+from bfreplay.report.figures.finish import finish_figure, finish_times, medians, page
+from bfreplay.result_folders.finish import Against, Start
+from bfreplay.result_folders.tuning import InputFile
 from tests.experiments.test_finish_text import HOUR, record
 
 MONDAY_US = 1_714_348_800_000_000  # 2024-04-29 UTC
@@ -60,3 +61,17 @@ def test_dedicated_nodes_and_the_worth_are_lines_with_their_times():
     unknown = started((0, 50, False), quartiles=(None, None, None), worth=("more than", 32), asked=None)
     labels = finish_figure(unknown).axes[0].get_legend_handles_labels()[1]
     assert labels == ["idle nodes: starts done", "unfinished when the log ends (1)"]
+
+
+def test_the_other_jobs_have_a_line_of_their_own_in_the_same_unit():
+    found, other = started((0, 30, True), (1, 36, True)), started((0, 20, True), (1, 90, False))
+    files = [InputFile(name="narrow.toml", sha256="c" * 64)]
+    found = msgspec.structs.replace(
+        found, against=Against(jobs=files, starts=other.starts, quantiles=other.quantiles, later_s=None)
+    )
+    name = f"{found.names[1]}: starts done"
+    (trace,) = [trace for trace in page(found).traces if trace["name"] == name]
+    assert (trace["x"], trace["y"]) == ([0, 20, 90], [0, 50, 50])
+    axes = finish_figure(found).axes[0]
+    assert name in axes.get_legend_handles_labels()[1]
+    assert axes.get_xlim()[1] > 90

@@ -82,6 +82,7 @@ def test_the_page_of_a_finish_has_the_median_of_the_other_jobs(finished, tmp_pat
     text = " ".join(re.sub("<[^>]+>", " ", page).split())
     assert "Against 25 h narrow.toml" in text
     assert "narrow.toml is done after 25 h in the median, 60 min later than search.toml" in text
+    assert f"narrow.toml {'c' * 64}" in text
 
 
 @pytest.mark.slow
@@ -97,6 +98,7 @@ def test_the_page_of_a_finish_can_be_read_on_a_phone_and_in_the_dark(finished, o
     opened.page.get_by_text("The numbers").click()
     assert len(opened.column("finish-table-1", "run")) == 48
     assert opened.column("finish-table-1", "duration")[:2] == ["31.0", "32.0"]
+    assert opened.column("finish-table-1", "other_duration")[:2] == ["31.0", "32.0"]
     _check_accessibility(opened)
 
 
