@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay import _compiling
 
@@ -251,6 +252,43 @@ def copy_into(target: Any, values: Any) -> None:
         raise ValueError("more values than places")
     for place in range(values.shape[0]):
         target[place] = values[place]
+
+
+_RUN = 8
+"""Keys that are sorted faster by insertion."""
+
+
+@compiled
+def ascending(key: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the order of ascending keys; stable, so the same everywhere.
+
+    For compiled functions: numba compiles ``np.argsort`` more than twice as long. Runs of ``_RUN`` keys are sorted by
+    insertion, then merged.
+    """
+    n_keys = key.shape[0]
+    order, merged = np.arange(n_keys), np.empty(n_keys, np.int64)
+    for first in range(0, n_keys, _RUN):
+        for i in range(first + 1, min(first + _RUN, n_keys)):
+            k = order[i]
+            while i > first and key[order[i - 1]] > key[k]:
+                order[i] = order[i - 1]
+                i -= 1
+            order[i] = k
+    width = _RUN
+    while width < n_keys:
+        for first in range(0, n_keys, 2 * width):
+            left, right = first, min(first + width, n_keys)
+            middle, end = right, min(first + 2 * width, n_keys)
+            for position in range(first, end):
+                if right == end or (left < middle and key[order[left]] <= key[order[right]]):
+                    merged[position] = order[left]
+                    left += 1
+                else:
+                    merged[position] = order[right]
+                    right += 1
+        order, merged = merged, order
+        width *= 2
+    return order
 
 
 def callable_when_compiled(function: F) -> F:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bfreplay._compiled import IS_COMPILED, callable_when_compiled, compiled, copy_into, sources_digest
+from bfreplay._compiled import IS_COMPILED, ascending, callable_when_compiled, compiled, copy_into, sources_digest
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -125,3 +125,9 @@ def test_values_are_copied_to_the_first_places_and_never_beyond_the_last():
     assert target.tolist() == [1.0, 2.0, 0.0]
     with pytest.raises(ValueError, match="more values than places"):
         copy_into(target[:1], np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 9, 40, 64, 65, 300])
+def test_equal_keys_stay_in_their_order(size):
+    key = np.random.default_rng(size).integers(0, 9, size) / 2
+    assert ascending(key).tolist() == sorted(range(size), key=key.__getitem__)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled, copy_into
+from bfreplay._compiled import ascending, compiled, copy_into
 from bfreplay.milp.exact.relaxation import Hulls
 
 FIRST_TRIAL = 1 / 64
@@ -31,9 +31,6 @@ GROWTH = 4.0
 
 SMALL = 256
 """Undecided counts up to which all are searched at once, first: mostly no answer is better, and no trial is needed."""
-
-_FEW = 64
-"""Keys that are sorted faster by insertion."""
 
 _ROUNDING = 1e-9
 """Completion bounds are lowered by this share, so that the rounding of long sums never excludes an answer."""
@@ -172,7 +169,7 @@ def _completion(search_space: Undecided, relaxation: Relaxed, step: int, allowan
         slope[n_segments] = relaxation.price
         length[n_segments] = relaxation.capacity
         n_segments += 1
-    order = _ascending(slope[:n_segments])
+    order = ascending(slope[:n_segments])
     room = 64
     bound = np.zeros(room, np.float64)
     n_bounds = 1
@@ -194,27 +191,12 @@ def _completion(search_space: Undecided, relaxation: Relaxed, step: int, allowan
 
 
 @compiled
-def _ascending(key: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the order of ascending keys; stable, so the same everywhere."""
-    if key.shape[0] > _FEW:
-        return np.argsort(key, kind="mergesort")
-    order = np.arange(key.shape[0])
-    for i in range(1, key.shape[0]):
-        k = order[i]
-        while i > 0 and key[order[i - 1]] > key[k]:
-            order[i] = order[i - 1]
-            i -= 1
-        order[i] = k
-    return order
-
-
-@compiled
 def _order(offset: NDArray[np.int64], first: int) -> NDArray[np.int64]:
     """Job ``first``, then those with fewest choices; first come first served among equals."""
     n_choices = np.empty(offset.shape[0] - 1, np.float64)  # the sort of floats is compiled already
     for job_index in range(n_choices.shape[0]):
         n_choices[job_index] = offset[job_index + 1] - offset[job_index]
-    order = _ascending(n_choices)
+    order = ascending(n_choices)
     position = 0
     while order[position] != first:
         position += 1

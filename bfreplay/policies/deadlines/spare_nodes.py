@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import compiled, copy_into
+from bfreplay._compiled import ascending, compiled, copy_into
 from bfreplay.policies.deadlines.plan import Floats, Plan, Steps, _put, _value_at, _without_repeats, minimum_share
 
 
@@ -176,7 +176,7 @@ def _share_spare(
         for j in range(n_jobs):
             if _count_added(jobs, j) < np.inf:
                 scores[j] = _score(jobs, j, free, slot_s, n_nodes, growth_first)
-        order = order[np.argsort(-scores[order], kind="mergesort")]
+        order = order[ascending(-scores[order])]
         best_job = -1
         for k in range(n_jobs):
             if _count_added(jobs, order[k]) <= free.value[0] and (growth_first or scores[order[k]] > -np.inf):
@@ -200,7 +200,7 @@ def _share_spare(
         for j in range(n_jobs):
             if n_gains > 0 and _count_added(jobs, j) < np.inf:
                 scores[j] = -np.inf
-        order = order[np.argsort(-scores[order], kind="mergesort")]
+        order = order[ascending(-scores[order])]
     return jobs, order, gainers[:n_gains], ends[:n_gains], free
 
 

@@ -13,7 +13,6 @@ from bfreplay.milp.exact.relaxation import best_exchange, concave_hulls, critica
 from bfreplay.milp.exact.search import (
     Relaxed,
     Undecided,
-    _ascending,
     _completion,
     better_answer,
     counts_worth_searching,
@@ -166,12 +165,6 @@ def test_what_hulls_leave_undecided_and_the_best_exchange_are_those_of_a_look_at
         assert float((value[jobs, changed] - value[jobs, counts]).sum()) == gain
         n_gains += gain > 0
     assert n_gains >= 300  # the test is about them
-
-
-@pytest.mark.parametrize("size", [0, 1, 40, 64, 65, 300])
-def test_equal_keys_stay_in_their_order(size):
-    key = np.random.default_rng(size).integers(0, 9, size) / 2
-    assert _ascending(key).tolist() == sorted(range(size), key=key.__getitem__)
 
 
 def _decision_with_ties(rng: np.random.Generator) -> tuple[np.ndarray, int]:
