@@ -54,11 +54,11 @@ _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
 """By table and key of an error."""
 _NO_FILE = "campaign"
 """Name of a campaign that is given as a mapping, and in messages of its file."""
-_IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*campaign[ \t]*[\].]", re.MULTILINE)
+_IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*(campaign|study)[ \t]*[\].]", re.MULTILINE)
 
 
 def is_campaign(path: str | PathLike[str]) -> bool:
-    """Return whether a file is a campaign: a ``.toml`` with ``[campaign]``, not parsed here; or a study of Optuna."""
+    """Return whether a file is a campaign: a ``.toml`` with ``[campaign]`` or ``[study]``, not parsed; or a study."""
     file = Path(path)
     if not file.is_file():
         return False

@@ -37,6 +37,7 @@ _OTHER_THAN_TABLES = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'i
 
 _ENDS = _FINISHED, _PRUNED, _FAILED = "COMPLETE", "PRUNED", "FAIL"
 _STEP, _ATTRIBUTE = "step", "user_attrs."
+_EPOCHS = "user_attrs.epochs"
 _FILES = "a study of Optuna: its storage (SQLite or journal), or the CSV of study.trials_dataframe()"
 _TO_RECORD = (
     'trial.report(value, epoch) after each epoch; trial.set_user_attr("epochs", n); a CSV column user_attrs_epochs'
@@ -119,10 +120,13 @@ class RecordedStudy(NoPruner):
         with locate_errors(campaign_file, _TABLE):
             self._file = file = campaign_file.parent / checks.local_path("file", table.file)
         self._campaign_file = campaign_file
-        check_is_file(file)
-        kind = kind_of_study(file)
-        if kind is None:
-            raise InputError("this is no study of Optuna", file=file, expected=_FILES, fix="correct [study] file")
+        try:
+            check_is_file(file)
+            kind = kind_of_study(file)
+            if kind is None:
+                raise InputError("this is no study of Optuna", file=file, expected=_FILES)
+        except InputError as error:
+            raise error.with_changes(fix=f"correct [study] file in {campaign_file}") from error
         files = [file, *filter(Path.is_file, (Path(f"{file}{suffix}") for suffix in ("-wal", "-journal")))]
         self.sources = [(source.name, source.sha256) for source in map(SourceFile.of, files)]
         self._name = table.name
@@ -233,6 +237,9 @@ class RecordedStudy(NoPruner):
             raise InputError(problem, file=self._file, expected="one header row", fix=fix)
         table, trials = read_csv_table(self._file), []
         columns = [column for column in table.columns if column.startswith("value")]
+        if not columns:
+            problem, fix = "the column 'value' is missing", "write the CSV with study.trials_dataframe()"
+            raise InputError(problem, file=self._file, expected=_FILES, fix=fix)
         for row_number, cells in table.rows:
             row = {name: _value_of(str(text)) for name, text in cells.items()}
             params = {name.removeprefix("params_"): row[name] for name in row if name.startswith("params_")}
@@ -244,14 +251,16 @@ class RecordedStudy(NoPruner):
         return trials, [column.removeprefix("values_") for column in columns], [None] * len(columns)
 
     def _source_of_epochs(self, trials: Sequence[RecordedTrial], choice: str | None) -> str:
-        """Return the choice, or ``"step"`` where it is plain: steps without gaps from 0 or 1."""
+        """Return the choice, or what is plain: steps without gaps from 0 or 1; without steps, ``_EPOCHS``."""
         steps = [sorted(trial.reported) for trial in trials if trial.reported]
         first = self._first_step
         is_plain = first in (0, 1) and all(of_trial == [*range(first, first + len(of_trial))] for of_trial in steps)
         attributes = dict.fromkeys(_ATTRIBUTE + name for trial in trials for name in trial.user_attrs)
         choices = [*([_STEP] if steps else []), *attributes]
-        if choice in choices or (choice is None and steps and is_plain):
-            return choice or _STEP
+        if choice is None and (is_plain if steps else _EPOCHS in choices):
+            return _STEP if steps else _EPOCHS
+        if choice is not None and choice in choices:
+            return choice
         problem = "there are no intermediate values: it is unknown how many epochs each trial trained"
         if choice not in (None, _STEP):
             problem = f"there is no {choice!r} in the study"

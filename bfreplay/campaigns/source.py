@@ -334,9 +334,12 @@ class CampaignSource:
             trial.work_epochs, crash_epoch = self._study.course(trial.number)
         end_epoch = trial.work_epochs if crash_epoch is None else min(crash_epoch, trial.work_epochs)
         begin_epoch = max(first_epoch, trial.epochs)
+        report_epochs = self._report_epochs
+        if self._study is not None and not campaign.budget.needs_every_epoch:
+            report_epochs = sorted(self._study.trials[trial.number].reported)
         marks = [
             Mark((epoch - first_epoch) * samples_per_epoch, epoch, for_pruner=epoch in self._pruner_epochs)
-            for epoch in self._report_epochs
+            for epoch in report_epochs
             if begin_epoch < epoch < end_epoch
         ]
         if end_epoch < trial.work_epochs:

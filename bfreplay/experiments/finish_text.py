@@ -90,7 +90,8 @@ def cautions(record: FinishRecord) -> Iterator[str]:
     n_starts, n_open = len(record.starts), len(record.starts) - record.n_done
     median_s = record.quantiles.median_s
     if n_open:
-        unfinished = f"From {n_open:,} of {count(n_starts, 'start')} not all is done when the log ends."
+        whose = "" if record.against is None else f" of {record.names[0]}"
+        unfinished = f"From {n_open:,} of {count(n_starts, 'start')} not all{whose} is done when the log ends."
         unknown = "; the median is unknown" if median_s is None else ""
         yield f"{unfinished} They count with the time that they had (Kaplan-Meier){unknown}."
     against = record.against

@@ -17,6 +17,7 @@ from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.week import choose_zone
 from bfreplay.datasets.times import iso_utc, microseconds_of
 from bfreplay.errors import InputError
+from bfreplay.experiments import option_checks
 from bfreplay.experiments.declared_options import FILE_OPTIONS, OPTIONS, DeclaredOptions
 from bfreplay.experiments.finish_text import answer_of, cautions, notes
 from bfreplay.experiments.prepared_run import load_jobs_of, load_log, max_parallel_of
@@ -180,6 +181,7 @@ def finish(
     other_options: dict[str, Any] = {**options}
     base = RunOptions(events=events, jobs=jobs, until_done=True, efficiency=False, bound=False, **other_options)
     log, workload = load_log(base), load_jobs_of(base)
+    against = None if against is None else option_checks.jobs("against", against)
     other = None if against is None else load_jobs_of(replace(base, jobs=against))
     _check_inputs(log, workload, other)
     zone = choose_zone(tz, log.metadata)

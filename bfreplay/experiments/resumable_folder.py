@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,21 +33,28 @@ def check_folder(out: str | Path, kind: ResultKind) -> Path:
 
 @contextmanager
 def resumable_folder(out: str | Path | None, kind: ResultKind, *, stale: Sequence[str]) -> Iterator[Path]:
-    """Yield the folder ``out``, made if needed and without its record and the files ``stale``; or a temporary one."""
+    """Yield the folder ``out``, made if needed and without its record and the files ``stale``; or a temporary one.
+
+    Warns if the record that is written there replaces a different one.
+    """
     if out is None:
         with tempfile.TemporaryDirectory(prefix=scratch_prefix(kind.word)) as temporary:
             yield Path(temporary)
         return
     folder = check_folder(out, kind)
+    record_file = folder / kind.record_file
     try:
+        earlier = record_file.read_bytes() if record_file.exists() else None
         folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder / kind.record_file)
+        remove_leftovers(record_file)
         (folder / _marker(kind)).touch()  # so that it can be resumed after a kill
         for file_name in (kind.record_file, *stale):  # of other options, perhaps
             (folder / file_name).unlink(missing_ok=True)
     except OSError as error:
         raise unwritable(folder, error, f"the folder of the {kind.word}") from error
     yield folder
+    if earlier is not None and record_file.read_bytes() != earlier:
+        warnings.warn(f"the earlier answer in {folder}, of other inputs or options, is replaced", stacklevel=3)
 
 
 def _marker(kind: ResultKind) -> str:

@@ -60,8 +60,9 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
     try:
         document_text = (folder / name).read_text(encoding="utf-8")
         document = parse_json(document_text, parse_constant=_refuse_constant, parse_float=_finite)
-    except FileNotFoundError:
-        fault_words = f"it has no {name}" if folder.is_dir() else "there is no such folder"
+    except (FileNotFoundError, NotADirectoryError):
+        fault_words = "it is a file" if folder.is_file() else "there is no such folder"
+        fault_words = f"it has no {name}" if folder.is_dir() else fault_words
         inside = next((record_path.parent for record_path in sorted(folder.glob(f"**/{kind.record_file}"))), None)
     except OSError as error:
         fault_words = f"{name}: {error.strerror or error}"

@@ -76,12 +76,11 @@ def words_of_run(result: RunResult) -> dict[str, str]:
     """Return the words for a run that stand in descriptions of metrics by name."""
     fairness, efficiency = result.summary.scheduling.finish_time_fairness, result.summary.efficiency
     bound, jobs = result.summary.bound, result.record.inputs.jobs
-    is_study = "study" in (jobs.source or {})
     return {
         "bound": "" if bound is None else BOUND_WORDS[bound.kind],
         "dedicated": "" if efficiency is None else f"{amount(efficiency.equivalent_nodes)} dedicated nodes",
-        "best": f"{'highest' if jobs.higher_is_better else 'lowest'} {'recorded' if is_study else 'simulated'}",
-        "others": " (other trials may be pruned there)" if result.record.inputs.jobs.of_source else "",
+        "best": f"{'highest' if jobs.higher_is_better else 'lowest'} {'recorded' if jobs.is_recorded else 'simulated'}",
+        "others": " (other trials may be pruned there)" if jobs.of_source and not jobs.is_recorded else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
         "whom": "the measured jobs" if result.record.config.measured else _IN_GENERAL["whom"],
     }

@@ -123,6 +123,11 @@ class JobInputs(RecordPart, frozen=True, kw_only=True):
         return self.source is not None
 
     @property
+    def is_recorded(self) -> bool:
+        """True if they are the trials of a study that was run, with its ends: none is pruned because of this replay."""
+        return "study" in (self.source or {})
+
+    @property
     def higher_is_better(self) -> bool:
         """True if higher scores are better."""
         return bool((self.source or {}).get("higher_is_better", True))

@@ -93,7 +93,7 @@ def _limit_without_effect(record: RunRecord) -> Iterator[str]:
     all_nodes = events.n_nodes if events.metadata.source_format == SOURCE_FORMAT else None
     limits = [f"parallel = {parallel} in [campaign]", f"--max-parallel {max_parallel}"]
     if isinstance(parallel, int) and parallel < max_parallel not in (MAX_PARALLEL, all_nodes):
-        yield f"{limits[1]} has no effect: {limits[0]} lets no more trials run at once."
+        yield f"{limits[1]} has no effect: {limits[0]} lets no more trials run at once. Raise it there."
     elif isinstance(parallel, int) and "study" in source and max_parallel < parallel != MAX_PARALLEL:
         yield f"{limits[0]} has no effect: {limits[1]} lets no more trials run at once."
 

@@ -238,7 +238,9 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
             yield f"  {label:<20}{text:>14}  {percent(share):>7}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     yield f"  {'together':<20}{parts_of_whole([hours.idle])[0]:>14}"
     finish_us, duration_s = summary.last_finish_us, summary.duration_s
-    if finish_us is not None:
+    if finish_us is None and record.inputs.jobs.of_source:
+        yield f"    the search was not over after {duration(duration_s)}"
+    elif finish_us is not None:
         finish_s = (finish_us - start_us) / 1e6
         finish = f"{duration(finish_s)} of {duration(duration_s)}"
         if record.inputs.jobs.of_source:

@@ -20,6 +20,12 @@ _wrap = partial(textwrap.wrap, width=WIDTH, break_on_hyphens=False)
 _LARGE_SCATTER = 0.10
 _HARDLY_RISES = 0.2
 """Exponent of the gain in rate over that in nodes below which rates hardly rise: 15 % for twice the nodes."""
+_FAR_ABOVE_LINEAR = 1.25
+"""The same exponent, above which rates rise too much: 2.4 times for twice the nodes."""
+_RATE_DOUBT = (
+    "is the batch that of all GPUs together (global_batch), or are the rates those of all GPUs together "
+    "(samples_per_s)?"
+)
 _HEAD = ("law", "scaling", "parameter", "value", "95 % interval", "scatter", "AICc", "verdict")
 _MEANING = {
     Scaling.STRONG: "Strong scaling: the global batch is the same at every node count, each node gets a smaller part "
@@ -186,11 +192,13 @@ def _of_flat_rates(measurements: Measurements) -> list[str]:
     counts, means = measurements.counts, measurements.means
     last = int(np.argmax(means)) or len(counts) - 1
     gain = means[last] / means[0]
-    if math.log(gain) >= _HARDLY_RISES * math.log(counts[last] / counts[0]):
+    slope, linear = math.log(gain), math.log(counts[last] / counts[0])
+    if _HARDLY_RISES * linear <= slope <= _FAR_ABOVE_LINEAR * linear:
         return []
+    how, doubt = ("hardly rise", UNIT_DOUBT) if slope < linear else ("rise far more than the nodes", _RATE_DOUBT)
     return [
-        f"the rates hardly rise: {digits(means[last])} samples/s on {count(int(counts[last]), 'node')} are {gain:.3g} "
-        f"times the {digits(means[0])} on {counts[0]:,}; {UNIT_DOUBT}"
+        f"the rates {how}: {digits(means[last])} samples/s on {count(int(counts[last]), 'node')} are {gain:.3g} "
+        f"times the {digits(means[0])} on {counts[0]:,}; {doubt}"
     ]
 
 

@@ -17,6 +17,7 @@ from bfreplay.campaigns.parts import TrialState
 from bfreplay.errors import InputError
 from bfreplay.experiments.prepared_run import load_jobs_of
 from bfreplay.experiments.run_options import RunOptions
+from bfreplay.runs.metric import words_of_run
 from bfreplay.testing import job_source
 from bfreplay.workload import Ending
 
@@ -187,9 +188,12 @@ def test_the_csv_of_trials_needs_epochs_and_says_nothing_of_the_direction(tmp_pa
     csv = tmp_path / "trials.csv"
     add(optuna.create_study(), ENDS[:3], epochs=len).trials_dataframe().to_csv(csv)
     assert is_campaign(csv)
-    for file in (csv, campaign_file(tmp_path, csv, epochs_from='"step"')):
-        assert (refusal(file).column, refusal(file).expected) == ("epochs_from", "one of user_attrs.epochs")
-    file = campaign_file(tmp_path, csv, epochs_from='"user_attrs.epochs"')
+    error = refusal(campaign_file(tmp_path, csv, epochs_from='"step"'))
+    assert (error.column, error.expected) == ("epochs_from", "one of user_attrs.epochs")
+    assert load_campaign(csv).describe()["study"]["epochs_from"] == "user_attrs.epochs"
+    csv.write_text(csv.read_text().replace("user_attrs_epochs", "user_attrs_long"))
+    assert (refusal(csv).column, refusal(csv).expected) == ("epochs_from", "one of user_attrs.long")
+    file = campaign_file(tmp_path, csv, epochs_from='"user_attrs.long"')
     assert load_campaign(file).higher_is_better
     assert "assumed: higher_is_better = true. Give yours in [campaign]" in load_campaign(file).describe()["warnings"][0]
     file.write_text(file.read_text().replace("[campaign]", "[campaign]\nhigher_is_better = false"))
@@ -197,6 +201,9 @@ def test_the_csv_of_trials_needs_epochs_and_says_nothing_of_the_direction(tmp_pa
     assert not any("higher_is_better" in warning for warning in source.describe()["warnings"])
     driven = drive(source)
     assert not source.higher_is_better
+    assert sorted((each.report.job[-1], each.report.samples) for each in driven.answers) == [
+        ("0", 400.0), ("1", 200.0), ("2", 100.0), ("2", 150.0),
+    ]  # fmt: skip  # a trial reports at its own epochs only
     assert [answer.report.samples for answer in driven.answers if answer.verdict.ending is Ending.FAILED] == [150.0]
     ends = [(trial.state.value, trial.epochs, trial.score, dict(trial.params)) for trial in source.trials]
     assert ends == [
@@ -204,7 +211,9 @@ def test_the_csv_of_trials_needs_epochs_and_says_nothing_of_the_direction(tmp_pa
     ]  # fmt: skip
     csv.write_text(csv.read_text().replace("value", "value_accuracy"))  # so Optuna writes it with a metric name
     assert load_campaign(file).campaign.epochs == 4
-    csv.write_text(csv.read_text().replace("value_accuracy", "value").replace("0.15", "much"))
+    csv.write_text(csv.read_text().replace("value_accuracy", "accuracy"))
+    assert refusal(file).problem == "the column 'value' is missing"
+    csv.write_text(csv.read_text().replace("accuracy", "value").replace("0.15", "much"))
     assert (refusal(file).row, refusal(file).column, refusal(file).value) == (2, "value", "much")
     add(optuna.create_study(), ENDS[:3], epochs=len).trials_dataframe(multi_index=True).to_csv(csv)
     assert (refusal(file).problem, refusal(file).fix) == (
@@ -251,6 +260,21 @@ def test_a_database_that_may_compute_without_end_and_one_of_others_are_refused(t
         journal.write_text(whole.replace(right, wrong))
         assert journal.read_text() != whole
         assert "Optuna cannot read it" in refusal(journal).problem
+
+
+def test_a_campaign_of_a_study_needs_no_table_of_its_own_and_its_file_is_named_where_it_lacks(tmp_path):
+    file = campaign_file(tmp_path, made(tmp_path))
+    file.write_text(file.read_text().replace("[campaign]\nparallel = 99\n", ""))
+    assert is_campaign(file)
+    assert load_campaign(file).campaign.trials == 6
+    file.write_text(file.read_text().replace("study.log", "gone.log"))
+    assert refusal(file).fix == f"correct [study] file in {file}"
+
+
+def test_no_other_trials_are_pruned_on_dedicated_nodes(tmp_path):
+    run = RunOptions(events="sample", jobs=str(made(tmp_path)), bound=False).run()
+    assert run.summary.efficiency is not None
+    assert words_of_run(run)["others"] == ""
 
 
 def test_a_url_of_sqlite_is_its_file(tmp_path, monkeypatch):

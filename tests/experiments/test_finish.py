@@ -1,6 +1,7 @@
 """``finish`` from files to the record."""
 
 import json
+import warnings
 
 import pytest
 
@@ -160,6 +161,11 @@ def test_a_folder_is_read_again_and_resumed_without_repeating_runs(files):
     found(out="out")
     assert {path: path.stat().st_mtime_ns for path in runs} == runs
     assert (files / "out" / "finish.json").read_bytes() == text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found(out="out")  # the same answer again
+    with pytest.warns(UserWarning, match="the earlier answer in .*out, of other inputs or options, is replaced"):
+        found(out="out", seed=3)
     with pytest.raises(OutputExistsError):
         found(out=files)
 
@@ -256,3 +262,6 @@ def test_other_jobs_are_compared_from_the_same_starts(files):
     (files / "dated.csv").write_text(dated)
     with pytest.raises(InputError, match="calendar"):
         found(against="dated.csv")
+    with pytest.raises(InputError) as caught:
+        found(against="mysql://me:secret@host/db")
+    assert caught.value.column == "against"

@@ -156,6 +156,11 @@ def test_rates_that_hardly_rise_are_called_seconds_per_step_first_of_all_warning
         "(seconds_per_step), rates of one GPU (samples_per_s_per_gpu), or is the batch that of one GPU (batch_per_gpu)?"
     )
     assert doubts([1, 2, 4, 8], [10, 10.2, 9.9, 9.8])
+    assert doubts([1, 2, 4, 8], [10, 40, 150, 540]) == [
+        "the rates rise far more than the nodes: 540 samples/s on 8 nodes are 54 times the 10 on 1; is the batch that "
+        "of all GPUs together (global_batch), or are the rates those of all GPUs together (samples_per_s)?"
+    ]
+    assert not doubts([1, 2, 4, 8], [10, 21, 43, 88])
 
 
 def test_rates_that_level_off_or_fall_behind_a_peak_are_not_doubted():

@@ -16,7 +16,10 @@ from bfreplay.result_folders.comparison import DifferingOption
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import cluster_of
 
-_RERUN = "replay both on the same log, window and jobs; 'bfreplay sweep' makes such runs"
+_RERUN = (
+    "replay both on the same log, window and jobs; 'bfreplay sweep' makes such runs, and 'bfreplay finish' with "
+    "--against compares two searches"
+)
 _NO_MATTER = {"window_start_us", "window_end_us", "unlimited_work"} | {
     name for name, declaration in OPTIONS.items() if declaration.only_writes
 }

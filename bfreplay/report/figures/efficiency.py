@@ -38,8 +38,8 @@ class Efficiency:
         Number of dedicated nodes: the mean number of idle nodes.
     bound_kind
         A key of ``BOUND_WORDS``.
-    is_source
-        True if the jobs come from a source.
+    may_differ
+        True if other trials may be pruned on dedicated nodes.
     """
 
     samples: float
@@ -52,7 +52,7 @@ class Efficiency:
     earliest_s: float | None
     equivalent_nodes: float
     bound_kind: str | None
-    is_source: bool = False
+    may_differ: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -87,7 +87,7 @@ def efficiency(run: RunResult) -> Efficiency:
         earliest_s=None if bound is None else seconds(bound.earliest_finish_us),
         equivalent_nodes=summary.equivalent_nodes,
         bound_kind=None if bound is None else bound.kind,
-        is_source=is_source,
+        may_differ=is_source and not run.record.inputs.jobs.is_recorded,
     )
     if on_dedicated_nodes is None and bound is None:
         problem = "the run was compared neither with dedicated nodes nor with an upper bound"
@@ -229,7 +229,7 @@ def _sentence(run_label: str, result: Efficiency) -> str:
             parts.append(f"on {node_words} after {duration(result.dedicated_done_s)}")
         if result.earliest_s is not None:
             parts.append(f"no policy can finish before {duration(result.earliest_s)}")
-        if result.is_source:
+        if result.may_differ:
             parts.append("where other trials may be pruned")
         if result.u is not None:
             parts.append("U is 1 by construction, so compare the times")
