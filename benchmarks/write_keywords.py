@@ -4,14 +4,12 @@ Usage: ``python benchmarks/write_keywords.py``, after a change of ``bfreplay/exp
 """
 
 import inspect
-import json
 from pathlib import Path
 
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
 from bfreplay.experiments.finish_times import finish
 from bfreplay.experiments.one_run import open_session
 from bfreplay.experiments.tuning.tuner import tune
-from bfreplay.options import OneOf
 
 STUB = Path(__file__).parents[1] / "bfreplay" / "experiments" / "keywords.pyi"
 CLASSES = {"ReplayKeywords": open_session, "FinishKeywords": finish, "TuneKeywords": tune}
@@ -42,9 +40,7 @@ def keywords(function):
     for name in inspect.signature(function).parameters:
         if name not in own:
             accepts = OPTIONS[name].accepts or DeclaredOptions.__annotations__[name]
-            if isinstance(OPTIONS[name].check, OneOf):
-                accepts = accepts.replace("str", f"Literal[{', '.join(map(json.dumps, OPTIONS[name].check.words))}]")
-            yield f"{name}: {accepts}"
+            yield f"{name}: {accepts}".replace("'", '"')
 
 
 if __name__ == "__main__":

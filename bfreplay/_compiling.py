@@ -92,6 +92,7 @@ def is_interpreted() -> bool:
 @contextmanager
 def compiling_first() -> Iterator[None]:
     """Compile every loop used in this block before its use, unless ``BFREPLAY_COMPILE`` is ``never``."""
+    compile_mode()  # an unknown value is refused where nothing is to be compiled, too
     was_waiting, _this_process.is_waiting = _this_process.is_waiting, True
     try:
         yield
@@ -108,6 +109,7 @@ def notice_of_compiling(show: Callable[[bool], None]) -> Iterator[None]:
 
     And once with false if the process waits for the compiler.
     """
+    compile_mode()
     _notices.update({True: show, False: show})
     try:
         yield

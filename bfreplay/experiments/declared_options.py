@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from bfreplay import checks, defaults
 from bfreplay.experiments import option_checks
@@ -183,7 +183,7 @@ class DeclaredOptions:
         is_rare=True,
         no_effect=(option_checks.ENDS_ON_CLUSTER,),
     )
-    learn_curves: str | None = option(
+    learn_curves: Literal["job", "model"] | None = option(
         None,
         OneOf(("job", "model")),
         POLICY,
@@ -215,7 +215,7 @@ class DeclaredOptions:
         no_effect=(option_checks.NO_SOLVER,),
         names=("bfreplay.milp.names:FORMULATIONS",),
     )
-    fallback: str = _backend_option(
+    fallback: Literal["exact", "keep"] = _backend_option(
         "fallback",
         "exact",
         OneOf(("exact", "keep")),
@@ -258,12 +258,12 @@ class DeclaredOptions:
         metavar="MB",
         is_rare=True,
     )
-    semantics: str = option(
+    semantics: Literal["continuous", "published"] = option(
         "continuous",
         OneOf(("continuous", "published")),
         TIME,
         "Clock and accounting: continuous time, or as in the published program.",
-        accepts="str | Semantics",
+        accepts='Literal["continuous", "published"] | Semantics',
         is_rare=True,
         not_on_cluster=(
             "BFTrainer's published clock moves only at pool events, which a cluster does not have",

@@ -33,7 +33,7 @@ def log(name: str, value: object) -> NodeEvents | str:
     """Check a log: the path of a file, which is returned as text, or ``NodeEvents``."""
     from bfreplay.datasets import NodeEvents
 
-    checks.instance(name, value, (NodeEvents, str, PathLike), "NodeEvents, a file, or 'sample'")
+    checks.instance(name, value, (NodeEvents, str, PathLike), "NodeEvents (see its from_arrays), a file, or 'sample'")
     return value if isinstance(value, NodeEvents) else path(name, value)
 
 

@@ -195,13 +195,14 @@ def solver_keywords(options: DeclaredOptions) -> dict[str, Any]:
 
 
 def files_of(options: DeclaredOptions) -> dict[str, str]:
-    """Return the absolute path, or the name, of each input by kind; clusters and objects have neither."""
+    """Return the absolute path or the name of each input by kind; clusters and what was made in memory have none."""
     paths = {}
     if isinstance(options.jobs, str | PathLike):
         jobs = resolve_sample(Path(options.jobs), "jobs")
         paths["jobs"] = str(jobs if is_source_name(jobs) else jobs.absolute())
-    if isinstance(options.events, str | PathLike):
-        paths["events"] = str(resolve_sample(Path(options.events), "events").absolute())
+    log_file = options.events.file if isinstance(options.events, NodeEvents) else options.events
+    if log_file is not None:
+        paths["events"] = str(resolve_sample(Path(log_file), "events").absolute())
     if options.curves is not None:
         paths["curves"] = place_of(options.curves)
     if options.batch_jobs is not None:

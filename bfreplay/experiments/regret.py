@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bfreplay.bounds import Effort, UpperBound, upper_bound
+from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.times import US, iso_utc
 from bfreplay.errors import InputError
 from bfreplay.replay import ReplaySettings
@@ -90,10 +91,10 @@ class Regrets(list[Regret]):
 def regret(
     runs: Sequence[RunResult | str | Path],
     *,
-    effort: Effort | str = Effort.THOROUGH,
+    effort: Effort | Literal["quick", "thorough"] = Effort.THOROUGH,
     evaluations: int = 350,
-    events: str | Path | None = None,
-    jobs: str | Path | None = None,
+    events: NodeEvents | str | Path | None = None,
+    jobs: JobSet | str | Path | None = None,
     curves: str | Path | None = None,
     allow_code: bool = False,
     progress: RegretProgress | None = None,
@@ -113,7 +114,7 @@ def regret(
     evaluations
         Most evaluations of one search.
     events, jobs, curves
-        Paths of the inputs if they have moved.
+        The inputs, or their paths, if they have moved or the run was given objects.
     allow_code
         Import code that the runs and the files name.
     progress

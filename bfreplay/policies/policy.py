@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import IntFlag
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -191,7 +193,17 @@ class Policy(ABC):
     sets_batch_sizes: bool = False
     round_s: float | None = None
     objective: Objective | str | None = None
-    not_saved: ClassVar[tuple[str, ...]] = ("solver", "objective")
+    not_saved: ClassVar[tuple[str, ...]] = ("solver", "objective", "_given")
+    _given: Mapping[str, object]
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        """Keep what ``__init__`` is called with, its defaults included, for ``describe``."""
+        policy = super().__new__(cls)
+        with suppress(TypeError):  # arguments that do not fit: __init__ says so
+            bound = inspect.signature(cls.__init__).bind_partial(policy, *arguments, **keywords)
+            bound.apply_defaults()
+            object.__setattr__(policy, "_given", dict(list(bound.arguments.items())[1:]))  # a dataclass may be frozen
+        return policy
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver) -> Policy:
@@ -250,12 +262,14 @@ class Policy(ABC):
         return None
 
     def describe(self) -> dict[str, object]:
-        """Every parameter with its value, JSON-ready, for the run's record.
+        """Every parameter with its value, JSON-ready, for the run's record: what tells two runs apart.
 
+        By default ``name``, and the numbers and texts that ``__init__`` was called with, or has as defaults.
         ``name`` must be there. Where they are, ``t_fwd_s`` is a number, ``solver`` and ``forward_time`` (in place of a
         number) are mappings with ``name``, and ``objective`` is one with ``spec``.
         """
-        return {"name": self.name}
+        plain = {name: value for name, value in self._given.items() if isinstance(value, str | int | float | None)}
+        return {**plain, "name": self.name}
 
     def summary(self) -> Mapping[str, object] | None:
         """Return the policy's own counts, JSON-ready, for the run's record; ``None`` for nothing."""

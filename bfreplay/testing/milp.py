@@ -60,7 +60,7 @@ class FormulationContract:
 
     def make(self) -> Formulation:
         """Return a new formulation, as a solver makes one."""
-        instance: Formulation = made(subject(self, "formulation", "build", "read"), "formulation")
+        instance: Formulation = made(subject(self, "formulation", *FORMULATIONS.needs), "formulation")
         return instance
 
     @pytest.fixture(scope="class")

@@ -30,11 +30,14 @@ def subject(tests: object, attribute: str, *methods: str) -> Any:
     The first test fails with a sentence if it names none, or something else, and the others are skipped.
     """
     named = getattr(tests, attribute, None)
-    is_right = isinstance(named, type if methods else str) and all(hasattr(named, method) for method in methods)
+    missing = [method for method in methods if not hasattr(named, method)]
+    is_right = isinstance(named, type if methods else str) and not missing
     if not is_right:
         expected = f"Mine, your class itself, with {', '.join(methods)}" if methods else '"mine:Mine", its name as text'
         contract = tests if isinstance(tests, type) else type(tests)
         problem = f"{contract.__name__} does not say what to test: {attribute} is {named!r}"
+        if isinstance(named, type) and missing:
+            problem = f"{named.__name__} is no {attribute}: it has no {', '.join(missing)}"
         problem += f"\n  expected: {attribute} = {expected}"
         misspelt = near_name(attribute, vars(contract).keys() - {attribute})
         _fail_once(problem + (f"\n  fix:      rename {misspelt} to {attribute}" if misspelt else ""))

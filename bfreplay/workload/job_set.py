@@ -107,7 +107,13 @@ class JobSet(Sequence[ElasticJob]):
         jobs = tuple(jobs)
         for job in jobs:
             if not isinstance(job, ElasticJob):
-                raise InputError("these are no jobs", column="jobs", value=job, expected="ElasticJob objects")
+                raise InputError(
+                    "these are no jobs",
+                    column="jobs",
+                    value=job,
+                    expected="ElasticJob objects",
+                    fix="ElasticJob(**row) makes one: of each row in frame.to_dict('records') for a data frame",
+                )
         jobs_by_time = tuple(sorted(jobs, key=lambda job: job.submit_us))
         if not jobs_by_time:
             raise InputError("the job set is empty", expected="at least one job")

@@ -1,5 +1,6 @@
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -97,6 +98,11 @@ def test_a_row_that_cannot_be_is_refused_with_its_number(rows, row, problem):
         ({"initial_state": [0, 7]}, "out of range"),
         ({"node": [2]}, "out of range"),
         ({"state": []}, "one value for each row"),
+        ({"state": [True]}, "whole numbers"),  # a column of true for idle would be the state busy
+        ({"state": ["idle"]}, "whole numbers"),
+        ({"time_us": [5.5]}, "whole numbers"),
+        ({"time_us": [float("nan")]}, "whole numbers"),
+        ({"time_us": np.array(["1970-01-01"], "datetime64[ns]")}, "datetime64"),
         ({"window_end_us": 0}, "no time"),
         ({"window_end_us": 10**18}, "calendar"),
     ],

@@ -116,7 +116,7 @@ def test_tune_takes_objects_and_has_the_table_of_files(files):
     assert [each["name"] for each in saved["inputs"]["jobs"]] == ["jobs.csv"]
     swept = json.loads((files / "objects" / "sweep" / "sweep.json").read_text())
     assert swept["spec"]["runs"][0]["jobs"] == f"<JobSet {digest_of(jobs)[:8]}>"
-    assert {tuple(run["paths"]) for run in swept["runs"].values()} == {()}
+    assert {tuple(run["paths"]) for run in swept["runs"].values()} == {("events",)}
     listed = bfreplay.tune("events.csv", list(jobs), **grid, unlimited_work=True)
     assert listed.record.inputs.n_jobs == 2
 

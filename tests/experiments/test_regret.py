@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bfreplay.experiments.regret as regret_module
-from bfreplay import replay_log
+from bfreplay import load_events, load_jobs, replay_log
 from bfreplay.bounds import Effort, Kind, UpperBound
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
@@ -191,6 +191,13 @@ def test_inputs_that_were_moved_are_named_and_others_refused(there):
     assert found.share is not None
     with pytest.raises(InputError, match="content differs"):
         regret([there / "run"], effort="quick", **{**places, "jobs": there / "short.csv"})
+
+
+def test_a_run_of_objects_says_where_the_log_came_from_and_takes_the_jobs_again(there):
+    run = replay_log(load_events(there / "events.csv"), load_jobs(there / "short.csv"), efficiency=False)
+    assert run.session.files == {"events": str(there / "events.csv")}
+    (found,) = regret([run], effort="quick", jobs=load_jobs(there / "short.csv"))
+    assert found.share is not None
 
 
 def test_a_run_made_in_memory_alone_does_not_say_where_its_inputs_are():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -306,3 +309,22 @@ def test_a_policy_without_a_name_or_that_fails_costs_one_message():
     ):
         with pytest.raises(InputError, match=message):
             replay_log(log(5, [], 100, idle_first=(0,)), [job()], policy, efficiency=False, bound=False)
+
+
+class _Capped(EqualSharePolicy):
+    name = "capped"
+
+    def __init__(self, share: float, most: int = 3, *, solver: object = None) -> None:
+        self._shares = [share, most, solver]
+
+
+def test_the_record_of_a_policy_has_what_it_was_made_with():
+    policy = _Capped(0.25, solver=ExactSolver())
+    assert policy.describe() == {"share": 0.25, "most": 3, "name": "capped"}
+    assert repr(policy) == "<_Capped: share 0.25, most 3>"
+    for twin in (copy.deepcopy(policy), pickle.loads(pickle.dumps(policy))):
+        assert twin.describe() == policy.describe()
+    run = replay_log(log(2, [], 3600, idle_first=[0]), [job()], _Capped(0.75), efficiency=False, bound=False)
+    assert run.record["config"]["policy"]["share"] == 0.75
+    with pytest.raises(TypeError, match="shar"):
+        _Capped(shar=1)

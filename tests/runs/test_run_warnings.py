@@ -114,7 +114,9 @@ def test_an_objective_without_deadlines_needs_none():
 def test_a_limit_of_trials_that_has_no_effect_is_named_unless_it_is_a_default(parallel, max_parallel, nodes, is_named):
     settings = ReplaySettings(max_parallel, until_done=True)
     run = replay_log(nodes, source(campaign(parallel=parallel)), None, settings, efficiency=False, bound=False)
-    words = "--max-parallel 3 has no effect: parallel = 2 in [campaign] lets no more trials run at once. Raise it there."
+    words = (
+        "--max-parallel 3 has no effect: parallel = 2 in [campaign] lets no more trials run at once. Raise it there."
+    )
     assert [*run.warnings] == ([words] if is_named else [])
 
 

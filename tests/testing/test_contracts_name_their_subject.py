@@ -11,7 +11,11 @@ from bfreplay.testing import FormulationContract, JobSourceContract, ObjectiveCo
 
 CONTRACTS = {
     "policy": (PolicyContract, "make", "policy = Mine, your class itself, with decide, from_options"),
-    "formulation": (FormulationContract, "make", "formulation = Mine, your class itself, with build, read"),
+    "formulation": (
+        FormulationContract,
+        "make",
+        "formulation = Mine, your class itself, with name, needs_sos, needs_continuous, change_limited, build, read",
+    ),
     "source": (JobSourceContract, "make", "source = Mine, your class itself, with begin, ask, tell, describe"),
     "objective": (ObjectiveContract, "make_objective", 'objective = "mine:Mine", its name as text'),
 }
@@ -49,7 +53,9 @@ def test_a_contract_without_a_plug_in_of_its_kind_says_what_to_write(attribute, 
     with pytest.raises(pytest.fail.Exception) as failure:
         getattr(contract, method)()
     problem, expected = str(failure.value).splitlines()
-    assert problem == f"TestMine does not say what to test: {attribute} is {named!r}"
+    is_class = named is NoPlugIn and attribute != "objective"
+    fault = f"NoPlugIn is no {attribute}: it has no " + line.partition(" with ")[2]
+    assert problem == (fault if is_class else f"TestMine does not say what to test: {attribute} is {named!r}")
     assert expected == f"  expected: {line}"
 
 

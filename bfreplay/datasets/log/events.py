@@ -134,7 +134,7 @@ class NodeEvents:
         position = np.argsort(order).astype(np.int32)
         start = _codes("initial_state", initial_state, len(NodeState), (len(names),))
         # writable and contiguous like the batches of files, so that compiled loops meet one type only
-        times = np.require(np.asarray(time_us, dtype=np.int64).reshape(-1), requirements=["C", "W"])
+        times = np.require(_whole_numbers("time_us", time_us), requirements=["C", "W"])
         node_index = _codes("node", node, len(names), times.shape)
         new_state = _codes("state", state, len(NodeState), times.shape)
         expect_rows(len(times))
@@ -346,8 +346,29 @@ def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
             )
 
 
+_FIXES = {
+    "time_us": "give microseconds: seconds * 1_000_000, or times as datetime64[us] with .astype(int)",
+    "node": "give the position of each node in nodes, such as pandas.factorize does",
+}
+
+
+def _whole_numbers(column_name: str, values: ArrayLike) -> NDArray[np.int64]:
+    array = np.asarray(values).reshape(-1)
+    if array.dtype == object:
+        array = np.array(array.tolist())
+    if array.size and not (array.dtype.kind in "iu" or (array.dtype.kind == "f" and (array % 1 == 0).all())):
+        raise InputError(
+            f"{column_name} has other values than whole numbers",
+            column=column_name,
+            value=array.dtype.name,
+            expected="whole numbers",
+            fix=_FIXES.get(column_name, "give NodeState.IDLE, NodeState.BUSY or another, or its number"),
+        )
+    return array.astype(np.int64, copy=False)
+
+
 def _codes(column_name: str, values: ArrayLike, limit: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    array = np.asarray(values, dtype=np.int64).reshape(-1)
+    array = _whole_numbers(column_name, values)
     if array.shape != shape:
         raise InputError(
             f"{column_name} does not have one value for each {'node' if column_name == 'initial_state' else 'row'}",

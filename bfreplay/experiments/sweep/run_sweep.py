@@ -79,7 +79,7 @@ def sweep(
 ) -> SweepResult:
     """Make every run of ``spec`` that is missing in ``out``, then the table of all; resumes an unfinished sweep.
 
-    Workers import the script that calls it, so put the call under ``if __name__ == "__main__":``.
+    A script whose runs have objects of a class of its own has the call under ``if __name__ == "__main__":``.
 
     Parameters
     ----------

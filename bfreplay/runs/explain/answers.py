@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
+from bfreplay import checks
 from bfreplay.datasets.named_inputs import time_in_window
 from bfreplay.errors import InputError
 from bfreplay.replay.engine import ProgressCallback
@@ -176,6 +177,7 @@ def explain(
         raise InputError("at=TIME needs a job", column="at", value=at, expected="job=NAME with at=TIME")
     if at is None and (objective, t_fwd) != (None, None):
         raise InputError("objective and t_fwd pose one decision", expected="job=NAME and at=TIME with them")
+    checks.known_keys(inputs, ("job", "at", *_ExplainOptions.__annotations__), "explain", "option")
     run = run if isinstance(run, RunResult) else RunResult.load(run)
     run_inputs = _Inputs(inputs, progress, on_missing)
     if job is None:

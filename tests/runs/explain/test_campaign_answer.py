@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import bfreplay
 from bfreplay import replay_log
 from bfreplay.campaigns.campaign import Budget, Retries
 from bfreplay.campaigns.parts import TrialState
@@ -116,6 +117,8 @@ def test_a_campaign_that_begins_after_the_window_has_no_job(source_of_none, n_de
     assert models.columns.tolist() == model_answers(job_answers(one)).columns.tolist()
     assert (answer.by_status, answer.ended_s.tolist(), answer.early_node_hours) == ({}, [], 0.0)
     assert nodes_over_time_by_model(run) == {}
+    with pytest.raises(InputError, match="did you mean 'job'"):
+        bfreplay.explain(run, jb="a")
     with pytest.raises(InputError, match="the run has no such job") as caught:
         job_story(run, "a", jobs=source_of_none)
     assert "a run with jobs" in str(caught.value)
