@@ -24,7 +24,7 @@ def log(initial, rows, end=100, nodes=("a", "b", "c"), metadata=None):
     return NodeEvents.from_arrays(
         nodes,
         initial,
-        np.array(times, dtype=float) * SECOND,
+        (np.array(times, dtype=float) * SECOND).round(),
         [nodes.index(name) for name in names],
         states,
         0,

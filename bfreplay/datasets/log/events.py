@@ -347,7 +347,7 @@ def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
 
 
 _FIXES = {
-    "time_us": "give microseconds: seconds * 1_000_000, or times as datetime64[us] with .astype(int)",
+    "time_us": "give microseconds: (seconds * 1e6).round(), or times as datetime64[us] with .astype(int)",
     "node": "give the position of each node in nodes, such as pandas.factorize does",
 }
 
