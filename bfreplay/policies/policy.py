@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -264,12 +265,13 @@ class Policy(ABC):
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready, for the run's record: what tells two runs apart.
 
-        By default ``name``, and the numbers and texts that ``__init__`` was called with, or has as defaults.
+        By default ``name``, and the finite numbers and texts that ``__init__`` was called with, or has as defaults.
         ``name`` must be there. Where they are, ``t_fwd_s`` is a number, ``solver`` and ``forward_time`` (in place of a
         number) are mappings with ``name``, and ``objective`` is one with ``spec``.
         """
         plain = {name: value for name, value in self._given.items() if isinstance(value, str | int | float | None)}
-        return {**plain, "name": self.name}
+        finite = {name: value for name, value in plain.items() if not isinstance(value, float) or math.isfinite(value)}
+        return {**finite, "name": self.name}
 
     def summary(self) -> Mapping[str, object] | None:
         """Return the policy's own counts, JSON-ready, for the run's record; ``None`` for nothing."""
