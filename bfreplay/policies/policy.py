@@ -162,6 +162,9 @@ class PolicyCapabilities:
     warm_up: str | None = None
 
 
+_DESCRIBED_BY_MAPPINGS = ("solver", "forward_time", "objective")
+
+
 class Policy(ABC):
     """Decides what runs now. Inherit from it, and write ``name`` and ``decide``; all else has a default.
 
@@ -269,9 +272,12 @@ class Policy(ABC):
         ``name`` must be there. Where they are, ``t_fwd_s`` is a number, ``solver`` and ``forward_time`` (in place of a
         number) are mappings with ``name``, and ``objective`` is one with ``spec``.
         """
-        plain = {name: value for name, value in self._given.items() if isinstance(value, str | int | float | None)}
-        finite = {name: value for name, value in plain.items() if not isinstance(value, float) or math.isfinite(value)}
-        return {**finite, "name": self.name}
+        described: dict[str, object] = {"name": self.name}
+        for name, value in self._given.items():
+            is_plain = isinstance(value, str | int | None) or (isinstance(value, float) and math.isfinite(value))
+            if is_plain and name not in _DESCRIBED_BY_MAPPINGS:
+                described.setdefault(name, value)
+        return described
 
     def summary(self) -> Mapping[str, object] | None:
         """Return the policy's own counts, JSON-ready, for the run's record; ``None`` for nothing."""
