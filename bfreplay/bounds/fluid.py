@@ -276,13 +276,13 @@ def admission_limit(jobs: Sequence[ElasticJob], max_parallel: int, horizon: Hori
     def is_impossible(n_admitted: int) -> bool:
         if n_admitted <= n_known:
             return False
-        works = np.array([job.work_samples for job in jobs[:n_admitted]])
+        works = np.array([job.work_samples for job in tuple(jobs)[:n_admitted]])
         finite = np.sort(works[np.isfinite(works)])
         may_be_open = max_parallel - (works.size - finite.size)
         if may_be_open < 0:
             return True
         least_output = float(finite[: max(finite.size - may_be_open, 0)].sum())
-        classes = job_classes(jobs[:n_admitted], horizon.most_idle)
+        classes = job_classes(tuple(jobs)[:n_admitted], horizon.most_idle)
         return not _Reach(classes, max_parallel).includes(least_output * _ALL, horizon)
 
     return _largest_below(is_impossible, min(max_parallel, n_submitted), n_submitted + 1, 1)

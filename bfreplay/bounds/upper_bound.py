@@ -171,7 +171,8 @@ def upper_bound(
     assert horizon is not None
     free_samples = None if best_rate is None else float((best_rate[horizon.idle] * horizon.seconds).sum())
     n_known = 0 if finished_us is None else len(jobs)
-    admissible = jobs.jobs if gives_jobs_up else jobs[: admission_limit(jobs, max_parallel, horizon, n_known=n_known)]
+    n_admitted = len(jobs) if gives_jobs_up else admission_limit(jobs, max_parallel, horizon, n_known=n_known)
+    admissible = jobs.jobs[:n_admitted]
     samples = most_samples(job_classes(admissible, horizon.most_idle), max_parallel, horizon)
     can_all_end = len(admissible) == len(jobs) == n_in_classes and not gives_jobs_up
     finish_us = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -67,6 +67,14 @@ class Expression:
 
     def __repr__(self) -> str:
         return f"<Expression: shape {self.shape}, {self.factors.nnz:,} terms>"
+
+    def __bool__(self) -> bool:
+        raise InputError("an expression is neither true nor false", fix="compare it: m.add(x + y <= 1)")
+
+    def __iter__(self) -> Iterator[Expression]:
+        if not self.shape:
+            raise InputError("this is one expression, not several", value=self, fix="write a list of it: m.sum([x, y])")
+        return (self[row] for row in range(self.shape[0]))
 
     def __getitem__(self, index: Any) -> Expression:
         place = self._places[index]

@@ -157,9 +157,11 @@ class JobSet(Sequence[ElasticJob]):
     def __getitem__(self, index: int) -> ElasticJob: ...
 
     @overload
-    def __getitem__(self, index: slice) -> tuple[ElasticJob, ...]: ...
+    def __getitem__(self, index: slice) -> JobSet: ...
 
-    def __getitem__(self, index: int | slice) -> ElasticJob | tuple[ElasticJob, ...]:
+    def __getitem__(self, index: int | slice) -> ElasticJob | JobSet:
+        if isinstance(index, slice):
+            return JobSet(self.jobs[index], self.submit_is_relative, colocation=self.colocation)
         return self.jobs[index]
 
     def __iter__(self) -> Iterator[ElasticJob]:

@@ -278,3 +278,14 @@ def test_a_loop_over_elements_makes_no_sparse_matrix_for_each_row(monkeypatch):
     for k in range(1, 50):
         m.add(2 * x[k] - x[k - 1] <= 1)
     assert len(made) == before
+
+
+def test_one_expression_is_neither_several_nor_true_nor_false():
+    model = ModelBuilder()
+    y = model.binary("y", (2, 2))
+    with pytest.raises(InputError, match="one expression, not several"):
+        model.sum(y[0, 0])
+    for truth in (lambda: not y, lambda: y[0, 0] and y[0, 1] <= 1):
+        with pytest.raises(InputError, match="an expression is neither true nor false"):
+            truth()
+    assert [row.shape for row in y] == [(2,), (2,)]

@@ -10,6 +10,7 @@ import pytest
 from bfreplay.errors import InputError
 from bfreplay.scalability import Amdahl, TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
+from tests.replay.tiny import job
 
 JOB = ElasticJob("job", 5, 1, 4, 10.0, 5.0, 100.0, TabulatedCurve([0, 4], [0.0, 4.0]))
 
@@ -84,3 +85,10 @@ def test_endless_jobs_are_the_first_ones_all_there_from_the_start():
 def test_numbers_beyond_the_limits_are_refused(changes, named):
     with pytest.raises(InputError, match=named):
         replace(JOB, **changes)
+
+
+def test_a_part_of_a_job_set_keeps_what_its_times_count_from():
+    jobs = JobSet([job("a"), job("b", submit_s=5.0), job("c", submit_s=9.0)], submit_is_relative=True)
+    assert [each.name for each in jobs[:2]] == ["a", "b"]
+    assert jobs[1:].submit_is_relative
+    assert not JobSet(jobs)[1:].submit_is_relative
