@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import IntFlag
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -198,12 +199,12 @@ class Policy(ABC):
     round_s: float | None = None
     objective: Objective | str | None = None
     not_saved: ClassVar[tuple[str, ...]] = ("solver", "objective", "_given")
-    _given: Mapping[str, object]
+    _given: Mapping[str, object] = MappingProxyType({})
 
     def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
         """Keep what ``__init__`` is called with, its defaults included, for ``describe``."""
         policy = super().__new__(cls)
-        with suppress(TypeError):  # arguments that do not fit: __init__ says so
+        with suppress(TypeError, ValueError):  # arguments that do not fit, as __init__ says; no signature
             bound = inspect.signature(cls.__init__).bind_partial(policy, *arguments, **keywords)
             bound.apply_defaults()
             object.__setattr__(policy, "_given", dict(list(bound.arguments.items())[1:]))  # a dataclass may be frozen
