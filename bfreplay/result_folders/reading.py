@@ -61,8 +61,8 @@ def _read_document(folder: Path, name: str, kind: ResultKind) -> JsonObject:
         document_text = (folder / name).read_text(encoding="utf-8")
         document = parse_json(document_text, parse_constant=_refuse_constant, parse_float=_finite)
     except (FileNotFoundError, NotADirectoryError):
-        fault_words = "it is a file" if folder.is_file() else "there is no such folder"
-        fault_words = f"it has no {name}" if folder.is_dir() else fault_words
+        kinds = ((folder.is_dir(), f"it has no {name}"), (folder.is_file(), "it is a file"))
+        fault_words = next((words for is_so, words in kinds if is_so), "there is no such folder")
         inside = next((record_path.parent for record_path in sorted(folder.glob(f"**/{kind.record_file}"))), None)
     except OSError as error:
         fault_words = f"{name}: {error.strerror or error}"

@@ -202,8 +202,11 @@ def test_the_csv_of_trials_needs_epochs_and_says_nothing_of_the_direction(tmp_pa
     driven = drive(source)
     assert not source.higher_is_better
     assert sorted((each.report.job[-1], each.report.samples) for each in driven.answers) == [
-        ("0", 400.0), ("1", 200.0), ("2", 100.0), ("2", 150.0),
-    ]  # fmt: skip  # a trial reports at its own epochs only
+        ("0", 400.0),
+        ("1", 200.0),
+        ("2", 100.0),
+        ("2", 150.0),
+    ], "a trial reports at its own epochs only"
     assert [answer.report.samples for answer in driven.answers if answer.verdict.ending is Ending.FAILED] == [150.0]
     ends = [(trial.state.value, trial.epochs, trial.score, dict(trial.params)) for trial in source.trials]
     assert ends == [
