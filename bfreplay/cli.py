@@ -58,7 +58,7 @@ class _Group(click.RichGroup):
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # as for stderr: no text may end a command
         # batch systems end a job by SIGTERM: clean up as on Ctrl-C
-        warnings.formatwarning = lambda message, *_: printable(f"Note: {message}\n")
+        warnings.formatwarning = lambda message, *_: printable(f"Warning: {message}\n")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             compile_mode()

@@ -223,6 +223,7 @@ _SPREADSHEET = ("a spreadsheet", "save the sheet as CSV in UTF-8, and give that 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _SPREADSHEET_SIGNS = (b"[Content_Types].xml", b"xl/workbook", b"mimetypeapplication/vnd.oasis.opendocument")
 _UTF16_FIX = "convert it: iconv -f {} -t UTF-8 FILE > FILE.utf8"
+_STUDY_FIX = "give a study of Optuna as --jobs, in Python to load_campaign"
 _OTHER_KINDS = (
     (b"\xff\xfe", UTF16, _UTF16_FIX.format("UTF-16")),
     (b"\xfe\xff", UTF16, _UTF16_FIX.format("UTF-16")),
@@ -230,7 +231,12 @@ _OTHER_KINDS = (
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
     (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
     (b"%PDF-", "a PDF document", "export the table as CSV or text where it was made"),
-    (b"SQLite format 3\0", "an SQLite database", "export the table: sqlite3 -header -csv FILE 'SELECT ...' > jobs.csv"),
+    (
+        b"SQLite format 3\0",
+        "an SQLite database",
+        f"{_STUDY_FIX}; of another database, export the table: sqlite3 -header -csv FILE 'SELECT ...' > jobs.csv",
+    ),
+    (b'{"op_code"', "a journal of Optuna", _STUDY_FIX),
 )
 _WEB_PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _SLURM_DAEMON = re.compile(rb"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\] ")
@@ -258,7 +264,7 @@ def other_kind(start: bytes) -> tuple[str, str] | None:
 
 
 _TOML_KINDS = (
-    ({"campaign"}, "a campaign", "bfreplay replay LOG --jobs {0}"),
+    ({"campaign", "study"}, "a campaign", "bfreplay replay LOG --jobs {0}, in Python load_campaign"),
     ({"run", "vary", "runs"}, "a sweep", "bfreplay sweep {0} --out FOLDER"),
     ({"job"}, "a job set", "bfreplay replay LOG --jobs {0}"),
 )

@@ -147,7 +147,7 @@ def campaign_of(
     """
     curve_cache = curve_cache or CurveCache(allow_code=allow_code)
     study = RecordedStudy(tables["study"], file) if "study" in tables else None
-    all_tables = tables if study is None else _with_study(tables, study, file)
+    all_tables = tables if study is None else _with_study(tables, study, file, curves or {})
     try:
         contents = typed_table(all_tables, CampaignFile, file)
     except InputError as error:
@@ -172,7 +172,9 @@ def campaign_of(
     return source
 
 
-def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) -> dict[str, Cell]:
+def _with_study(
+    tables: Mapping[str, Cell], study: RecordedStudy, file: Path, curves: Mapping[str, Curve]
+) -> dict[str, Cell]:
     """Return the tables with what the study says, and what is assumed; InputError for a key that the study says too."""
     direction: dict[str, Cell] = {} if study.higher_is_better is None else {"higher_is_better": study.higher_is_better}
     of_campaign = {"trials": len(study.trials), "proposer": RANDOM, **direction}
@@ -180,7 +182,11 @@ def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) ->
     completed = dict(tables)
     twice = [(name, "") for name in _NOT_BESIDE_STUDY if name in tables]
     of_trial: dict[str, Cell] = {"epochs": study.epochs}
-    for name, of_study, assumable in (("campaign", of_campaign, assumed_direction), ("trial", of_trial, _ASSUMED)):
+    assumed_of_trial = _assumed_of_trial(tables, curves, file)
+    for name, of_study, assumable in (
+        ("campaign", of_campaign, assumed_direction),
+        ("trial", of_trial, assumed_of_trial),
+    ):
         given = tables.get(name, {})
         if isinstance(given, Mapping):
             twice += [(name, key) for key in of_study if key in given]
@@ -189,6 +195,20 @@ def _with_study(tables: Mapping[str, Cell], study: RecordedStudy, file: Path) ->
     for name, key in twice:
         raise InputError("the study itself says this", file=file, row=f"[{name}]", column=key or None, fix="drop it")
     return completed
+
+
+def _assumed_of_trial(tables: Mapping[str, Cell], curves: Mapping[str, Curve], file: Path) -> Mapping[str, Cell]:
+    """Return what is assumed of trials, with the only curve that is given; InputError if it is one of several."""
+    own_curves, trial = tables.get("curves"), tables.get("trial")
+    names = [*curves, *(own_curves if isinstance(own_curves, Mapping) else ())]
+    if not names or "model" in tables or (isinstance(trial, Mapping) and "curve" in trial):
+        return _ASSUMED
+    if len(names) == 1:
+        return {**_ASSUMED, "curve": names[0]}
+    place: dict[str, Any] = {"file": file, "row": "[trial]", "column": "curve"}
+    fix = f'curve = "{names[0]}", say, in [trial] of a campaign file: docs/optuna.md'
+    problem = "it is not plain which curve the trials have"
+    raise InputError(problem, **place, expected="one of " + ", ".join(names), fix=fix)
 
 
 def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialModel, ...]) -> Campaign:

@@ -36,12 +36,12 @@ _OTHER_THAN_TABLES = "SELECT 1 FROM sqlite_master WHERE type NOT IN ('table', 'i
 """Optuna makes none of these, and a view may compute without end."""
 
 _ENDS = _FINISHED, _PRUNED, _FAILED = "COMPLETE", "PRUNED", "FAIL"
-_STEP, _ATTRIBUTE = "step", "user_attrs."
+_STEP, _STEP_FROM_0, _ATTRIBUTE = "step", "step+1", "user_attrs."
 _EPOCHS = "user_attrs.epochs"
 _FILES = "a study of Optuna: its storage (SQLite or journal), or the CSV of study.trials_dataframe()"
-_TO_RECORD = (
-    'trial.report(value, epoch) after each epoch; trial.set_user_attr("epochs", n); a CSV column user_attrs_epochs'
-)
+_REPORT = "trial.report(value, epoch) after each epoch; "
+_EPOCHS_OF_TRIAL = 'trial.set_user_attr("epochs", n); or the column user_attrs_epochs in its CSV'
+_FIX = "record one of these, or add the column to the CSV of a study that was run: docs/optuna.md"
 _STEP_WORDS = 'with "step", every step is an epoch of samples_per_epoch'
 _TWO_HEADERS = {"params", "user_attrs", "system_attrs", "values"}
 """Columns that a CSV with ``multi_index=True`` has in the first of two header rows."""
@@ -135,7 +135,7 @@ class RecordedStudy(NoPruner):
         if not trials:
             raise InputError("the study has no trials", file=file, expected="a study that was run", fix="run it")
         self._objective = self._choose("objective", table.objective, objectives, "objective")
-        objective_index = objectives.index(self._objective)
+        self._n_objectives, objective_index = len(objectives), objectives.index(self._objective)
         self.higher_is_better = is_higher_better[objective_index]
         self._first_step = min((step for trial in trials for step in trial.reported), default=1)
         self._epochs_from = self._source_of_epochs(trials, table.epochs_from)
@@ -180,14 +180,19 @@ class RecordedStudy(NoPruner):
         """Warn of keys of a table of the campaign that are assumed."""
         if cells:
             assumed = ", ".join(f"{key} = {json.dumps(value)}" for key, value in cells.items())
-            fix = f'Give yours in [{table}] of a campaign file with [study] file = "{self._file.name}": docs/optuna.md.'
-            self.warnings.append(f"The study does not say everything; assumed: {assumed}. {fix}")
+            file = f'a campaign file with [study] file = "{self._file.name}"'
+            if self._campaign_file != self._file:
+                file = self._campaign_file.name
+            study = f"The study {self._name or self._file.name} does not say everything"
+            self.warnings.append(f"{study}; assumed: {assumed}. Give yours in [{table}] of {file}: docs/optuna.md.")
 
     def _error(self, problem: str, key: str, value: object, names: Sequence[str] = ()) -> InputError:
         """Return the error for a key that is none of ``names``; without names, for a study that cannot be replayed."""
         place: dict[str, Any] = {"file": self._campaign_file, "row": _TABLE, "column": key, "value": value}
         if not names:
-            return InputError(problem, **place, expected=_TO_RECORD, fix="record one of these: docs/optuna.md")
+            # Optuna takes no reports of several objectives
+            expected = _EPOCHS_OF_TRIAL if self._n_objectives > 1 else _REPORT + _EPOCHS_OF_TRIAL
+            return InputError(problem, **place, expected=expected, fix=_FIX)
         fix = f'{key} = "{names[0]}", say, below [study] file = "{self._file.name}" in a campaign file: docs/optuna.md'
         fix = checks.nearest(str(value), names, fix)
         return InputError(problem, **place, expected="one of " + ", ".join(names), fix=fix)
@@ -256,13 +261,13 @@ class RecordedStudy(NoPruner):
         first = self._first_step
         is_plain = first in (0, 1) and all(of_trial == [*range(first, first + len(of_trial))] for of_trial in steps)
         attributes = dict.fromkeys(_ATTRIBUTE + name for trial in trials for name in trial.user_attrs)
-        choices = [*([_STEP] if steps else []), *attributes]
+        choices = [*([_STEP, _STEP_FROM_0] if steps else []), *attributes]
         if choice is None and (is_plain if steps else _EPOCHS in choices):
             return _STEP if steps else _EPOCHS
         if choice is not None and choice in choices:
             return choice
         problem = "there are no intermediate values: it is unknown how many epochs each trial trained"
-        if choice not in (None, _STEP):
+        if choice not in (None, _STEP, _STEP_FROM_0):
             problem = f"there is no {choice!r} in the study"
         elif steps:
             examples = ", ".join(map(str, max(steps, key=len)[:5]))
@@ -271,8 +276,8 @@ class RecordedStudy(NoPruner):
 
     def _with_scores(self, trial: RecordedTrial, objective_index: int) -> RecordedTrial:
         """Return the trial with scores by epoch."""
-        if self._epochs_from == _STEP:
-            shift = int(self._first_step < 1)
+        if self._epochs_from in (_STEP, _STEP_FROM_0):
+            shift = int(self._first_step < 1 or self._epochs_from == _STEP_FROM_0)
             scores = {step + shift: value for step, value in trial.reported.items() if step + shift > 0}
         else:
             with locate_errors(self._file, f"trial {trial.number}"):

@@ -104,7 +104,7 @@ def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike
     if hasattr(jobs, "ask"):
         raise InputError(
             f"{type(jobs).__name__} is no job source: it has no {', '.join(missing)}",
-            expected=f"an object with {', '.join(JOB_SOURCES.needs)}",
+            expected=f"an object with {', '.join(JOB_SOURCES.needs)}; a study of Optuna: the file of its storage",
         )
     if not isinstance(jobs, Iterable):
         raise InputError("these are no jobs", column="jobs", value=jobs, expected="jobs, a file of them, or 'sample'")

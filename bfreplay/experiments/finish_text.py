@@ -51,16 +51,18 @@ def _against(against: Against, record: FinishRecord) -> str:
     sentence = f"From the same {count(len(record.starts), 'start')}, {other} is"
     if later is None or later.value is None:
         return f"{sentence} never done either."
-    interval = f"no interval: {later.why_no_interval}"
+    interval, unit = f"no interval: {later.why_no_interval}", time_unit(abs(later.value))
     if later.low is not None and later.high is not None:
-        interval = "95 % interval: " + " to ".join(map(_later, sorted((later.low, later.high), key=abs)))
+        low, high = sorted((later.low, later.high), key=abs)
+        unit = time_unit(abs(high))
+        interval = f"95 % interval: {_later(low, unit)} to {_later(high, unit)}"
     median = f"{'more than ' if times.median_s is None else ''}{duration(times.median_or_bound_s)} in the median"
     pairs = f" over the {count(later.n, 'start')} that either finished" if later.n < len(record.starts) else ""
-    return f"{sentence} done after {median}, {_later(later.value)} than {first} on average{pairs} ({interval})."
+    return f"{sentence} done after {median}, {_later(later.value, unit)} than {first} on average{pairs} ({interval})."
 
 
-def _later(seconds: float) -> str:
-    return f"{duration(abs(seconds))} {'sooner' if seconds < 0 else 'later'}"
+def _later(seconds: float, unit: tuple[str, float]) -> str:
+    return f"{duration(abs(seconds), unit)} {'sooner' if seconds < 0 else 'later'}"
 
 
 def worth_words(record: FinishRecord) -> str:
@@ -95,7 +97,7 @@ def cautions(record: FinishRecord) -> Iterator[str]:
         unknown = "; the median is unknown" if median_s is None else ""
         yield f"{unfinished} They count with the time that they had (Kaplan-Meier){unknown}."
     against = record.against
-    if against is not None and not all(start.is_done for start in (*record.starts, *against.starts)):
+    if against is not None and [each.is_done for each in record.starts] != [each.is_done for each in against.starts]:
         yield "Starts that only one of the two finished count with the time the other had; others are left out."
     start_us, end_us = record.inputs.window_us
     times = (end_us - start_us) / 1e6 / max(record.quantiles.median_or_bound_s, 1e-6)

@@ -28,6 +28,7 @@ def run_warnings(record: RunRecord) -> list[str]:
         *_wide_jobs(record),
         *_no_deadlines(record),
         *_declined_jobs(record),
+        *_fallbacks(record),
         *record.summary.costly_rescaling,
         *_of_the_source(record),
         *_limit_without_effect(record),
@@ -105,6 +106,19 @@ def _declined_jobs(record: RunRecord) -> Iterator[str]:
         has_baselines = record.summary.efficiency is not None or record.summary.bound is not None
         effect = "U and the upper bound still count their work" if has_baselines else "their work was not done"
         yield f"{n_declines:,} of {n_jobs} were declined by the policy: {effect}."
+
+
+def _fallbacks(record: RunRecord) -> Iterator[str]:
+    summary, solver = record.summary, record.config.policy_description.solver
+    if summary.fallbacks:
+        which = "" if solver is None or solver.fallback is None else f" ({solver.fallback})"
+        answered = "There is no fallback, so no answer to" if which == " (none)" else f"The fallback{which} answered"
+        decisions = f"{sum(summary.fallbacks.values()):,} of {count(summary.n_decisions, 'decision')}"
+        reasons = (
+            f"{number:,} {reason.replace('_', ' ')}, the first: {summary.fallback_examples.get(reason, 'no message')}"
+            for reason, number in summary.fallbacks.items()
+        )
+        yield f"{answered} {decisions}: {'; '.join(reasons)}."
 
 
 def _no_deadlines(record: RunRecord) -> Iterator[str]:

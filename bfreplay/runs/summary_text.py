@@ -202,8 +202,6 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
     yield "Policy", policy_words(config)
     work = ", unlimited work" if config.unlimited_work else ""
     yield "Replay", f"{config.semantics} time, at most {count(config.max_parallel, 'job')} at once{work}"
-    if (fell_back := fallback_words(record)) is not None:
-        yield "Fallback", fell_back
     if (source := record.inputs.jobs.source) is not None:
         yield "Jobs from", source["name"]
     inventory_words = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
@@ -214,17 +212,6 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
         yield "Idle", f"{idle} node-hours, equivalent to {amount(summary.equivalent_nodes)} dedicated nodes"
     else:
         yield "Cluster", f"{cluster} ({n_nodes}) for {duration(summary.duration_s)}: {idle} node-hours"
-
-
-def fallback_words(record: RunRecord) -> str | None:
-    """Return a sentence on the decisions that the fallback answered; ``None`` without any."""
-    solver = record.config.policy_description.solver
-    fallback = None if solver is None else solver.fallback
-    n_fallbacks = sum(record.summary.fallbacks.values())
-    words = "answered by the fallback" + ("" if fallback is None else f" ({fallback})")
-    if fallback == "none":
-        words = "without an answer, and there is no fallback"
-    return f"{count(n_fallbacks, 'decision')} {words}, of {record.summary.n_decisions:,}" if n_fallbacks else None
 
 
 def _node_hours(record: RunRecord) -> Iterator[str]:

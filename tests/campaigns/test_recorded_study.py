@@ -14,6 +14,8 @@ from optuna.trial import TrialState as State
 
 from bfreplay.campaigns.load import is_campaign, load_campaign
 from bfreplay.campaigns.parts import TrialState
+from bfreplay.campaigns.workloads import workload_of
+from bfreplay.datasets.jobs.load import load_jobs
 from bfreplay.errors import InputError
 from bfreplay.experiments.prepared_run import load_jobs_of
 from bfreplay.experiments.run_options import RunOptions
@@ -134,6 +136,40 @@ def test_more_parallel_trials_of_a_study_than_jobs_at_once_have_no_effect(tmp_pa
     assert words not in RunOptions(events="sample", **options | {"jobs": str(tmp_path / "study.log")}).run().warnings
 
 
+def test_trials_have_the_only_curve_that_is_given_and_one_of_several_is_named(tmp_path):
+    file, curves = campaign_file(tmp_path, made(tmp_path)), tmp_path / "curves.toml"
+    own = '[curves.own]\nlaw = "amdahl"\nrate_1 = 7\nserial = 0\n'
+    curves.write_text(own)
+    (model,) = load_campaign(file, curves).campaign.models
+    assert (model.name, model.job.throughput.rate_1) == ("own", 7.0)
+    (warning,) = [text for text in load_campaign(file, curves).describe()["warnings"] if "assumed" in text]
+    assert warning.startswith("The study mine does not say everything; assumed: min_nodes = 1, max_nodes = 16, ")
+    assert warning.endswith('curve = "own". Give yours in [trial] of search.toml: docs/optuna.md.')
+    (of_study,) = [text for text in load_campaign(tmp_path / "study.log").describe()["warnings"] if "assumed" in text]
+    assert 'Give yours in [trial] of a campaign file with [study] file = "study.log"' in of_study
+    file.write_text(f"{file.read_text()}{own.replace('own', 'mine')}")
+    with pytest.raises(InputError) as caught:
+        load_campaign(file, curves)
+    assert (caught.value.column, caught.value.expected) == ("curve", "one of own, mine")
+    file.write_text(file.read_text().replace("[trial]", '[trial]\ncurve = "mine"'))
+    assert load_campaign(file, curves).campaign.models[0].name == "mine"
+
+
+def test_where_jobs_are_expected_a_study_is_told_from_other_files(tmp_path):
+    for kind in ("sqlite", "journal"):
+        with pytest.raises(InputError) as caught:
+            load_jobs(made(tmp_path, kind))
+        assert "in Python to load_campaign" in caught.value.fix
+    file = campaign_file(tmp_path, tmp_path / "study.db")
+    file.write_text(file.read_text().replace("[campaign]\nparallel = 99\n", ""))
+    with pytest.raises(InputError) as caught:
+        load_jobs(file)
+    assert caught.value.problem == "this is a campaign, not a job set"
+    with pytest.raises(InputError) as caught:
+        workload_of(optuna.create_study())
+    assert "a study of Optuna: the file of its storage" in caught.value.expected
+
+
 def test_a_budget_and_node_hours_work_between_recorded_reports(tmp_path):
     file = campaign_file(tmp_path, made(tmp_path, first=2, step=2), epochs_from='"step"')
     file.write_text(file.read_text().replace("[study]", "[campaign.budget]\nsamples = 550\n[study]"))
@@ -147,7 +183,8 @@ def test_a_budget_and_node_hours_work_between_recorded_reports(tmp_path):
 @pytest.mark.parametrize(
     ("first", "step", "source", "epochs"),
     [
-        (1, 1, None, 5), (0, 1, None, 5), (0, 10, "step", 32), (5, 1, "step", 9), (1, 1, "user_attrs.done", 9),
+        (1, 1, None, 5), (0, 1, None, 5), (0, 10, "step", 32), (5, 1, "step", 9), (4, 5, "step+1", 21),
+        (1, 1, "user_attrs.done", 9),
     ],
 )  # fmt: skip
 def test_steps_without_gaps_from_0_or_1_are_epochs_and_others_are_named(tmp_path, first, step, source, epochs):
@@ -158,7 +195,7 @@ def test_steps_without_gaps_from_0_or_1_are_epochs_and_others_are_named(tmp_path
     if step > 1 or first > 1:
         error = refusal(study)
         assert error.column == "epochs_from"
-        assert error.expected == "one of step, user_attrs.done"
+        assert error.expected == "one of step, step+1, user_attrs.done"
         assert "every step is an epoch" in error.problem
         error = refusal(campaign_file(tmp_path, study, epochs_from='"user_attrs.don"'))
         assert (error.problem, error.fix) == (
@@ -241,6 +278,9 @@ def test_of_several_studies_and_objectives_one_is_named(tmp_path):
     source = load_campaign(campaign_file(tmp_path, study, name='"two"', **choices))
     drive(source)
     assert (source.higher_is_better, source.trials[0].score) == (True, 0.9)
+    two.add_trial(optuna.trial.create_trial(state=State.COMPLETE, values=[0.5, 0.9]))
+    error = refusal(campaign_file(tmp_path, study, name='"two"', objective='"loss"', epochs_from='"step"'))
+    assert (error.column, error.expected) == ("epochs_from", "one of user_attrs.epochs")
 
 
 def test_a_database_that_may_compute_without_end_and_one_of_others_are_refused(tmp_path):

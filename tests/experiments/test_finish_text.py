@@ -129,4 +129,4 @@ def test_a_comparison_names_the_files_the_difference_and_its_interval(n_paired, 
     )
     inputs = msgspec.structs.replace(record().inputs, jobs=jobs[0])
     answer = answer_of(msgspec.structs.replace(record(), inputs=inputs, against=against))
-    assert answer.partition("From the same ")[2] == (f"48 starts, {words}95 % interval: 60 min sooner to 3 h sooner).")
+    assert answer.partition("From the same ")[2] == (f"48 starts, {words}95 % interval: 1 h sooner to 3 h sooner).")
