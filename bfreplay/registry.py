@@ -156,23 +156,35 @@ class Registry:
                 return thing
             fault = "neither a function nor a class" if self.takes_functions else "no class"
             raise InputError(f"the {self.kind} {name!r} is {fault}", value=location, expected=self.form)
-        missing = [attribute for attribute in self.needs if not hasattr(thing, attribute)]
-        if missing:
-            raise InputError(
-                f"{location} is no {self.kind}: it has no {', '.join(missing)}",
-                value=location,
-                expected=f"a class with {', '.join(self.needs)}",
-            )
+        self._check_needs(thing, location, "a class")
         return thing
 
-    def make(self, name: str, *, allow_code: bool) -> Any:
+    def _check_needs(self, thing: object, name: str, what: str) -> None:
+        missing = [attribute for attribute in self.needs if not hasattr(thing, attribute)]
+        if missing:
+            problem = f"{name} is no {self.kind}: it has no {', '.join(missing)}"
+            raise InputError(problem, value=name, expected=f"{what} with {', '.join(self.needs)}")
+
+    def refuse_class(self, thing: object) -> None:
+        """Raise ``InputError`` for a class where an object is expected."""
+        if isinstance(thing, type):
+            expected, fix = f"a {self.kind}, which is an object", f"make one: {thing.__name__}()"
+            raise InputError(f"{thing.__name__} is a class", expected=expected, fix=fix)
+
+    def make(self, name: object, *, allow_code: bool) -> Any:
         """Import the class behind ``name`` and call it without arguments; ``allow_code`` as for ``load``.
+
+        Anything but a text is returned, if it is a thing of this kind.
 
         Raises
         ------
         InputError
             As for ``load``, or the constructor needs arguments or fails.
         """
+        if not isinstance(name, str):
+            self.refuse_class(name)
+            self._check_needs(name, repr(name), "an object")
+            return name
         return make_from_code(
             self.load(name, allow_code=allow_code),
             f"the {self.kind} {name!r}",

@@ -59,6 +59,16 @@ def test_what_a_class_needs_is_asked_of_it(takes_functions):
         registry(takes_functions=takes_functions).load(f"{HERE}:Lazy", allow_code=True)
 
 
+def test_an_object_is_taken_as_it_is_and_a_class_in_its_place_is_told():
+    sound = Sound()
+    assert registry().make(sound, allow_code=True) is sound
+    with pytest.raises(InputError, match="Sound is a class") as caught:
+        registry().make(Sound, allow_code=True)
+    assert caught.value.fix == "make one: Sound()"
+    with pytest.raises(InputError, match=r"object at .* is no worker: it has no work"):
+        registry().make(Lazy(), allow_code=True)
+
+
 def test_what_is_neither_is_refused():
     with pytest.raises(InputError, match=r"neither a function nor a class(.|\n)*package.module:function"):
         registry(takes_functions=True).load(f"{HERE}:NUMBER", allow_code=True)

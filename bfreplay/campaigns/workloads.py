@@ -83,12 +83,7 @@ def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike
     """
     if isinstance(jobs, str | PathLike):
         return load_workload(jobs)
-    if isinstance(jobs, type):
-        raise InputError(
-            f"{jobs.__name__} is a class",
-            expected="a job source, which is an object",
-            fix=f"make one: {jobs.__name__}()",
-        )
+    JOB_SOURCES.refuse_class(jobs)
     if isinstance(jobs, JobSet):
         return jobs
     if isinstance(jobs, JobSource):

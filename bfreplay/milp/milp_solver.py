@@ -154,8 +154,7 @@ class MilpSolver:
                 fix="pass referee=ExactSolver(), or fallback='keep' or 'none'",
             )
         check_options(time_limit_s, relative_gap, threads, seed)
-        self._formulation = formulation_of(formulation) if isinstance(formulation, str) else formulation
-        instance = backend_of(backend) if isinstance(backend, str) else backend
+        self._formulation, instance = formulation_of(formulation), backend_of(backend)
         if worker is None and (reason := why_not(instance)):  # a given worker may have packages that are not here
             raise SolverUnavailableError(f"{instance.name} does not work here: {reason}")
         if refusal := pairing_fault(self._formulation, instance, reformulate_sets=reformulate_sets):

@@ -119,7 +119,7 @@ def _formulations(
                 omissions.append(NotCompared(name, "", str(error).splitlines()[0]))
     for position, choice in enumerate([*(selection or ()), *additions]):
         if not isinstance(choice, str):
-            formulations[f"{type(choice).__name__} ({position + 1})"] = choice
+            formulations[f"{type(choice).__name__} ({position + 1})"] = formulation_of(choice)
         elif choice not in formulations:
             formulations[choice] = formulation_of(choice)
     names = distinct_names((spelling, formulation.name) for spelling, formulation in formulations.items())

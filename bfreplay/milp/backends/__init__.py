@@ -23,13 +23,14 @@ __all__ = [
 ]
 
 
-def backend_of(name: str) -> Backend:
-    """Make the back end called ``name``, or at ``package.module:Class``.
+def backend_of(name: str | Backend) -> Backend:
+    """Make the back end called ``name``, or at ``package.module:Class``; a back end is returned as it is.
 
     Raises
     ------
     InputError
-        There is no such back end (the message lists those there are), or it cannot be imported or made.
+        There is no such back end (the message lists those there are), or it cannot be imported or made; or an object
+        is no back end.
     """
     return cast(Backend, BACKENDS.make(name, allow_code=True))
 

@@ -61,6 +61,12 @@ def test_without_any_pair_there_is_nothing_to_compare():
     assert "takes no special ordered sets" in str(caught.value)
 
 
+def test_a_class_in_place_of_a_formulation_is_refused():
+    with pytest.raises(InputError, match="Choices is a class"):
+        plan_pairs([Choices], ["cbc"])
+    assert [pair.name for pair in plan_pairs([Choices()], ["cbc"]).pairs] == ["choices on cbc"]
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(InputError, match="did you mean 'choices'"):
         plan_pairs(["choises"], ["cbc"])
