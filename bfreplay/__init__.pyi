@@ -2,6 +2,7 @@
 
 from .campaigns import load_campaign as load_campaign
 from .datasets import NodeEvents as NodeEvents
+from .datasets import NodeState as NodeState
 from .datasets import load_events as load_events
 from .datasets import load_jobs as load_jobs
 from .datasets import write_events as write_events

@@ -123,7 +123,7 @@ def instance(key: str, value: object, kinds: type | tuple[type, ...], expected: 
 def text(key: str, value: object) -> str:
     """Return text of one line that is not empty; InputError for anything else."""
     if not isinstance(value, str):
-        remedy = "put it in quotes" if isinstance(value, int | float) else "give a name, a file or module:Class as text"
+        remedy = "put it in quotes" if isinstance(value, int | float) else "give a name, or module:Class, as text"
         raise refusal(key, value, "is no text", "text", remedy)
     if not value.isprintable():
         raise refusal(key, value, "has a line break or another control character", "text of one line", "remove it")

@@ -262,6 +262,8 @@ def _import_location(location: str, title: str, form: str, column: str | None = 
 
 def _fix_of_import(module_name: str, error: BaseException) -> str:
     """Return how to make a module importable or, if it was imported, the classes and functions of its own."""
+    if module_name.endswith(".py"):
+        return "write the module without its .py"
     if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
         return "the module must be importable: run from the folder that holds it, or set PYTHONPATH"
     module = sys.modules.get(module_name)

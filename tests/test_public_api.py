@@ -221,6 +221,9 @@ def test_reprs_say_what_a_thing_is():
     run = replay_log(events, jobs, Watch(), **QUICK)
     assert seen[0] == "<PolicyState: 2 jobs hold 0 of 3 idle nodes at 0 us>"
     assert repr(run).startswith("<RunResult: ")
+    assert re.search(r" decisions, U \d.\d{3}, in memory>$", repr(replay_log(events, jobs)))
+    done = replay_log(events, jobs[:1])
+    assert (done.u, ", U " in repr(done)) == (1.0, False)
     assert "idle node-hours" in repr(describe(events))
     with closing(solver_of("highs")) as solver:
         assert repr(solver) == "<MilpSolver: choices_reduced on highs, fallback exact>"
@@ -246,7 +249,7 @@ def test_a_campaign_shows_its_trials_and_their_reports(tmp_path):
 def test_inputs_that_are_none_and_misspelt_names_say_what_is_meant():
     events, jobs = small()
     for call, message in (
-        (lambda: replay_log("sample", {"a": 1}), "these are no jobs"),
+        (lambda: replay_log("sample", {"a": 1}), r"these are no jobs[\s\S]*load_campaign makes a campaign of a dict"),
         (lambda: replay_log("sample", 5), "these are no jobs"),
         (lambda: replay_log("sample", "sample", t_fwd="soon"), r"t_fwd is neither[\s\S]*option: +t_fwd"),
         (lambda: replay_log("sample", "sample", max_paralel=3), "replay_log has no option 'max_paralel'"),
@@ -256,7 +259,7 @@ def test_inputs_that_are_none_and_misspelt_names_say_what_is_meant():
         (lambda: bfreplay.tune(events, jobs, tolerence=0.1), "did you mean 'tolerance'"),
         (
             lambda: bfreplay.tune(events, jobs, policy=EqualSharePolicy()),
-            "give a name, a file or module:Class as text",
+            "give a name, or module:Class, as text",
         ),
         (lambda: bfreplay.RunOptions(events=events, jobs=jobs, polcy=1), "RunOptions has no option 'polcy'"),
         (lambda: bfreplay.sweep({}, "out", events="sample"), "sweep has no option 'events'"),

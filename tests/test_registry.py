@@ -98,6 +98,7 @@ def test_a_place_may_have_dots_on_both_sides():
         (":path", "is not spelled"),
         (f"{HERE}:Sound.Absent", r"the score cannot be imported: AttributeError(.|\n)*choose one of its .*Sound"),
         ("no.such:thing", r"the score cannot be imported: ModuleNotFoundError(.|\n)*the module must be importable"),
+        ("mine.py:Mine", r"the score cannot be imported: ModuleNotFoundError(.|\n)*write the module without its .py"),
     ],
 )
 def test_what_cannot_be_imported_says_why_and_which_key_named_it(location, says):

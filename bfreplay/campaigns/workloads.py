@@ -101,8 +101,10 @@ def workload_of(jobs: JobSet | JobSource | Iterable[ElasticJob] | str | PathLike
             f"{type(jobs).__name__} is no job source: it has no {', '.join(missing)}",
             expected=f"an object with {', '.join(JOB_SOURCES.needs)}; a study of Optuna: the file of its storage",
         )
-    if not isinstance(jobs, Iterable):
-        raise InputError("these are no jobs", column="jobs", value=jobs, expected="jobs, a file of them, or 'sample'")
+    if isinstance(jobs, Mapping) or not isinstance(jobs, Iterable):
+        fix = "load_campaign makes a campaign of a dict" if isinstance(jobs, Mapping) else None
+        expected = "jobs, a file of them, or 'sample'"
+        raise InputError("these are no jobs", column="jobs", value=jobs, expected=expected, fix=fix)
     return JobSet(jobs)
 
 

@@ -286,7 +286,8 @@ def _check_inputs(log: NodeEvents, *workloads: JobSet | JobSource | None) -> Non
             "the jobs have calendar times, so they cannot start at another time",
             column="submit_time",
             expected="times after the start",
-            fix="replace the column submit_time by submit_after_s, in seconds",
+            fix="replace the column submit_time by submit_after_s, in seconds; in Python JobSet(jobs, "
+            "submit_is_relative=True) with submit_us after the start",
         )
     if len(log.node_types.names) > 1:
         raise InputError(

@@ -198,7 +198,8 @@ class Constraint:
         return f"<Constraint: {self.lower:g} <= {self.expression!r} <= {self.upper:g}>"
 
     def __bool__(self) -> bool:
-        raise InputError("a constraint is neither true nor false", fix="write a <= x <= b as two constraints")
+        fix = "write a <= x <= b as two constraints, without `if`"
+        raise InputError("a constraint is neither true nor false", fix=fix)
 
 
 def _finite(numbers: ArrayLike) -> Floats:
@@ -250,7 +251,10 @@ class ModelBuilder:
         return f"<ModelBuilder: {len(self._columns.names):,} columns, {len(self._rows.names):,} rows>"
 
     def binary(self, name: str, shape: int | tuple[int, ...] = (), *, upper: ArrayLike = 1.0) -> Expression:
-        """Return variables that are 0 or 1; an ``upper`` of 0 fixes one at 0."""
+        """Return variables that are 0 or 1; an ``upper`` of 0 fixes one at 0, any other but 1 is an ``InputError``."""
+        if not np.isin(upper, (0, 1)).all():
+            expected, fix = "0 or 1, also true or false", "integer variables are made by variable(..., integer=True)"
+            raise InputError(f"the upper bound of the binary {name!r}", value=upper, expected=expected, fix=fix)
         return self.variable(name, shape, upper=upper, integer=True)
 
     def variable(

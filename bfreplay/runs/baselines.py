@@ -66,15 +66,21 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Baselines:
-    """The baseline of a run on dedicated nodes; does not depend on the run."""
+    """The baseline of a run on dedicated nodes; does not depend on the run.
+
+    ``one_is_enough``: the nodes are less than one, and one does all the work, so that a share of its samples says
+    nothing.
+    """
 
     equivalent_nodes: float
     t_fwd_s: float
     dedicated: Total
+    one_is_enough: bool
 
     def efficiency(self, own_total: Total, *, is_comparable: bool) -> Efficiency:
         """Return U of the run; ``is_comparable`` unless a source may make other jobs in another replay."""
         dedicated_total = self.dedicated
+        is_defined = is_comparable and dedicated_total.samples > 0 and not self.one_is_enough
         return Efficiency(
             equivalent_nodes=self.equivalent_nodes,
             t_fwd_s=self.t_fwd_s,
@@ -84,7 +90,7 @@ class Baselines:
             dedicated_last_finish_us=dedicated_total.last_finish_us,
             dedicated_jobs=dict(dedicated_total.jobs),
             dedicated_best_score=dedicated_total.best_score,
-            u=own_total.samples / dedicated_total.samples if is_comparable and dedicated_total.samples > 0 else None,
+            u=own_total.samples / dedicated_total.samples if is_defined else None,
         )
 
 
@@ -313,6 +319,7 @@ def baselines(
         dedicated=replace(
             total_below if part < 0.5 else high, samples=(1 - part) * total_below.samples + part * high.samples
         ),
+        one_is_enough=below == 0 and high.last_finish_us is not None,
     )
 
 

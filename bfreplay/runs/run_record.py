@@ -37,8 +37,8 @@ class Efficiency(RecordPart, frozen=True, kw_only=True):
     dedicated_jobs, dedicated_best_score
         Jobs by status on dedicated nodes, and the best score of a job source.
     u
-        ``samples / dedicated_samples``; ``None`` where the dedicated nodes process nothing, and for a job source, which
-        may make and prune other jobs there.
+        ``samples / dedicated_samples``; ``None`` where the dedicated nodes process nothing, where they are less than
+        one and one does all the work, and for a job source, which may make and prune other jobs there.
     """
 
     equivalent_nodes: Amount

@@ -60,7 +60,10 @@ class RunResult(Result[RunRecord]):
     session: Session = field(kw_only=True)
 
     def __repr__(self) -> str:
-        u_text = "" if self.u is None else f", U {self.u:.3f}"
+        u_text, efficiency = "", self.summary.efficiency
+        if efficiency is not None and efficiency.u is not None:
+            is_done = None not in (efficiency.last_finish_us, efficiency.dedicated_last_finish_us)
+            u_text = "" if is_done else f", U {efficiency.u:.3f}"  # where all is done, U is 1 by construction
         return f"<RunResult: {self.summary.n_decisions:,} decisions{u_text}, {self.folder or 'in memory'}>"
 
     def _repr_html_(self) -> str:

@@ -257,7 +257,10 @@ def _figures(run_result: RunResult) -> Iterator[str]:
         and metric.figure_key.partition(".")[0] not in _IN_OTHER_LINES
     ]
     if summary.efficiency is not None and summary.efficiency.u is None and not run_result.record.inputs.jobs.of_source:
-        texts_by_label["U"] = [f"undefined: the same jobs process nothing on {words['dedicated']}"]
+        why = f"the same jobs process nothing on {words['dedicated']}"
+        if summary.efficiency.dedicated_samples:
+            why = f"one dedicated node, more than {amount(summary.equivalent_nodes)}, does all the work"
+        texts_by_label["U"] = [f"undefined: {why}"]
     if summary.reason_without_baselines is not None:
         texts_by_label["Baselines"] = [f"none: {summary.reason_without_baselines}"]
     if not any(summary.jobs.values()):

@@ -15,7 +15,10 @@ In a test file of your own, with pytest:
 All plug-ins that bfreplay ships inherit them too.
 """
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("the contracts are tests for pytest, which is not here: pip install pytest") from error
 
 # so that a failing assertion shows its values
 for _module in ("milp", "job_source", "objective", "policy", "replays"):

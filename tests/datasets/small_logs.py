@@ -28,7 +28,7 @@ def log(initial, rows, end=100, nodes=("a", "b", "c"), metadata=None):
         [nodes.index(name) for name in names],
         states,
         0,
-        end * SECOND,
+        round(end * SECOND),
         metadata or EventsMetadata(),
     )
 

@@ -104,7 +104,8 @@ def test_a_row_that_cannot_be_is_refused_with_its_number(rows, row, problem):
         ({"time_us": [float("nan")]}, "whole numbers"),
         ({"time_us": np.array(["1970-01-01"], "datetime64[ns]")}, "datetime64"),
         ({"window_end_us": 0}, "no time"),
-        ({"window_end_us": 10**18}, "calendar"),
+        ({"window_end_us": 10**18}, "before the year 10000"),
+        ({"window_end_us": "soon"}, "the end of the window is not a time"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(change, problem):

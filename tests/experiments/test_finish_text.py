@@ -94,6 +94,15 @@ def test_unfinished_starts_and_a_short_log_are_warned_of():
     assert overlap.startswith("The log is only 4.0 times as long as the median")
 
 
+def test_starts_that_one_of_two_did_not_finish_are_warned_of():
+    starts = record(n_open=5).starts
+    against = Against(jobs=[], starts=starts, quantiles=record().quantiles, later_s=None)
+    (unfinished,) = cautions(msgspec.structs.replace(record(n_open=5), against=against))
+    assert unfinished.startswith("From 5 of 48 starts not all of the first is done")
+    (warning,) = cautions(msgspec.structs.replace(record(), against=against))
+    assert warning.startswith("Starts that only one of the two finished count with the time the other had")
+
+
 def test_notes_tell_of_a_missing_calendar_an_unknown_zone_and_fewer_starts():
     assert notes(record(), None) == []
     found = record(zone=None)

@@ -31,6 +31,16 @@ def test_between_two_whole_numbers_of_dedicated_nodes_u_is_interpolated(seconds)
     assert result.u == pytest.approx(1.0)
 
 
+def test_u_is_undefined_where_less_than_one_node_is_compared_and_one_does_all_the_work():
+    events = log(2, [(5, 0, False)], 20, idle_first=[0])  # a quarter of a node makes 10 samples/s for 5 of 20 s
+    assert replay_log(events, JobSet([job(work=10.0 * 20)])).u is None
+    assert replay_log(events, JobSet([job(work=10.0 * 20 + 1)])).u == pytest.approx(1.0)
+    run = replay_log(events, JobSet([job(work=60.0)]))
+    assert run.summary.efficiency is not None
+    assert run.summary.efficiency.dedicated_samples == pytest.approx(60 / 4)
+    assert "U           undefined: one dedicated node, more than 0.250, does all the work" in render(run).splitlines()
+
+
 def test_u_counts_what_preemption_and_rescaling_cost():
     # 2 nodes, one away from 10 to 11 s: 39 node-s, 1.95 dedicated nodes, 390 samples. Here the same node-s make
     # 10 s x 20 + 1 s x 10 + 9 s x 20 = 390, less 20 x 2 for the preemption and 10 x 3 for growing again

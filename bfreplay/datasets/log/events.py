@@ -99,8 +99,8 @@ class NodeEvents:
         time_us: ArrayLike,
         node: ArrayLike,
         state: ArrayLike,
-        window_start_us: int,
-        window_end_us: int,
+        window_start_us: int | str | datetime,
+        window_end_us: int | str | datetime,
         metadata: EventsMetadata | None = None,
         sources: Iterable[SourceFile] = (),
         *,
@@ -113,11 +113,11 @@ class NodeEvents:
         nodes
             N unique names, in any order (they are sorted, and ``initial_state`` and ``node`` with them).
         initial_state
-            State of each node at ``window_start_us``, before any row of that instant: shape ``(N,)``.
+            ``NodeState`` of each node at ``window_start_us``, before any row of that instant: shape ``(N,)``.
         time_us, node, state
             The rows, shape ``(E,)`` each, sorted by time; ``node`` indexes ``nodes`` as given.
         window_start_us, window_end_us
-            Time that the log covers; no row may lie outside.
+            Time that the log covers, as for ``between``; no row may lie outside.
         metadata, sources
             Origin of the log.
         node_types
@@ -144,7 +144,8 @@ class NodeEvents:
         metadata = metadata or EventsMetadata()
         if node_types is not None:
             metadata = replace(metadata, node_types=_nodes_by_type(names.tolist(), node_types))
-        return cls(names[order].tolist(), source, window_start_us, window_end_us, metadata, sources)
+        start_us, end_us = bound_us("start", window_start_us), bound_us("end", window_end_us)
+        return cls(names[order].tolist(), source, start_us, end_us, metadata, sources)
 
     @classmethod
     def to_come(
