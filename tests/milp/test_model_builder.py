@@ -192,10 +192,7 @@ def test_a_model_may_have_no_row_and_a_constant_objective():
         (lambda m, y: y + np.ones(7), r"the shapes \(4, 3\) and \(7,\) do not fit"),
         (lambda m, y: m.variable("q", 3, upper=[1, 2]), "the variable 'q' cannot be made"),
         (lambda m, y: m.binary("q", -1), "the variable 'q' cannot be made"),
-        (
-            lambda m, y: m.binary("q", 2, upper=[1, 4]),
-            "the upper bound of the binary 'q'",
-        ),
+        (lambda m, y: m.binary("q", 2, upper=[1, 4]), "the upper bound of the binary 'q'"),
         (lambda m, y: y.value([0] * 3), "not the values of the columns"),
         (lambda m, y: m.add("cap", y.sum() <= 1), "give the constraint first"),
         (lambda m, y: y < 1, "no linear constraint"),
