@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import gc
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from bfreplay._compiled import IS_COMPILED
+from bfreplay._compiling import sole_compiler
 from bfreplay.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -146,6 +148,14 @@ def test_where_no_folder_is_writable_small_work_is_interpreted_and_much_is_compi
     lines = run(f"{nowhere}importlib.reload(loops)\nshow()\n_compiling.expect_rows(10**6)\nshow()")
     assert lines == ["notice True", "6.5 interpreted", "notice False", "6.5 compiled"]
     assert not list(tmp_path.rglob("*.nbc"))
+
+
+def test_python_collects_less_often_only_while_it_compiles(tmp_path):
+    before = gc.get_threshold()
+    with pytest.raises(RuntimeError), sole_compiler(tmp_path):
+        assert gc.get_threshold()[0] > before[0]
+        raise RuntimeError
+    assert gc.get_threshold() == before
 
 
 def test_an_unknown_mode_is_refused_with_those_there_are(monkeypatch):
