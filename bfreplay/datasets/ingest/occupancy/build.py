@@ -196,7 +196,7 @@ def build_events(
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
     inventory_names = sorted(node_name for node_name, is_out in zip(node_names, is_absent, strict=True) if not is_out)
-    source = OccupancySource(record, plan, survey.start)
+    source = OccupancySource(record, plan, start=survey.start)
     events = NodeEvents(inventory_names, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, report, window, source)
 
