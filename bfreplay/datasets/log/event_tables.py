@@ -133,10 +133,6 @@ class TableSource(EventSource):
     nodes: tuple[str, ...]
     record_batches: RecordBatches
 
-    def state_text(self, state: int) -> object:
-        """Return a state as the table writes it."""
-        return state == NodeState.IDLE if self.alternating else STATE_WORDS[state]
-
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield the rows of the file, in one pass."""
         index_of = {node_name: node_index for node_index, node_name in enumerate(self.nodes)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
+from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class EventSource(ABC):
         """Yield the rows in pieces of about ``rows``, in one pass."""
 
     def state_text(self, state: int) -> object:
-        """Return a state as the source writes it, for messages: the word of the neutral schema."""
-        return STATE_WORDS[state]
+        """Return a state as the source writes it, for messages: whether it is idle, or the word of the schema."""
+        return state == NodeState.IDLE if self.alternating else STATE_WORDS[state]
 
 
 @dataclass(frozen=True, slots=True)
