@@ -410,5 +410,5 @@ def rows_by_role(
         else:
             cells = [cell_text.strip() for cell_text in csv_row.cells] if table.is_padded else csv_row.cells
             yield csv_row.line, {role: cells[cell_position] for role, cell_position in zip(roles, places, strict=True)}
-    if table.is_cut:
-        report.warn(CUT_END, table.file.name, table.last_line)
+    if table.cut_line is not None:
+        report.warn(CUT_END, table.file.name, table.cut_line)
