@@ -98,20 +98,15 @@ def load_campaign(
         origin = SourceFile(f"<{type(path).__name__}>", hashlib.sha256(repr(tables).encode()).hexdigest())
     else:
         campaign_file = Path(checks.local_path("path", fspath(path)))
-        tables, origin = campaign_tables(campaign_file), SourceFile.of(campaign_file)
+        is_study = campaign_file.suffix.lower() != ".toml" and is_campaign(campaign_file)
+        tables = {"campaign": {}, "study": {"file": campaign_file.name}} if is_study else read_toml(campaign_file)
+        origin = SourceFile.of(campaign_file)
     refuse_other_toml(tables, campaign_file, "a campaign")
     curve_cache = CurveCache(allow_code=allow_code)
     curves_of_file = {} if curves_file is None else read_curves_file(curves_file, curve_cache)
     files = [origin] if curves_file is None else [origin, SourceFile.of(curves_file)]
     sources = [(source.name, source.sha256) for source in files]
     return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
-
-
-def campaign_tables(campaign_file: Path) -> dict[str, Any]:
-    """Return the tables of a campaign file; for a study of Optuna, those of a campaign that names it."""
-    if campaign_file.suffix.lower() != ".toml" and is_campaign(campaign_file):
-        return {"campaign": {}, "study": {"file": campaign_file.name}}
-    return read_toml(campaign_file)
 
 
 def campaign_of(

@@ -44,15 +44,12 @@ class CampaignPart(Protocol):
 
     def begin(self, higher_is_better: bool) -> None:
         """Restart from nothing: a replay begins."""
-        ...
 
     def ended(self, number: int, state: TrialState, score: float | None) -> None:
         """Take note of the end of a trial, by advice or otherwise, and of its last score (``None`` without any)."""
-        ...
 
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready."""
-        ...
 
 
 class Proposer(CampaignPart, Protocol):
@@ -60,7 +57,6 @@ class Proposer(CampaignPart, Protocol):
 
     def propose(self, number: int) -> Params | None:
         """Return the hyper-parameters of trial ``number`` (0, 1, ...) when there is room for it; ``None``: no more."""
-        ...
 
 
 class TrialState(StrEnum):
@@ -96,11 +92,9 @@ class Pruner(CampaignPart, Protocol):
 
     def report_epochs(self, epochs: int) -> Sequence[int]:
         """Return the epochs after which a trial reports: strictly increasing, from 1 to ``epochs - 1``."""
-        ...
 
     def advise(self, number: int, epoch: int, score: float) -> Advice:
         """Return the advice for a trial that has reported after ``epoch`` epochs."""
-        ...
 
     def released(self, n_under_way: int) -> Released:
         """Return the waiting trials that continue or end now.
@@ -110,7 +104,6 @@ class Pruner(CampaignPart, Protocol):
         n_under_way
             Trials that have neither ended nor wait: running or queued ones, and those that are still to be proposed.
         """
-        ...
 
 
 class ScoreModel(Protocol):
@@ -121,8 +114,6 @@ class ScoreModel(Protocol):
 
         ``None``: it has none there.
         """
-        ...
 
     def describe(self) -> dict[str, object]:
         """Every parameter with its value, JSON-ready."""
-        ...

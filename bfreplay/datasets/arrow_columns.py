@@ -99,7 +99,7 @@ class Column:
         is_timestamp = pa.types.is_timestamp(arrow_type)
         if is_timestamp:
             times = self._timestamps_us(arrow_type.unit)
-        elif pa.types.is_dictionary(arrow_type) or pa.types.is_large_string(arrow_type) or _is_number(arrow_type):
+        elif pa.types.is_dictionary(arrow_type) or pa.types.is_large_string(arrow_type) or is_number(arrow_type):
             times = self._texts_us(self._cast(pa.string(), EXPECTED_TIME))
         elif pa.types.is_string(arrow_type):
             times = self._texts_us(self.values)
@@ -248,7 +248,8 @@ def _of_buffers(
     return pa.Array.from_buffers(arrow_type, length, buffers, children=children)
 
 
-def _is_number(arrow_type: Any) -> bool:
+def is_number(arrow_type: Any) -> bool:
+    """Return whether a column of this type holds numbers."""
     return bool(pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type))
 
 

@@ -259,10 +259,9 @@ def _read_jobs(log_file: LogFile, n_machines: int | None, record: ScheduleRecord
             record.add_job(job_identity, start_time, end_us, job_nodes, None, limit_end, *row_place[:2])
             node_time_us += 0 if end_us is None else max(0, end_us - start_time) * len(machine_names)
     if not record.jobs.n_rows:
-        reasons = ", ".join(f"{tally.count:,} x {skip_reason}" for skip_reason, tally in record.report.skipped.items())
         raise log_file.error(
             "no job of this simulation can be used",
-            value=reasons or "no rows",
+            value=record.report.counted_skips() or "no rows",
             expected="jobs that started, with their allocated_resources",
             fix=f"check the simulation, and run it again: {EXPORTS[0].command}",
         )

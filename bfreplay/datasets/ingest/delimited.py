@@ -151,13 +151,12 @@ class CsvTable:
                 fix="check the quotes of the first line, or give --delimiter",
             )
         self._header = header_text
-        self.is_cut = False
-        self.last_line = 0
+        self.cut_line: int | None = None
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows below the header; ``#`` comments above it are ignored.
 
-        Afterwards ``is_cut`` is true if the last line, ``last_line``, has no end.
+        Afterwards ``cut_line`` is the number of the last line if that has no end.
         """
         lines = self._lines()
         for line_number, line_text in lines:
@@ -169,7 +168,7 @@ class CsvTable:
         """Yield lines as ``LogFile.lines``, and remember how the last one ends."""
         for line_number, line_text, is_whole in self.file.lines_with_ends():
             if not is_whole:
-                self.is_cut, self.last_line = True, line_number
+                self.cut_line = line_number
             yield line_number, line_text
 
     def is_header(self, csv_row: Row) -> bool:

@@ -297,10 +297,9 @@ def _read_jobs(log_file: LogFile, record: ScheduleRecord) -> None:
         why_no_amount = "the list does not tell what it lacks"
         record.report.warn(PERHAPS_CUT, log_file.name, None, f"{n_jobs:,} jobs", why_no_amount=why_no_amount)
     if record.jobs.n_rows == n_before:
-        reasons = ", ".join(f"{tally.count:,} x {skip_reason}" for skip_reason, tally in record.report.skipped.items())
         raise log_file.error(
             f"no job of this list can be used: {n_that_ran:,} of {n_jobs:,} ever ran",
-            value=reasons or "an empty list",
+            value=record.report.counted_skips() or "an empty list",
             expected="jobs that ran, with t_run and a nodelist",
             fix=f"run this on the cluster, so that finished jobs of all users are in it: {JOBS_COMMAND}",
         )

@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from functools import lru_cache
 from typing import ClassVar, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
-from bfreplay.datasets.ingest.reader import ReadOptions
+from bfreplay.datasets.ingest.reader import ReadOptions, or_none
 from bfreplay.datasets.times import DAY_US, EPOCH, FIRST_TIME_US, HOUR_US, LAST_TIME_US, MICROSECOND, US, unknown_zone
 from bfreplay.errors import InputError
 
@@ -84,11 +84,8 @@ def offset_us(time_zone: str) -> int:
 
 @lru_cache(maxsize=4_096)
 def _day_us(cell_text: str) -> int | None:
-    try:
-        day_start = datetime(int(cell_text[:4]), int(cell_text[5:7]), int(cell_text[8:10]), tzinfo=EPOCH.tzinfo)
-    except ValueError:
-        return None
-    return (day_start - EPOCH) // MICROSECOND
+    day = or_none(date.fromisoformat, cell_text)
+    return None if day is None else (day - EPOCH.date()) // MICROSECOND
 
 
 class LocalClock:

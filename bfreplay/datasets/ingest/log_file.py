@@ -232,7 +232,7 @@ class _Counted(FileIO):
 class OpenedLog(ExitStack):
     """Files behind the given paths: files as they are, folders as their files, archives as their members.
 
-    Use as a context: members of archives lie in a temporary folder until its end.
+    Use as a context: members of archives lie in temporary folders until its end.
 
     Attributes
     ----------
@@ -247,8 +247,6 @@ class OpenedLog(ExitStack):
     def __init__(self, paths: Sequence[Path], progress: Progress | None = None) -> None:
         super().__init__()
         self._progress = progress
-        self._folder: Path | None = None
-        self._n_unpacked = 0
         on_disk = [(file, not path.is_dir()) for path in paths for file in _files_of(path)]
         self.sources = tuple(SourceFile.of(file) for file, _ in on_disk)
         try:
@@ -277,8 +275,7 @@ class OpenedLog(ExitStack):
             archive_members = _tar_members(log_file)
         else:
             return [log_file]
-        if self._folder is None:
-            self._folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))))
+        folder = Path(self.enter_context(tempfile.TemporaryDirectory(prefix=scratch_prefix("unpacked"))))
         log_files: list[LogFile] = []
         most_bytes = n_remaining = unpacked_limit(path)
         try:
@@ -295,8 +292,7 @@ class OpenedLog(ExitStack):
                         fix="do not trust this file; or unpack it yourself, and give the folder",
                     )
                 # our own file names: an archive must not choose paths on this disk
-                member_path = self._folder / f"{self._n_unpacked}"
-                self._n_unpacked += 1
+                member_path = folder / f"{len(log_files)}"
                 with naming(member_path), member_path.open("wb") as target:
                     shutil.copyfileobj(content, target)
                 log_files.append(LogFile(member_path, f"{path}:{member_name}", self._progress, is_named=False))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bfreplay.checks import is_name, near_name, unusable_name
 from bfreplay.datasets.arrow_columns import Column
@@ -122,10 +121,8 @@ class TableSource(EventSource):
 
     Parameters
     ----------
-    file, metadata_file, alternating
+    start, file, metadata_file, alternating
         As in ``EventSource``; an ``alternating`` table has a column ``idle`` instead of ``state``.
-    has_snapshot
-        The first rows give the state of every node; otherwise nodes are busy until their first row.
     nodes
         Sorted inventory.
     record_batches
@@ -133,17 +130,8 @@ class TableSource(EventSource):
     """
 
     file: Path
-    has_snapshot: bool
     nodes: tuple[str, ...]
     record_batches: RecordBatches
-
-    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
-        """Return the states before the first row, ``(N,)``: unset where a snapshot follows, else busy."""
-        return np.full(n_nodes, UNSET if self.has_snapshot else NodeState.BUSY, dtype=np.int8)
-
-    def state_text(self, state: int) -> object:
-        """Return a state as the table writes it."""
-        return state == NodeState.IDLE if self.alternating else STATE_WORDS[state]
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield the rows of the file, in one pass."""
@@ -246,7 +234,8 @@ def table_events(
     ``metadata_file`` is the file that the header came from; it is then one of the log's sources.
     """
     is_two_state = is_two_state_table(columns, file)
-    has_snapshot = header is not None and not is_two_state
+    # the first rows are a snapshot of all nodes; without one, nodes are busy until their first row
+    state_before = UNSET if header is not None and not is_two_state else NodeState.BUSY
     sources = tuple(SourceFile.of(path) for path in (file, metadata_file) if path is not None)
     if header is None:
         header = _survey(file, record_batches, form_name + (", two-state" if is_two_state else ""), sources)
@@ -254,7 +243,7 @@ def table_events(
         file=file,
         metadata_file=metadata_file,
         alternating=is_two_state,
-        has_snapshot=has_snapshot,
+        start=np.full(len(header.nodes), state_before, dtype=np.int8),
         nodes=header.nodes,
         record_batches=record_batches,
     )

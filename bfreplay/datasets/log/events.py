@@ -138,9 +138,8 @@ class NodeEvents:
         node_index = _codes("node", node, len(names), times.shape)
         new_state = _codes("state", state, len(NodeState), times.shape)
         expect_rows(len(times))
-        source = MemorySource(
-            start[order].astype(np.int8), RowChunk(times, position[node_index], new_state.astype(np.int8), first_row=1)
-        )
+        rows = RowChunk(times, position[node_index], new_state.astype(np.int8), first_row=1)
+        source = MemorySource(rows, start=start[order].astype(np.int8))
         metadata = metadata or EventsMetadata()
         if node_types is not None:
             metadata = replace(metadata, node_types=_nodes_by_type(names.tolist(), node_types))
@@ -184,7 +183,7 @@ class NodeEvents:
         states = np.broadcast_to(initial, (len(nodes),))
         end_us = LAST_US if end is None else bound_us("end", end)
         log = cls.from_arrays(nodes, states, [], [], [], bound_us("start", start), end_us, node_types=node_types)
-        log._source = RowsToCome(log.first_states())
+        log._source = RowsToCome(start=log.first_states())
         return log
 
     @property
@@ -205,7 +204,7 @@ class NodeEvents:
     def first_states(self) -> NDArray[np.int8]:
         """Return the states of the nodes at the start of the window, ``(N,)``: all that is known of a log to come."""
         if isinstance(self._source, RowsToCome):
-            return self._source.initial_state(len(self.nodes))
+            return self._source.start.copy()
         return next(iter(self.batches())).state.copy()
 
     def batches(self, rows: int = DEFAULT_BATCH_ROWS) -> Iterator[EventBatch]:

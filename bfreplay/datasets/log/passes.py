@@ -92,7 +92,7 @@ def check_batches(
     if rows < 1:
         raise InputError("a batch needs at least one row", value=rows, expected="rows >= 1")
     start_us, end_us = window_us
-    states = source.initial_state(len(nodes))
+    states = source.start.copy()
     has_first = False
     for chunk in _whole_times(source, rows, len(nodes), end_us):
         _check_inside(chunk, source, log_us)

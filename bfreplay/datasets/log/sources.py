@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
+from bfreplay.datasets.log.states import STATE_WORDS, EventBatch, NodeState
 from bfreplay.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class RowChunk(EventBatch):
 class EventSource(ABC):
     """Rows of a log, readable as often as wanted. A new file format implements this."""
 
+    start: NDArray[np.int8]
+    """State of each node before the first row, shape ``(N,)``; -1 if the first rows must give it."""
     file: Path | None = None
     """File that messages name; ``None`` for a log in memory."""
     metadata_file: Path | None = None
@@ -49,28 +51,19 @@ class EventSource(ABC):
         return "" if self.metadata_file is None else f"; delete {self.metadata_file.name} if it belongs to another log"
 
     @abstractmethod
-    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
-        """Return the state of each node before the first row, shape ``(N,)``; -1 if the first rows must give it."""
-
-    @abstractmethod
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield the rows in pieces of about ``rows``, in one pass."""
 
     def state_text(self, state: int) -> object:
-        """Return a state as the source writes it, for messages: the word of the neutral schema."""
-        return STATE_WORDS[state]
+        """Return a state as the source writes it, for messages: whether it is idle, or the word of the schema."""
+        return state == NodeState.IDLE if self.alternating else STATE_WORDS[state]
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySource(EventSource):
-    """A log held in arrays: states of the nodes at the start, shape ``(N,)``, and the rows after it."""
+    """A log held in arrays: states of the nodes at the start, and the rows after it."""
 
-    start: NDArray[np.int8]
     rows: RowChunk
-
-    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
-        """Return a copy of the states at the start, shape ``(N,)``."""
-        return self.start.copy()
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield everything at once: it is in memory anyway."""
@@ -79,13 +72,7 @@ class MemorySource(EventSource):
 
 @dataclass(frozen=True, slots=True)
 class RowsToCome(EventSource):
-    """Rows that come in portions: nobody can read them before. The states at the start, shape ``(N,)``, are known."""
-
-    start: NDArray[np.int8]
-
-    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
-        """Return a copy of the states at the start, shape ``(N,)``."""
-        return self.start.copy()
+    """Rows that come in portions: nobody can read them before. The states at the start are known."""
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Raise ``InputError``: a policy that knows the log, say, cannot know this one."""

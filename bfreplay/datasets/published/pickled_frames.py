@@ -21,10 +21,6 @@ _MOST_LABELS_OF_NOTHING = 1_000_000
 _TIME_UNITS = ("s", "ms", "us", "ns")
 
 
-class _NotAFrameError(ValueError):
-    """A part of the tree does not belong to a DataFrame."""
-
-
 # errors that a tree of anything but a DataFrame can raise
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, MemoryError)
 
@@ -99,27 +95,27 @@ def _frame(tree: Any) -> PickledFrame:
     arrays = [_array(values) for values, _ in blocks]
     n_columns = len(_unsized_labels(columns_axis))
     if n_columns > sum(array.shape[0] for array in arrays):
-        raise _NotAFrameError("a column is missing or occurs twice")
+        raise ValueError("a column is missing or occurs twice")
     read = []
     for array, (_, placement) in zip(arrays, blocks, strict=True):
         columns = _placement(placement, n_columns)
         if array.ndim == 1 and len(columns) == 1:  # pandas keeps a column of text so
             array = array[np.newaxis]
         if array.ndim != 2 or array.shape[0] != len(columns):
-            raise _NotAFrameError("a block does not fit its columns")
+            raise ValueError("a block does not fit its columns")
         read.append((columns, array))
     n_rows = read[0][1].shape[1] if read else 0
     if any(array.shape[1] != n_rows for _, array in read):
-        raise _NotAFrameError("its columns differ in length")
+        raise ValueError("its columns differ in length")
     positions = np.sort(np.concatenate([columns for columns, _ in read])) if read else np.empty(0)
     if not np.array_equal(positions, np.arange(n_columns)):
-        raise _NotAFrameError("a column is missing or occurs twice")
+        raise ValueError("a column is missing or occurs twice")
     return PickledFrame(_labels(columns_axis, n_columns), _labels(index_axis, n_rows), tuple(read))
 
 
 def _expect(record: Any, kind: type[pickled.Record], problem: str) -> Any:
     if not isinstance(record, kind):
-        raise _NotAFrameError(problem)
+        raise ValueError(problem)
     return record
 
 
@@ -133,7 +129,7 @@ def _unsized_labels(axis_record: Any) -> range | NDArray[Any]:
     """Return the labels of an axis before its length is known: a range may be longer than memory."""
     kind, parts = _expect(axis_record, pickled.IndexRecord, "an axis is not an index").arguments
     if parts.get("tz") is not None:
-        raise _NotAFrameError("its times have a zone; convert them to UTC and drop the zone")
+        raise ValueError("its times have a zone; convert them to UTC and drop the zone")
     if kind is pickled.RangeIndexRecord:
         return range(parts["start"], parts["stop"], parts["step"])
     return _array(parts["data"])
@@ -142,14 +138,14 @@ def _unsized_labels(axis_record: Any) -> range | NDArray[Any]:
 def _labels(axis_record: Any, length: int) -> NDArray[Any]:
     labels = _unsized_labels(axis_record)
     if (labels.shape if isinstance(labels, np.ndarray) else (len(labels),)) != (length,):
-        raise _NotAFrameError("an axis does not fit its blocks")
+        raise ValueError("an axis does not fit its blocks")
     return np.array(labels, dtype=object) if isinstance(labels, range) else labels
 
 
 def _array(record: Any) -> NDArray[Any]:
     reader = _ARRAY_READERS.get(type(record))
     if reader is None:
-        raise _NotAFrameError(f"an array is of an unknown kind ({type(record).__name__})")
+        raise ValueError(f"an array is of an unknown kind ({type(record).__name__})")
     return reader(record)
 
 
@@ -161,24 +157,24 @@ def _reconstruct(record: pickled.Record) -> NDArray[Any]:
 def _from_buffer(record: pickled.Record) -> NDArray[Any]:
     data, dtype, shape, order = record.arguments
     if order not in ("C", "F"):
-        raise _NotAFrameError("an array has an unknown order")
+        raise ValueError("an array has an unknown order")
     return _fill(data, dtype, shape, order)
 
 
 def _fill(data: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
     if not isinstance(shape, tuple) or any(type(size) is not int or size < 0 for size in shape):
-        raise _NotAFrameError("an array has no proper shape")
+        raise ValueError("an array has no proper shape")
     size = math.prod(shape)
     if not size and sum(shape) > _MOST_LABELS_OF_NOTHING:
-        raise _NotAFrameError("an array without values has an absurd shape")
+        raise ValueError("an array without values has an absurd shape")
     kind = _dtype(dtype)
     if kind == np.dtype(object):
         if not isinstance(data, list) or len(data) != size:
-            raise _NotAFrameError("an array of objects does not fit its shape")
+            raise ValueError("an array of objects does not fit its shape")
         return np.fromiter(data, object, size).reshape(shape, order=order)
     data = _bytes(data)
     if len(data) != size * kind.itemsize:
-        raise _NotAFrameError("the bytes of an array do not fit its shape")
+        raise ValueError("the bytes of an array do not fit its shape")
     return np.frombuffer(data, dtype=kind).reshape(shape, order=order)
 
 
@@ -191,7 +187,7 @@ def _bytes(item: Any) -> bytes | bytearray:
         is_text = isinstance(inner, str) and item.arguments[1:] == ("latin1",)
         item = inner.encode("latin1") if is_text else _bytes(inner) if len(item.arguments) == 1 else None
     if not isinstance(item, bytes | bytearray):
-        raise _NotAFrameError("an array has no bytes")
+        raise ValueError("an array has no bytes")
     return item
 
 
@@ -201,20 +197,20 @@ def _dtype(record: Any) -> np.dtype[Any]:
     dtype_name = record.arguments[0] if record.arguments else None
     state: Sequence[Any] = record.state or ()
     if not isinstance(dtype_name, str) or any(part is not None for part in state[2:5]):
-        raise _NotAFrameError("an array has a structured dtype")
+        raise ValueError("an array has a structured dtype")
     if dtype_name in ("O", "O8"):
         return np.dtype(object)
     order = state[1] if len(state) > 1 else "="
     if order not in ("<", ">", "|", "="):
-        raise _NotAFrameError("an array has an unknown byte order")
+        raise ValueError("an array has an unknown byte order")
     if dtype_name == "M8":
         unit = state[8][1]
         text = unit[0] if isinstance(unit[0], str) else _bytes(unit[0]).decode()
         if text not in _TIME_UNITS or tuple(unit[1:3]) != (1, 1):
-            raise _NotAFrameError(f"its times are counted in {unit[0]!r}")
+            raise ValueError(f"its times are counted in {unit[0]!r}")
         return np.dtype(f"{'=' if order == '|' else order}M8[{text}]")
     if _PLAIN_DTYPE.fullmatch(dtype_name) is None:
-        raise _NotAFrameError(f"an array has the dtype {dtype_name!r}")
+        raise ValueError(f"an array has the dtype {dtype_name!r}")
     return np.dtype(dtype_name if dtype_name[0] in "<>|=" or order == "|" else order + dtype_name)
 
 
@@ -224,7 +220,7 @@ def _datetimes(record: pickled.Record) -> NDArray[Any]:
     if isinstance(state, dict):
         inner = state["_ndarray"] if state.get("_data") is None else state["_data"]
     if not isinstance(inner, pickled.ArrayRecord | pickled.BufferRecord):
-        raise _NotAFrameError("an array of times is unreadable")
+        raise ValueError("an array of times is unreadable")
     return _array(inner)
 
 
@@ -238,11 +234,11 @@ def _texts(record: pickled.Record) -> NDArray[Any]:
     text_type, length, _, offset, (_, ends_buffer, text_buffer), _ = array[:6]
     width = {"string": np.int32, "large_string": np.int64}.get(argument_of(text_type, pickled.ArrowTypeRecord))
     if width is None or type(length) is not int or type(offset) is not int or min(length, offset) < 0:
-        raise _NotAFrameError("an array of text is unreadable")
+        raise ValueError("an array of text is unreadable")
     ends_bytes, text = (_bytes(argument_of(data, pickled.ArrowBufferRecord)) for data in (ends_buffer, text_buffer))
     ends = np.frombuffer(ends_bytes, dtype=width)[offset : offset + length + 1].tolist()
     if len(ends) != length + 1:
-        raise _NotAFrameError("an array of text is cut")
+        raise ValueError("an array of text is cut")
     return np.fromiter((text[start:end].decode() for start, end in pairwise(ends)), object, length)
 
 

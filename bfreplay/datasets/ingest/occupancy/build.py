@@ -196,7 +196,7 @@ def build_events(
         notes={"ingest": {**report.to_json(), "rules": rules.to_json(), "window": window.to_json()}},
     )
     inventory_names = sorted(node_name for node_name, is_out in zip(node_names, is_absent, strict=True) if not is_out)
-    source = OccupancySource(record, plan, survey.start)
+    source = OccupancySource(record, plan, start=survey.start)
     events = NodeEvents(inventory_names, source, window.start_us, window.end_us, metadata, tuple(sources))
     return BuiltLog(events, report, window, source)
 
@@ -252,11 +252,9 @@ def _warn_of_gap(record: ScheduleRecord, window: Window, report: ImportReport, s
 
 def _check_machine(record: ScheduleRecord, node_names: Sequence[str], report: ImportReport) -> None:
     if not record.jobs.n_rows and not record.states_seen:
-        largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:3]
-        reasons = "; ".join(f"{skip_reason}: {tally.count:,}" for skip_reason, tally in largest) or "no rows at all"
-        example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
+        reasons, example = record.report.largest_skips()
         raise InputError(
-            f"no job in this log held a node ({reasons})",
+            f"no job in this log held a node ({reasons or 'no rows at all'})",
             file=example.file if example else None,
             row=example.row if example else None,
             value=example.value if example else None,

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled, zero_records
+from bfreplay.datasets.ingest.occupancy.advance import Terms
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
 from bfreplay.datasets.ingest.occupancy.inventory import ABSENT_WARNING, Absence, free_again_us
 from bfreplay.datasets.ingest.occupancy.machine import CLIP, DELAY, NEVER, DelayedJob, longer, pop_end, push_end
-from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OVERSUBSCRIPTION, OccupancyRules, microseconds
+from bfreplay.datasets.ingest.occupancy.rules import DAY_S, OVERSUBSCRIPTION, OccupancyRules
 from bfreplay.datasets.ingest.occupancy.schedule import ScheduleRecord
 from bfreplay.datasets.ingest.occupancy.source import Survey
-from bfreplay.datasets.ingest.occupancy.state_changes import Plan
+from bfreplay.datasets.ingest.occupancy.state_changes import Plan, terms_of
 from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.times import HOUR_US
@@ -39,17 +40,6 @@ class Demand(NamedTuple):
     end_us: NDArray[np.int64]
     end_count: NDArray[np.int32]
     queue: Sequence[DelayedJob]
-
-
-class Terms(NamedTuple):
-    """Rule of ``OVERSUBSCRIPTION``, size of the machine, and times as in ``advance.Terms``."""
-
-    rule: int
-    n_nodes: int
-    log_end_us: int
-    down_after_us: int
-    window_start_us: int
-    window_end_us: int
 
 
 @compiled
@@ -79,26 +69,26 @@ def _advance(
             return idle_us
         upto_us = max(min(instant_us, terms.log_end_us), state.now)
         inside_us = max(min(upto_us, terms.window_end_us) - max(state.now, terms.window_start_us), 0)
-        if state.n_active > 0 or upto_us - state.now <= terms.down_after_us:
-            idle_us += float(inside_us) * max(terms.n_nodes - state.demand, 0)
+        if state.n_active > 0 or not terms.empty_is_down or upto_us - state.now <= terms.empty_after_us:
+            idle_us += float(inside_us) * max(terms.n_kept - state.demand, 0)
         if instant_us >= until_us:
             return idle_us
         state.now = instant_us
         while state.n_active > 0 and demand.end_us[0] == instant_us:
             state.demand -= pop_end(state.n_active, demand.end_us, demand.end_count)
             state.n_active -= 1
-        while state.queue_first < state.queue_end and queue[state.queue_first].count <= terms.n_nodes - state.demand:
+        while state.queue_first < state.queue_end and queue[state.queue_first].count <= terms.n_kept - state.demand:
             job = queue[state.queue_first]
             state.queue_first += 1
             _begin(NEVER if job.end_us == NEVER else job.end_us + instant_us - job.start_us, job.count, demand)
         while j < len(start_us) and start_us[j] == instant_us:
-            is_too_wide = count[j] > terms.n_nodes - state.demand
+            is_too_wide = count[j] > terms.n_kept - state.demand
             is_queue = state.queue_first < state.queue_end
-            if terms.rule == DELAY and count[j] <= terms.n_nodes and (is_too_wide or is_queue):
+            if terms.oversubscription == DELAY and count[j] <= terms.n_kept and (is_too_wide or is_queue):
                 job = queue[state.queue_end]
                 state.queue_end += 1
                 job.start_us, job.end_us, job.count = instant_us, end_us[j], count[j]
-            elif terms.rule == CLIP or not is_too_wide:
+            elif terms.oversubscription == CLIP or not is_too_wide:
                 _begin(end_us[j], count[j], demand)
             j += 1
 
@@ -122,9 +112,7 @@ def idle_hours_by_rule(record: ScheduleRecord, plan: Plan, idle_hours: float) ->
     """
     if len(plan.outages.start_us):
         return None
-    down_after_us = microseconds(plan.rules.empty_after_s) if plan.empty_is_down else NEVER
-    times_us = plan.log_end_us, down_after_us, *plan.window_us
-    rules = [Terms(rule, plan.n_kept, *times_us) for rule in range(len(OVERSUBSCRIPTION))]
+    rules = [terms_of(plan)._replace(oversubscription=rule) for rule in range(len(OVERSUBSCRIPTION))]
     nothing = np.zeros(0, np.int64), np.zeros(0, np.int32), zero_records(DelayedJob, 0)
     demands = [Demand(zero_records(State, 1)[0], *nothing) for _ in rules]
     idle_us = [0.0 for _ in rules]

@@ -240,6 +240,16 @@ class ImportReport:
         """Return the reasons for skipped rows, the most frequent first, then in alphabetical order."""
         return sorted(self.skipped.items(), key=lambda item: (-item[1].count, item[0]))
 
+    def counted_skips(self) -> str:
+        """Return all reasons for skipped rows with their numbers; empty without any."""
+        return ", ".join(f"{tally.count:,} x {skip_reason}" for skip_reason, tally in self.skipped.items())
+
+    def largest_skips(self) -> tuple[str, Example | None]:
+        """Return the three most frequent reasons for skipped rows, with their numbers, and the first example of one."""
+        largest = sorted(self.skipped.items(), key=lambda item: -item[1].count)[:MOST_EXAMPLES]
+        example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
+        return "; ".join(f"{skip_reason}: {tally.count:,}" for skip_reason, tally in largest), example
+
     def nothing_usable(self, problem: str, otherwise: str, *, file: str, expected: str, fix: str) -> InputError:
         """Return the error for a log without kept rows, with the reasons; ``otherwise`` if no rows were skipped."""
         skip_reasons = self.skip_reasons()

@@ -269,16 +269,14 @@ class ScheduleRecord:
         start_us: NDArray[np.int64],
         end_us: NDArray[np.int64],
         count: NDArray[np.int64],
-        limit_end_us: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add J jobs with numbers of nodes, ``(J,)`` each.
+        """Add J jobs with numbers of nodes and without time limits, ``(J,)`` each.
 
         The caller ensures counts of 1 to ``MOST_NODES`` and ``end > start``.
         """
         if not len(job):
             return
-        limit = np.full(len(job), OPEN_END, np.int64) if limit_end_us is None else limit_end_us
-        self.jobs.add_counts(start_us, end_us, limit, job, count)
+        self.jobs.add_counts(start_us, end_us, np.full(len(job), OPEN_END, np.int64), job, count)
         self.n_counted += len(job)
         self.unlisted_us += self._note_jobs(start_us, end_us, count)
 

@@ -31,16 +31,11 @@ class OccupancySource(EventSource):
     record, plan
         Input of the computation.
     start
-        State of each node of the inventory at the start of the window, ``int8``.
+        State of each node of the inventory at the start of the window.
     """
 
     record: ScheduleRecord
     plan: Plan
-    start: NDArray[np.int8]
-
-    def initial_state(self, n_nodes: int) -> NDArray[np.int8]:
-        """Return a copy of the states at the start, shape ``(N,)``."""
-        return self.start.copy()
 
     def chunks(self, rows: int) -> Iterator[RowChunk]:
         """Yield the rows of one sweep."""

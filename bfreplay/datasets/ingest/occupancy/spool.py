@@ -197,7 +197,7 @@ class JobSpool:
         table = np.frombuffer(self._rows, dtype=np.int64).reshape(-1, _WIDTH)
         first_node = first_of_each(table[:, 5])
         nodes = np.concatenate(self._listed) if self._listed else np.empty(0, np.int32)
-        return _in_order(_intervals(_columns(table), first_node, nodes))
+        return _in_order(_intervals(np.ascontiguousarray(table[:, :-1].T), first_node, nodes))
 
     def _end_run(self) -> None:
         if self._folder is None:
@@ -269,7 +269,8 @@ class _RunReader(_BlockReader):
         nodes = np.fromfile(self._run.nodes_file, np.int32, int(first[-1] - first[0]), offset=4 * int(first[0]))
         self._done += n_rows
         self.is_last = self._done == self._run.n_rows
-        self.block = _join([self.block, _intervals(_columns(table[:-1]), first - first[0], nodes)])
+        rows = _intervals(np.ascontiguousarray(table[:-1, :-1].T), first - first[0], nodes)
+        self.block = _join([self.block, rows])
 
 
 def first_of_each(lengths: ArrayLike) -> NDArray[np.int64]:
@@ -310,8 +311,3 @@ def _intervals(
 ) -> JobIntervals:
     start_us, end_us, limit_end_us, job_key, count = columns
     return JobIntervals(start_us, end_us, limit_end_us, job_key, count, first_node, nodes)
-
-
-def _columns(table: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return all of ``_COLUMNS`` but the listed nodes, from spooled rows."""
-    return [np.ascontiguousarray(table[:, column_index]) for column_index in range(_WIDTH - 1)]

@@ -85,7 +85,7 @@ class Sweep:
     def __init__(self, record: ScheduleRecord, plan: Plan, is_noted: bool = False) -> None:
         self._record, self._plan = record, plan
         self._slices = record.jobs.slices()
-        self._terms = _terms(plan)
+        self._terms = terms_of(plan)
         self._rng = np.random.Generator(np.random.PCG64(plan.rules.seed))
         self._machine = machine.new_machine(len(plan.position), self._terms.assignment, is_noted)
         self.tallies = self._machine.tallies
@@ -216,7 +216,8 @@ class Sweep:
         return self._rng.random(int(n_draws + waiting + lacking))
 
 
-def _terms(plan: Plan) -> Terms:
+def terms_of(plan: Plan) -> Terms:
+    """Return the constants of a sweep."""
     rules = plan.rules
     return Terms(
         n_kept=plan.n_kept,

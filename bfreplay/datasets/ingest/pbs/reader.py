@@ -19,6 +19,7 @@ from bfreplay.datasets.times import US
 
 PBS_EXPORT = "sh -c '. /etc/pbs.conf; tar czf pbs-accounting.tar.gz -C \"$PBS_HOME/server_priv\" accounting'"
 TORQUE_EXPORT = "tar czf torque-accounting.tar.gz -C /var/spool/torque/server_priv accounting"
+_HOW = f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})"
 
 _EXPECTED = "lines MM/DD/YYYY HH:MM:SS;TYPE;JOBID;key=value ..."
 CUT_END_WARNING = "the last line of a file has no end: it may have been cut, and its last value is not used"
@@ -96,7 +97,7 @@ class PbsReader:
                 "",
                 file=files[file_order[0]].name,
                 expected="S and E records with start=, end= and exec_host=",
-                fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+                fix=_HOW,
             )
         record.add_format("pbs accounting")
         if options.timezone is not None:
@@ -182,13 +183,13 @@ def _first_stamp(log_file: LogFile) -> int:
         raise log_file.error(
             "this is a log of the PBS server, which has no nodes of jobs",
             expected=f"accounting: {_EXPECTED}",
-            fix=f"run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+            fix=_HOW,
         )
     raise log_file.wrong_start(
         "this is not a PBS accounting file",
         value=head_lines[0][:100] if head_lines else "",
         expected=_EXPECTED,
-        fix=f"omit this file, or run this on your cluster: {PBS_EXPORT} (TORQUE: {TORQUE_EXPORT})",
+        fix=f"omit this file, or {_HOW}",
     )
 
 

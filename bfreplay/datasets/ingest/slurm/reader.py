@@ -155,7 +155,6 @@ _LEAST_SHARE = 0.9  # of samples among the first lines, to claim a file
 _LEAST_SHARE_WHEN_ASKED = 0.5  # to read a file given as Slurm's
 _JSON_MEMBERS = ('"job_id"', '"allocation_nodes"', '"time"', '"state"', '"association"', '"steps"', '"nodes"')
 _QUEUE_MEMBERS = ('"job_state"', '"start_time"')
-_SHOWN_REASONS = 3
 
 
 class SlurmReader:
@@ -308,9 +307,7 @@ def _nothing_usable(
         fix_text = f"{UNSET}: unset SLURM_TIME_FORMAT; {command}"
     if n_rows == 0:
         return log_file.error("the log has no rows", expected="at least one row that holds nodes", fix=fix_text)
-    largest = sorted(record.report.skipped.items(), key=lambda item: -item[1].count)[:_SHOWN_REASONS]
-    example = next((tally.examples[0] for _, tally in largest if tally.examples), None)
-    reasons = "; ".join(f"{skip_reason}: {tally.count:,}" for skip_reason, tally in largest)
+    reasons, example = record.report.largest_skips()
     return InputError(
         f"no row of this log can be used ({reasons})",
         file=example.file if example is not None and example.file else log_file.name,

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bfreplay._compiled import IS_COMPILED
-from bfreplay.datasets.ingest.delimited import names_in
 from bfreplay.datasets.ingest.local_times import RowPlace
 from bfreplay.datasets.ingest.log_file import LogFile
 from bfreplay.datasets.ingest.occupancy.import_report import ImportReport
@@ -22,22 +21,18 @@ from bfreplay.datasets.ingest.slurm.slurm_times import SlurmClock, TimeFormatErr
 from bfreplay.datasets.times import US
 from bfreplay.errors import InputError
 
-SACCT_COLUMNS = tuple(
-    names_in(
-        "JobIDRaw,JobID,Cluster,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,Suspended,TimelimitRaw,NNodes,"
-        "NodeList,Reservation,Restarts",
-        ",",
-    )
+_SACCT_NAMES = (
+    "JobIDRaw JobID Cluster Partition State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw NNodes "
+    "NodeList Reservation Restarts"
 )
+SACCT_COLUMNS = tuple(_SACCT_NAMES.split())
 """Columns of the export command in messages."""
 
-XDMOD_COLUMNS = tuple(
-    names_in(
-        "JobID,JobIDRaw,Cluster,Partition,QOS,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,ExitCode,"
-        "State,NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName",
-        ",",
-    )
+_XDMOD_NAMES = (
+    "JobID JobIDRaw Cluster Partition QOS Account Group GID User UID Submit Eligible Start End Elapsed ExitCode "
+    "State NNodes NCPUS ReqCPUS ReqMem ReqTRES AllocTRES Timelimit NodeList JobName"
 )
+XDMOD_COLUMNS = tuple(_XDMOD_NAMES.split())
 """Columns of XDMoD exports, without a header, in UTC."""
 
 ABSENT_COLUMNS = "columns of sacct that are not there"

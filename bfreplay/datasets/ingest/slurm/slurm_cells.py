@@ -81,13 +81,10 @@ def job_identity(raw_id: str | None, job_id: str | None) -> str:
         if id_match[4]:
             raise JobStepError
         return id_match[0]
-    is_step = not raw_id.isdigit()
-    if is_step:
-        raw_match = _JOB_ID.fullmatch(raw_id)
-        if raw_match is None or not raw_match[4]:
-            raise ValueError("no identity of a job")
-    elif not raw_id.isascii():
+    raw_match = _JOB_ID.fullmatch(raw_id)
+    if raw_match is None or not (raw_match[4] or raw_id.isdigit()):
         raise ValueError("no identity of a job")
+    is_step = bool(raw_match[4])
     if id_match is not None and bool(id_match[4]) != is_step:
         raise ValueError("JobID and JobIDRaw contradict each other")
     if is_step:

@@ -10,7 +10,6 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay import checks
 from bfreplay.datasets.ingest.hostlists import MOST_NODES
 from bfreplay.datasets.ingest.occupancy.spool import OPEN_END, JobSpool, first_of_each
 from bfreplay.datasets.ingest.reader import ReadOptions
@@ -96,9 +95,6 @@ def machine_of(header: Header, options: ReadOptions, file_name: str, usage: Call
     InputError
         Neither has the number or the size of the nodes.
     """
-    for option_name, option_value in (("n_nodes", options.n_nodes), ("procs_per_node", options.procs_per_node)):
-        if option_value is not None:
-            checks.whole(option_name, option_value, 1)
     per_node = options.procs_per_node
     processors = header.number(PROCESSORS)
     n_nodes = header.number(NODES) if options.n_nodes is None else options.n_nodes

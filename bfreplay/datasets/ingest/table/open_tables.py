@@ -296,10 +296,9 @@ class ParquetTable:
 
     def is_number(self, column_name: str) -> bool:
         """Return whether a column has numbers."""
-        import pyarrow.types as kinds
+        from bfreplay.datasets.arrow_columns import is_number
 
-        arrow_type = self._schema.field(column_name).type
-        return bool(kinds.is_integer(arrow_type) or kinds.is_floating(arrow_type) or kinds.is_decimal(arrow_type))
+        return is_number(self._schema.field(column_name).type)
 
     def rows(self, column_names: Sequence[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Yield row numbers from 1, and the cells of the columns ``column_names`` in that order.
@@ -410,5 +409,5 @@ def rows_by_role(
         else:
             cells = [cell_text.strip() for cell_text in csv_row.cells] if table.is_padded else csv_row.cells
             yield csv_row.line, {role: cells[cell_position] for role, cell_position in zip(roles, places, strict=True)}
-    if table.is_cut:
-        report.warn(CUT_END, table.file.name, table.last_line)
+    if table.cut_line is not None:
+        report.warn(CUT_END, table.file.name, table.cut_line)

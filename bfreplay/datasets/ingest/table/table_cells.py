@@ -213,10 +213,8 @@ def _list_in_print(cell_text: str) -> tuple[str, ...]:
         node_name = list_part.strip()
         if len(node_name) > 1 and node_name[0] == node_name[-1] and node_name[0] in "'\"":
             node_name = node_name[1:-1]
-        if not NODE_NAME.fullmatch(node_name):
-            raise ValueError(f"{node_name!r} is not the name of a node")
         node_names.append(node_name)
-    return _each_once(node_names)
+    return nodes_in(node_names)
 
 
 def _each_once(node_names: list[str]) -> tuple[str, ...]:

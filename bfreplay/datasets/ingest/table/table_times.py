@@ -91,7 +91,6 @@ class TableClock(IntervalClock):
         self._options = options
         self._format = options.time_format
         super().__init__(options, report, export, options.timezone)
-        self._unit = options.time_unit
         self.likely_unit: str | None = None
         self.unread: list[str] = []
         self._units: dict[str, None] = {}
@@ -129,7 +128,7 @@ class TableClock(IntervalClock):
             return wall_time[0] if wall_time[1] else Wall(wall_time[0])
         match = _NUMBER.fullmatch(cell_value)
         if match is not None:
-            return self._of_number(match[1], match[2] or "", time_unit or self._unit)
+            return self._of_number(match[1], match[2] or "", time_unit or self._options.time_unit)
         match = _TEXT.fullmatch(cell_value)
         if match is None:
             self._note_unread(cell_value)
