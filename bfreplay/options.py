@@ -241,7 +241,8 @@ def checked_keywords(taken: type | None = None, without: Collection[str] = ()) -
         options = {option.name: option for option in declared if option.name not in {*own, *without}}
         parameters = [each for each in own.values() if each.kind is not each.VAR_KEYWORD]
         for name, option in options.items():
-            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=option.default, annotation=option.type))
+            accepts = option.metadata[_KEY].accepts or option.type
+            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=option.default, annotation=accepts))
         known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL and each.name != "self"]
 
         @wraps(function)

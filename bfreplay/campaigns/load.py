@@ -52,8 +52,8 @@ _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     (None, "job"): "jobs stand in a file of their own: a campaign makes its jobs from [trial]",
 }
 """By table and key of an error."""
-_NO_FILE = "campaign"
-"""Name of a campaign that is given as a mapping, and in messages of its file."""
+_NO_FILE = "campaign.toml"
+"""Its file, in messages and for the name, of a campaign that is given as a mapping."""
 _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*(campaign|study)[ \t]*[\].]", re.MULTILINE)
 
 

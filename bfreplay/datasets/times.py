@@ -114,12 +114,12 @@ def seconds_to_us(seconds: Any, *, exact: bool = True) -> int:
     if microseconds.is_nan():
         raise ValueError(_NOT_A_NUMBER)
     if not microseconds.is_finite() or microseconds.adjusted() > 18:
-        raise ValueError("not a finite time within 292,000 years of 1970")
+        raise ValueError("not a finite number of seconds within 292,000 years of 1970")
     whole_us = int(microseconds.to_integral_value())
     if exact and whole_us != microseconds:
         raise ValueError("finer than a microsecond")
     if abs(whole_us) >= 2**63:
-        raise ValueError("not a finite time within 292,000 years of 1970")
+        raise ValueError("not a finite number of seconds within 292,000 years of 1970")
     return whole_us
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -340,14 +341,17 @@ def _starts(sweep_result: SweepResult, begins: list[int], end_us: int) -> list[s
 
 def _against(jobs: JobSet | JobSource, starts: list[saved.Start], record: saved.FinishRecord) -> saved.Against:
     """Compare the runs of other jobs with those of the first, start by start."""
-    pairs = zip(record.starts, starts, strict=True)
-    later_s = np.array([two.duration_s - one.duration_s for one, two in pairs if one.is_done or two.is_done])
-    return saved.Against(
-        jobs=[InputFile(name=name, sha256=digest) for name, digest in jobs.sources],
-        starts=starts,
-        quantiles=_quantiles(starts),
-        later_s=mean_difference(later_s, Bootstrap(seed=record.config.seed), START)[0] if later_s.size else None,
-    )
+    quantiles = _quantiles(starts)
+    pairs = [(one, two) for one, two in zip(record.starts, starts, strict=True) if one.is_done or two.is_done]
+    later_s, later = np.array([two.duration_s - one.duration_s for one, two in pairs]), None
+    if pairs:
+        # a start sees the same nodes as those that follow while it lasts
+        interval_s = (starts[-1].time_us - starts[0].time_us) / 1e6 / max(1, len(starts) - 1)
+        lasts_s = max(record.quantiles.median_or_bound_s, quantiles.median_or_bound_s)
+        n_overlapping = math.ceil(lasts_s / interval_s) if interval_s else 1
+        later, _ = mean_difference(later_s, Bootstrap(seed=record.config.seed), START, n_overlapping)
+    files = [InputFile(name=name, sha256=digest) for name, digest in jobs.sources]
+    return saved.Against(jobs=files, starts=starts, quantiles=quantiles, later_s=later)
 
 
 def _quantiles(starts: list[saved.Start]) -> saved.Quantiles:

@@ -1,6 +1,7 @@
 """``finish`` from files to the record."""
 
 import json
+import math
 import warnings
 
 import pytest
@@ -237,6 +238,17 @@ def test_the_record_is_plain_json(files):
     assert document["answer"].startswith("All jobs are done after ")
     assert document["inputs"]["is_search"] is False
     assert [each["name"] for each in document["inputs"]["jobs"]] == ["jobs.csv"]
+
+
+@pytest.mark.parametrize("n_starts", [16, 40])
+def test_more_starts_that_overlap_give_no_interval(files, n_starts):
+    (files / "more.csv").write_text(JOBS.replace("100000", "150000"))
+    record = found(against="more.csv", starts=n_starts).record
+    interval_s = (record.starts[-1].time_us - record.starts[0].time_us) / 1e6 / (n_starts - 1)
+    n_overlapping = math.ceil(record.against.quantiles.median_s / interval_s)
+    assert record.against.quantiles.median_s > record.quantiles.median_s
+    assert f" blocks of {n_overlapping} (the range of correlation)" in record.against.later_s.why_no_interval
+    assert record.against.later_s.why_no_interval.endswith("use a longer log")
 
 
 def test_other_jobs_are_compared_from_the_same_starts(files):

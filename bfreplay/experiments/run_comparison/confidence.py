@@ -259,7 +259,9 @@ def _optimal_length(series: Floats) -> float:
     return float(np.cbrt(2 * (used @ covariances) ** 2 / (4 / 3 * variance**2) * n_values))
 
 
-def mean_difference(difference: Floats, bootstrap: Bootstrap, unit: str = BIN) -> tuple[Estimate, Band]:
+def mean_difference(
+    difference: Floats, bootstrap: Bootstrap, unit: str = BIN, n_overlapping: int = 1
+) -> tuple[Estimate, Band]:
     """Estimate the mean of a series of differences (T,), and its cumulative sum.
 
     Parameters
@@ -270,6 +272,8 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap, unit: str = BIN) -
         Seed, and number of series drawn.
     unit
         ``BIN`` or ``START``: name of a value.
+    n_overlapping
+        Number of neighbouring values that are of the same time, at least the length of a block.
     """
     mean, n_values = float(difference.mean()), difference.size
     ends = np.unique(np.linspace(1, n_values, min(n_values, _BAND_ENDS)).round().astype(np.int64))
@@ -278,7 +282,7 @@ def mean_difference(difference: Floats, bootstrap: Bootstrap, unit: str = BIN) -
     # no scatter: no difference, or the same in enough bins
     if not difference.any() or (n_values >= LEAST_BINS and float(np.ptp(difference)) == 0.0):
         return Estimate.interval(mean, mean, mean, n_values), Band(ends, total, total, total)
-    length, why_not = _blocks(difference, unit)
+    length, why_not = _blocks(difference, unit, n_overlapping)
     if length is None:
         return Estimate.alone(mean, n_values, why_not), Band(ends, total, nothing, nothing)
     resampled = _resample(difference[:, None], length, bootstrap, lambda block: np.cumsum(block[:, 0])[ends - 1])
@@ -330,16 +334,16 @@ def median_over_jobs(difference: Floats, bootstrap: Bootstrap) -> Estimate:
     return Estimate.interval(median, float(low), float(high), n_jobs)
 
 
-def _blocks(series: Floats, unit: str = BIN) -> tuple[int | None, str | None]:
+def _blocks(series: Floats, unit: str = BIN, least_length: int = 1) -> tuple[int | None, str | None]:
     """Return the length of a block, or the reason for having no interval."""
     n_values = series.size
     if n_values < LEAST_BINS:
         return None, f"only {count(n_values, unit)}: at least {LEAST_BINS} are needed; {_MORE[unit]}"
-    length = block_length(series)
+    length = min(n_values, max(block_length(series), least_length))
     if n_values < LEAST_BLOCKS * length:
         return None, (
             f"{n_values} {unit}s are {n_values / length:.1f} blocks of {length} (the range of correlation): at least "
-            f"{LEAST_BLOCKS} are needed; use a longer window"
+            f"{LEAST_BLOCKS} are needed; use a longer {'window' if unit == BIN else 'log'}"
         )
     return length, None
 

@@ -9,6 +9,7 @@ from scipy.signal import lfilter
 from bfreplay.experiments.run_comparison import confidence
 from bfreplay.experiments.run_comparison.confidence import (
     LEAST_BINS,
+    START,
     block_length,
     mean_difference,
     median_over_jobs,
@@ -68,6 +69,14 @@ def test_hours_that_resemble_each_other_widen_the_interval():
     shuffled, _ = mean_difference(shuffled_difference, FEW)
     assert block_length(difference) > 15 > block_length(shuffled_difference)
     assert together.high - together.low > 1.8 * (shuffled.high - shuffled.low)
+
+
+def test_a_block_is_no_shorter_than_the_values_that_are_of_the_same_time():
+    difference = _series(40, 0.0, 0)
+    assert block_length(difference) < 10
+    assert mean_difference(difference, FEW, START, 10)[0].block_length == 10
+    assert mean_difference(difference, FEW, START, 11)[0].why_no_interval.startswith("40 starts are 3.6 blocks of 11")
+    assert mean_difference(difference, FEW, START, 99)[0].why_no_interval.startswith("40 starts are 1.0 blocks of 40")
 
 
 @pytest.mark.slow
