@@ -173,14 +173,12 @@ def _with_study(
     """Return the tables with what the study says, and what is assumed; InputError for a key that the study says too."""
     direction: dict[str, Cell] = {} if study.higher_is_better is None else {"higher_is_better": study.higher_is_better}
     of_campaign = {"trials": len(study.trials), "proposer": RANDOM, **direction}
-    assumed_direction = {} if direction else _ASSUMED_DIRECTION
     completed = dict(tables)
     twice = [(name, "") for name in _NOT_BESIDE_STUDY if name in tables]
     of_trial: dict[str, Cell] = {"epochs": study.epochs}
-    assumed_of_trial = _assumed_of_trial(tables, curves, file)
     for name, of_study, assumable in (
-        ("campaign", of_campaign, assumed_direction),
-        ("trial", of_trial, assumed_of_trial),
+        ("campaign", of_campaign, {} if direction else _ASSUMED_DIRECTION),
+        ("trial", of_trial, _assumed_of_trial(tables, curves, file)),
     ):
         given = tables.get(name, {})
         if isinstance(given, Mapping):

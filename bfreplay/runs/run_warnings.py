@@ -111,8 +111,10 @@ def _declined_jobs(record: RunRecord) -> Iterator[str]:
 def _fallbacks(record: RunRecord) -> Iterator[str]:
     summary, solver = record.summary, record.config.policy_description.solver
     if summary.fallbacks:
-        which = "" if solver is None or solver.fallback is None else f" ({solver.fallback})"
-        answered = "There is no fallback, so no answer to" if which == " (none)" else f"The fallback{which} answered"
+        fallback = (solver.fallback if solver is not None else None) or "unknown"
+        answered = f"The fallback ({fallback}) answered"
+        if fallback == "none":
+            answered = "There is no fallback, so no answer to"
         decisions = f"{sum(summary.fallbacks.values()):,} of {count(summary.n_decisions, 'decision')}"
         reasons = (
             f"{number:,} {reason.replace('_', ' ')}, the first: {summary.fallback_examples.get(reason, 'no message')}"
