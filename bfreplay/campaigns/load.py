@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
+from datetime import date, datetime, time
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 from msgspec.structs import asdict
 
 from bfreplay import checks
@@ -52,8 +54,9 @@ _FIXES: Mapping[tuple[int | str | None, str | None], str] = {
     (None, "job"): "jobs stand in a file of their own: a campaign makes its jobs from [trial]",
 }
 """By table and key of an error."""
-_NO_FILE = "campaign.toml"
-"""Its file, in messages and for the name, of a campaign that is given as a mapping."""
+_NO_FILE = "<campaign>.toml"
+"""In messages, and without the brackets for its name, the file of a campaign that is given as a mapping."""
+_DATES = (date, datetime, time)
 _IS_CAMPAIGN = re.compile(r"^[ \t]*\[[ \t]*(campaign|study)[ \t]*[\].]", re.MULTILINE)
 
 
@@ -94,7 +97,7 @@ def load_campaign(
     """
     curves_file = None if curves is None else Path(curves)
     if isinstance(path, Mapping):
-        campaign_file, tables = Path(_NO_FILE), deepcopy(dict(path))
+        campaign_file, tables = Path(_NO_FILE), msgspec.to_builtins(path, builtin_types=_DATES, enc_hook=_builtin)
         origin = SourceFile(f"<{type(path).__name__}>", hashlib.sha256(repr(tables).encode()).hexdigest())
     else:
         campaign_file = Path(checks.local_path("path", fspath(path)))
@@ -107,6 +110,14 @@ def load_campaign(
     files = [origin] if curves_file is None else [origin, SourceFile.of(curves_file)]
     sources = [(source.name, source.sha256) for source in files]
     return campaign_of(tables, campaign_file, curves_of_file, curve_cache, sources, allow_code=allow_code)
+
+
+def _builtin(value: object) -> object:
+    """Return a number or an array of numpy as TOML has it; InputError for anything else."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    expected = "tables (dict), lists, texts, numbers, dates, true and false, as in a campaign file"
+    raise InputError(f"a campaign has no {type(value).__name__}", value=value, expected=expected)
 
 
 def campaign_of(
@@ -230,7 +241,8 @@ def _campaign(tables: CampaignFile, campaign_file: Path, models: tuple[TrialMode
 
 def _campaign_name(tables: CampaignFile, campaign_file: Path) -> str:
     with locate_errors(campaign_file, "[campaign]"):
-        return checks.text("name", campaign_file.stem if tables.campaign.name is None else tables.campaign.name)
+        name = tables.campaign.name
+        return checks.text("name", campaign_file.stem.strip("<>") if name is None else name)
 
 
 def _retries(table: RetriesTable, campaign_file: Path) -> Retries:

@@ -1,7 +1,8 @@
-"""Inputs as users name them: ``sample`` for bundled data, times, and a window as two texts."""
+"""Inputs as users name them: ``sample`` for bundled data, times, and a window as two of them."""
 
 from __future__ import annotations
 
+from datetime import date
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +34,11 @@ def place_of(curves: str | PathLike[str]) -> str:
     return BUNDLED if is_bundled(curves) else str(Path(curves).absolute())
 
 
-def restrict(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:
+Window = tuple[str | float | date, str | float | date]
+"""Two times as the user typed them."""
+
+
+def restrict(log: NodeEvents, window: Window | None) -> NodeEvents:
     """Return the part of ``log`` between two times as the user typed them.
 
     Raises
@@ -44,7 +49,7 @@ def restrict(log: NodeEvents, window: tuple[str, str] | None) -> NodeEvents:
     return log if window is None else log.between(*window_us(window))
 
 
-def window_us(window: tuple[str, str]) -> tuple[int, int]:
+def window_us(window: Window) -> tuple[int, int]:
     """Return both ends in microseconds since the epoch; ``InputError`` unless both are times."""
     if isinstance(window, str) or len(window) != 2:
         raise InputError("the window is no pair of times", value=window, expected=f"two times, each {EXPECTED_TIME}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -103,7 +104,7 @@ class DeclaredOptions:
         loads="log",
         not_on_cluster=("the cluster names the types of its nodes", "remove --node-type"),
     )
-    window: tuple[str, str] | None = option(
+    window: tuple[str | float | date, str | float | date] | None = option(
         None,
         option_checks.window,
         LOG,

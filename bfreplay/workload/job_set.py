@@ -112,7 +112,7 @@ class JobSet(Sequence[ElasticJob]):
                     column="jobs",
                     value=job,
                     expected="ElasticJob objects",
-                    fix="ElasticJob(**row) makes one: of each row in frame.to_dict('records') for a data frame",
+                    fix="a data frame goes in as a file: frame.to_parquet('jobs.parquet'), load_jobs('jobs.parquet')",
                 )
         jobs_by_time = tuple(sorted(jobs, key=lambda job: job.submit_us))
         if not jobs_by_time:

@@ -177,7 +177,7 @@ def test_scores_follow_a_users_function(tmp_path, monkeypatch):
 
 
 def test_a_strangers_proposer_gets_the_setting_and_its_options(tmp_path, monkeypatch):
-    (tmp_path / "own_proposer.py").write_text(
+    (tmp_path / "strangers_proposer.py").write_text(
         "from bfreplay.campaigns.parts_of_file import RandomSearch\n"
         "class Mine(RandomSearch):\n"
         "    @classmethod\n"
@@ -187,7 +187,7 @@ def test_a_strangers_proposer_gets_the_setting_and_its_options(tmp_path, monkeyp
         "        return made\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    text = LEAST.replace("[trial]", 'proposer = "own_proposer:Mine"\n[trial]') + "[proposer]\ngrid = 3\n"
+    text = LEAST.replace("[trial]", 'proposer = "strangers_proposer:Mine"\n[trial]') + "[proposer]\ngrid = 3\n"
     assert loaded(tmp_path, text, allow_code=True)._proposer.given == (6, 9, True, {"grid": 3})
 
 

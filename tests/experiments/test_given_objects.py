@@ -1,5 +1,6 @@
 """Objects in place of files: the same results as from files, through worker processes, and records that say so."""
 
+import copy
 import json
 import pickle
 import tomllib
@@ -227,7 +228,21 @@ def test_objects_and_their_files_are_not_given_together(files):
     for wrong, message in (({"events": 5}, "events is of type int"), ({"jobs": 5}, "these are no jobs")):
         with pytest.raises(InputError, match=message):
             RunOptions.from_mapping({"events": "sample", "jobs": "sample", **wrong})
-    with pytest.raises(InputError, match=r"the table \[trial\] is missing\n  file: +campaign"):
+    with pytest.raises(InputError, match=r"the table \[trial\] is missing\n  file: +<campaign>"):
         bfreplay.load_campaign({"campaign": {"trials": 2}})
     with pytest.raises(InputError, match="the file has no key 1"):
         bfreplay.load_campaign({1: 2})
+
+
+def test_the_tables_of_a_campaign_may_have_numbers_of_numpy_and_nothing_that_no_file_has():
+    tables = tomllib.loads(CAMPAIGN)
+    plain = bfreplay.load_campaign(tables)
+    of_numpy = copy.deepcopy(tables)
+    of_numpy["campaign"]["trials"], of_numpy["trial"]["max_nodes"] = np.int64(4), np.int32(4)
+    of_numpy["trial"]["samples_per_epoch"] = np.float64(4_000)
+    assert bfreplay.load_campaign(of_numpy).describe() == plain.describe()
+    assert (plain.name, plain.campaign.models[0].job.max_nodes) == ("campaign", 4)
+    with pytest.raises(InputError, match=r"has no key 'trail'\n  file: +<campaign>.toml\n  key: +trail"):
+        bfreplay.load_campaign({"campaign": {}, "trail": {}})
+    with pytest.raises(InputError, match="a campaign has no function"):
+        bfreplay.load_campaign({"campaign": {}, "trial": {"curve": lambda nodes: nodes}})

@@ -30,6 +30,7 @@ bfreplay.replay_log("sample", list(jobs), t_fwd=120, window=(date(2024, 7, 1), d
 bfreplay.finish(events, campaign, dedicated=32, starts=2, policy="equal-share", node_type="v100")
 bfreplay.tune(Path("log.parquet"), jobs, t_fwd=[60, "auto"], max_parallel=(5, 10), policy="bftrainer", reserve=[0, 2])
 bfreplay.sweep([bfreplay.RunOptions(events=events, jobs=jobs, t_fwd=t) for t in (60, 120)], "out", processes=2)
+bfreplay.RunOptions(events=events, jobs=jobs, window=(1719792000, date(2024, 7, 2)))
 bfreplay.compare(run, "other", bin="1h", resamples=100)
 
 m = bfreplay.ModelBuilder()

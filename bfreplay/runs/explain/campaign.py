@@ -118,7 +118,10 @@ def _since(times: pd.Series[Any], start_us: int) -> NDArray[np.float64]:
 
 
 def best_so_far(run: RunResult, higher_is_better: bool) -> tuple[NDArray[np.int64], NDArray[np.float64], str | None]:
-    """Return times (in us) and scores of the reports that beat all earlier ones, and the job of the last."""
+    """Return times (in us) and scores of the reports that beat all earlier ones, and the job of the last.
+
+    Of several reports at one instant only the best counts.
+    """
     reports = reports_frame(run)
     score_reports = None if reports is None else reports.dropna(subset=["score"])
     if score_reports is None or not len(score_reports):
@@ -128,6 +131,7 @@ def best_so_far(run: RunResult, higher_is_better: bool) -> tuple[NDArray[np.int6
     best_before = np.concatenate([[-np.inf], np.maximum.accumulate(score_heights)[:-1]])
     improvements = np.flatnonzero(score_heights > best_before)
     time_us = np.asarray(score_reports["time"].astype("datetime64[us, UTC]").astype("int64"), dtype=np.int64)
+    improvements = improvements[np.append(np.diff(time_us[improvements]) > 0, True)]
     return time_us[improvements], report_scores[improvements], str(score_reports["job"].iloc[int(improvements[-1])])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
 import bfreplay
@@ -14,7 +15,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies import EqualSharePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs.explain.answers import render_run
-from bfreplay.runs.explain.campaign import EARLY, campaign_answer
+from bfreplay.runs.explain.campaign import EARLY, best_so_far, campaign_answer
 from bfreplay.runs.explain.job_story import job_story
 from bfreplay.runs.explain.jobs_of_run import job_answers, model_answers
 from bfreplay.runs.explain.saved_tables import nodes_over_time_by_model
@@ -63,6 +64,15 @@ def test_lower_is_better_where_the_source_says_so(run):
     answer = campaign_answer(other, job_answers(other))
     assert answer.best_score.tolist() == [0.5]
     assert answer.best_job == "t0"
+
+
+@pytest.mark.parametrize(("is_higher", "job", "scores"), [(True, "d", [0.3, 0.4]), (False, "a", [0.1])])
+def test_of_scores_at_one_instant_only_the_best_counts(run, monkeypatch, is_higher, job, scores):
+    time = pd.to_datetime([1, 1, 1, 2], unit="s", utc=True)
+    reports = pd.DataFrame({"time": time, "job": [*"abcd"], "score": [0.1, 0.3, 0.2, 0.4]})
+    monkeypatch.setattr("bfreplay.runs.explain.campaign.reports_frame", lambda run: reports)
+    time_us, best, best_job = best_so_far(run, is_higher)
+    assert (time_us.tolist(), best.tolist(), best_job) == ([1_000_000, 2_000_000][: len(scores)], scores, job)
 
 
 def test_of_equal_scores_the_first_is_the_best():
