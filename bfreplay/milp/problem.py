@@ -15,11 +15,12 @@ from bfreplay.checks import refusal
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rate, scale_down_cost, scale_up_cost
 
-_ARRAYS: dict[str, type[np.generic]] = {
+ARRAYS: dict[str, type[np.generic]] = {
     **dict.fromkeys(("current", "min_nodes", "max_nodes"), np.int64),
     **dict.fromkeys(("gain", "scale_up_loss", "scale_down_loss"), np.float64),
 }
-_given = attrgetter(*_ARRAYS)
+"""Kind of the numbers in each array of a decision."""
+_given = attrgetter(*ARRAYS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class AllocationProblem:
     def __post_init__(self) -> None:
         if {*map(type, _given(self))} == {np.ndarray}:
             return
-        for array_name, exact_kind in _ARRAYS.items():  # lists are taken as well
+        for array_name, exact_kind in ARRAYS.items():  # lists are taken as well
             if not isinstance(value := getattr(self, array_name), np.ndarray):
                 object.__setattr__(self, array_name, np.asarray(value, None if exact_kind is np.int64 else exact_kind))
 
@@ -91,7 +92,7 @@ class AllocationProblem:
 
     def validate(self) -> None:
         """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""
-        for name, exact_kind in _ARRAYS.items():
+        for name, exact_kind in ARRAYS.items():
             kind, dtype = np.integer if exact_kind is np.int64 else np.floating, getattr(self, name).dtype
             if not np.issubdtype(dtype, kind):
                 raise refusal(name, str(dtype), "has the wrong type", f"array of {kind.__name__}")
@@ -210,7 +211,7 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
     any_change = problem.capacity + int(problem.current.max(initial=0))
     limit = any_change if problem.change_limit is None else problem.change_limit
     # one kind of array only: each other one would compile the loop anew
-    arrays = (np.ascontiguousarray(getattr(problem, name), kind) for name, kind in _ARRAYS.items())
+    arrays = (np.ascontiguousarray(getattr(problem, name), kind) for name, kind in ARRAYS.items())
     arguments: tuple[Any, ...] = (*arrays, int(problem.capacity), int(limit))
     return _value_table(*arguments)
 

@@ -15,6 +15,26 @@ class RaisesInBuild(Choices):
         return 1 / 0
 
 
+class ChangesValues(Choices):
+    def build(self, problem):
+        problem.value[:] = 0.0
+        return super().build(problem)
+
+
+class ChangesValuesAndRaises(Choices):
+    def read(self, problem, x):
+        problem.gain[:] = 0.0
+        problem.max_nodes[:] = 1
+        raise RuntimeError("stopped")
+
+
+class ChangesMuch(Choices):
+    def read(self, problem, x):
+        problem.gain[:] = 0.0
+        problem.max_nodes[:] = 1
+        return super().read(problem, x)
+
+
 class RaisesInRead(Choices):
     def read(self, problem, x):
         raise KeyError("no\nsuch job")

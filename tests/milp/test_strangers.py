@@ -40,6 +40,9 @@ def answered(formulation, **options):
     [
         ("RaisesInBuild", r"failed in build\(\): ZeroDivisionError: division by zero \(faulty_formulations.py, line "),
         ("RaisesInRead", r"failed in read\(\): KeyError: 'no\\nsuch job' \(faulty_formulations.py"),
+        ("ChangesValues", r"failed in build\(\): it changed problem.value in place: change a copy"),
+        ("ChangesMuch", r"failed in read\(\): it changed problem.max_nodes, problem.gain in place"),
+        ("ChangesValuesAndRaises", r"failed in read\(\): RuntimeError: stopped"),
         ("BuildsNothing", r"failed in build\(\): it returned None, not a bfreplay.milp.LinearModel"),
         ("BuildsLists", "objective is no one-dimensional array"),
         ("BuildsShortBounds", "column_upper has 3 elements, objective has 9"),

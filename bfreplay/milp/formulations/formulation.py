@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.model import Columns, LinearModel, Rows, SpecialOrderedSet, model_fault
-from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.problem import ARRAYS, AllocationProblem
 from bfreplay.registry import one_line
 
 NodeMap = tuple[tuple[int, ...], ...]
@@ -63,12 +63,9 @@ def build_model(formulation: Formulation, problem: AllocationProblem) -> LinearM
     Raises
     ------
     FormulationError
-        It raised, or what it returned is none.
+        It raised, it changed the decision, or what it returned is none.
     """
-    try:
-        model: Any = formulation.build(problem)
-    except Exception as error:  # a defect of the formulation costs this decision, not the replay
-        raise _failure(formulation, "build", one_line(error)) from error
+    model = _call(formulation, "build", problem)
     if not isinstance(model, LinearModel):
         raise _failure(formulation, "build", f"it returned {_kind(model)}, not a bfreplay.milp.LinearModel")
     if fault := model_fault(model):
@@ -84,12 +81,9 @@ def read(
     Raises
     ------
     FormulationError
-        It raised, or what it returned is something else.
+        It raised, it changed the decision, or what it returned is something else.
     """
-    try:
-        result: Any = formulation.read(problem, x)
-    except Exception as error:  # as in ``build_model``
-        raise _failure(formulation, "read", one_line(error)) from error
+    result = _call(formulation, "read", problem, x)
     if not (isinstance(result, tuple) and len(result) == 2):
         raise _failure(formulation, "read", f"it returned {_kind(result)}, not (counts, node map or None)")
     counts, nodes = result
@@ -100,6 +94,25 @@ def read(
             formulation, "read", f"its counts have shape {counts.shape}, expected ({problem.n_jobs},): one a job"
         )
     return counts.astype(np.int64), None if nodes is None else _node_map(formulation, problem, nodes)
+
+
+def _call(formulation: Formulation, method: str, problem: AllocationProblem, *arguments: Any) -> Any:
+    """Call a method; undo and refuse changes to arrays of the decision, as the referee would answer another one.
+
+    A defect of the formulation is a ``FormulationError``: it costs this decision, not the replay.
+    """
+    before = {name: getattr(problem, name).copy() for name in (*ARRAYS, "value")}
+    try:
+        result = getattr(formulation, method)(problem, *arguments)
+    except Exception as error:
+        raise _failure(formulation, method, one_line(error)) from error
+    finally:
+        changed = [name for name in before if not np.array_equal(before[name], getattr(problem, name), equal_nan=True)]
+        for name in changed:
+            getattr(problem, name)[...] = before[name]
+    if changed:
+        raise _failure(formulation, method, f"it changed problem.{', problem.'.join(changed)} in place: change a copy")
+    return result
 
 
 def _node_map(formulation: Formulation, problem: AllocationProblem, nodes: Any) -> NodeMap:
