@@ -212,7 +212,11 @@ def _finite(numbers: ArrayLike) -> Floats:
     if array is None or numbers is None:
         raise InputError("this is neither an expression nor numbers", value=numbers, expected="x, 2 * x, an array")
     if not np.isfinite(array).all():
-        raise InputError("a number is not finite", value=numbers, fix="np.where(allowed, value, 0) for value")
+        raise InputError(
+            "a number is not finite",
+            value=numbers,
+            fix="leave out a row or a bound that never binds; np.where(allowed, value, 0) for a factor",
+        )
     return array
 
 

@@ -52,9 +52,8 @@ def require_decision(policy: Policy, answer: object) -> Decision:
         It is something else.
     """
     if not isinstance(answer, Decision):
-        raise InputError(
-            f"the policy {policy.name!r} gave {type(answer).__name__}, not a Decision: is a return missing?"
-        )
+        hint = "is a return missing?" if answer is None else "wrap the counts: Decision(counts)"
+        raise InputError(f"the policy {policy.name!r} gave {type(answer).__name__}, not a Decision: {hint}")
     for part, part_type in ((answer.placement, Placement), (answer.round, Round)):
         if part is not None and not isinstance(part, part_type):
             raise InputError(

@@ -156,12 +156,14 @@ def hour_table(record: ComparisonRecord, pair: RunDifference) -> ShownTable:
         columns.append(Column("why_no_interval", "no interval because"))
     rows = []
     for hour_row, reason in zip(pair.hours, reasons, strict=True):
-        total, below = hour_row.total, hour_row.baseline
+        total, below, above = hour_row.total, hour_row.baseline, hour_row.other
         difference = but_rounding(total.value or 0.0, below)
+        if hour_row.measure.startswith("n_"):
+            below, above, difference = round(below), round(above), round(difference)
         cells = [
             HOUR_WORDS[hour_row.measure],
             below,
-            hour_row.other,
+            above,
             difference,
             difference / below if below else None,
             total.low,

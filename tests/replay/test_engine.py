@@ -289,13 +289,13 @@ def test_a_policy_that_places_jobs_on_impossible_nodes_is_stopped(counts, assign
         replay_log(log(3, [], 10, idle_first=[0, 2]), JobSet([job()]), Wrong())
 
 
-@pytest.mark.parametrize("answer", [None, np.array([1])])
-def test_a_policy_that_gives_no_decision_is_stopped(answer):
+@pytest.mark.parametrize(("answer", "hint"), [(None, "is a return missing"), (np.array([1]), "Decision.counts.")])
+def test_a_policy_that_gives_no_decision_is_stopped(answer, hint):
     class Forgetful(EqualSharePolicy):
         def decide(self, state: PolicyState) -> Decision:
             return answer
 
-    with pytest.raises(InputError, match="is a return missing"):
+    with pytest.raises(InputError, match=hint):
         replay_log(log(1, [], 10, idle_first=[0]), JobSet([job()]), Forgetful())
 
 

@@ -60,6 +60,13 @@ def test_sums_by_bin_are_those_of_the_record(comparison):
         assert (first["low"], first["high"], first["n"]) == (total["low"], total["high"], 48)
 
 
+def test_counts_over_the_window_are_those_of_the_run(comparison):
+    for pair in comparison.record["pairs"]:
+        row = rows_of(hour_table(comparison.record, pair))["rescales up"]
+        told = [pair["totals"][side]["n_scale_ups"] for side in ("baseline", "other")]
+        assert [repr(row[name]) for name in ("baseline", "other")] == [*map(repr, told)], "whole numbers, not floats"
+
+
 def test_a_missing_interval_has_its_reason(ended):
     (pair,) = ended.record["pairs"]
     first = rows_of(hour_table(ended.record, pair))["samples"]

@@ -203,6 +203,7 @@ def _check_inside(chunk: RowChunk, source: EventSource, log_us: tuple[int, int])
             row=chunk.first_row + row_index,
             column="time",
             value=iso_utc(int(chunk.time_us[row_index])),
-            expected=f"{iso_span(log_us[0], log_us[1])}, as the metadata say",
-            fix="drop the row, or correct the window in the metadata" + source.other_log_hint,
+            expected=f"{iso_span(log_us[0], log_us[1])}{'' if source.file is None else ', as the metadata say'}",
+            fix=f"drop the row, or correct the window{'' if source.file is None else ' in the metadata'}"
+            + source.other_log_hint,
         )

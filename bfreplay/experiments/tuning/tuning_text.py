@@ -180,5 +180,6 @@ def _number(grid: Grid, recommendation: Recommendation, surface: Surface) -> str
     if above:
         share = recommendation.columns[column_index].share / best.share
         nothing = 1 - share <= _NOTHING
-        words.append("more gain nothing" if nothing else f"more gain {percent(1 / share - 1)} at most")
+        gain = "nothing" if nothing else f"{percent(1 / share - 1)} at most"
+        words.append(f"more {'' if below else 'jobs at once '}gain {gain}")
     return "; " + ", and ".join(words) if words else ""
