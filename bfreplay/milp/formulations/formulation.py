@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.milp.model import Columns, LinearModel, Rows, SpecialOrderedSet, model_fault
-from bfreplay.milp.problem import ARRAYS, AllocationProblem
+from bfreplay.milp.problem import ARRAYS, AllocationProblem, value_table
 from bfreplay.registry import one_line
 
 NodeMap = tuple[tuple[int, ...], ...]
@@ -101,15 +101,18 @@ def _call(formulation: Formulation, method: str, problem: AllocationProblem, *ar
 
     A defect of the formulation is a ``FormulationError``: it costs this decision, not the replay.
     """
-    before = {name: getattr(problem, name).copy() for name in (*ARRAYS, "value")}
+    right = {name: getattr(problem, name).copy() for name in ARRAYS}
     try:
         result = getattr(formulation, method)(problem, *arguments)
     except Exception as error:
         raise _failure(formulation, method, one_line(error)) from error
     finally:
-        changed = [name for name in before if not np.array_equal(before[name], getattr(problem, name), equal_nan=True)]
+        changed = [name for name in right if not np.array_equal(right[name], getattr(problem, name), equal_nan=True)]
         for name in changed:
-            getattr(problem, name)[...] = before[name]
+            getattr(problem, name)[...] = right[name]
+        if "value" in vars(problem) and not np.array_equal(table := value_table(problem), problem.value):
+            problem.value[...] = table
+            changed.append("value")
     if changed:
         raise _failure(formulation, method, f"it changed problem.{', problem.'.join(changed)} in place: change a copy")
     return result
