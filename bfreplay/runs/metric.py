@@ -86,6 +86,13 @@ def words_of_run(result: RunResult) -> dict[str, str]:
     }
 
 
+def why_u_is_undefined(dedicated_samples: float, equivalent_nodes: float) -> str:
+    """Return why a run of a job set has no U, from its ``Efficiency``."""
+    if dedicated_samples:
+        return f"one dedicated node, more than {amount(equivalent_nodes)}, does all the work"
+    return f"the same jobs process nothing on {amount(equivalent_nodes)} dedicated nodes"
+
+
 @dataclass(frozen=True, slots=True)
 class KeyFigure:
     """A metric of one run: name, description, value (``None`` for none) and format."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from bfreplay.policies.names import OWN
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.runs.metric import words_of_run
+from bfreplay.runs.metric import why_u_is_undefined, words_of_run
 from bfreplay.runs.metrics import METRICS
 from bfreplay.runs.run_config import PolicyDescription, RunConfig
 from bfreplay.runs.run_record import RunRecord
@@ -256,10 +256,9 @@ def _figures(run_result: RunResult) -> Iterator[str]:
         if metric.figure_key in text_by_metric.keys() - printed_names
         and metric.figure_key.partition(".")[0] not in _IN_OTHER_LINES
     ]
-    if summary.efficiency is not None and summary.efficiency.u is None and not run_result.record.inputs.jobs.of_source:
-        why = f"the same jobs process nothing on {words['dedicated']}"
-        if summary.efficiency.dedicated_samples:
-            why = f"one dedicated node, more than {amount(summary.equivalent_nodes)}, does all the work"
+    efficiency = summary.efficiency
+    if efficiency is not None and efficiency.u is None and not run_result.record.inputs.jobs.of_source:
+        why = why_u_is_undefined(efficiency.dedicated_samples, efficiency.equivalent_nodes)
         texts_by_label["U"] = [f"undefined: {why}"]
     if summary.reason_without_baselines is not None:
         texts_by_label["Baselines"] = [f"none: {summary.reason_without_baselines}"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bfreplay.report.figures.axes import new_figure, style_axes
 from bfreplay.report.figures.figure import NothingToShowError, PageFigure, RunFigure
 from bfreplay.report.figures.marks import ROWS, Mark, Trace, amount_of, by_run, in_lines, join_text, sentence
-from bfreplay.runs.metric import BOUND_WORDS
+from bfreplay.runs.metric import BOUND_WORDS, why_u_is_undefined
 from bfreplay.wording import Column, ShownTable, amount, duration, value_text
 
 if TYPE_CHECKING:
@@ -238,7 +238,8 @@ def _sentence(run_label: str, result: Efficiency) -> str:
         if result.u is not None:
             parts.append(f"U {amount(result.u)} against {node_words}")
         elif result.dedicated_samples is not None:
-            parts.append(f"U is undefined, because the same jobs process nothing on {node_words}")
+            why = why_u_is_undefined(result.dedicated_samples, result.equivalent_nodes)
+            parts.append(f"U is undefined, because {why}")
         if result.share is not None and result.bound_kind is not None:
             parts.append(f"at least {value_text(result.share, 'at-least')} of {BOUND_WORDS[result.bound_kind]}")
     return sentence(run_label, ", ".join(parts))

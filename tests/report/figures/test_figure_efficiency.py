@@ -106,6 +106,9 @@ def test_what_is_not_known_is_left_out():
 def test_u_is_undefined_where_the_dedicated_nodes_make_nothing():
     words = EFFICIENCY.words({"": efficiency(efficiency_run(dedicated=0.0))})
     assert "U is undefined, because the same jobs process nothing on 12.5 dedicated nodes" in words
+    found = replace(efficiency(efficiency_run()), u=None, equivalent_nodes=0.25)
+    words = EFFICIENCY.words({"": found})
+    assert "U is undefined, because one dedicated node, more than 0.250, does all the work" in words
 
 
 def test_the_share_of_the_bound_is_rounded_down():
