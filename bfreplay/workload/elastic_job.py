@@ -18,6 +18,7 @@ from bfreplay.errors import InputError
 from bfreplay.saved_state import restorable
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.scalability.law import LARGEST_RATE
+from bfreplay.workload.change_costs import Cost, CostByCount, Restart, Saves, cost_of
 
 
 @restorable
@@ -104,6 +105,10 @@ class Adaptation:
         return total
 
 
+COSTS = ("start_cost_s", "scale_up_cost_s", "scale_down_cost_s")
+"""Costs of a job, each a number or by count."""
+
+_SHORTEST_S = 0.001
 _OF_COLUMN = object()
 _LOWER = "lower max_nodes to the most nodes that the job can use"
 
@@ -127,7 +132,8 @@ class ElasticJob:
     min_nodes, max_nodes
         Bounds of the user, ``1 <= min_nodes <= max_nodes``; below ``min_nodes`` the job waits with none.
     scale_up_cost_s, scale_down_cost_s
-        Seconds of training lost when the job gains or loses nodes (BFTrainer's ``Tcup``, ``Tcdw``).
+        Seconds of training lost when the job gains or loses nodes (BFTrainer's ``Tcup``, ``Tcdw``): a number, or by the
+        new count a ``CostByCount``, a mapping ``{0: 20, 4: 29}``, or a text ``0:20 4:29``.
     work_samples
         Samples to process until the job is done (``Pmax``); ``math.inf`` for a job that never ends.
     throughput
@@ -160,6 +166,20 @@ class ElasticJob:
     samples_per_epoch, first_epoch
         Samples of an epoch, and epochs that were made before the job starts, for the epochs in the table of reports;
         ``None``: not in epochs.
+    start_cost_s
+        Seconds of training lost when the job begins to run, from fewer than ``min_nodes``; as ``scale_up_cost_s``.
+    restart
+        ``charge``: a rescale or reclaim owes its cost at the rate before, a start at the rate after, worked off before
+        progress goes on; ``pause``: no progress for that time, and a change during a pause begins a whole one.
+    work_saved_every_s
+        Checkpoint interval, counted from each start and restart; what was made since the last checkpoint is lost at
+        a reclaim or change. 0: saved at all times.
+    saves
+        Other occasions to save it: ``never``, ``on-notice`` (reclaims of a replay with notice), ``on-resize`` (also
+        changes by decisions).
+    counts
+        Counts it can use, from ``min_nodes`` to ``max_nodes``; on any other it makes what it makes on the next lower
+        one. Empty: all.
 
     Raises
     ------
@@ -171,8 +191,8 @@ class ElasticJob:
     submit_us: int
     min_nodes: int
     max_nodes: int
-    scale_up_cost_s: float
-    scale_down_cost_s: float
+    scale_up_cost_s: Cost
+    scale_down_cost_s: Cost
     work_samples: float
     throughput: Curve
     objective: Curve | None = None
@@ -188,10 +208,16 @@ class ElasticJob:
     expected_s: float | None = None
     samples_per_epoch: float | None = None
     first_epoch: float = 0.0
+    start_cost_s: Cost = 0.0
+    restart: str = Restart.CHARGE.value
+    work_saved_every_s: float = 0.0
+    saves: str = Saves.NEVER.value
+    counts: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         model = f" ({self.model})" if self.model is not None else ""
         costs = f"scale up {self.scale_up_cost_s:g} s, down {self.scale_down_cost_s:g} s"
+        costs += "" if self.has_published_costs else f", {self.costs_text}"
         bounds = f"{self.min_nodes:,} to {self.max_nodes:,} nodes"
         return f"<ElasticJob {self.name}{model}: {bounds}, {self.work_samples:.6g} samples, {costs}>"
 
@@ -222,10 +248,7 @@ class ElasticJob:
         if least > most:
             problem, fix = f"min_nodes {least} is above max_nodes {most}", "lower min_nodes or raise max_nodes"
             self._refuse(problem, "min_nodes", f"1 <= min_nodes <= max_nodes (here {most})", fix)
-        for field_name in ("scale_up_cost_s", "scale_down_cost_s"):
-            cost_s = getattr(self, field_name)
-            if not (math.isfinite(cost_s) and cost_s >= 0):
-                self._refuse("a rescale cost is negative or not a number", field_name, "seconds, finite and >= 0")
+        self._check_costs()
         n_requested = self.requested_nodes
         if n_requested is not None and not (isinstance(n_requested, int) and least <= n_requested <= most):
             expected = f"a whole number from min_nodes {least} to max_nodes {most}, or nothing"
@@ -283,6 +306,41 @@ class ElasticJob:
                 problem = f"the {field_name} is too large to calculate with"
                 self._refuse(problem, field_name, f"at most {LARGEST_RATE:g}", value=largest)
 
+    def _check_costs(self) -> None:
+        for field_name in COSTS:
+            try:
+                object.__setattr__(self, field_name, cost_of(getattr(self, field_name)))
+            except InputError as error:
+                self._refuse(error.problem, field_name, str(error.expected), value=error.value)
+        for field_name, words in (("restart", Restart), ("saves", Saves)):
+            word = str(getattr(self, field_name))
+            if word not in {known.value for known in words}:
+                self._refuse(f"{field_name} is unknown", field_name, ", ".join(known.value for known in words))
+            object.__setattr__(self, field_name, word)
+        every_s = self.work_saved_every_s
+        if not (math.isfinite(every_s) and (every_s == 0 or every_s >= _SHORTEST_S)):
+            self._refuse("the checkpoint interval is out of range", "work_saved_every_s", f"0, or >= {_SHORTEST_S} s")
+        if self.saves != Saves.NEVER and not every_s:
+            problem = "saves without a checkpoint interval: nothing is ever at risk"
+            self._refuse(problem, "saves", "never", "give work_saved_every_s as well, or drop saves")
+        if self.counts:
+            self._check_counts()
+
+    def _check_counts(self) -> None:
+        counts = tuple(int(count) for count in self.counts)
+        object.__setattr__(self, "counts", counts)
+        is_sorted = all(count < next_count for count, next_count in itertools.pairwise(counts))
+        if not is_sorted or (counts[0], counts[-1]) != (self.min_nodes, self.max_nodes):
+            expected = f"increasing whole numbers from min_nodes {self.min_nodes} to max_nodes {self.max_nodes}"
+            self._refuse("its counts are out of order, or not within its bounds", "counts", expected)
+        if self.adaptation is not None:
+            self._refuse("a job whose batch size changes has counts", "counts", "all counts from min to max nodes")
+        for field_name in ("throughput", "objective"):
+            if (curve := getattr(self, field_name)) is not None and curve.last_nodes >= counts[-1]:
+                object.__setattr__(self, field_name, _on_counts(curve, counts))
+        by_type = {name: _on_counts(curve, counts) for name, curve in self.throughput_by_type.items()}
+        object.__setattr__(self, "throughput_by_type", by_type)
+
     def _refuse(
         self, problem: str, field_name: str, expected: str, fix: str | None = None, *, value: object = _OF_COLUMN
     ) -> None:
@@ -310,6 +368,23 @@ class ElasticJob:
         return self.work_samples / rate_there if rate_there > 0 else math.inf
 
     @property
+    def has_published_costs(self) -> bool:
+        """True if its changes cost what BFTrainer's model knows: constant rescale costs, charged; no work at risk."""
+        is_by_count = any(isinstance(getattr(self, name), CostByCount) for name in COSTS)
+        return not (is_by_count or self.start_cost_s or self.work_saved_every_s) and self.restart == Restart.CHARGE
+
+    @property
+    def costs_text(self) -> str:
+        """What its changes cost besides BFTrainer's scale-up and scale-down costs, for people to read."""
+        parts = [f"start {self.start_cost_s:g} s"] if self.start_cost_s else []
+        parts += ["restarts pause it"] if self.restart == Restart.PAUSE else []
+        if self.work_saved_every_s:
+            occasions = "" if self.saves == Saves.NEVER else f" and {self.saves.replace('-', ' ')}"
+            parts += [f"work saved every {self.work_saved_every_s:g} s{occasions}"]
+        parts += ["costs by count"] if any(isinstance(getattr(self, name), CostByCount) for name in COSTS) else []
+        return ", ".join(parts)
+
+    @property
     def least_s(self) -> float:
         """Seconds from start to finish at its best rate, on any type; 0 if it never makes progress."""
         curves = list(self.throughput_by_type.values()) or [self.fastest]
@@ -332,3 +407,11 @@ class ElasticJob:
     def objective_curve(self) -> Curve:
         """Curve that the allocator maximises."""
         return self.throughput if self.objective is None else self.objective
+
+
+def _on_counts(curve: Curve, counts: tuple[int, ...]) -> Curve:
+    """Return a curve that is level from each of ``counts`` to the next, and 0 below the first."""
+    rates = curve.table(counts[-1])
+    position = np.searchsorted(counts, np.arange(counts[-1] + 1), side="right") - 1
+    on_counts = np.where(position >= 0, rates[np.array(counts)[position]], 0.0)
+    return TabulatedCurve(range(counts[-1] + 1), on_counts.tolist(), getattr(curve, "name", ""))
