@@ -1,0 +1,134 @@
+"""Cost of a change by the new count, and the words for what else a change of nodes does to a job."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay import checks
+from bfreplay.errors import InputError
+from bfreplay.saved_state import restorable
+
+_OUT_OF_RANGE = "a rescale cost is negative or not a number"
+_EXPECTED = "seconds >= 0, or seconds by the new count: '0:20 4:29 8:95' (29 s on 4 to 7 nodes)"
+
+
+class Restart(StrEnum):
+    """Ways to pay for a change."""
+
+    CHARGE = "charge"  # a debt in samples, worked off at the new rate (BFTrainer's)
+    PAUSE = "pause"  # no progress for that time; a change during a pause begins a whole one
+
+
+class Saves(StrEnum):
+    """Occasions on which the work at risk is saved, besides every ``work_saved_every_s``."""
+
+    NEVER = "never"
+    ON_NOTICE = "on-notice"  # at every reclaim of a replay with --notice
+    ON_RESIZE = "on-resize"  # also before changes by decisions
+
+
+@restorable
+@dataclass(frozen=True, slots=True)
+class CostByCount:
+    """Seconds that a change costs, by the count of nodes after it.
+
+    Parameters
+    ----------
+    steps
+        ``(count, seconds)``: from this count on. The first count is 0; counts increase.
+
+    Raises
+    ------
+    InputError
+        Counts are out of order, or a cost is negative or not finite.
+    """
+
+    steps: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        if not self.steps or self.steps[0][0] != 0:
+            raise _error("the costs do not begin at count 0", self.steps)
+        for (count, _), (next_count, _) in itertools.pairwise(self.steps):
+            if not count < next_count <= checks.MOST_NODES:
+                raise _error("the counts of the costs do not increase", f"{count}, {next_count}")
+        for count, seconds in self.steps:
+            if not (math.isfinite(seconds) and seconds >= 0):
+                raise _error(_OUT_OF_RANGE, f"{count}:{seconds}")
+
+    def __str__(self) -> str:
+        return " ".join(f"{count}:{seconds:.15g}" for count, seconds in self.steps)
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def at(self, count: int) -> float:
+        """Return the seconds of a change to ``count`` nodes."""
+        return self.steps[bisect_right(self.steps, count, key=lambda step: step[0]) - 1][1]
+
+
+Cost = float | CostByCount
+"""Seconds that a change costs: the same at every count, or by count."""
+
+
+def cost_of(value: object) -> Cost:
+    """Return the cost that a number, a mapping of counts to seconds, or a text such as ``0:20 4:29`` stands for.
+
+    Raises
+    ------
+    InputError
+        It is none of these; the column is left to the caller.
+    """
+    if isinstance(value, str):
+        value = _parsed(value)
+    if isinstance(value, Mapping):
+        value = CostByCount(tuple(sorted(value.items())))
+    if isinstance(value, CostByCount):
+        return value.steps[0][1] if len({seconds for _, seconds in value.steps}) == 1 else value
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise _error("a cost is no number", value)
+    if not (math.isfinite(value) and value >= 0):
+        raise _error(_OUT_OF_RANGE, value)
+    return float(value) + 0.0
+
+
+def _parsed(text: str) -> object:
+    try:
+        if ":" not in text:
+            return checks.decimal(text)
+        steps = [step.split(":") for step in text.split()]
+        costs = {int(count): checks.decimal(seconds) for count, seconds in steps}
+    except ValueError:
+        raise _error("a cost cannot be read", text) from None
+    if len(costs) < len(steps):
+        raise _error("a count has two costs", text)
+    return costs
+
+
+def highest(cost: Cost) -> float:
+    """Return the largest seconds of any count."""
+    return max(seconds for _, seconds in cost.steps) if isinstance(cost, CostByCount) else cost
+
+
+def lowest(cost: Cost) -> float:
+    """Return the smallest seconds of any count."""
+    return min(seconds for _, seconds in cost.steps) if isinstance(cost, CostByCount) else cost
+
+
+def cost_table(cost: Cost, width: int) -> NDArray[np.float64]:
+    """Return the seconds at 0 to ``width - 1`` nodes, (width,)."""
+    if not isinstance(cost, CostByCount):
+        return np.full(width, cost)
+    counts, seconds = zip(*cost.steps, strict=True)
+    return np.array(seconds)[np.searchsorted(counts, np.arange(width), side="right") - 1]
+
+
+def _error(problem: str, value: object) -> InputError:
+    return InputError(problem, value=value, expected=_EXPECTED)
