@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.idleness.observe import observe
 from bfreplay.datasets.idleness.pool import PoolSeries
-from bfreplay.workload import ElasticJob
+from bfreplay.workload import ElasticJob, Restart
+from bfreplay.workload.change_costs import Cost, lowest
 
 
 class Horizon(NamedTuple):
@@ -149,8 +150,10 @@ def job_classes(jobs: Iterable[ElasticJob], most_nodes: int) -> tuple[JobClass, 
             JobClass(
                 rate=class_rate,
                 min_nodes=min_nodes,
-                scale_up_s=float(min(job.scale_up_cost_s for job in members)),  # of one kind: loops compile once
-                scale_down_s=float(min(job.scale_down_cost_s for job in members)),
+                scale_up_s=min(
+                    _least_s(job, job.scale_up_cost_s) for job in members
+                ),  # of one kind: loops compile once
+                scale_down_s=min(_least_s(job, job.scale_down_cost_s) for job in members),
                 submit_us=np.array([job.submit_us for job in members], np.int64),
                 work_samples=np.array([job.work_samples for job in members], np.float64),
             )
@@ -244,3 +247,8 @@ class Cells:
         """Return the block of the submit time of each job of the class that is submitted in the window."""
         n_there = int(self.arrivals(jobs)[0][-1])
         return np.searchsorted(self.block_end_us, jobs.submit_us[:n_there], side="right")
+
+
+def _least_s(job: ElasticJob, cost: Cost) -> float:
+    """Return the seconds that every rescale costs at least: 0 for pauses, as one may end another."""
+    return 0.0 if job.restart == Restart.PAUSE else lowest(cost)

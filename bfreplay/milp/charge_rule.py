@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import callable_when_compiled
 
+START, UP, DOWN, RECLAIM = range(4)
+"""Kinds of changes, rows of a table of costs: a start; gaining and losing nodes by a decision; a reclaim."""
+
 _Floats = NDArray[np.float64]
 _Counts = NDArray[np.int64]
 _Real = TypeVar("_Real", float, _Floats)
@@ -40,12 +43,12 @@ def preemption_cost(rate_before: _Real, scale_down_cost_s: _Real) -> _Real:
     return scale_down_cost(rate_before, scale_down_cost_s)
 
 
-def preemption_pause_s(scale_down_cost_s: float, notice_s: float) -> float:
+def preemption_pause_s(scale_down_cost_s: _Floats, notice_s: float) -> _Floats:
     """Seconds for ``preemption_cost`` of a job that is told ``notice_s`` before its nodes have to be clear.
 
     It saves its state in that time, on nodes that are no longer its own.
     """
-    return max(0.0, scale_down_cost_s - notice_s)
+    return np.maximum(0.0, scale_down_cost_s - notice_s)
 
 
 @callable_when_compiled
@@ -70,6 +73,31 @@ def rescale_cost(rate_before: float, before: int, after: int, up_s: float, down_
     if after > before:
         return scale_up_cost(rate_before, up_s)
     return scale_down_cost(rate_before, down_s) if after < before else 0.0
+
+
+@callable_when_compiled
+def change_cost(
+    pauses: bool,
+    rate_before: float,
+    rate_after: float,
+    before: int,
+    after: int,
+    min_nodes: int,
+    start_s: float,
+    up_s: float,
+    down_s: float,
+) -> float:
+    """Cost of a change from ``before`` to ``after`` nodes of a job that pays by pauses, or is charged.
+
+    A job that begins to run, from fewer than ``min_nodes``, pays ``start_s`` at the rate after, and nothing else. A
+    pause is paid at the rate after, as nothing is made then; a charge at the rate before.
+    """
+    cost = 0.0 if pauses else rescale_cost(rate_before, before, after, up_s, down_s)
+    if before < min_nodes <= after:
+        return cost + rate_after * start_s
+    if pauses and min_nodes <= after != before:
+        return rate_after * (up_s if after > before else down_s)
+    return cost
 
 
 def charged_rates(rate: _Floats, count: _Counts, min_nodes: _Counts) -> _Floats:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
-from bfreplay.milp.charge_rule import preemption_pause_s
+from bfreplay.milp.charge_rule import DOWN, RECLAIM, START, UP, preemption_pause_s
 from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.workload import Adaptation, Colocation, ElasticJob
+from bfreplay.workload import Adaptation, Colocation, ElasticJob, Restart, Saves
+from bfreplay.workload.change_costs import cost_table, highest
 
 NEVER_US = np.iinfo(np.int64).max
 """Time of what never happens."""
@@ -33,13 +34,24 @@ ACTIVE_JOB = np.dtype(
         ("rescale_debt", np.float64),  # the same for a rescale
         ("rescale_cost", np.float64),  # published accounting: samples to subtract at the next event
         ("restart_s", np.float64),  # what the decision just made costs besides
+        ("pauses", np.int64),  # 1 where a change pauses it, else it owes samples
+        ("pause_until_us", np.int64),  # LONG_AGO_US for no pause
+        ("pause_is_preemption", np.int64),  # 1 where a reclaim began the pause
+        ("hit_us", np.int64),  # time of its last reclaim, LONG_AGO_US for none
+        ("save_every_us", np.int64),  # 0: no work is ever at risk
+        ("saves_on_reclaim", np.int64),
+        ("saves_on_resize", np.int64),
+        ("run_since_us", np.int64),  # its last start or restart, from which checkpoints are counted
+        ("saved", np.float64),  # progress at its last checkpoint, where work is at risk
+        ("at_risk", np.int64),  # useful node time since then, node-microseconds
+        ("loss_samples", np.float64),  # lost at this instant
+        ("loss", np.int64),  # useful node time of them
         ("finish_us", np.int64),  # when it reaches its target if nothing changes
         ("not_before_us", np.int64),  # and holds its nodes at least until then, LONG_AGO_US for no such time
         ("min_nodes", np.int64),
         ("max_nodes", np.int64),
         ("scale_up_cost_s", np.float64),
         ("scale_down_cost_s", np.float64),
-        ("preemption_cost_s", np.float64),
         ("requested_nodes", np.int64),
         ("weight", np.float64),
         ("submit_us", np.int64),
@@ -58,9 +70,11 @@ ACTIVE_JOB = np.dtype(
         ("useful", np.int64),
         ("rescaling", np.int64),
         ("preempted", np.int64),
+        ("repeated", np.int64),  # its work was lost
         ("stalled", np.int64),  # held, but too few to run, or finished unnoticed
         ("rescale_paid", np.float64),  # samples
         ("preempt_paid", np.float64),  # samples
+        ("repeated_samples", np.float64),
         ("n_starts", np.int64),
         ("n_scale_ups", np.int64),
         ("n_scale_downs", np.int64),
@@ -122,7 +136,8 @@ class ActiveJobs:
 
     ``records[:n]`` are the active jobs in order of admission; ``throughput`` and ``objective`` ``(rows, K + 1)``
     hold their curves at every count, where they are now; ``by_type (rows, T, K + 1)`` on each node type alone, where
-    it matters; ``held[j, :count]`` the nodes of job j, last gained last. The arrays grow with what is admitted: take
+    it matters; ``costs_s (rows, 4, 1 or K + 1)`` the seconds of a start, a scale-up, a scale-down and a reclaim by the
+    new count; ``held[j, :count]`` the nodes of job j, last gained last. The arrays grow with what is admitted: take
     them from here each time.
 
     Parameters
@@ -163,6 +178,9 @@ class ActiveJobs:
         self.throughput = np.zeros((n_rows, 1))
         self.objective = np.zeros((n_rows, 1))
         self.by_type = np.zeros((n_rows if self.is_placed else 0, len(self.type_names), 1))
+        self.costs_s = np.zeros((n_rows, 4, 1))
+        self.has_risk = False  # of losing work, for a job admitted so far
+        self.has_published_costs = True  # every job admitted so far
         self.held = np.full((n_rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
         self._policy_arrays: tuple[tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (), {}
@@ -209,7 +227,7 @@ class ActiveJobs:
         self._reserve(job_row + 1, max_nodes + 1, number + 1)
         if old_record is None:
             self.records[job_row] = _new_record(number, job, max_nodes, model, now_us)
-            self.records[job_row]["preemption_cost_s"] = preemption_pause_s(job.scale_down_cost_s, self._notice_s)
+            self.records[job_row]["saves_on_reclaim"] = job.saves != Saves.NEVER and self._notice_s > 0.0
             self.records[job_row]["target"] = self.next_target(job, 0.0)
         else:
             self.records[job_row] = old_record
@@ -218,6 +236,7 @@ class ActiveJobs:
         adaptation, progress = self._adaptation(job), float(self.records[job_row]["progress"])
         self.records[job_row]["change_at"] = np.inf if adaptation is None else adaptation.next_change(progress)
         self._write_curves(job_row, job)
+        self._write_costs(job_row, job)
         self.row_of_job[number] = job_row
         self.n += 1
         self._policy_arrays = (), {}
@@ -237,6 +256,18 @@ class ActiveJobs:
             table[:] = 0.0
             if curve is not None:  # it makes nothing on a type that it cannot run on
                 table[: max_nodes + 1] = weight * curve.table(max_nodes)
+
+    def _write_costs(self, job_row: int, job: ElasticJob) -> None:
+        self.has_risk |= job.work_saved_every_s > 0
+        self.has_published_costs &= job.has_published_costs
+        costs = {START: job.start_cost_s, UP: job.scale_up_cost_s, DOWN: job.scale_down_cost_s}
+        is_by_count = not all(isinstance(cost, float) for cost in costs.values())
+        width = self.throughput.shape[1] if is_by_count else 1
+        if width > self.costs_s.shape[2]:
+            self.costs_s = _widen(self.costs_s, width)
+        for change, cost in costs.items():
+            self.costs_s[job_row, change] = cost_table(cost, self.costs_s.shape[2])
+        self.costs_s[job_row, RECLAIM] = preemption_pause_s(self.costs_s[job_row, DOWN], self._notice_s)
 
     def _adaptation(self, job: ElasticJob) -> Adaptation | None:
         """Return the changes of its batch size that the job makes on its own."""
@@ -280,13 +311,16 @@ class ActiveJobs:
             if self.is_placed:
                 self.by_type = _enlarge(self.by_type, (n_rows, len(self.type_names), width), 0.0)
             self.held = _enlarge(self.held, (n_rows, width), -1)
+            self.costs_s = _enlarge(self.costs_s, (n_rows, *self.costs_s.shape[1:]), 0.0)
+            if self.costs_s.shape[2] > 1:
+                self.costs_s = _widen(self.costs_s, width)
         if n_jobs > self.row_of_job.size:
             self.row_of_job = _enlarge(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
 
     def remove(self, job_row: int) -> None:
         """Remove the job in ``job_row``; later rows move up. Its nodes must have been freed before."""
         self.row_of_job[self.records[job_row]["job"]] = -1
-        for array in (self.records, self.throughput, self.objective, self.held, self.by_type):
+        for array in (self.records, self.throughput, self.objective, self.held, self.by_type, self.costs_s):
             array[job_row : self.n - 1] = array[job_row + 1 : self.n]
         self.n -= 1
         self.row_of_job[self.records[job_row : self.n]["job"]] -= 1
@@ -309,8 +343,14 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
     record["halt"] = np.inf
     record["partner"] = -1
     record["finish_us"] = NEVER_US
-    for field_name in ("min_nodes", "scale_up_cost_s", "scale_down_cost_s", "weight", "submit_us"):
+    for field_name in ("min_nodes", "weight", "submit_us"):
         record[field_name] = getattr(job, field_name)
+    for field_name in ("scale_up_cost_s", "scale_down_cost_s"):
+        record[field_name] = highest(getattr(job, field_name))
+    record["pauses"] = job.restart == Restart.PAUSE
+    record["save_every_us"] = round(job.work_saved_every_s * 1e6)
+    record["saves_on_resize"] = job.saves == Saves.ON_RESIZE
+    record["pause_until_us"] = record["hit_us"] = record["run_since_us"] = LONG_AGO_US
     record["max_nodes"] = max_nodes
     record["requested_nodes"] = max_nodes if job.requested_nodes is None else min(job.requested_nodes, max_nodes)
     record["deadline_us"] = NEVER_US if job.deadline_us is None else job.deadline_us
@@ -319,6 +359,12 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
     record["first_start_us"] = NEVER_US
     record["not_before_us"] = LONG_AGO_US
     return record
+
+
+def _widen(costs_s: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Return costs at more counts: the last one stands for all above it."""
+    last = costs_s[:, :, -1:]
+    return np.concatenate((costs_s, np.repeat(last, width - costs_s.shape[2], axis=2)), axis=2)
 
 
 def _enlarge(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:

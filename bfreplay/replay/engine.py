@@ -261,7 +261,7 @@ class Engine:
         """Let nodes leave and join as the log says; return the ``Trigger`` as well."""
         trigger = 0
         n_joined, n_left, n_reclaimed = self.pool.change(*self.timeline.take(), now_us)
-        changes = PoolChanges(n_joined, n_left, *(self.job_flow.preempt() if n_reclaimed else (0, 0.0)))
+        changes = PoolChanges(n_joined, n_left, *(self.job_flow.preempt(now_us) if n_reclaimed else (0, 0.0)))
         if self.is_published:  # the published program looks at progress only now
             trigger |= self.job_flow.complete(now_us)
         if self.run_tables.pool is not None and self.pool.n_idle != self._n_idle_logged:
@@ -294,8 +294,16 @@ class Engine:
         is_charged = decision is None or decision.placement is None or decision.placement.charges_rescales
         lifts_limits = decision is not None and decision.round is None
         effects, next_finish_us = apply_and_predict(
-            records, counts_before, active.throughput, now_us, self.is_published, is_charged, lifts_limits
+            records,
+            counts_before,
+            active.throughput,
+            active.costs_s,
+            now_us,
+            self.is_published,
+            is_charged,
+            lifts_limits,
         )
+        self.job_flow.note_losses(now_us)
         outcome, self.job_flow.next_finish_us = Outcome(*effects), int(next_finish_us)
         if is_seeding:
             outcome = outcome._replace(rescale_cost=charge_first_map(records[: active.n]))
@@ -367,6 +375,7 @@ class Engine:
                 self.active.set_batch_size(job_row, job, size)
         if until.credit is not None:
             records["progress"] += until.credit
+            records["saved"] += until.credit
             credit = float(until.credit.sum())
             self.totals.credited_samples += credit
             self.totals.samples += credit

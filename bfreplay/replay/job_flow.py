@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from bfreplay.policies import Round, Trigger
+from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, NEVER_US, ActiveJobs, update_placed_curves
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
-from bfreplay.replay.ledger import RunTotals
+from bfreplay.replay.ledger import HELD, RunTotals
 from bfreplay.replay.pool import NodePool
 from bfreplay.replay.progress import charge_preemption, predict_finish, trim_to_work
 from bfreplay.replay.run_tables import RunTables
@@ -69,16 +70,34 @@ class JobFlow:
         is_below = records["progress"] < np.minimum(records["work"], records["halt"])
         return bool(np.any(is_below & (records["rate"] > 0)))
 
-    def preempt(self) -> tuple[int, float]:
+    def preempt(self, now_us: int) -> tuple[int, float]:
         """Charge the jobs that have lost nodes; return (jobs, samples charged)."""
         active = self._active
         if self._feed.colocation is not None:
             self.update_curves()  # two on fewer nodes make something else
-        n_jobs, samples = charge_preemption(active.records, active.n, active.throughput, self._is_published)
+        n_jobs, samples = charge_preemption(
+            active.records, active.n, active.throughput, active.costs_s, now_us, 0, self._is_published
+        )
+        self.note_losses(now_us)
         self.n_preemptions += int(n_jobs)
         if self._is_published:
             self.totals.samples -= float(samples)
         return int(n_jobs), float(samples)
+
+    def note_losses(self, now_us: int) -> None:
+        """Take the work that jobs have lost at this instant out of the totals, and write a row for each."""
+        if not self._active.has_risk:
+            return
+        records = self._active.records[: self._active.n]
+        for job_row in np.flatnonzero((records["loss_samples"] > 0) | (records["loss"] > 0)).tolist():
+            samples = float(records["loss_samples"][job_row])
+            self.totals.samples -= samples
+            self.totals.repeated_samples += samples
+            if self._run_tables.losses is not None:
+                name = self._feed.names[int(records["job"][job_row])]
+                self._run_tables.losses.append((now_us, name, samples, int(records["loss"][job_row])))
+        records["loss_samples"] = 0.0
+        records["loss"] = 0
 
     def update_curves(self) -> None:
         """Write what the active jobs make on the nodes that they hold."""
@@ -130,7 +149,7 @@ class JobFlow:
             record["target"] = self._active.next_target(job, samples)
         if self._feed.source is None or not (is_finished or samples in job.report_at_samples):
             return _FINISHED if is_finished else _CONTINUE  # it has only changed its batch size
-        node_us = int(sum(record[label] for label in ("useful", "rescaling", "preempted", "stalled")))
+        node_us = int(sum(record[label] for label in HELD))
         verdict = self._feed.tell(JobReport(job.name, now_us, samples, node_us, is_finished))
         self._outcomes.note_report(job_index, verdict.score, now_us)
         verdict_word = _FINISHED if is_finished else verdict.ending or (_PAUSED if verdict.pause else _CONTINUE)
@@ -157,6 +176,9 @@ class JobFlow:
         if ending == _PAUSED:
             record["rate"] = 0.0
             record["lost"] = 0
+            record["saved"] = record["progress"]  # its source lets it save its work
+            record["at_risk"] = 0
+            record["pause_until_us"] = LONG_AGO_US
             record["paused_at_us"] = now_us
             self._feed.paused[int(record["job"])] = record.copy()
         else:

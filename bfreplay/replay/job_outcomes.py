@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bfreplay.replay.active import ACTIVE_JOB, NEVER_US
+from bfreplay.replay.ledger import HELD
 from bfreplay.replay.tables import JOBS, RowTable
 from bfreplay.result_folders.records import Amount, Count, JsonObject, RecordPart, TimeUs
 from bfreplay.workload import ElasticJob, Ending
@@ -20,7 +21,6 @@ ENDED = ("finished", *(ending.value for ending in Ending))
 STATUSES = (*ENDED, "running", "waiting", "paused", "queued", "not_submitted")
 """Of jobs at the end of the window."""
 
-_NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
 _COUNTS = ("n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions")
 _in_order = itemgetter(*JOBS.names[:-1])  # the last one, of the isolated policy, is known when the table is written
 _NEVER_ADMITTED: np.void = np.zeros(1, ACTIVE_JOB)[0]
@@ -94,7 +94,7 @@ class JobOutcomes:
         self._has_scores = higher_is_better is not None
         self._best: tuple[float, int, int] | None = None  # score, job, time
         self._best_finished: tuple[float, int] | None = None  # last score, job
-        self.totals = dict.fromkeys(_NODE_TIME, 0)
+        self.totals = dict.fromkeys(HELD, 0)
         self.samples = 0.0
         self.rescale_samples = 0.0
         self.preemption_samples = 0.0
@@ -204,6 +204,7 @@ class JobOutcomes:
                 **{f"{label}_node_us": time_us for label, time_us in node_us.items()},
                 "rescale_cost_samples": rescale_cost,
                 "preemption_cost_samples": preemption_cost,
+                "repeated_samples": float(record["repeated_samples"]),
                 **{field_name: int(record[field_name]) for field_name in _COUNTS},
                 "n_reports": n_reports,
                 "last_score": last_score,

@@ -10,24 +10,27 @@ from bfreplay.errors import LedgerError
 from bfreplay.result_folders.records import RecordPart
 
 US_PER_NODE_HOUR = 3_600_000_000
+HELD = ("useful", "rescaling", "preempted", "repeated", "stalled")
+"""Labels of the node time that jobs held."""
 _SAMPLE_TOLERANCE = 1e-9
 """Samples are sums of some 1e6 rounded products, so two ways of adding them agree to this, relatively."""
 
 
 class NodeHours(RecordPart, frozen=True, kw_only=True):
-    """Node-hours by label: useful, rescaling, preempted, unallocated and stalled add up to idle."""
+    """Node-hours by label: useful, rescaling, preempted, repeated, unallocated and stalled add up to idle."""
 
     idle: float
     useful: float
     rescaling: float
     preempted: float
+    repeated: float  # worked on, but the work was lost
     unallocated: float  # held by no job
     stalled: float  # held by a job that could not run
 
     @property
     def used(self) -> float:
-        """Node-hours on which a job worked: useful, rescaling and preempted."""
-        return self.useful + self.rescaling + self.preempted
+        """Node-hours on which a job worked: useful, rescaling, preempted and repeated."""
+        return self.useful + self.rescaling + self.preempted + self.repeated
 
 
 @dataclass(slots=True)
@@ -39,24 +42,26 @@ class RunTotals:
     samples: float = 0.0
     trimmed_samples: float = 0.0
     credited_samples: float = 0.0
+    repeated_samples: float = 0.0
 
 
-_NONE = NodeHours(idle=0, useful=0, rescaling=0, preempted=0, unallocated=0, stalled=0)
+_NONE = NodeHours(idle=0, useful=0, rescaling=0, preempted=0, repeated=0, unallocated=0, stalled=0)
 
 
 class Ledger(RecordPart, frozen=True, kw_only=True):
     """Totals of a run. Node time in node-microseconds (whole numbers), samples as floats.
 
-    One side comes from the log (``idle_node_us``, summed node by node), the other from what the jobs did
-    (``useful``, ``rescaling``, ``preempted``, ``stalled``, job by job) and from the nodes that no job held
-    (``unallocated``, event by event). A third, ``allocated_node_us``, is the sum over the allocation intervals as
-    written to disk. ``node_hours`` follows from these.
+    One side comes from the log (``idle_node_us``, summed node by node), the other from what the jobs did (the labels of
+    ``HELD``, job by job) and from the nodes that no job held (``unallocated``, event by event). A third,
+    ``allocated_node_us``, is the sum over the allocation intervals as written to disk. ``node_hours`` follows from
+    these.
     """
 
     idle_node_us: int
     useful_node_us: int
     rescaling_node_us: int
     preempted_node_us: int
+    repeated_node_us: int
     stalled_node_us: int
     unallocated_node_us: int
     allocated_node_us: int
@@ -65,6 +70,7 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
     samples_by_job: float  # the same, summed over the jobs' final progress
     rescale_samples: float  # worked off (continuous) or charged (published)
     preemption_samples: float
+    repeated_samples: float  # made, and lost
     trimmed_samples: float  # made after a job's work was done
     credited_samples: float  # counted as done without being made, less those that were to be made again
     node_hours: NodeHours = _NONE
@@ -82,7 +88,8 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
         LedgerError
             Node time differs by as much as one node-microsecond, or samples by more than rounding.
         """
-        job_us = self.useful_node_us + self.rescaling_node_us + self.preempted_node_us + self.stalled_node_us
+        paid_us = self.rescaling_node_us + self.preempted_node_us + self.repeated_node_us
+        job_us = self.useful_node_us + paid_us + self.stalled_node_us
         if job_us + self.unallocated_node_us != self.idle_node_us:
             raise LedgerError(
                 f"idle node time does not close: {self.idle_node_us} node-us in the log, "
@@ -93,7 +100,7 @@ class Ledger(RecordPart, frozen=True, kw_only=True):
                 f"held node time does not close: {job_us} node-us in the jobs, {self.allocated_node_us} allocated; "
                 f"{self}"
             )
-        costs = self.rescale_samples + self.preemption_samples
+        costs = self.rescale_samples + self.preemption_samples + self.repeated_samples
         rounding = _SAMPLE_TOLERANCE * max(self.gross_samples, costs, abs(self.samples))
         if self.trimmed_samples < -rounding:
             raise LedgerError(

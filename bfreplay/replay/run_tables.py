@@ -13,12 +13,22 @@ from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.replay.checkpoint import Checkpoints
 from bfreplay.replay.intervals import NODES, AllocationTable, NodeTable, allocations_schema
 from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
-from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS, MemorySink, ParquetSink, RowTable, TableSink
+from bfreplay.replay.tables import (
+    DECISIONS,
+    JOBS,
+    LOSSES,
+    REPORTS,
+    TIMINGS,
+    MemorySink,
+    ParquetSink,
+    RowTable,
+    TableSink,
+)
 
 
 @dataclass(slots=True)
 class RunTables:
-    """The tables of one run: ``nodes`` and ``reports`` on request, ``pool`` and ``idle_intervals`` where rows are kept.
+    """The tables of one run: ``nodes``, ``reports`` and ``losses`` on request, others where rows are kept.
 
     ``job_names`` is filled by the replay, job by job.
     """
@@ -33,6 +43,7 @@ class RunTables:
     pool: RowTable | None = None
     idle_intervals: RowTable | None = None
     reports: RowTable | None = None
+    losses: RowTable | None = None
     nodes: NodeTable | None = None
 
     @classmethod
@@ -44,6 +55,7 @@ class RunTables:
         checkpoints: Checkpoints | None = None,
         with_nodes: bool = False,
         with_reports: bool = False,
+        with_losses: bool = False,
         type_names: Sequence[str] = (ANY_TYPE,),
         shared: bool = False,
     ) -> RunTables:
@@ -65,6 +77,8 @@ class RunTables:
             run_tables.nodes = NodeTable(node_names, run_tables.job_names, sink("nodes", NODES))
         if with_reports:
             run_tables.reports = RowTable(REPORTS, sink("reports", REPORTS))
+        if with_losses:
+            run_tables.losses = RowTable(LOSSES, sink("losses", LOSSES), is_full=True)
         return run_tables
 
     @classmethod

@@ -109,6 +109,7 @@ JOB_COLUMNS = (
     Column("useful_node_us", pa.int64(), "node time held on which it made progress"),
     Column("rescaling_node_us", pa.int64(), "node time held while it rescaled"),
     Column("preempted_node_us", pa.int64(), "node time held in which it made up for samples lost to preemption"),
+    Column("repeated_node_us", pa.int64(), "node time held on which it made progress that was lost"),
     Column(
         "stalled_node_us", pa.int64(),
         "node time held with too few nodes to run, or done and (published clock) not yet noticed, or done with what it "
@@ -116,6 +117,7 @@ JOB_COLUMNS = (
     ),
     Column("rescale_cost_samples", pa.float64(), "worked off (continuous) or charged (published)"),
     Column("preemption_cost_samples", pa.float64(), "worked off (continuous) or charged (published)"),
+    Column("repeated_samples", pa.float64(), "made since its last checkpoint, and lost (`losses.parquet`)"),
     Column("n_starts", pa.int64(), "from no nodes"),
     Column("n_scale_ups", pa.int64(), "by decisions"),
     Column("n_scale_downs", pa.int64(), "by decisions"),
@@ -144,9 +146,16 @@ REPORT_COLUMNS = (
         "`continue`; `paused` (gives its nodes up, keeps its progress); `finished`; `pruned`, `failed`, `stopped`",
     ),
 )  # fmt: skip
+LOSS_COLUMNS = (
+    Column("time", TIME),
+    Column("job", pa.string()),
+    Column("samples", pa.float64(), "made since its last checkpoint, and lost"),
+    Column("node_us", pa.int64(), "node time on which they were made: `repeated` from now on, `useful` until now"),
+)
 DECISIONS = schema_from(DECISION_COLUMNS)
 JOBS = schema_from(JOB_COLUMNS)
 REPORTS = schema_from(REPORT_COLUMNS)
+LOSSES = schema_from(LOSS_COLUMNS)
 TIMINGS = pa.schema([("time", TIME), ("build_s", pa.float64()), ("solve_s", pa.float64()), ("decide_s", pa.float64())])
 
 

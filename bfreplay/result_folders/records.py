@@ -47,7 +47,7 @@ class ResultKind:
 RUN = ResultKind(
     word="run",
     record_file="run.json",
-    schema_version=3,
+    schema_version=4,
     made_by="bfreplay replay --out",
     more_documents=("session.json",),
     hints={"nodes": "nodes are recorded only with record_nodes=True (--record-nodes)"},

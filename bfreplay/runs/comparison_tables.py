@@ -47,6 +47,7 @@ TOTALS = {
     "useful_node_hours": "node-hours useful",
     "rescaling_node_hours": "node-hours of rescaling",
     "preempted_node_hours": "node-hours preempted",
+    "repeated_node_hours": "node-hours repeated",
     "unallocated_node_hours": "node-hours unallocated",
     "stalled_node_hours": f"node-hours stalled: {HELD_NOTHING_MADE}",
     "gross_samples_per_used_node_hour": "samples made per used node-hour",

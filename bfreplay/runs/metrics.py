@@ -23,7 +23,7 @@ def _over(numerator: float, denominator: float) -> float | None:
 
 
 def _overhead(hours: NodeHours) -> float:
-    return hours.rescaling + hours.preempted
+    return hours.rescaling + hours.preempted + hours.repeated
 
 
 def _of_idle(hours_of: Callable[[NodeHours], float]) -> ValueOfRun:
@@ -137,11 +137,12 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("useful", "useful"),
     *_node_hours("rescaling", "rescaling"),
     *_node_hours("preempted", "preempted"),
+    *_node_hours("repeated", "repeated: the work was lost"),
     *_node_hours("unallocated", "unallocated"),
     *_node_hours("stalled", f"stalled: {HELD_NOTHING_MADE}"),
     Metric(
         "share.overhead",
-        "share of the node-hours held by jobs that went into rescaling or was preempted",
+        "share of the node-hours held by jobs that went into rescaling, was preempted or repeated",
         "percent",
         lambda run: _over(_overhead(hours := run.summary.ledger.node_hours), _job_hours(hours)),
     ),
@@ -165,6 +166,7 @@ METRICS: tuple[Metric, ...] = (
     _entry("samples", "samples processed", "samples", "ledger.samples"),
     _entry("samples.rescaling", "samples lost to rescaling", "samples", "ledger.rescale_samples"),
     _entry("samples.preemption", "samples lost to preemption", "samples", "ledger.preemption_samples"),
+    _entry("samples.repeated", "samples lost since checkpoints", "samples", "ledger.repeated_samples"),
     _entry(
         "dedicated.samples", "samples on as many dedicated nodes{others}", "samples", "efficiency.dedicated_samples"
     ),

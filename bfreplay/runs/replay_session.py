@@ -174,6 +174,7 @@ class ReplaySession:
                 checkpoints=self._checkpoints,
                 with_nodes=self.settings.record_nodes,
                 with_reports=not isinstance(jobs, JobSet),
+                with_losses=not isinstance(jobs, JobSet) or any(job.work_saved_every_s for job in jobs),
                 type_names=events.node_types.names,
                 shared=isinstance(jobs, JobSet) and jobs.colocation is not None,
             )

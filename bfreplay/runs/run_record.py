@@ -142,7 +142,7 @@ class Scheduling(RecordPart, frozen=True, kw_only=True):
     makespan_s
         Time from the start of the window to the last finish; ``None`` unless all jobs finished.
     utilisation
-        Useful, rescaling and preempted node time over idle node time.
+        Useful, rescaling, preempted and repeated node time over idle node time.
     node_hours_by_type
         Allocated node-hours of every node type; nodes that two jobs share count once.
     cost

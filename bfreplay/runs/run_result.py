@@ -14,7 +14,7 @@ import pyarrow as pa
 from bfreplay.errors import BfreplayError, InputError, LedgerError
 from bfreplay.replay.intervals import ALLOCATIONS, NODES
 from bfreplay.replay.pool_tables import IDLE_INTERVALS, POOL
-from bfreplay.replay.tables import DECISIONS, JOBS, REPORTS, TIMINGS
+from bfreplay.replay.tables import DECISIONS, JOBS, LOSSES, REPORTS, TIMINGS
 from bfreplay.result_folders.reading import Result, check_digest, digest, frame_of, read_documents
 from bfreplay.result_folders.records import RUN, parse_record
 from bfreplay.result_folders.writing import record_json, write_record
@@ -32,8 +32,9 @@ class RunResult(Result[RunRecord]):
 
     A run folder holds ``run.json`` (configuration with every default, versions, inputs and tables with SHA-256,
     summary), ``decisions.parquet``, ``jobs.parquet``, ``allocations.parquet``, ``pool.parquet``,
-    ``idle_intervals.parquet``, and on request ``nodes.parquet``, ``reports.parquet`` and ``batch_delays.parquet``: the
-    same inputs give the same bytes. ``timings.parquet`` and ``session.json`` hold measured times and the command.
+    ``idle_intervals.parquet``, and on request ``nodes.parquet``, ``reports.parquet``, ``losses.parquet`` and
+    ``batch_delays.parquet``: the same inputs give the same bytes. ``timings.parquet`` and ``session.json`` hold
+    measured times and the command.
 
     Parameters
     ----------
@@ -50,6 +51,7 @@ class RunResult(Result[RunRecord]):
         "timings": TIMINGS,
         "jobs": JOBS,
         "reports": REPORTS.remove(REPORTS.get_field_index("epoch")),  # older folders have none
+        "losses": LOSSES,
         "allocations": ALLOCATIONS,
         "pool": POOL,
         "idle_intervals": IDLE_INTERVALS,
@@ -140,6 +142,7 @@ class RunResult(Result[RunRecord]):
     jobs = frame_of("jobs", "One row a job of the set.")
     allocations = frame_of("allocations", "One row for each interval in which a job held a constant number of nodes.")
     reports = frame_of("reports", "One row a report of a job; only of runs with a job source.")
+    losses = frame_of("losses", "One row a loss of work since a checkpoint; only of runs with work at risk.")
     timings = frame_of("timings", "Measured seconds of each decision.")
 
 

@@ -15,7 +15,7 @@ from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.datasets.times import iso_utc
 from bfreplay.policies import Policy
 from bfreplay.replay.job_outcomes import JobOutcomes
-from bfreplay.replay.ledger import US_PER_NODE_HOUR, Ledger
+from bfreplay.replay.ledger import HELD, US_PER_NODE_HOUR, Ledger
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.runs.run_record import ContentionFairness, Fairness, RunRecord, Scheduling
 from bfreplay.wording import Column, ShownTable, duration
@@ -68,7 +68,7 @@ def scheduling_summary(
         (job.submit_us + round(outcomes.jct_s[index] * 1e6) for index, job in completions.items()), default=None
     )
     has_all = last_us is not None and len(completions) == len(jobs)
-    ran_us = ledger.useful_node_us + ledger.rescaling_node_us + ledger.preempted_node_us
+    ran_us = sum(getattr(ledger, f"{label}_node_us") for label in HELD if label != "stalled")
     hours = {name: node_us / US_PER_NODE_HOUR for name, node_us in node_us_by_type.items()}
     jcts_s = [max(outcomes.jct_s[index], 1e-6) for index in completions]
     alone = {index: jct_s for index, jct_s in (isolated_jct_s or {}).items() if jct_s > 0}

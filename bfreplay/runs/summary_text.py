@@ -159,7 +159,8 @@ _OF_SCHEDULING = ("JCT", "Makespan", "Utilisation", "Contention")
 """Lines of a run about scheduling alone."""
 _OF_UNFINISHED = ("U", "Bound")
 """Lines of a run with jobs left: where all work is done, only times tell policies apart."""
-_NODE_HOURS = ("useful", "rescaling", "preempted", "unallocated", "stalled")
+_NODE_HOURS = ("useful", "rescaling", "preempted", "repeated", "unallocated", "stalled")
+_NODE_HOURS_HIDDEN_AT_ZERO = ("repeated", "stalled")
 
 
 def render(result: RunResult) -> str:
@@ -221,7 +222,7 @@ def _node_hours(record: RunRecord) -> Iterator[str]:
     shares = [hours[label] / hours.idle if hours.idle else 0.0 for label in _NODE_HOURS]
     texts = parts_of_whole([hours[label] for label in _NODE_HOURS])
     for label, share, text in zip(_NODE_HOURS, shares, texts, strict=True):
-        if label != "stalled" or hours.stalled:
+        if label not in _NODE_HOURS_HIDDEN_AT_ZERO or hours[label]:
             yield f"  {label:<20}{text:>14}  {percent(share):>7}  {'#' * round(share * _BAR_WIDTH)}".rstrip()
     yield f"  {'together':<20}{parts_of_whole([hours.idle])[0]:>14}"
     finish_us, duration_s = summary.last_finish_us, summary.duration_s

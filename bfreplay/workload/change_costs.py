@@ -112,6 +112,11 @@ def _parsed(text: str) -> object:
     return costs
 
 
+def seconds_at(cost: Cost, count: int) -> float:
+    """Return the seconds of a change to ``count`` nodes."""
+    return cost.at(count) if isinstance(cost, CostByCount) else cost
+
+
 def highest(cost: Cost) -> float:
     """Return the largest seconds of any count."""
     return max(seconds for _, seconds in cost.steps) if isinstance(cost, CostByCount) else cost

@@ -187,6 +187,24 @@ def _jobs(rng: np.random.Generator, log: Log, types: list[str], *, in_rounds: bo
     return jobs
 
 
+def _draw_costs(seed: int, jobs: list[Job]) -> bool:
+    """Let the jobs of every third case pay what BFTrainer's model does not know; return whether they do."""
+    rng = np.random.default_rng([seed, 45])
+    if rng.random() > 0.4:
+        return False
+    for job in jobs:
+        job.pauses = bool(rng.random() < 0.6)
+        job.start_s = float(rng.choice([0.0, 3.0, 60.0]))
+        if rng.random() < 0.7:
+            job.every_us = int(rng.choice([2_000_000, 20_000_000, 333_333_333, 1_800_000_000]))
+            job.saves = str(rng.choice(["never", "on-notice", "on-resize"]))
+        for name in ("start_s", "up_s", "down_s"):
+            if rng.random() < 0.3:
+                counts = sorted({0, *rng.integers(1, job.max_nodes + 2, 2).tolist()})
+                setattr(job, name, {n: float(rng.choice([0.0, 2.0, 29.0, 95.0])) for n in counts})
+    return not all(job.is_published for job in jobs)
+
+
 def case_of(seed: int) -> Case:
     """Return the case of one seed."""
     rng = np.random.default_rng(seed)
@@ -200,6 +218,7 @@ def case_of(seed: int) -> Case:
         log.types, is_typed = None, False
     policy = str(rng.choice(IN_ROUNDS)) if in_rounds else "bftrainer" if is_typed else str(rng.choice(BY_COUNTS))
     is_published = not in_rounds and not is_typed and rng.random() < 0.3
+    has_costs = not is_published and _draw_costs(seed, jobs)
     wakes = frozenset({"pool", "arrival", "completion"})
     if policy == "random counts" and rng.random() < 0.4:
         wakes = frozenset(str(word) for word in rng.choice(sorted(wakes), int(rng.integers(1, 3)), replace=False))
@@ -209,7 +228,7 @@ def case_of(seed: int) -> Case:
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
         is_published,
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed,
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed and not has_costs,
         wakes=wakes,
     )
     deadlines = {
@@ -228,7 +247,7 @@ def case_of(seed: int) -> Case:
         objective=str(rng.choice(OBJECTIVES)) if policy == "bftrainer objective" else None,
         solver=solver,
         unlimited_work=bool(rng.random() < 0.1 and not in_rounds),
-        via_files=bool(rng.random() < 0.15),
+        via_files=bool(rng.random() < 0.15) and not has_costs,
         bound=bool(rng.random() < 0.2),
         random_state=int(rng.integers(1000)),
         options={"round_s": float(rng.choice([30.0, 120.0, 360.0]))} if in_rounds else {},
@@ -245,6 +264,7 @@ def portions_case_of(seed: int) -> Case:
     is_typed = policy.startswith("gavel") and (rng.random() < 0.6 or "cost" in policy)
     log = _log(rng, ["v100", "k80"] if is_typed else None)
     jobs = _jobs(rng, log, ["v100", "k80"] if is_typed else ["any"], in_rounds=kind < 0.9)
+    has_costs = _draw_costs(seed, jobs)
     span_us = log.end_us - log.start_us
     objective, options, wakes = None, {}, {"pool", "arrival", "completion"}
     if has_types:
@@ -263,7 +283,7 @@ def portions_case_of(seed: int) -> Case:
         objective = str(rng.choice(OBJECTIVES))
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto"),
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not has_costs,
         wakes=frozenset(wakes),
         reserve=int(rng.choice([0, 0, 1, 2, 5])),
         min_age_us=int(rng.choice([0, 0, 1_000_000, 20_000_000, 300_000_000])),
@@ -401,6 +421,10 @@ def _elastic(job: Job, case: Case) -> ElasticJob:
         weight=job.weight,
         deadline_us=case.deadlines.get(job.name),
         throughput_by_type=by_type,
+        start_cost_s=job.start_s,
+        restart="pause" if job.pauses else "charge",
+        work_saved_every_s=job.every_us / 1e6,
+        saves=job.saves if job.every_us else "never",
     )
 
 

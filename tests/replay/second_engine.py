@@ -28,8 +28,8 @@ class Job:
     submit_us: int
     min_nodes: int
     max_nodes: int
-    up_s: float
-    down_s: float
+    up_s: float | dict[int, float]  # by the new count: from each count on
+    down_s: float | dict[int, float]
     work: float
     rates: dict[str, list[float]]  # samples/s by node type at 0, 1, ... max_nodes nodes
     weight: float = 1.0
@@ -50,10 +50,41 @@ class Job:
     open: tuple[int, int] = (0, 0)  # count and since when
     intervals: list[tuple[int, int, int]] = field(default_factory=list)
     node_type: str = ""
+    hit_us: int | None = None
     halt: float = math.inf  # progress at which it waits for the next decision
     not_before_us: float = -math.inf  # a job that is done leaves then
     waits: bool = False
     left_as: tuple[str, int] | None = None  # declined or given up, and when
+    start_s: float | dict[int, float] = 0.0
+    pauses: bool = False
+    every_us: int = 0
+    saves: str = "never"
+    pause: tuple[float, str] = (-math.inf, "")  # until when, and its label
+    run_since_us: int = 0
+    saved: float = 0.0
+    risk_us: float = 0.0  # useful node time since the last checkpoint
+    lost: list[tuple[int, float, float]] = field(default_factory=list)  # when, samples, node time
+
+    @property
+    def is_published(self) -> bool:
+        """Whether BFTrainer's model knows all that its changes cost."""
+        is_plain = not any(isinstance(cost, dict) for cost in (self.start_s, self.up_s, self.down_s))
+        return is_plain and not (self.start_s or self.pauses or self.every_us)
+
+    def restart(self, now: int, *, is_saved: bool) -> float:
+        """Begin a run; return the samples that are lost."""
+        lost = 0.0
+        if self.every_us and is_saved:
+            self.saved, self.risk_us = self.progress, 0.0
+        elif self.every_us:
+            lost = self.progress - self.saved
+            if lost or self.risk_us:
+                self.lost.append((now, lost, self.risk_us))
+            self.label_us["useful"] -= self.risk_us
+            self.label_us["repeated"] += self.risk_us
+            self.risk_us = 0.0
+        self.run_since_us = now
+        return lost
 
     @property
     def count(self) -> int:
@@ -124,6 +155,11 @@ class Rules:
     @property
     def leaves_alone(self) -> bool:
         return self.reserve > 0 or self.min_age_us > 0
+
+
+def at(cost: float | dict[int, float], n: int) -> float:
+    """Seconds of a change to n nodes."""
+    return cost[max(k for k in cost if k <= n)] if isinstance(cost, dict) else cost
 
 
 def rows_of(table) -> list[dict]:
@@ -234,45 +270,67 @@ class SecondEngine:
         self.idle_us += len(self.idle) * dt
         self.free_us += (len(self.idle) - sum(job.count for job in self.active)) * dt
         for job in self.active:
-            rate, held = job.rate, job.count
-            made = rate * dt / US
             if job.waits and job.progress >= job.work:
                 assert job.not_before_us >= now - 2, f"{job.name} is done, may leave at {job.not_before_us} and goes on"
             if self.rules.is_published:
-                self.gain(job, made - job.rescale_cost)
+                self.gain(job, job.rate * dt / US - job.rescale_cost)
                 job.rescale_cost = 0.0
                 continue
-            if rate <= 0:
-                job.label_us["stalled"] += held * dt
-                continue
-            self.gross += made
-            left = made
-            for debt, label in (("preempt_debt", "preempted"), ("rescale_debt", "rescaling")):
-                paid = min(getattr(job, debt), left)
-                if paid > 0:
-                    setattr(job, debt, getattr(job, debt) - paid)
-                    job.label_us[label] += held * paid / rate * US
-                    job.slack_us += held
-                    left -= paid
-                    if debt == "preempt_debt":
-                        self.preempt_paid += paid
-                    else:
-                        self.rescale_paid += paid
-            beyond = job.progress + left - job.stop
-            if job.stop < math.inf and beyond >= -1e-11 * job.stop:
-                job.waits = True
-                self.gross -= beyond
-                job.label_us["stalled"] += held * max(beyond, 0.0) / rate * US
-                left -= beyond
-            job.label_us["useful"] += held * left / rate * US
-            job.slack_us += held
-            self.gain(job, left)
-            if job.waits:
-                job.progress = job.stop
-            if job.progress >= job.work:
-                late_us = now - max(now - max(job.progress - job.work, beyond) / rate * US, job.not_before_us)
-                assert late_us <= 2 + RELATIVE * dt, f"{job.name} was done {late_us} us before {now} and goes on"
+            since = self.now
+            while since < now:  # from checkpoint to checkpoint, and to the end of a pause
+                until = min(now, job.pause[0]) if job.pause[0] > since else now
+                saves_at = math.inf
+                if job.every_us and job.count >= job.min_nodes:
+                    saves_at = since + job.every_us - (since - job.run_since_us) % job.every_us
+                    until = min(until, saves_at)
+                self.work(job, since, until)
+                if until == saves_at:
+                    job.saved, job.risk_us = job.progress, 0.0
+                since = until
         self.now = now
+
+    def work(self, job: Job, since: int, now: int) -> None:
+        """Let a job work without a checkpoint from ``since`` until now."""
+        dt = now - since
+        rate, held = job.rate, job.count
+        made = rate * dt / US
+        if rate <= 0:
+            job.label_us["stalled"] += held * dt
+            return
+        self.gross += made
+        left = made
+        if job.pause[0] > since:
+            self.pay(job, job.pause[1], left, held * dt)
+            return
+        for debt, label in (("preempt_debt", "preempted"), ("rescale_debt", "rescaling")):
+            paid = min(getattr(job, debt), left)
+            if paid > 0:
+                setattr(job, debt, getattr(job, debt) - paid)
+                self.pay(job, label, paid, held * paid / rate * US)
+                left -= paid
+        beyond = job.progress + left - job.stop
+        if job.stop < math.inf and beyond >= -1e-11 * job.stop:
+            job.waits = True
+            self.gross -= beyond
+            job.label_us["stalled"] += held * max(beyond, 0.0) / rate * US
+            left -= beyond
+        job.label_us["useful"] += held * left / rate * US
+        job.risk_us += held * left / rate * US
+        job.slack_us += held
+        self.gain(job, left)
+        if job.waits:
+            job.progress = job.stop
+        if job.progress >= job.work:
+            late_us = now - max(now - max(job.progress - job.work, beyond) / rate * US, job.not_before_us)
+            assert late_us <= 2 + RELATIVE * dt, f"{job.name} was done {late_us} us before {now} and goes on"
+
+    def pay(self, job: Job, label: str, samples: float, node_us: float) -> None:
+        job.label_us[label] += node_us
+        job.slack_us += job.count
+        if label == "preempted":
+            self.preempt_paid += samples
+        else:
+            self.rescale_paid += samples
 
     def gain(self, job: Job, samples: float) -> None:
         job.progress += samples
@@ -295,16 +353,26 @@ class SecondEngine:
             self.reserved -= taken
             self.count_batch_starts(now, events, taken)
             for job in self.active:
-                cost = job.rate * max(0.0, job.down_s - self.rules.notice_us / US)
                 if taken & set(job.nodes):
+                    rate = job.rate
                     job.nodes = [node for node in job.nodes if node not in taken]
                     job.waits = False
+                    seconds = max(0.0, at(job.down_s, job.count) - self.rules.notice_us / US)
+                    self.gain(job, -job.restart(now, is_saved=job.saves != "never" and self.rules.notice_us > 0))
+                    job.hit_us = now
+                    if job.pauses:
+                        cost = job.rate * seconds
+                        job.pause = (-math.inf, "")
+                        if job.count >= job.min_nodes:
+                            job.pause = (now + int(seconds * US + 0.5), "preempted")
+                    else:
+                        cost = rate * seconds
                     job.preempted += 1
                     hit += 1
                     preemption_cost += cost
                     if self.rules.is_published:
                         self.gain(job, -cost)
-                    else:
+                    elif not job.pauses:
                         job.preempt_debt += cost
             if self.rules.is_published and self.complete_published():
                 triggers.add("completion")
@@ -492,31 +560,46 @@ class SecondEngine:
         total = 0.0
         for job, count, m, rate in zip(self.active, counts, before, was, strict=True):
             cost = 0.0
+            begins = m < job.min_nodes <= count
+            placement = None if answer is None else answer.placement
+            restart_s = 0.0
+            if placement is not None and placement.restart_s is not None:
+                restart_s = float(placement.restart_s[self.active.index(job)])
+            if count != m or restart_s > 0:
+                self.gain(job, -job.restart(now, is_saved=job.saves == "on-resize"))
             if count > m:
                 job.grown += 1
-                cost = rate * job.up_s
+                cost = rate * at(job.up_s, count)
                 if m == 0:
                     job.starts += 1
                     job.first_start_us = now if job.first_start_us is None else job.first_start_us
             elif count < m:
                 job.shrunk += 1
-                cost = rate * job.down_s
+                cost = rate * at(job.down_s, count)
             if seeded:
-                cost = job.rate * job.up_s
+                cost = job.rate * at(job.up_s, count)
             if self.rules.is_published:
                 job.rescale_cost = cost
                 total += cost
                 continue
-            placement = None if answer is None else answer.placement
-            if placement is not None and not placement.charges_rescales:
+            is_charged = placement is None or placement.charges_rescales
+            if job.pauses or not is_charged:
                 cost = 0.0
             job.rescale_debt += cost
             is_done = job.progress >= job.work and job.preempt_debt + job.rescale_debt == 0
             job.waits = (is_done and job.not_before_us > now) or (job.progress >= job.halt and job.halt < job.work)
-            if placement is not None and placement.restart_s is not None:
-                restart = job.rate * placement.restart_s[self.active.index(job)]
-                job.rescale_debt += restart
-                cost += restart
+            if is_charged and begins:
+                restart_s += at(job.start_s, count)
+            elif is_charged and job.pauses and count != m:
+                restart_s += at(job.up_s if count > m else job.down_s, count)
+            cost += job.rate * restart_s
+            if not job.pauses:
+                job.rescale_debt += job.rate * restart_s
+            elif count < job.min_nodes:
+                job.pause = (-math.inf, "")
+            elif count != m or restart_s > 0:
+                label = "preempted" if job.hit_us == now else "rescaling"
+                job.pause = (now + int(restart_s * US + 0.5), label)
             total += cost
         return total
 
@@ -540,6 +623,7 @@ class SecondEngine:
                 continue
             if until.credit is not None:
                 self.gain(job, float(until.credit[j]))
+                job.saved += float(until.credit[j])
             if until.samples is not None and until.samples[j] < job.work - job.progress:
                 job.halt = job.progress + float(until.samples[j])
             if until.not_before_us is not None and until.not_before_us[j] > self.now:
@@ -630,10 +714,11 @@ class SecondEngine:
             scale = job.work if job.work < math.inf else abs(job.progress)
             close(f"samples of {job.name}", row["done_samples"], job.progress, scale)
             if not self.rules.is_published:
-                for label in ("useful", "rescaling", "preempted", "stalled"):
+                for label in ("useful", "rescaling", "preempted", "repeated", "stalled"):
                     found, expected_us = row[f"{label}_node_us"], job.label_us[label]
                     allowed = job.slack_us + RELATIVE * expected_us
                     assert abs(found - expected_us) <= allowed, (job.name, label, found, expected_us, allowed)
+        self.check_losses()
         found = joined(
             (row["job"], row["count"], row["from"], row["to"]) for row in rows_of(self.result.table("allocations"))
         )
@@ -653,6 +738,8 @@ class SecondEngine:
         close("samples", ledger["samples"], self.total, self.total)
         if not self.rules.is_published:
             close("gross samples", ledger["gross_samples"], self.gross, self.gross + self.rounding / RELATIVE)
+            repeated = sum(samples for job in self.jobs for _, samples, _ in job.lost)
+            close("repeated samples", ledger["repeated_samples"], repeated, self.gross)
             for name, key in (("rescale", "rescale"), ("preempt", "preemption")):
                 value = getattr(self, f"{name}_paid")
                 close(f"{name} samples", ledger[f"{key}_samples"], value, self.gross)
@@ -664,6 +751,20 @@ class SecondEngine:
         if finished:
             jct = sum(job.finished_us - job.submit_us for job in finished) / len(finished) / US
             close("average JCT", summary["scheduling"]["average_jct_s"], jct, jct)
+
+    def check_losses(self) -> None:
+        found = rows_of(self.result.table("losses")) if self.result.has_table("losses") else []
+        jobs = {job.name: job for job in self.jobs}
+        lost = {(time_us, job.name): (samples, us) for job in self.jobs for time_us, samples, us in job.lost}
+        recorded = {(row["time"], row["job"]): (row["samples"], row["node_us"]) for row in found}
+        same("number of losses", len(recorded), len(found))
+        for key in lost.keys() | recorded.keys():
+            slack_us = jobs[key[1]].slack_us
+            for what, one, other, slack in zip(
+                ("samples", "node time"), recorded.get(key, (0, 0)), lost.get(key, (0, 0)), (0, slack_us), strict=True
+            ):
+                allowed = slack + RELATIVE * (abs(other) + (self.total if what == "samples" else 0.0)) + 1e-6
+                assert abs(one - other) <= allowed, f"{what} lost at {key}: the run has {one}, expected {other}"
 
 
 def check(log: Log, jobs: list[Job], rules: Rules, result, answers=None) -> None:
@@ -709,7 +810,7 @@ def check_tables(log: Log, jobs: list[Job], result) -> None:
     ledger = result.summary["ledger"]
     idle_us = sum(b - a for each in idle.values() for a, b in each)
     same("idle node time of the log", ledger["idle_node_us"], idle_us)
-    labels = ("useful", "rescaling", "preempted", "stalled")
+    labels = ("useful", "rescaling", "preempted", "repeated", "stalled")
     for row in rows_of(result.table("jobs")):
         name, job = row["job"], by_name[row["job"]]
         node_us = [row[f"{label}_node_us"] for label in labels]
@@ -723,7 +824,8 @@ def check_tables(log: Log, jobs: list[Job], result) -> None:
                 row["submitted"] < log.start_us or row["first_start"] is None
             ), row
     same("all labels", sum(held_us.values()) + ledger["unallocated_node_us"], idle_us)
-    made = ledger["samples"] + ledger["rescale_samples"] + ledger["preemption_samples"] + ledger["trimmed_samples"]
+    paid = ledger["rescale_samples"] + ledger["preemption_samples"] + ledger["repeated_samples"]
+    made = ledger["samples"] + paid + ledger["trimmed_samples"]
     close("gross samples", ledger["gross_samples"], made, abs(ledger["gross_samples"]) + abs(made))
     idle_intervals = rows_of(result.table("idle_intervals"))
     same("idle intervals", sum(row["n_intervals"] for row in idle_intervals), sum(len(each) for each in idle.values()))

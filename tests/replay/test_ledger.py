@@ -6,21 +6,23 @@ import pytest
 from msgspec.structs import replace
 
 from bfreplay.errors import LedgerError
-from bfreplay.replay.ledger import Ledger
+from bfreplay.replay.ledger import HELD, Ledger
 
 LEDGER = Ledger(
-    idle_node_us=100,
+    idle_node_us=107,
     useful_node_us=40,
     rescaling_node_us=5,
     preempted_node_us=10,
+    repeated_node_us=7,
     stalled_node_us=15,
     unallocated_node_us=30,
-    allocated_node_us=70,
-    gross_samples=1000.0,
+    allocated_node_us=77,
+    gross_samples=1020.0,
     samples=800.0,
     samples_by_job=800.0,
     rescale_samples=50.0,
     preemption_samples=100.0,
+    repeated_samples=20.0,
     trimmed_samples=50.0,
     credited_samples=0.0,
 )
@@ -28,7 +30,7 @@ LEDGER = Ledger(
 
 def test_a_ledger_whose_sides_are_equal_closes():
     LEDGER.close()
-    LEDGER.close_idle_intervals(100, 70)
+    LEDGER.close_idle_intervals(107, 77)
     assert LEDGER.to_json()["node_hours"]["unallocated"] == 30 / 3.6e9
 
 
@@ -37,11 +39,17 @@ def test_a_ledger_whose_sides_are_equal_closes():
     ("field", "says"),
     [
         *((name, "idle node time") for name in ("idle_node_us", "unallocated_node_us")),
-        *((f"{label}_node_us", "idle node time") for label in ("useful", "rescaling", "preempted", "stalled")),
+        *((f"{label}_node_us", "idle node time") for label in HELD),
         ("allocated_node_us", "held node time"),
         *(
             (name, "samples made")
-            for name in ("gross_samples", "rescale_samples", "preemption_samples", "trimmed_samples")
+            for name in (
+                "gross_samples",
+                "rescale_samples",
+                "preemption_samples",
+                "repeated_samples",
+                "trimmed_samples",
+            )
         ),
         ("samples_by_job", "progress"),
     ],
@@ -54,7 +62,7 @@ def test_a_ledger_that_differs_by_one_does_not_close(field, by, says):
 
 @pytest.mark.parametrize("size", [-5e-7, 5e-7])
 def test_samples_may_differ_by_rounding(size):
-    replace(LEDGER, gross_samples=1000.0 + size, samples_by_job=800.0 - size).close()
+    replace(LEDGER, gross_samples=1020.0 + size, samples_by_job=800.0 - size).close()
 
 
 def test_nobody_is_credited_with_samples_that_nobody_made():

@@ -31,6 +31,7 @@ PARTS = (
     _Part("useful_node_us", "useful", Mark("useful")),
     _Part("rescaling_node_us", "rescaling", Mark("rescaling", 1)),
     _Part("preempted_node_us", "preempted", Mark("lost", 3)),
+    _Part("repeated_node_us", "repeated: the work was lost", Mark("lost", 2)),
     _Part("stalled_node_us", f"stalled: {HELD_NOTHING_MADE}", Mark("unallocated", 5)),
     _Part("unallocated_node_us", "unallocated: held by no job", Mark("unallocated")),
 )
@@ -153,6 +154,8 @@ def _words(data: NodeHours) -> str:
     when = " during the search," if data.is_search else ""
     text = f"Of {amount(data.idle / NODE_US_PER_HOUR)} idle node-hours{when} {share['useful_node_us']} were useful, "
     text += f"{share['rescaling_node_us']} went into rescaling, {share['preempted_node_us']} were preempted, "
+    if data.part["repeated_node_us"]:
+        text += f"{share['repeated_node_us']} repeated (work lost), "
     text += f"{share['unallocated_node_us']} stayed unallocated"
     if data.part["stalled_node_us"]:
         text += f", {share['stalled_node_us']} stalled ({HELD_NOTHING_MADE})"

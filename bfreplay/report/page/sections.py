@@ -246,8 +246,8 @@ def job_sections(run: RunResult) -> Iterator[Section]:
 
 _WORDS = {
     "scheduling": "Node-hours of each node type, and mean completion time by weight.",
-    "models": "All jobs of a model together. Node-hours held are the sum of the four labels after them.",
-    "job-table": "One row a job. Node-hours held are the sum of the four labels after them. Click a header to sort.",
+    "models": "All jobs of a model together. Node-hours held are the sum of the five labels after them.",
+    "job-table": "One row a job. Node-hours held are the sum of the five labels after them. Click a header to sort.",
 }
 
 
@@ -256,6 +256,7 @@ _NODE_HOURS = (
     Column("useful_node_hours", "useful", "amount"),
     Column("rescaling_node_hours", "rescaling", "amount"),
     Column("preempted_node_hours", "preempted", "amount"),
+    Column("repeated_node_hours", "repeated", "amount"),
     Column("stalled_node_hours", HELD_NOTHING_MADE, "amount"),
 )
 _JOBS = (

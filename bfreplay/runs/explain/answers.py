@@ -16,6 +16,7 @@ from bfreplay.datasets.named_inputs import time_in_window
 from bfreplay.errors import InputError
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.job_outcomes import STATUSES
+from bfreplay.replay.ledger import HELD
 from bfreplay.runs.explain.campaign import EARLY, CampaignAnswer, campaign_answer
 from bfreplay.runs.explain.decision_answer import DecisionAnswer, EmptyPool
 from bfreplay.runs.explain.job_story import LOST, SUBMITTED, JobStory, job_story, job_story_from_tables, time_words
@@ -261,7 +262,7 @@ def _node_time(of_job: Mapping[str, Any]) -> Iterator[str]:
         return
     node_words = f"{amount(of_job['mean_nodes'])} nodes on average for {maybe_duration(of_job['held_s'])}"
     yield f"  held {node_words}: {amount(node_hours)} node-hours"
-    for ledger_label in ("useful", "rescaling", "preempted", "stalled"):
+    for ledger_label in HELD:
         hours = of_job[f"{ledger_label}_node_hours"]
         if hours:
             yield f"    {ledger_label.replace('_', ' '):<20}{amount(hours):>10}  {percent(hours / node_hours):>8}"
@@ -281,6 +282,8 @@ def _training(of_job: Mapping[str, Any]) -> Iterator[str]:
     if of_job["n_preemptions"]:
         lost_samples = samples(of_job["preemption_cost_samples"])
         yield f"  {count(int(of_job['n_preemptions']), 'preemption')}: {lost_samples} samples lost"
+    if of_job["repeated_samples"]:
+        yield f"  work since the last checkpoint lost: {samples(of_job['repeated_samples'])} samples"
     if of_job["n_reports"] and not math.isnan(of_job["n_reports"]):
         best_score, last_score = of_job["best_score"], of_job["last_score"]
         score_words = "" if math.isnan(best_score) else f": best score {best_score:.6g}, last {last_score:.6g}"

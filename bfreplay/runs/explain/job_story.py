@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
+from bfreplay.milp.charge_rule import change_cost, charged_rate
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.saved_tables import (
@@ -26,7 +26,8 @@ from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import is_placed_by_policy
 from bfreplay.runs.saved_inputs import GivenInputs
 from bfreplay.wording import count, samples
-from bfreplay.workload import ElasticJob
+from bfreplay.workload import ElasticJob, Restart
+from bfreplay.workload.change_costs import seconds_at
 
 _MOST_SHOWN = 3
 """Largest number of pauses that are listed."""
@@ -328,15 +329,14 @@ class _Follower:
         if time_us in self._life.paused_us:
             self._add(time_us, PAUSED, 0, index, 0.0)
         elif time_us != self._life.ended_us:
-            cost_samples = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
-            self._add(time_us, PREEMPTED, 0, index, cost_samples)
+            self._add(time_us, PREEMPTED, 0, index, self._cost(self._held, 0))
 
     def _before_the_decision(self, moment: Moment, position: int) -> None:
         time_us, current = moment.state.time_us, int(moment.state.current[position])
         n_reclaimed = int(moment.reclaimed[position])
         if n_reclaimed:
-            cost_samples = preemption_cost(self._rate(self._held), self._job.scale_down_cost_s)
-            self._add(time_us, PREEMPTED, self._held - n_reclaimed, moment.index, cost_samples)
+            after = self._held - n_reclaimed
+            self._add(time_us, PREEMPTED, after, moment.index, self._cost(self._held, after))
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
 
@@ -344,11 +344,10 @@ class _Follower:
         nodes_after, held = int(moment.counts[position]), self._held
         if nodes_after == held:
             return
-        if self._is_published and moment.index == 0:
-            rate = self._rate(nodes_after)  # the published first map is charged as a scale-up
+        if self._is_published and moment.index == 0:  # the published first map is charged as a scale-up
+            cost_samples = self._rate(nodes_after) * seconds_at(self._job.scale_up_cost_s, nodes_after)
         else:
-            rate = self._rate(held, is_published=self._is_published)
-        cost_samples = rescale_cost(rate, held, nodes_after, self._job.scale_up_cost_s, self._job.scale_down_cost_s)
+            cost_samples = self._cost(held, nodes_after, is_published=self._is_published)
         reason = SCALED_DOWN if nodes_after < held else SCALED_UP if held else RESTARTED if self._started else STARTED
         self._started = True
         self._add(moment.state.time_us, reason, nodes_after, moment.index, cost_samples)
@@ -356,6 +355,18 @@ class _Follower:
     def _add(self, time_us: int, reason: str, after: int, index: int, cost_samples: float) -> None:
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples))
         self._held = after
+
+    def _cost(self, before: int, after: int, *, is_published: bool = False) -> float:
+        job = self._job
+        return change_cost(
+            job.restart == Restart.PAUSE,
+            self._rate(before, is_published=is_published),
+            self._rate(after),
+            before,
+            after,
+            job.min_nodes,
+            *(seconds_at(cost, after) for cost in (job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s)),
+        )
 
     @property
     def _job(self) -> ElasticJob:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.runs.explain.saved_tables import NODE_TIME, NODE_US_PER_HOUR, SavedAllocations, jobs_frame, model_label
+from bfreplay.replay.ledger import HELD
+from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR, SavedAllocations, jobs_frame, model_label
 from bfreplay.runs.run_result import RunResult
 from bfreplay.workload import ElasticJob
 
@@ -24,6 +25,7 @@ _OF_TABLE = (
     "done_samples",
     "rescale_cost_samples",
     "preemption_cost_samples",
+    "repeated_samples",
     "n_starts",
     "n_scale_ups",
     "n_scale_downs",
@@ -59,7 +61,7 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
         - ``held_s``: time in which it held nodes; ``mean_nodes``: mean number of nodes over that time. A node shared
           with another job counts as half.
         - ``held_node_hours``, ``useful_node_hours``, ``rescaling_node_hours``, ``preempted_node_hours``,
-          ``stalled_node_hours``: the last four add up to the first.
+          ``repeated_node_hours``, ``stalled_node_hours``: the last five add up to the first.
         - ``efficiency``: ``done_samples`` over the samples of the job in ``held_s`` on ``mean_nodes`` dedicated nodes,
           without sharing, summed over node types; throughput is interpolated linearly between whole numbers of nodes.
         - ``slowdown``: ``completion_s`` over the time of its work at the best rate within its bounds, on any node type
@@ -71,8 +73,8 @@ def job_answers(run: RunResult, jobs: Mapping[str, ElasticJob] | None = None) ->
     job_table = jobs_frame(run)
     by_type = _time_by_type(run, job_table["job"].tolist())
     lasts_s = np.sum([seconds for seconds, _ in by_type.values()], axis=0)
-    node_hours = {f"{label}_node_hours": job_table[f"{label}_node_us"] / NODE_US_PER_HOUR for label in NODE_TIME}
-    node_us = sum((job_table[f"{label}_node_us"] for label in NODE_TIME), start=pd.Series(0, index=job_table.index))
+    node_hours = {f"{label}_node_hours": job_table[f"{label}_node_us"] / NODE_US_PER_HOUR for label in HELD}
+    node_us = sum((job_table[f"{label}_node_us"] for label in HELD), start=pd.Series(0, index=job_table.index))
     mean_nodes = np.divide(node_us.to_numpy() / 1e6, lasts_s, out=np.full(len(job_table), math.nan), where=lasts_s > 0)
     completion_s = (job_table["finished"] - job_table["submitted"]).dt.total_seconds()
     jobs_in_order = [None if jobs is None else jobs.get(job_name) for job_name in job_table["job"]]

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 NODE_US_PER_HOUR = 3_600_000_000
-NODE_TIME = ("useful", "rescaling", "preempted", "stalled")
-"""Labels of the node time that a job held, in the order of the ledger."""
 NO_MODEL = "(no model)"
 
 
