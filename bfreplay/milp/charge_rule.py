@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay._compiled import callable_when_compiled
+from bfreplay._compiled import callable_when_compiled, compiled
 
 START, UP, DOWN, RECLAIM = range(4)
 """Kinds of changes, rows of a table of costs: a start; gaining and losing nodes by a decision; a reclaim."""
@@ -98,6 +98,46 @@ def change_cost(
     if pauses and min_nodes <= after != before:
         return rate_after * (up_s if after > before else down_s)
     return cost
+
+
+@compiled
+def losses(
+    current: NDArray[np.int64],
+    min_nodes: NDArray[np.int64],
+    given_up: NDArray[np.float64],
+    throughput_now: NDArray[np.float64],
+    seconds: NDArray[np.float64],
+    pauses: NDArray[np.int64],
+    pause_left_s: NDArray[np.float64],
+    unsaved_samples: NDArray[np.float64],
+    allowed: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return what each job gives up by going to each count, (J, K + 1), ``inf`` where it may not go.
+
+    ``given_up (J, K + 1)`` is what it makes on each count, per second, in the unit of the result;
+    ``throughput_now (J,)`` the samples/s of that on ``current``. A job that stays gives up the rest of its pause; one
+    that changes pays as it will be charged, and its unsaved work. The rest is as in ``policies.state.ChangeCosts``.
+    """
+    loss = np.empty(given_up.shape, np.float64)
+    for j in range(current.shape[0]):
+        before = current[j]
+        rate_now = given_up[j, before] if before >= min_nodes[j] else 0.0
+        work = 0.0
+        if rate_now > 0.0 and throughput_now[j] > 0.0:
+            work = unsaved_samples[j] * rate_now / throughput_now[j]
+        for n in range(given_up.shape[1]):
+            if n == before:
+                loss[j, n] = pause_left_s[j] * rate_now
+                continue
+            if not allowed[j, min(n, allowed.shape[1] - 1)]:
+                loss[j, n] = np.inf
+                continue
+            column = min(n, seconds.shape[2] - 1)
+            start_s, up_s, down_s = seconds[j, START, column], seconds[j, UP, column], seconds[j, DOWN, column]
+            loss[j, n] = work + change_cost(
+                pauses[j] > 0, rate_now, given_up[j, n], before, n, min_nodes[j], start_s, up_s, down_s
+            )
+    return loss
 
 
 def charged_rates(rate: _Floats, count: _Counts, min_nodes: _Counts) -> _Floats:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bfreplay import defaults
+from bfreplay import checks, defaults
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
@@ -51,6 +51,8 @@ class BFTrainerPolicy(Policy):
         Decline a job when it comes if it cannot be done by its deadline, or would make one late that is in time
         (``policies.deadlines``): as if the nodes that are idle then stayed so. That is no promise: decisions follow the
         objective, not the plans.
+    price_s
+        Take this many seconds for the cost of every change, whatever the jobs say; ``None``: what they say.
 
     Raises
     ------
@@ -68,6 +70,7 @@ class BFTrainerPolicy(Policy):
         objective: Objective | str = OWN,
         *,
         admission: bool = False,
+        price_s: float | None = None,
     ) -> None:
         self.forward_time = forward_time_of(t_fwd_s)
         if isinstance(solver, str):
@@ -85,6 +88,7 @@ class BFTrainerPolicy(Policy):
             )
         self.solver: Solver = ExactSolver() if solver is None else solver
         self.objective: Objective = objective_of(objective) if isinstance(objective, str) else objective
+        self.price_s = None if price_s is None else checks.number("price_s", price_s, least=0)
         self._plans: DeadlinePlans | None = None
         if admission:
             from bfreplay.policies.deadlines.admission import SLOT_S, DeadlinePlans, fewest_nodes  # most never need it
@@ -93,10 +97,10 @@ class BFTrainerPolicy(Policy):
 
     @classmethod
     def from_options(
-        cls, *, t_fwd_s: float | str, solver: Solver, objective: Objective | str | None = None, admission: bool = False
+        cls, *, t_fwd_s: float | str, solver: Solver, objective: Objective | str | None = None, admission: bool = False, price_s: float | None = None
     ) -> BFTrainerPolicy:
         """Return the policy; all options matter."""
-        return cls(t_fwd_s, solver, OWN if objective is None else objective, admission=admission)
+        return cls(t_fwd_s, solver, OWN if objective is None else objective, admission=admission, price_s=price_s)
 
     def check_types(self, type_names: Sequence[str]) -> None:
         """Raise ``InputError`` for a solver, an objective or a forward-looking time that knows one type only."""
@@ -135,6 +139,9 @@ class BFTrainerPolicy(Policy):
             from bfreplay.policies.typed import typed_decision  # most runs never need it
 
             return typed_decision(state, self.forward_time, self.objective, self.solver)
+        if self.price_s is not None:
+            prices_s = np.full(state.n_jobs, self.price_s)
+            state = replace(state, scale_up_cost_s=prices_s, scale_down_cost_s=prices_s, costs=None)
         t_fwd_s = self.forward_time.seconds(state)
         solver, objective = self.solver, self.objective
         if type(objective) is OwnObjective and type(solver) is ExactSolver and not solver.published_limit:
@@ -154,6 +161,7 @@ class BFTrainerPolicy(Policy):
             "solver": self.solver.describe(),
             "objective": self.objective.describe(),
             **({"admission": True} if self._plans is not None else {}),
+            **({"price_s": self.price_s} if self.price_s is not None else {}),
         }
 
     def close(self) -> None:

@@ -92,6 +92,15 @@ class PolicyState:
         Progress in samples at which the batch size changes next; ``None``: never.
     requested_nodes : (J,) int64
         Nodes that the user asks for without rescaling; ``None``: ``max_nodes``.
+    started_us : (J,) int64
+        Last start or restart of each job that runs; ``LONG_AGO_US`` for none. ``None``: not known.
+    at_risk_samples : (J,) float64
+        Made since the last checkpoint, and lost if the job loses a node or is rescaled. ``None``: nothing is ever.
+    next_save_us : (J,) int64
+        Next checkpoint of each job with work at risk; ``NO_DEADLINE_US`` for none. ``None``: all is saved at all times.
+    costs
+        What changes cost where the constant ``scale_up_cost_s`` and ``scale_down_cost_s`` are not all of it; ``None``:
+        they are. By count, those two are the highest of any count.
     jobs_to_come
         Whether more jobs will be submitted. Only a simulator knows; here for policies that repeat one.
     """
@@ -124,6 +133,10 @@ class PolicyState:
     first_batch_size: NDArray[np.int64] | None = None
     change_at: NDArray[np.float64] | None = None
     requested_nodes: NDArray[np.int64] | None = None
+    started_us: NDArray[np.int64] | None = None
+    at_risk_samples: NDArray[np.float64] | None = None
+    next_save_us: NDArray[np.int64] | None = None
+    costs: ChangeCosts | None = None
     jobs_to_come: bool = True
 
     def __repr__(self) -> str:
@@ -150,6 +163,8 @@ class PolicyState:
         arrays: Any = {name: column[job_rows] for name, column in columns.items() if isinstance(column, np.ndarray)}
         for array in arrays.values():
             array.flags.writeable = False
+        if self.costs is not None:
+            arrays["costs"] = self.costs.only(job_rows)
         return replace(self, **arrays)
 
     @property
@@ -157,6 +172,24 @@ class PolicyState:
         """Tables for compiled loops."""
         costs = self.scale_up_cost_s, self.scale_down_cost_s
         return JobTables(self.objective, self.min_nodes, self.max_nodes, *costs)
+
+
+class ChangeCosts(NamedTuple):
+    """What a change costs each of J jobs now, as ``milp.charge_rule`` has it.
+
+    Policies that optimise subtract ``milp.charge_rule.losses`` from what counts are worth.
+    """
+
+    seconds: NDArray[np.float64]  # (J, 4, 1 or K + 1): of a start, scale-up, scale-down, reclaim, by the new count
+    pauses: NDArray[np.int64]  # (J,) 1: it pauses for that time, 0: it owes samples
+    pause_left_s: NDArray[np.float64]  # (J,)
+    unsaved_samples: NDArray[np.float64]  # (J,) lost by a change of this decision
+    allowed: NDArray[np.bool_]  # (J, 1 or K + 1): counts that it can use; one column stands for all
+    longest_s: float  # the longest of their starts and pauses
+
+    def only(self, job_rows: NDArray[np.int64]) -> ChangeCosts:
+        """Return the costs of some of the jobs."""
+        return ChangeCosts(*(column[job_rows] for column in self[:-1]), self.longest_s)
 
 
 class JobTables(NamedTuple):

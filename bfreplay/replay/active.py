@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.milp.charge_rule import DOWN, RECLAIM, START, UP, preemption_pause_s
-from bfreplay.policies.state import LONG_AGO_US
+from bfreplay.policies.state import LONG_AGO_US, ChangeCosts
 from bfreplay.workload import Adaptation, Colocation, ElasticJob, Restart, Saves
 from bfreplay.workload.change_costs import cost_table, highest
 
@@ -181,6 +181,7 @@ class ActiveJobs:
         self.costs_s = np.zeros((n_rows, 4, 1))
         self.has_risk = False  # of losing work, for a job admitted so far
         self.has_published_costs = True  # every job admitted so far
+        self.allowed = np.ones((n_rows, 1), dtype=np.bool_)  # (rows, 1 or K + 1), counts that a job can use
         self.held = np.full((n_rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
         self._policy_arrays: tuple[tuple[NDArray[Any], ...], dict[str, NDArray[Any] | None]] = (), {}
@@ -208,6 +209,30 @@ class ActiveJobs:
         current.setflags(write=False)
         debts.setflags(write=False)
         return current, debts
+
+    def risks(self, now_us: int) -> dict[str, Any]:
+        """Return what a policy sees of restarts and work at risk, by the names in a ``PolicyState``."""
+        records = self.records[: self.n]
+        columns: dict[str, Any] = {"started_us": records["run_since_us"]}
+        if self.has_published_costs:
+            return columns | dict.fromkeys(("at_risk_samples", "next_save_us", "costs"))
+        every_us, begun_us = records["save_every_us"], records["run_since_us"]
+        at_risk = np.where(every_us > 0, records["progress"] - records["saved"], 0.0)
+        is_on = (every_us > 0) & (records["count"] >= records["min_nodes"])
+        since_us = np.where(is_on, now_us - begun_us, 0)
+        next_us = now_us + every_us - since_us % np.maximum(every_us, 1)
+        begins_s = self.costs_s[: self.n, START].max(axis=1)
+        pauses_s = np.where(records["pauses"] > 0, self.costs_s[: self.n].max(axis=(1, 2)), begins_s)
+        costs = ChangeCosts(
+            seconds=self.costs_s[: self.n],
+            pauses=records["pauses"],
+            pause_left_s=np.maximum(records["pause_until_us"], now_us) / 1e6 - now_us / 1e6,
+            unsaved_samples=np.where(records["saves_on_resize"] > 0, 0.0, at_risk),
+            allowed=self.allowed[: self.n],
+            longest_s=float(pauses_s.max(initial=0.0)),
+        )
+        columns |= {"at_risk_samples": at_risk, "next_save_us": np.where(is_on, next_us, NEVER_US)}
+        return columns | {"costs": costs}
 
     @property
     def has_types(self) -> bool:
@@ -267,6 +292,9 @@ class ActiveJobs:
             self.costs_s = _widen(self.costs_s, width)
         for change, cost in costs.items():
             self.costs_s[job_row, change] = cost_table(cost, self.costs_s.shape[2])
+        if job.counts and self.allowed.shape[1] < self.throughput.shape[1]:
+            self.allowed = _widen(self.allowed, self.throughput.shape[1])
+        self.allowed[job_row] = not job.counts or np.isin(np.arange(self.allowed.shape[1]), (0, *job.counts))
         self.costs_s[job_row, RECLAIM] = preemption_pause_s(self.costs_s[job_row, DOWN], self._notice_s)
 
     def _adaptation(self, job: ElasticJob) -> Adaptation | None:
@@ -312,15 +340,18 @@ class ActiveJobs:
                 self.by_type = _enlarge(self.by_type, (n_rows, len(self.type_names), width), 0.0)
             self.held = _enlarge(self.held, (n_rows, width), -1)
             self.costs_s = _enlarge(self.costs_s, (n_rows, *self.costs_s.shape[1:]), 0.0)
+            self.allowed = _enlarge(self.allowed, (n_rows, self.allowed.shape[1]), 1)
             if self.costs_s.shape[2] > 1:
                 self.costs_s = _widen(self.costs_s, width)
+            if self.allowed.shape[1] > 1:
+                self.allowed = _widen(self.allowed, width)
         if n_jobs > self.row_of_job.size:
             self.row_of_job = _enlarge(self.row_of_job, (max(n_jobs, 2 * self.row_of_job.size),), -1)
 
     def remove(self, job_row: int) -> None:
         """Remove the job in ``job_row``; later rows move up. Its nodes must have been freed before."""
         self.row_of_job[self.records[job_row]["job"]] = -1
-        for array in (self.records, self.throughput, self.objective, self.held, self.by_type, self.costs_s):
+        for array in (self.records, self.throughput, self.objective, self.held, self.by_type, self.costs_s, self.allowed):
             array[job_row : self.n - 1] = array[job_row + 1 : self.n]
         self.n -= 1
         self.row_of_job[self.records[job_row : self.n]["job"]] -= 1
@@ -361,10 +392,9 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
     return record
 
 
-def _widen(costs_s: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Return costs at more counts: the last one stands for all above it."""
-    last = costs_s[:, :, -1:]
-    return np.concatenate((costs_s, np.repeat(last, width - costs_s.shape[2], axis=2)), axis=2)
+def _widen(table: NDArray[Any], width: int) -> NDArray[Any]:
+    """Return a table at more counts: the last one stands for all above it."""
+    return np.concatenate((table, np.repeat(table[..., -1:], width - table.shape[-1], axis=-1)), axis=-1)
 
 
 def _enlarge(array: NDArray[Any], shape: tuple[int, ...], fill: float) -> NDArray[Any]:

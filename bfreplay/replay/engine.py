@@ -329,6 +329,7 @@ class Engine:
         return PolicyState.of(
             {
                 **self.active.policy_arrays(),
+                **self.active.risks(now_us),
                 "current": current,
                 "owed": debts,
                 "time_us": now_us,

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay.milp.charge_rule import losses
 from bfreplay.milp.problem import AllocationProblem, charge, problem_with_charges
 from bfreplay.policies.state import PolicyState
 
@@ -45,6 +46,35 @@ def problem_from(state: PolicyState, gain: NDArray[np.float64], given_up: NDArra
     costs_s = state.scale_up_cost_s, state.scale_down_cost_s
     charges = charge(*nodes_of_jobs, np.ascontiguousarray(gain), given_up, *costs_s, int(state.n_idle))
     return problem_with_charges(*nodes_of_jobs, gain, charges, state.n_idle)
+
+
+def horizon_s(state: PolicyState, t_fwd_s: float) -> float:
+    """Return the seconds over which a decision is valued: the longest restart, and the forward-looking time after it.
+
+    So a restart that is longer than the forward-looking time does not keep jobs from ever starting.
+    """
+    return t_fwd_s if state.costs is None else t_fwd_s + state.costs.longest_s
+
+
+def problem_by_count(
+    state: PolicyState, gain: NDArray[np.float64], given_up: NDArray[np.float64]
+) -> AllocationProblem:
+    """Pose ``state`` as a decision in which changes cost what ``state.costs`` says.
+
+    Parameters
+    ----------
+    state
+        The J active jobs and the idle nodes.
+    gain : (J, K + 1) float64
+        What each job on each number of nodes is worth over ``horizon_s``.
+    given_up : (J, K + 1) float64
+        What it gives up per second while it pauses there, or works off what it owes.
+    """
+    assert state.costs is not None
+    job_rows = np.arange(state.n_jobs)
+    throughput_now = state.throughput[job_rows, state.current]
+    loss = losses(state.current, state.min_nodes, given_up, throughput_now, *state.costs[:-1])
+    return AllocationProblem.by_count(state.current, state.min_nodes, state.max_nodes, gain, loss, state.n_idle)
 
 
 class JointObjective(Protocol):

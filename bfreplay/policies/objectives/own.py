@@ -24,6 +24,7 @@ from bfreplay.milp.exact.solver import (
 from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
 from bfreplay.milp.solution import Solution
 from bfreplay.policies.names import OWN
+from bfreplay.policies.objectives.objective import horizon_s, problem_by_count
 from bfreplay.policies.state import PolicyState
 
 
@@ -41,11 +42,15 @@ class OwnObjective:
         While it rescales, a job gives up what it makes now, ``r_j = O_j(current_j)``, or nothing if it runs on fewer
         than ``min_nodes``: so a start from zero is free.
         """
+        if state.costs is not None:
+            return problem_by_count(state, horizon_s(state, t_fwd_s) * state.objective, state.objective)
         gain, charges = _pose(*_arguments(state, t_fwd_s))
         return problem_with_charges(state.current, state.min_nodes, state.max_nodes, gain, charges, state.n_idle)
 
     def optimum(self, state: PolicyState, t_fwd_s: float, solver: ExactSolver) -> Solution:
         """Return ``solver.solve(self.problem(state, t_fwd_s))`` in one call of compiled code: twice as fast."""
+        if state.costs is not None:
+            return solver.solve(self.problem(state, t_fwd_s))
         rows = self._rows
         if rows.points.shape != state.objective.shape:
             rows = self._rows = _Rows.of(*state.objective.shape)
