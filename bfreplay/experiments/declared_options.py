@@ -184,6 +184,14 @@ class DeclaredOptions:
         is_rare=True,
         no_effect=(option_checks.ENDS_ON_CLUSTER,),
     )
+    placement: Literal["lowest-id", "runs"] = option(
+        "lowest-id",
+        OneOf(("lowest-id", "runs")),
+        POLICY,
+        "Which idle nodes a job gets: 'lowest-id', those of lowest number; or 'runs', runs of neighbouring nodes, which "
+        "are reclaimed together: a job that was hit by a reclaim may then move. For policies that decide counts only.",
+        not_on_cluster=("no node of a cluster is reclaimed, and so any is as good", "remove --placement"),
+    )
     learn_curves: Literal["job", "model"] | None = option(
         None,
         OneOf(("job", "model")),

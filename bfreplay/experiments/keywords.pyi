@@ -19,6 +19,7 @@ class ReplayKeywords(TypedDict, total=False):
     max_parallel: int | None
     unlimited_work: bool
     until_done: bool
+    placement: Literal["lowest-id", "runs"]
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str
@@ -55,6 +56,7 @@ class FinishKeywords(TypedDict, total=False):
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
+    placement: Literal["lowest-id", "runs"]
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str
@@ -83,6 +85,7 @@ class TuneKeywords(TypedDict, total=False):
     round: float | None
     objective: str | None
     until_done: bool
+    placement: Literal["lowest-id", "runs"]
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str

@@ -92,6 +92,8 @@ class PolicyState:
         Progress in samples at which the batch size changes next; ``None``: never.
     requested_nodes : (J,) int64
         Nodes that the user asks for without rescaling; ``None``: ``max_nodes``.
+    lost_nodes : (J,) int64
+        Nodes reclaimed from the job since the policy last decided; ``None`` only in states that no replay made.
     jobs_to_come
         Whether more jobs will be submitted. Only a simulator knows; here for policies that repeat one.
     """
@@ -124,6 +126,7 @@ class PolicyState:
     first_batch_size: NDArray[np.int64] | None = None
     change_at: NDArray[np.float64] | None = None
     requested_nodes: NDArray[np.int64] | None = None
+    lost_nodes: NDArray[np.int64] | None = None
     jobs_to_come: bool = True
 
     def __repr__(self) -> str:

@@ -49,6 +49,7 @@ ACTIVE_JOB = np.dtype(
         ("change_at", np.float64),  # progress at which the batch size changes next, inf for no such point
         ("model", np.int64),  # number of its model's name, -1 for none
         ("lost", np.int64),  # nodes reclaimed at the last instant at which the pool changed
+        ("lost_nodes", np.int64),  # nodes reclaimed since the policy last decided
         ("node_type", np.int64),  # of its nodes, or of those that it held last
         ("partner", np.int64),  # number of the job that shares its nodes, -1 for none
         ("sharing", np.int64),  # ALONE, or which of the two it is
@@ -99,7 +100,7 @@ _FIXED = (
 )
 """Fields of a record that a policy sees under the same name, and that stay as they were when the job was admitted."""
 
-_CHANGING = "progress", "batch_size", "change_at"
+_CHANGING = "progress", "batch_size", "change_at", "lost_nodes"
 """Those that do not."""
 
 
