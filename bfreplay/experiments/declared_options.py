@@ -188,8 +188,8 @@ class DeclaredOptions:
         "lowest-id",
         OneOf(("lowest-id", "runs")),
         POLICY,
-        "Which idle nodes a job gets: 'lowest-id', those of lowest number; or 'runs', runs of neighbouring nodes, which "
-        "are reclaimed together: a job that was hit by a reclaim may then move. For policies that decide counts only.",
+        "Which idle nodes a job gets: 'lowest-id', those of lowest number; or 'runs', runs of neighbouring nodes, "
+        "which are reclaimed together. For policies that decide only how many nodes a job gets.",
         not_on_cluster=("no node of a cluster is reclaimed, and so any is as good", "remove --placement"),
     )
     learn_curves: Literal["job", "model"] | None = option(
