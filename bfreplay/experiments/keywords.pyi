@@ -17,9 +17,9 @@ class ReplayKeywords(TypedDict, total=False):
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
+    placement: Literal["lowest-id", "runs"]
     unlimited_work: bool
     until_done: bool
-    placement: Literal["lowest-id", "runs"]
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str
@@ -84,8 +84,8 @@ class TuneKeywords(TypedDict, total=False):
     policy: str
     round: float | None
     objective: str | None
-    until_done: bool
     placement: Literal["lowest-id", "runs"]
+    until_done: bool
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str

@@ -13,8 +13,8 @@ the log's inventory.
 2. The free nodes, sorted by number, are split into runs: two consecutive free nodes whose numbers differ by more than
    ``LARGEST_GAP`` belong to two runs. Nodes that are held, or not idle, split nothing by themselves.
 3. A run is *beside* a job if a node that the job held before this decision lies between its first and its last node,
-   or is at most ``LARGEST_GAP`` numbers from one of them. This does not change while nodes are given out. A hit job held
-   before what the reclaim left it, which lies in the runs themselves; another job that needs nodes, what it keeps.
+   or is at most ``LARGEST_GAP`` numbers from one of them. This does not change while nodes are given out. A hit job
+   held before what the reclaim left it, which lies in the runs themselves; another that needs nodes, what it keeps.
 4. Jobs take in order of the nodes that they need, most first, in order of admission where they need as many; a hit job
    needs its whole count. A job takes from the run beside it with the most nodes left; when no run beside it has any,
    from the run with the most nodes left; of equal runs from that with lower numbers. It takes the lowest numbers of a
