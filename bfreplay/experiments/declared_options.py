@@ -173,6 +173,14 @@ class DeclaredOptions:
         "Maximum number of jobs at once; others queue.",
         usual=f"{defaults.MAX_PARALLEL}; all jobs with --cluster",
     )
+    placement: Literal["lowest-id", "runs"] = option(
+        "lowest-id",
+        OneOf(("lowest-id", "runs")),
+        JOBS,
+        "Which idle nodes a job gets: 'lowest-id', those of lowest number; or 'runs', runs of neighbouring nodes, "
+        "which are reclaimed together. For policies that decide only how many nodes a job gets.",
+        not_on_cluster=("no node of a cluster is reclaimed, and so any is as good", "remove --placement"),
+    )
     unlimited_work: bool = switch(
         JOBS,
         "Replay the first MAX-PARALLEL jobs from the start, with work that never ends: BFTrainer's setting for U.",

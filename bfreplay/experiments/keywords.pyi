@@ -17,6 +17,7 @@ class ReplayKeywords(TypedDict, total=False):
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
+    placement: Literal["lowest-id", "runs"]
     unlimited_work: bool
     until_done: bool
     learn_curves: Literal["job", "model"] | None
@@ -55,6 +56,7 @@ class FinishKeywords(TypedDict, total=False):
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
+    placement: Literal["lowest-id", "runs"]
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str
@@ -82,6 +84,7 @@ class TuneKeywords(TypedDict, total=False):
     policy: str
     round: float | None
     objective: str | None
+    placement: Literal["lowest-id", "runs"]
     until_done: bool
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float

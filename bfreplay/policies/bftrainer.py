@@ -97,7 +97,13 @@ class BFTrainerPolicy(Policy):
 
     @classmethod
     def from_options(
-        cls, *, t_fwd_s: float | str, solver: Solver, objective: Objective | str | None = None, admission: bool = False, price_s: float | None = None
+        cls,
+        *,
+        t_fwd_s: float | str,
+        solver: Solver,
+        objective: Objective | str | None = None,
+        admission: bool = False,
+        price_s: float | None = None,
     ) -> BFTrainerPolicy:
         """Return the policy; all options matter."""
         return cls(t_fwd_s, solver, OWN if objective is None else objective, admission=admission, price_s=price_s)

@@ -118,7 +118,8 @@ class Decision:
     t_fwd_s
         Forward-looking time that the question was posed with, where one was.
     placement
-        The nodes, from a policy that chooses them itself; ``None``: the replay places the counts by its own rule.
+        The nodes, from a policy that chooses them itself; ``None``: the replay places the counts by its own rule
+        (``--placement``).
     round
         What holds until the next decision, from a policy that decides in rounds, limits jobs or gives them up.
     """
@@ -147,6 +148,8 @@ class PolicyCapabilities:
         The solver of the run may have a say in what it decides.
     in_rounds
         It decides in rounds, whatever the forward-looking time.
+    chooses_nodes
+        All its decisions name the nodes of each job (``Decision.placement``), not only how many.
     linear_programs
         It solves linear programs of its own with HiGHS, whose version then belongs to the identity of a run.
     learns_with
@@ -158,6 +161,7 @@ class PolicyCapabilities:
     node_types: bool = False
     asks_solver: bool = True
     in_rounds: bool = False
+    chooses_nodes: bool = False
     linear_programs: bool = False
     learns_with: str | None = None
     warm_up: str | None = None

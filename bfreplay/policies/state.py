@@ -101,6 +101,8 @@ class PolicyState:
     costs
         What changes cost where the constant ``scale_up_cost_s`` and ``scale_down_cost_s`` are not all of it; ``None``:
         they are. By count, those two are the highest of any count.
+    lost_nodes : (J,) int64
+        Nodes reclaimed from the job since the policy last decided; ``None`` only in states that no replay made.
     jobs_to_come
         Whether more jobs will be submitted. Only a simulator knows; here for policies that repeat one.
     """
@@ -137,6 +139,7 @@ class PolicyState:
     at_risk_samples: NDArray[np.float64] | None = None
     next_save_us: NDArray[np.int64] | None = None
     costs: ChangeCosts | None = None
+    lost_nodes: NDArray[np.int64] | None = None
     jobs_to_come: bool = True
 
     def __repr__(self) -> str:

@@ -61,6 +61,7 @@ ACTIVE_JOB = np.dtype(
         ("change_at", np.float64),  # progress at which the batch size changes next, inf for no such point
         ("model", np.int64),  # number of its model's name, -1 for none
         ("lost", np.int64),  # nodes reclaimed at the last instant at which the pool changed
+        ("lost_nodes", np.int64),  # nodes reclaimed since the policy last decided
         ("node_type", np.int64),  # of its nodes, or of those that it held last
         ("partner", np.int64),  # number of the job that shares its nodes, -1 for none
         ("sharing", np.int64),  # ALONE, or which of the two it is
@@ -113,7 +114,7 @@ _FIXED = (
 )
 """Fields of a record that a policy sees under the same name, and that stay as they were when the job was admitted."""
 
-_CHANGING = "progress", "batch_size", "change_at"
+_CHANGING = "progress", "batch_size", "change_at", "lost_nodes"
 """Those that do not."""
 
 
@@ -351,7 +352,8 @@ class ActiveJobs:
     def remove(self, job_row: int) -> None:
         """Remove the job in ``job_row``; later rows move up. Its nodes must have been freed before."""
         self.row_of_job[self.records[job_row]["job"]] = -1
-        for array in (self.records, self.throughput, self.objective, self.held, self.by_type, self.costs_s, self.allowed):
+        tables = self.records, self.throughput, self.objective, self.held, self.by_type, self.costs_s, self.allowed
+        for array in tables:
             array[job_row : self.n - 1] = array[job_row + 1 : self.n]
         self.n -= 1
         self.row_of_job[self.records[job_row : self.n]["job"]] -= 1

@@ -26,7 +26,8 @@ from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_flow import JobFlow
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import Ledger
-from bfreplay.replay.pool import FREE, NodePool, PoolView, Timeline
+from bfreplay.replay.placement import FREE
+from bfreplay.replay.pool import NodePool, PoolView, Timeline
 from bfreplay.replay.pool_tables import node_time_of_bins, write_idle_intervals
 from bfreplay.replay.progress import Semantics, advance, apply_and_predict
 from bfreplay.replay.run_tables import RunTables
@@ -99,6 +100,7 @@ class Engine:
             events.node_types.of_node,
             reserve=settings.reserve,
             min_age_us=round(settings.min_age_s * 1e6),
+            placement=settings.placement,
         )
         self._pool_view = PoolView(self.pool)
         source = self.feed.source

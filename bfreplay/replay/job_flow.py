@@ -175,10 +175,10 @@ class JobFlow:
         self._run_tables.allocations.close_intervals(active.records, active.n, now_us)
         if ending == _PAUSED:
             record["rate"] = 0.0
-            record["lost"] = 0
             record["saved"] = record["progress"]  # its source lets it save its work
             record["at_risk"] = 0
             record["pause_until_us"] = LONG_AGO_US
+            record["lost"] = record["lost_nodes"] = 0
             record["paused_at_us"] = now_us
             self._feed.paused[int(record["job"])] = record.copy()
         else:

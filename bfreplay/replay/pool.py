@@ -1,8 +1,6 @@
-"""Log as a sequence of instants, and pool of idle nodes: their holders, and their placement.
+"""Log as a sequence of instants, and pool of idle nodes with their holders.
 
-Idle nodes may be left alone: those idle for less than a minimum time, and a reserve. Policies do not see them. A job
-keeps the nodes it has. It gives back the ones it gained last first. Free nodes are taken lowest node order
-first, jobs in order of admission.
+Idle nodes may be left alone: those idle for less than a minimum time, and a reserve. Policies do not see them.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, FIRST, NEVER_US, SECOND, ActiveJobs
+from bfreplay.replay.placement import FREE, LOWEST_ID, NOT_IDLE, RESERVED, RUNS, YOUNG, place_lowest, place_on_runs
 from bfreplay.replay.pool_tables import BatchStarts, count_interval, empty_bins
 
 
@@ -69,13 +68,6 @@ class Timeline:
         return node, state
 
 
-NOT_IDLE = -4
-YOUNG = -3
-RESERVED = -2
-FREE = -1
-"""Holder of a node without a job: not idle; idle, but left alone; or free for jobs."""
-
-_BLOCK = 64  # nodes
 _IDLE_STATE, _BUSY_STATE = 0, 1  # datasets.NodeState.IDLE and BUSY, as plain numbers for compiled code
 _NODE = np.dtype(
     [
@@ -100,6 +92,7 @@ def _lose(job_row: int, node_index: int, records: NDArray[np.void], nodes_of_job
         nodes_of_job[job_row, slot] = nodes_of_job[job_row, slot + 1]
     records[job_row]["count"] = count - 1
     records[job_row]["lost"] += 1
+    records[job_row]["lost_nodes"] += 1
 
 
 @compiled
@@ -206,56 +199,6 @@ def _leave_alone(
 
 
 @compiled
-def _skip_blocks(holder: NDArray[np.int32], first: int) -> int:
-    """Return the first block of nodes with a free one, from that at ``first`` on."""
-    while first + _BLOCK <= holder.shape[0]:
-        n_free = 0
-        for node in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
-            n_free += holder[node] == FREE
-        if n_free > 0:
-            break
-        first += _BLOCK
-    return first
-
-
-@compiled
-def _place(
-    counts: NDArray[np.int64],
-    now_us: int,
-    records: NDArray[np.void],
-    nodes_of_job: NDArray[np.int32],
-    holder: NDArray[np.int32],
-    nodes: NDArray[np.void],
-) -> None:
-    """Give every job its count: releases first, then the lowest free nodes."""
-    n_wanted = 0
-    for job_row in range(counts.shape[0]):
-        count = records[job_row]["count"]
-        while count > counts[job_row]:
-            count -= 1
-            node_index = nodes_of_job[job_row, count]
-            holder[node_index] = FREE
-            nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
-        records[job_row]["count"] = count
-        n_wanted += counts[job_row] - count
-    if n_wanted == 0:
-        return
-    lowest_free = _skip_blocks(holder, 0)
-    for job_row in range(counts.shape[0]):
-        count = records[job_row]["count"]
-        while count < counts[job_row]:
-            while holder[lowest_free] != FREE:
-                lowest_free += 1
-                if lowest_free % _BLOCK == 0:
-                    lowest_free = _skip_blocks(holder, lowest_free)
-            holder[lowest_free] = records[job_row]["job"]
-            nodes[lowest_free]["held_since_us"] = now_us
-            nodes_of_job[job_row, count] = lowest_free
-            count += 1
-        records[job_row]["count"] = count
-
-
-@compiled
 def _count_open(holder: NDArray[np.int32], nodes: NDArray[np.void], now_us: int, bins: NDArray[np.void]) -> None:
     """Count the idle intervals that last until now and are censored."""
     for node_index in range(holder.shape[0]):
@@ -276,6 +219,8 @@ class NodePool:
     ----------
     reserve, min_age_us
         Idle nodes to leave alone, and time that a node has to be idle before jobs may have it.
+    placement
+        Rule by which counts are placed, one of ``PLACEMENTS``.
     """
 
     def __init__(
@@ -287,6 +232,7 @@ class NodePool:
         *,
         reserve: int = 0,
         min_age_us: int = 0,
+        placement: str = LOWEST_ID,
     ) -> None:
         self.active = active
         self.node_type = np.zeros(n_nodes, dtype=np.int16) if node_type is None else node_type.view()
@@ -296,6 +242,7 @@ class NodePool:
         self._bins = empty_bins()
         self._window_start_us = window_start_us
         self._reserve, self._min_age_us = reserve, min_age_us
+        self._is_on_runs = placement == RUNS
         self._met = np.zeros(n_nodes, dtype=np.int32)
         self.batch_starts = BatchStarts()
         self.n_idle = 0
@@ -361,7 +308,8 @@ class NodePool:
 
     def place(self, counts: NDArray[np.int64], now_us: int) -> None:
         """Place ``counts`` by the placement rule."""
-        _place(counts, now_us, self.active.records, self.active.held, self.holder, self._nodes)
+        place_counts = place_on_runs if self._is_on_runs else place_lowest
+        place_counts(counts, now_us, self.active.records, self.active.held, self.holder, self._nodes)
 
     def assign(self, nodes_by_job: Sequence[NDArray[np.int64]], partner: NDArray[np.int64] | None, now_us: int) -> None:
         """Give every job exactly the nodes that a policy chose for it."""
@@ -370,7 +318,7 @@ class NodePool:
         is_taken = self.holder >= 0
         self._nodes["held_us"][is_taken] += now_us - self._nodes["held_since_us"][is_taken]
         self.holder[is_taken] = FREE
-        records["count"] = 0
+        records["count"] = records["lost_nodes"] = 0
         records["partner"] = -1
         records["sharing"] = ALONE
         for job_row, nodes in enumerate(nodes_by_job):

@@ -14,6 +14,7 @@ from bfreplay import checks, defaults
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import scale_up_cost
 from bfreplay.policies import Decision, Placement, PolicyState
+from bfreplay.replay.placement import LOWEST_ID, PLACEMENTS
 from bfreplay.replay.progress import Semantics
 
 SeedMap = Callable[[PolicyState, NDArray[np.int64], np.random.Generator], Decision]
@@ -72,6 +73,9 @@ class ReplaySettings:
         Idle nodes that are left alone, if there are as many.
     min_age_s
         Seconds for which a node has to be idle before a job may have it.
+    placement
+        Which nodes a job gets: ``"lowest-id"``, those of lowest number; or ``"runs"``, runs of neighbouring nodes
+        (``bfreplay.replay.placement``).
     seed_map
         Replaces the random first map of the published semantics.
 
@@ -92,6 +96,7 @@ class ReplaySettings:
     notice: bool = False
     reserve: int = 0
     min_age_s: float = 0.0
+    placement: str = LOWEST_ID
     seed_map: SeedMap = field(default=random_seed_map, repr=False)
 
     def __post_init__(self) -> None:
@@ -108,6 +113,7 @@ class ReplaySettings:
             checks.number(column, getattr(self, column), least=0)
         for node_type, price in self.prices.items():
             checks.number(f"price of {node_type}", price, above=0)
+        checks.one_of("placement", self.placement, PLACEMENTS)
         semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
         object.__setattr__(self, "semantics", Semantics(semantics))
         if (self.reserve or self.min_age_s) and self.semantics is Semantics.PUBLISHED:
@@ -117,6 +123,14 @@ class ReplaySettings:
                 value=self.semantics.value,
                 expected="continuous time",
                 fix="remove --semantics, or --reserve and --min-age",
+            )
+        if self.placement != LOWEST_ID and self.semantics is Semantics.PUBLISHED:
+            raise InputError(
+                "the published clock of BFTrainer gives out idle nodes by number",
+                column="semantics",
+                value=self.semantics.value,
+                expected="continuous time",
+                fix="remove --semantics, or --placement",
             )
 
     @property

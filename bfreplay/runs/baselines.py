@@ -16,6 +16,7 @@ from bfreplay.policies.names import OWN
 from bfreplay.registry import contribution
 from bfreplay.replay.active import NEVER_US, ActiveJobs
 from bfreplay.replay.engine import Engine
+from bfreplay.replay.placement import LOWEST_ID
 from bfreplay.replay.pool import NodePool, Timeline
 from bfreplay.replay.progress import Semantics
 from bfreplay.replay.run_tables import RunTables
@@ -356,7 +357,15 @@ def _total_on_dedicated_nodes(
     """Replay the jobs on ``n_nodes`` dedicated nodes."""
     if n_nodes == 0:
         return Total(0.0, None, {}, None)
-    settings = replace(settings, semantics=Semantics.CONTINUOUS, record_nodes=False, reserve=0, min_age_s=0.0)
+    # no node is reclaimed there, and so any is as good
+    settings = replace(
+        settings,
+        semantics=Semantics.CONTINUOUS,
+        record_nodes=False,
+        reserve=0,
+        min_age_s=0.0,
+        placement=LOWEST_ID,
+    )
     return _total(Engine(events_of_dedicated_nodes(n_nodes, *window_us), jobs, policy, settings, RunTables.nowhere()))
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.milp.solution import ProcessStatus
 from bfreplay.policies import Decision, Policy, PolicyState
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.run_tables import RunTables
@@ -104,6 +105,11 @@ class ComparedDecisions(RowTable):
         """(J,) recorded counts of the next decision."""
         return self._counts[self.n_rows - self._first_row]
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether the policy of the run was asked for the next decision; the first map counts as well."""
+        return self.value("process_status") != ProcessStatus.NOT_NEEDED or self.value("solver_status") is not None
+
     def difference(self, replay_value: str, record_value: str) -> InputError:
         """Return the error for a replay that differs from the run at the next decision."""
         return InputError(
@@ -190,6 +196,17 @@ Watcher = Callable[[Moment], None]
 """Called at every decision with jobs and idle nodes; all others have no nodes to give."""
 
 
+class _EngineOfRerun(Engine):
+    """Engine whose policy is asked at every recorded decision, as the rerun watches all of them."""
+
+    def _carry_out(self, decision: Decision, state: PolicyState) -> None:
+        """Leave the nodes where they are at a decision that the policy of the run was not asked for."""
+        compared = self.run_tables.decisions
+        assert isinstance(compared, ComparedDecisions)
+        if compared.was_asked or not np.array_equal(decision.counts, state.current):
+            super()._carry_out(decision, state)
+
+
 class Rerun:
     """One rerun of a saved run up to decision ``last``.
 
@@ -230,11 +247,12 @@ class Rerun:
             notice=config.notice,
             reserve=config.reserve,
             min_age_s=config.min_age_s,
+            placement=config.placement,
         )
         jobs = jobs_in_window(jobs_of_record, log, settings, unlimited_work=config.unlimited_work)
         run_tables = RunTables.nowhere(log.node_types.names)
         run_tables.decisions = self._compared
-        self._engine = Engine(log, jobs, policy, settings, run_tables, progress)
+        self._engine = _EngineOfRerun(log, jobs, policy, settings, run_tables, progress)
         self._watch: Watcher | None = None
         self._before: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None  # index, jobs, counts
 

@@ -10,6 +10,7 @@ from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.feed import refuse_other_types
+from bfreplay.replay.placement import LOWEST_ID
 from bfreplay.replay.progress import Semantics
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.wording import duration
@@ -41,6 +42,15 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
             value=settings.semantics.value,
             expected="continuous time",
             fix="remove --semantics",
+        )
+    if settings.placement != LOWEST_ID and (len(types) > 1 or policy.capabilities.chooses_nodes):
+        where = "on nodes of several types" if len(types) > 1 else "itself"
+        raise InputError(
+            f"the policy {policy.name!r} chooses the nodes of each job {where}",
+            column="placement",
+            value=settings.placement,
+            expected="a policy that decides only how many nodes each job gets, on nodes of one type",
+            fix="remove --placement, or choose another policy",
         )
 
 

@@ -267,6 +267,7 @@ class PolicyContract:
             assert not decision_fault(decision, state)
             names_no_time = decision.round is None or decision.round.until_us is None
             assert names_no_time or Trigger.ROUND in policy.wakes_on, "names a time, and does not wake on rounds"
+            assert decision.placement or not policy.capabilities.chooses_nodes, "chooses nodes, and names none"
 
     def test_it_changes_nothing_that_it_sees(self) -> None:
         for policy, state in self._states_with_policy():

@@ -109,6 +109,7 @@ def test_an_option_can_be_given_to_the_command_in_a_file_and_in_python():
         "allow_code",
         "reserve",
         "min_age",
+        "placement",
         "until_done",
     }  # do not go with the others
     words = []

@@ -80,6 +80,8 @@ ELASTICFLOW = tuple(
     f"elasticflow.{name}"
     for name in ("elasticflow", "elastic", "edf", "edf_admission", "gandiva", "tiresias", "themis", "chronus")
 )
+_GAPS = 1, 1, 1, 2, 9, 17, 18, 19, 20, 40
+"""Between the numbers of neighbours: a gap above 18 splits a run."""
 _NOT_IDLE = [state for state in NodeState if state != NodeState.IDLE]
 
 
@@ -157,6 +159,26 @@ def _log(rng: np.random.Generator, types: list[str] | None) -> Log:
     return Log(nodes, start_us, start_us + length * unit, first, changes, of_node, states)
 
 
+def _spread(rng: np.random.Generator, log: Log) -> Log:
+    """Return the log with nodes that are never idle between its nodes, so that they lie on several runs."""
+    numbers = np.cumsum(rng.choice(_GAPS, len(log.nodes))).tolist()
+    width = len(str(numbers[-1]))
+    return replace(
+        log,
+        nodes=[f"n{k:0{width}d}" for k in range(numbers[-1] + 1)],
+        first_idle={numbers[k] for k in log.first_idle},
+        changes=[(time_us, numbers[k], is_idle) for time_us, k, is_idle in log.changes],
+    )
+
+
+def _placed(seed: int, log: Log, rules: Rules) -> tuple[Log, Rules]:
+    """Return the case's log and rules, in half of all cases with placement on runs, on few or many of them."""
+    rng = np.random.default_rng([seed, 45])
+    if rng.random() < 0.5:
+        return log, rules
+    return (_spread(rng, log) if rng.random() < 0.7 else log), replace(rules, on_runs=True)
+
+
 def _jobs(rng: np.random.Generator, log: Log, types: list[str], *, in_rounds: bool) -> list[Job]:
     span = log.end_us - log.start_us
     jobs = []
@@ -231,6 +253,8 @@ def case_of(seed: int) -> Case:
         solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed and not has_costs,
         wakes=wakes,
     )
+    if not (is_typed or in_rounds or is_published):
+        log, rules = _placed(seed, log, rules)
     deadlines = {
         job.name: job.submit_us + int(rng.integers(1, log.end_us - log.start_us + 2))
         for job in jobs
@@ -291,6 +315,8 @@ def portions_case_of(seed: int) -> Case:
     )
     if rng.random() < 0.5:
         rules = replace(rules, notice_us=rules.clear_us)
+    if not has_types:
+        log, rules = _placed(seed, log, rules)
     likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
     deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}
     return Case(
@@ -329,6 +355,7 @@ def _settings(case: Case) -> ReplaySettings:
         record_nodes=True,
         reserve=rules.reserve,
         min_age_s=rules.min_age_us / 1e6,
+        placement="runs" if rules.on_runs else "lowest-id",
         clear_s=rules.clear_us / 1e6,
         notice=rules.notice_us > 0,
     )

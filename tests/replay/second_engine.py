@@ -42,6 +42,7 @@ class Job:
     first_start_us: int | None = None
     finished_us: int | None = None
     starts: int = 0
+    lost_nodes: int = 0  # since the policy last decided
     grown: int = 0
     shrunk: int = 0
     preempted: int = 0
@@ -151,6 +152,7 @@ class Rules:
     min_age_us: int = 0
     clear_us: int = 30_000_000
     notice_us: int = 0
+    on_runs: bool = False
 
     @property
     def leaves_alone(self) -> bool:
@@ -355,6 +357,7 @@ class SecondEngine:
             for job in self.active:
                 if taken & set(job.nodes):
                     rate = job.rate
+                    job.lost_nodes += len(taken & set(job.nodes))
                     job.nodes = [node for node in job.nodes if node not in taken]
                     job.waits = False
                     seconds = max(0.0, at(job.down_s, job.count) - self.rules.notice_us / US)
@@ -503,6 +506,11 @@ class SecondEngine:
             same(f"counts of decision {k}, which nobody asked for", counts, before)
         elif self.rules.solves_own_objective and counts and n_usable and not (self.rules.is_published and not k):
             self.check_optimum(k, row, before, counts)
+        if self.rules.on_runs and is_asked and counts and n_usable and (answer is None or answer.placement is None):
+            self.place_on_runs(counts)  # nothing is left to place below
+        if is_asked and counts and n_usable:
+            for job in self.active:
+                job.lost_nodes = 0
         cost = self.place(counts, before, now, answer, is_first=not k)
         rate = sum(job.rate for job in self.active)
         if self.rules.is_published and not self.active and not self.queue:
@@ -602,6 +610,30 @@ class SecondEngine:
                 job.pause = (now + int(restart_s * US + 0.5), label)
             total += cost
         return total
+
+    def place_on_runs(self, counts: list[int]) -> None:
+        """Give out free nodes, and all those of jobs that were hit, on runs of numbers at most 18 apart."""
+        had = {job.name: list(job.nodes) for job in self.active}
+        for job, count in zip(self.active, counts, strict=True):
+            job.nodes = [] if job.lost_nodes else job.nodes[:count]
+        runs: list[list[int]] = []
+        for node in sorted(self.idle - self.held() - set(self.young) - self.reserved):
+            if runs and node - runs[-1][-1] <= 18:
+                runs[-1].append(node)
+            else:
+                runs.append([node])
+        spans = [(run[0] - 18, run[-1] + 18) for run in runs]
+        needs = [(count - job.count, job) for job, count in zip(self.active, counts, strict=True)]
+        for need, job in sorted(needs, key=lambda each: -each[0]):  # stable: order of admission
+            beside = [any(low <= node <= high for node in had[job.name]) for low, high in spans]
+            while need > 0:
+                ranks = [(bool(run) and beside[r], len(run), -r) for r, run in enumerate(runs)]
+                best = runs[-max(ranks)[2]]
+                taken = best[:need]
+                del best[: len(taken)]
+                job.nodes += taken
+                need -= len(taken)
+        assert [job.count for job in self.active] == counts
 
     def follow(self, answer) -> None:
         """Give the jobs the nodes that a policy chose, and set its limits."""

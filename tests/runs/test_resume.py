@@ -34,6 +34,7 @@ KINDS = {
     "bftrainer": LOG | {"record_nodes": True},
     "learning T_fwd": LOG | {"t_fwd": "auto"},
     "nodes left alone": LOG | {"reserve": 3, "min_age": 120, "notice": True},
+    "placed on runs": LOG | {"placement": "runs", "record_nodes": True},
     "published clock": LOG | {"semantics": "published"},
     "look-ahead": LOG | {"policy": "look-ahead(events=3)"},
     "foresight": LOG | {"policy": "foresight(events=2)"},
@@ -56,6 +57,7 @@ KINDS = {
 OFTEN = (
     "bftrainer",
     "nodes left alone",
+    "placed on runs",
     "learning T_fwd",
     "MILP",
     "campaign",

@@ -194,6 +194,10 @@ class DeclaresRoundsOnly(Sound):
     capabilities = PolicyCapabilities(in_rounds=True)
 
 
+class DeclaresToChooseNodes(Sound):
+    capabilities = PolicyCapabilities(chooses_nodes=True)
+
+
 class DeclaresByText(Sound):
     capabilities = "node types"
 
@@ -239,6 +243,7 @@ def test_a_broken_policy_that_places_fails(name):
         (WritesIntoTheNodes, "test_it_changes_nothing_that_it_sees", (), ValueError),
         (DeclaresRoundsOnly, "test_it_says_what_it_is", (), AssertionError),
         (DeclaresByText, "test_it_says_what_it_is", (), AssertionError),
+        (DeclaresToChooseNodes, "test_its_counts_are_allowed", (), AssertionError),
         (CountsInfinitely, "test_it_says_what_it_is", (), ValueError),
         (WritesIntoTheState, "test_it_changes_nothing_that_it_sees", (), ValueError),
         (Fickle, "test_two_of_them_decide_alike", (), AssertionError),

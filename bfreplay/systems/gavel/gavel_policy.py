@@ -52,6 +52,7 @@ class GavelPolicy(PolicyWithOptions):
         node_types=True,
         asks_solver=False,
         in_rounds=True,
+        chooses_nodes=True,
         linear_programs=True,
         warm_up="gavel.fifo_perf",
         learns_with="profiled",

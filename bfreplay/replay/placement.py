@@ -1,0 +1,205 @@
+"""Which idle nodes a job gets, where the policy decides only how many.
+
+Two rules (``--placement``). By both a job gives back the nodes that it gained last first.
+
+``LOWEST_ID``: a job keeps its nodes. Free nodes are taken lowest number first, jobs in order of admission.
+
+``RUNS``: nodes of neighbouring numbers leave the pool together, so a job on few runs of neighbours loses nodes less
+often than one whose nodes are scattered. A decision is placed in four steps; the number of a node is its position in
+the log's inventory.
+
+1. A job that lost nodes to a reclaim since the last decision is *hit*: it restarts anyway, so all its nodes are free to
+   be given out anew, to itself or to others. Every other job keeps its nodes, or gives back those that it has too many.
+2. The free nodes, sorted by number, are split into runs: two consecutive free nodes whose numbers differ by more than
+   ``LARGEST_GAP`` belong to two runs. Nodes that are held, or not idle, split nothing by themselves.
+3. A run is *beside* a job if a node that the job held before this decision lies between its first and its last node,
+   or is at most ``LARGEST_GAP`` numbers from one of them. This does not change while nodes are given out. A hit job
+   held before what the reclaim left it, which lies in the runs themselves; another that needs nodes, what it keeps.
+4. Jobs take in order of the nodes that they need, most first, in order of admission where they need as many; a hit job
+   needs its whole count. A job takes from the run beside it with the most nodes left; when no run beside it has any,
+   from the run with the most nodes left; of equal runs from that with lower numbers. It takes the lowest numbers of a
+   run first, until it has its count or the run is empty, and then chooses the next run by the same rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay._compiled import ascending, compiled
+
+LOWEST_ID, RUNS = "lowest-id", "runs"
+PLACEMENTS = LOWEST_ID, RUNS
+"""Rules of placement, by their names as options."""
+
+LARGEST_GAP = 18
+"""Largest difference between the numbers of two neighbours in one run of nodes.
+
+Measured on Summit, whose cabinets hold 18 nodes: direct neighbours leave the pool at one instant with a chance above
+0.9, also if they joined it an hour apart; nodes whose numbers differ by 100 with one of 0.5 to 0.6.
+"""
+
+NOT_IDLE = -4
+YOUNG = -3
+RESERVED = -2
+FREE = -1
+"""Holder of a node without a job: not idle; idle, but left alone; or free for jobs."""
+
+_BLOCK = 64  # nodes
+
+
+@compiled
+def _skip_blocks(holder: NDArray[np.int32], first: int) -> int:
+    """Return the first block of nodes with a free one, from that at ``first`` on."""
+    while first + _BLOCK <= holder.shape[0]:
+        n_free = 0
+        for node in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
+            n_free += holder[node] == FREE
+        if n_free > 0:
+            break
+        first += _BLOCK
+    return first
+
+
+@compiled
+def place_lowest(
+    counts: NDArray[np.int64],
+    now_us: int,
+    records: NDArray[np.void],
+    nodes_of_job: NDArray[np.int32],
+    holder: NDArray[np.int32],
+    nodes: NDArray[np.void],
+) -> None:
+    """Give every job its count: releases first, then the lowest free nodes."""
+    n_wanted = 0
+    for job_row in range(counts.shape[0]):
+        count = records[job_row]["count"]
+        while count > counts[job_row]:
+            count -= 1
+            node_index = nodes_of_job[job_row, count]
+            holder[node_index] = FREE
+            nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
+        records[job_row]["count"] = count
+        records[job_row]["lost_nodes"] = 0
+        n_wanted += counts[job_row] - count
+    if n_wanted == 0:
+        return
+    lowest_free = _skip_blocks(holder, 0)
+    for job_row in range(counts.shape[0]):
+        count = records[job_row]["count"]
+        while count < counts[job_row]:
+            while holder[lowest_free] != FREE:
+                lowest_free += 1
+                if lowest_free % _BLOCK == 0:
+                    lowest_free = _skip_blocks(holder, lowest_free)
+            holder[lowest_free] = records[job_row]["job"]
+            nodes[lowest_free]["held_since_us"] = now_us
+            nodes_of_job[job_row, count] = lowest_free
+            count += 1
+        records[job_row]["count"] = count
+
+
+@compiled
+def place_on_runs(
+    counts: NDArray[np.int64],
+    now_us: int,
+    records: NDArray[np.void],
+    nodes_of_job: NDArray[np.int32],
+    holder: NDArray[np.int32],
+    nodes: NDArray[np.void],
+) -> None:
+    """Give every job its count, on runs of neighbouring nodes (see the module)."""
+    n_jobs = counts.shape[0]
+    needed = np.zeros(n_jobs)
+    count_before = np.zeros(n_jobs, np.int64)
+    n_wanted = 0
+    for job_row in range(n_jobs):
+        count = records[job_row]["count"]
+        count_before[job_row] = count
+        n_kept = 0 if records[job_row]["lost_nodes"] > 0 else min(count, counts[job_row])
+        for slot in range(n_kept, count):
+            node_index = nodes_of_job[job_row, slot]
+            holder[node_index] = FREE
+            nodes[node_index]["held_us"] += now_us - nodes[node_index]["held_since_us"]
+        records[job_row]["count"] = n_kept
+        records[job_row]["lost_nodes"] = 0
+        needed[job_row] = counts[job_row] - n_kept
+        n_wanted += counts[job_row] - n_kept
+    if n_wanted == 0:
+        return
+    free, run_ends = _runs_of_free(holder)
+    n_runs = run_ends.shape[0] - 1
+    next_free = run_ends[:n_runs].copy()  # of each run, the first that is left: a position in ``free``
+    job_beside = np.full(n_runs, -1)
+    for job_row in ascending(-needed):
+        count = records[job_row]["count"]
+        if count == counts[job_row]:
+            break  # nor does anybody after it need nodes
+        for slot in range(count_before[job_row]):
+            _mark_beside(nodes_of_job[job_row, slot], free, run_ends, job_row, job_beside)
+        while count < counts[job_row]:
+            run = _choose_run(next_free, run_ends, job_row, job_beside)
+            while count < counts[job_row] and next_free[run] < run_ends[run + 1]:
+                node_index = free[next_free[run]]
+                next_free[run] += 1
+                holder[node_index] = records[job_row]["job"]
+                nodes[node_index]["held_since_us"] = now_us
+                nodes_of_job[job_row, count] = node_index
+                count += 1
+        records[job_row]["count"] = count
+
+
+@compiled
+def _runs_of_free(holder: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the free nodes by number, ``(F,)``, and where their runs begin among them, and end, ``(R + 1,)``."""
+    free = np.empty(holder.shape[0], np.int64)
+    run_ends = np.empty(holder.shape[0] + 1, np.int64)
+    n_free = 0
+    n_runs = 0
+    for node_index in range(holder.shape[0]):
+        if holder[node_index] != FREE:
+            continue
+        if n_free == 0 or node_index - free[n_free - 1] > LARGEST_GAP:
+            run_ends[n_runs] = n_free
+            n_runs += 1
+        free[n_free] = node_index
+        n_free += 1
+    run_ends[n_runs] = n_free
+    return free[:n_free], run_ends[: n_runs + 1]
+
+
+@compiled
+def _mark_beside(
+    node_index: int,
+    free: NDArray[np.int64],
+    run_ends: NDArray[np.int64],
+    job_row: int,
+    job_beside: NDArray[np.int64],
+) -> None:
+    """Note for the runs that a node of a job is in or near, two at most, that they are beside this job."""
+    first_after, last = 0, run_ends.shape[0] - 1
+    while first_after < last:  # the first run that begins too far above the node
+        middle = (first_after + last) // 2
+        if free[run_ends[middle]] <= node_index + LARGEST_GAP:
+            first_after = middle + 1
+        else:
+            last = middle
+    for run in range(max(0, first_after - 2), first_after):
+        if free[run_ends[run + 1] - 1] >= node_index - LARGEST_GAP:
+            job_beside[run] = job_row
+
+
+@compiled
+def _choose_run(
+    next_free: NDArray[np.int64], run_ends: NDArray[np.int64], job_row: int, job_beside: NDArray[np.int64]
+) -> int:
+    """Return the run that a job takes from next: beside it, then with the most nodes left, then the lowest."""
+    best_run, best_rank = 0, 0
+    for run in range(next_free.shape[0]):
+        n_left = run_ends[run + 1] - next_free[run]
+        rank = n_left
+        if n_left > 0 and job_beside[run] == job_row:
+            rank += run_ends[-1]  # more than any other run has
+        if rank > best_rank:
+            best_run, best_rank = run, rank
+    return best_run
