@@ -17,7 +17,7 @@ from bfreplay.milp.backends import BACKENDS, Backend, SolveOptions, backend_of, 
 from bfreplay.milp.backends.arrays import without_sets
 from bfreplay.milp.files.decision_json import FailureFolder
 from bfreplay.milp.formulations import Formulation, formulation_of
-from bfreplay.milp.formulations.formulation import FormulationError, build_model
+from bfreplay.milp.formulations.formulation import FormulationError, ProblemRefusedError, build_model
 from bfreplay.milp.isolation import GRACE_S, InProcessBackend, IsolatedAnswer, IsolatedBackend
 from bfreplay.milp.judgement import Judgement, apply_referee, judge
 from bfreplay.milp.model import LinearModel, ModelSize
@@ -91,7 +91,8 @@ class MilpSolver:
     time_limit_s
         For the back end, per decision. In a worker our own deadline follows ``grace_s`` later.
     fallback
-        What answers instead of a crash, a time-out, no answer, a wrong one or an exception in the formulation.
+        What answers instead of a crash, a time-out, no answer, a wrong one, an exception in the formulation or a
+        decision that it refuses.
         ``"exact"``: the referee, on the problem as it is. ``"keep"``: every job keeps what it holds, also instead of
         an answer that is feasible but not proven (the published program's rule). ``"none"``: nothing, ``counts`` is
         ``None``.
@@ -183,7 +184,7 @@ class MilpSolver:
     def solve(self, problem: AllocationProblem) -> Solution:
         """Answer one decision; failures are statuses, and ``rejected`` holds what a fallback replaced."""
         if problem.n_jobs == 0 or problem.capacity == 0:
-            objective = float(problem.gain[:, 0].sum()) if problem.n_jobs else 0.0
+            objective = float(problem.value[:, 0].sum()) if problem.n_jobs else 0.0
             counts = np.zeros(problem.n_jobs, dtype=np.int64)
             solution = Solution.proven(counts, objective, objective, self.name, 0.0, 0.0)
             return replace(solution, process_status=ProcessStatus.NOT_NEEDED)
@@ -192,6 +193,10 @@ class MilpSolver:
         try:
             model = build_model(self._formulation, problem)
             adapted_model = self._adapt(model)
+        except ProblemRefusedError as error:
+            failure = Solution.without_answer(self.name, SolverStatus.UNKNOWN, str(error))
+            refusal = replace(failure, process_status=ProcessStatus.REFUSED)
+            return self._instead(problem, question, refusal, None)
         except FormulationError as error:
             build_s = time.perf_counter() - start_s
             failure = Solution.without_answer(self.name, SolverStatus.ERROR, str(error), build_s)

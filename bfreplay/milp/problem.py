@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,9 @@ from bfreplay.checks import refusal
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import charged_rate, scale_down_cost, scale_up_cost
 
-ARRAYS: dict[str, type[np.generic]] = {
-    **dict.fromkeys(("current", "min_nodes", "max_nodes"), np.int64),
-    **dict.fromkeys(("gain", "scale_up_loss", "scale_down_loss"), np.float64),
-}
-"""Kind of the numbers in each array of a decision."""
-_given = attrgetter(*ARRAYS)
+_NODES = dict.fromkeys(("current", "min_nodes", "max_nodes"), np.int64)
+_CONSTANT = dict.fromkeys(("gain", "scale_up_loss", "scale_down_loss"), np.float64)
+_BY_COUNT = dict.fromkeys(("gain", "loss"), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,8 @@ class AllocationProblem:
     ``f_j(n) = gain_j(n) - scale_up_loss_j * [n > current_j] - scale_down_loss_j * [n < current_j]``
 
     (BFTrainer, arXiv:2106.12091, equations 1 to 16, over counts: nodes are interchangeable, so the node-level
-    model and this one have the same optimum; docs/design/decision.md has the proof).
+    model and this one have the same optimum; docs/design/decision.md has the proof). ``by_count`` makes decisions
+    whose losses depend on the new count. Readers that take both kinds read ``value``, or ``gain`` and ``loss``.
 
     Fields are arrays; lists are converted, but type checkers refuse them.
 
@@ -64,10 +62,33 @@ class AllocationProblem:
     capacity: int
     change_limit: int | None = None
 
+    KINDS: ClassVar[dict[str, type[np.generic]]] = {**_NODES, **_CONSTANT}
+    """Kind of the numbers in each array that poses the decision."""
+    has_constant_losses: ClassVar[bool] = True
+    """Whether a job loses the same at all counts above, and at all below, what it holds; else ``by_count`` made it."""
+
+    @classmethod
+    def by_count(
+        cls,
+        current: NDArray[np.int64],
+        min_nodes: NDArray[np.int64],
+        max_nodes: NDArray[np.int64],
+        gain: NDArray[np.float64],
+        loss: NDArray[np.float64],
+        capacity: int,
+        change_limit: int | None = None,
+    ) -> AllocationProblem:
+        """Return a decision with ``f_j(n) = gain_j(n) - loss_j(n)``; it has no ``scale_up_loss``, ``scale_down_loss``.
+
+        ``loss (J, K + 1)`` float64, not negative, is what job j gives up by having n nodes, also by staying on
+        ``current[j]``, such as the rest of a pause. ``inf`` forbids a count other than 0: a job that may have 1, 2, 4
+        or 8 nodes loses ``inf`` at 3, and may stay on 7 that a reclaim left to it where it loses less there. Columns
+        above ``max_nodes[j]`` are not read. The other arguments are those of the constructor.
+        """
+        return _ProblemByCount(current, min_nodes, max_nodes, gain, capacity, change_limit, loss=loss)
+
     def __post_init__(self) -> None:
-        if {*map(type, _given(self))} == {np.ndarray}:
-            return
-        for array_name, exact_kind in ARRAYS.items():  # lists are taken as well
+        for array_name, exact_kind in self.KINDS.items():  # lists are taken as well
             if not isinstance(value := getattr(self, array_name), np.ndarray):
                 object.__setattr__(self, array_name, np.asarray(value, None if exact_kind is np.int64 else exact_kind))
 
@@ -80,10 +101,33 @@ class AllocationProblem:
         """J."""
         return int(self.current.shape[0])
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that pose the decision, by name."""
+        return {name: getattr(self, name) for name in self.KINDS}
+
     @cached_property
     def value(self) -> NDArray[np.float64]:
         """``(J, K + 1)``: f_j(n), and ``-inf`` where job j may not have n nodes. Computed once."""
         return value_table(self)
+
+    @cached_property
+    def loss(self) -> NDArray[np.float64]:
+        """``(J, K + 1)``: what job j gives up by having n nodes, ``inf`` where that forbids them. Computed once."""
+        count, current = np.arange(self.gain.shape[1]), self.current[:, None]
+        loss_below = np.where(count < current, self.scale_down_loss[:, None], 0.0)
+        loss = np.where(count > current, self.scale_up_loss[:, None], loss_below)
+        loss.setflags(write=False)  # nothing is computed from it: a change would go unseen
+        return loss
+
+    @property
+    def is_read(self) -> NDArray[np.bool_]:
+        """``(J, K + 1)``: the counts up to ``max_nodes``, of which alone gains and losses are read."""
+        return np.arange(self.gain.shape[1]) <= self.max_nodes[:, None]
+
+    @property
+    def largest_loss(self) -> float:
+        """The largest finite loss that is read, whether or not an answer can have it."""
+        return float(max(self.scale_up_loss.max(initial=0.0), self.scale_down_loss.max(initial=0.0)))
 
     def within_published_limit(self) -> AllocationProblem:
         """Return the same decision under the published model's limit as well; see ``published_change_limit``."""
@@ -92,7 +136,7 @@ class AllocationProblem:
 
     def validate(self) -> None:
         """Raise ``InputError`` where shapes, bounds or numbers are off; solvers trust a validated problem."""
-        for name, exact_kind in ARRAYS.items():
+        for name, exact_kind in self.KINDS.items():
             kind, dtype = np.integer if exact_kind is np.int64 else np.floating, getattr(self, name).dtype
             if not np.issubdtype(dtype, kind):
                 raise refusal(name, str(dtype), "has the wrong type", f"array of {kind.__name__}")
@@ -103,27 +147,26 @@ class AllocationProblem:
             if not (optional and number is None) and not (isinstance(number, int | np.integer) and number >= 0):
                 raise refusal(name, number, "is out of range", "a whole number >= 0")
         jobs, width = self.n_jobs, self.gain.shape[1] if self.gain.ndim == 2 else -1
-        for name in ("min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss"):
-            if getattr(self, name).shape != (jobs,):
-                raise InputError(f"{name} has the wrong shape", value=getattr(self, name).shape, expected=f"({jobs},)")
-        if self.gain.ndim != 2 or self.gain.shape[0] != jobs:
-            raise InputError("gain has the wrong shape", value=self.gain.shape, expected=f"({jobs}, K + 1)")
+        for name, array in self.arrays().items():
+            if name not in _BY_COUNT and array.shape != (jobs,):
+                raise InputError(f"{name} has the wrong shape", value=array.shape, expected=f"({jobs},)")
+        for name, array in self.arrays().items():
+            if name in _BY_COUNT and array.shape != (jobs, width):
+                raise InputError(f"{name} has the wrong shape", value=array.shape, expected=f"({jobs}, K + 1)")
         checks = (
             ("current", self.current < 0, ">= 0"),
             ("min_nodes", self.min_nodes < 1, ">= 1"),
             ("max_nodes", self.max_nodes < self.min_nodes, ">= min_nodes"),
             ("max_nodes", self.max_nodes >= width, f"<= {width - 1}, the last column of gain"),
-            *(
-                (name, ~((loss >= 0) & np.isfinite(loss)), "a finite number >= 0")
-                for name, loss in (("scale_up_loss", self.scale_up_loss), ("scale_down_loss", self.scale_down_loss))
-            ),
+            *self._wrong_losses(),
         )
         for name, is_wrong, expected in checks:
             if is_wrong.any():
-                index, value = int(np.argmax(is_wrong)), getattr(self, name)[np.argmax(is_wrong)].item()
-                raise InputError(f"{name} of job {index} is out of range", column=name, value=value, expected=expected)
-        is_read = np.arange(width) <= self.max_nodes[:, None]
-        if not np.isfinite(self.gain[is_read]).all():
+                index = np.argwhere(is_wrong)[0].tolist()
+                place = f"of job {index[0]}" + "".join(f" at {count} nodes" for count in index[1:])
+                value = getattr(self, name)[tuple(index)].item()
+                raise InputError(f"{name} {place} is out of range", column=name, value=value, expected=expected)
+        if not np.isfinite(self.gain[self.is_read]).all():
             raise InputError("gain holds a number that is not finite", column="gain", expected="finite numbers")
         if int(self.current.sum()) > self.capacity:
             raise InputError(
@@ -132,6 +175,37 @@ class AllocationProblem:
                 value=int(self.current.sum()),
                 expected=f"<= capacity ({self.capacity})",
             )
+
+    def _wrong_losses(self) -> Iterator[tuple[str, NDArray[np.bool_], str]]:
+        """Yield the losses that are out of range: name, where, and what is expected."""
+        for name, loss in (("scale_up_loss", self.scale_up_loss), ("scale_down_loss", self.scale_down_loss)):
+            yield name, ~((loss >= 0) & np.isfinite(loss)), "a finite number >= 0"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _ProblemByCount(AllocationProblem):
+    """A decision whose losses depend on the new count; see ``AllocationProblem.by_count``."""
+
+    scale_up_loss: NDArray[np.float64] = field(init=False)
+    scale_down_loss: NDArray[np.float64] = field(init=False)
+    loss: NDArray[np.float64] = field(kw_only=True)
+
+    KINDS: ClassVar[dict[str, type[np.generic]]] = {**_NODES, **_BY_COUNT}
+    has_constant_losses = False
+
+    def __getattr__(self, name: str) -> Any:
+        reason = ": its losses depend on the count; read value, or gain and loss" if name in _CONSTANT else ""
+        raise AttributeError(f"this AllocationProblem has no {name}{reason}", name=name, obj=self)
+
+    @property
+    def largest_loss(self) -> float:
+        loss = self.loss[self.is_read]
+        return float(loss[np.isfinite(loss)].max(initial=0.0))
+
+    def _wrong_losses(self) -> Iterator[tuple[str, NDArray[np.bool_], str]]:
+        yield "loss", self.is_read & ~(self.loss >= 0), "a number >= 0, or inf for a count that is forbidden"
+        is_zero = np.arange(self.gain.shape[1]) == 0
+        yield "loss", is_zero & np.isinf(self.loss), "a finite number: a job may always have 0 nodes"
 
 
 class Charges(NamedTuple):
@@ -162,6 +236,29 @@ def problem_with_charges(
         scale_down_loss=scale_down_loss,
         capacity=capacity,
         value=value,
+    )
+    return problem
+
+
+def problem_by_count(
+    current: NDArray[np.int64],
+    min_nodes: NDArray[np.int64],
+    max_nodes: NDArray[np.int64],
+    gain: NDArray[np.float64],
+    loss: NDArray[np.float64],
+    value: NDArray[np.float64],
+    capacity: int,
+) -> AllocationProblem:
+    """Return the decision of ``AllocationProblem.by_count`` whose value table is there, as ``problem_with_charges``."""
+    problem = _ProblemByCount.__new__(_ProblemByCount)
+    vars(problem).update(
+        current=current,
+        min_nodes=min_nodes,
+        max_nodes=max_nodes,
+        gain=gain,
+        loss=loss,
+        value=value,
+        capacity=capacity,
     )
     return problem
 
@@ -210,8 +307,16 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
     """``(J, K + 1)``: f_j(n), ``-inf`` at the counts that bounds, capacity or change limit forbid."""
     any_change = problem.capacity + int(problem.current.max(initial=0))
     limit = any_change if problem.change_limit is None else problem.change_limit
+    if not problem.has_constant_losses:
+        current, count = problem.current[:, None], np.arange(problem.gain.shape[1])
+        most = np.minimum(problem.max_nodes, problem.capacity)[:, None]
+        is_allowed = (problem.min_nodes[:, None] <= count) & (count <= most) | (count == 0)
+        is_allowed &= (np.abs(count - current) <= limit) & np.isfinite(problem.loss)
+        value = np.full(problem.gain.shape, -np.inf)
+        np.subtract(problem.gain, problem.loss, out=value, where=is_allowed)
+        return value
     # one kind of array only: each other one would compile the loop anew
-    arrays = (np.ascontiguousarray(getattr(problem, name), kind) for name, kind in ARRAYS.items())
+    arrays = (np.ascontiguousarray(getattr(problem, name), kind) for name, kind in problem.KINDS.items())
     arguments: tuple[Any, ...] = (*arrays, int(problem.capacity), int(limit))
     return _value_table(*arguments)
 

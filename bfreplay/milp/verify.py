@@ -40,6 +40,8 @@ def violation(problem: AllocationProblem, counts: NDArray[np.int64]) -> str:
             allowance = f"0 or {int(problem.min_nodes[job_index])} to {int(problem.max_nodes[job_index])}"
             if problem.change_limit is not None:
                 allowance += f", at most {problem.change_limit} from {int(problem.current[job_index])}"
+            if 0 <= count < width and np.isinf(problem.loss[job_index, count]):
+                allowance += ", and not where the loss is infinite"
             return f"job {job_index} gets {count} nodes, allowed are {allowance}"
     return ""
 
@@ -49,14 +51,9 @@ def magnitude(problem: AllocationProblem) -> float:
 
     Nothing that no answer can have counts: neither gains beyond the idle nodes nor losses of jobs that hold nothing.
     """
-    value = problem.value
-    is_feasible = value > -np.inf
-    count = np.arange(value.shape[1])
-    current = problem.current[:, None]
-    largest_gain = np.abs(problem.gain[is_feasible]).max(initial=0.0)
-    scale_up = np.where(is_feasible & (count > current), problem.scale_up_loss[:, None], 0.0).max(initial=0.0)
-    scale_down = np.where(is_feasible & (count < current), problem.scale_down_loss[:, None], 0.0).max(initial=0.0)
-    return float(max(largest_gain, scale_up, scale_down))
+    is_feasible = problem.value > -np.inf
+    gain, loss = problem.gain[is_feasible], problem.loss[is_feasible]
+    return float(max(np.abs(gain).max(initial=0.0), loss.max(initial=0.0)))
 
 
 def largest_coefficient(problem: AllocationProblem) -> float:
@@ -64,9 +61,7 @@ def largest_coefficient(problem: AllocationProblem) -> float:
 
     A model may hold coefficients that no answer can use, and the objective that a solver reports is rounded like them.
     """
-    is_read = np.arange(problem.gain.shape[1]) <= problem.max_nodes[:, None]
-    gains = np.abs(problem.gain[is_read]).max(initial=0.0)
-    return float(max(gains, problem.scale_up_loss.max(initial=0.0), problem.scale_down_loss.max(initial=0.0)))
+    return float(max(np.abs(problem.gain[problem.is_read]).max(initial=0.0), problem.largest_loss))
 
 
 def agrees(claim: float, true_value: float, scale: float) -> bool:

@@ -107,11 +107,9 @@ class Poser:
                 learner.note_decision(moment.state, moment.counts)
         if checks_objective:
             own_problem = self._objective.problem(state, self._of_run(moment))
-            worth = float(  # gains less losses, whether or not the counts are feasible
-                own_problem.gain[np.arange(moment.counts.size), moment.counts].sum()
-                - own_problem.scale_up_loss[moment.counts > own_problem.current].sum()
-                - own_problem.scale_down_loss[moment.counts < own_problem.current].sum()
-            )
+            chosen = np.arange(moment.counts.size), moment.counts
+            # gains less losses, whether or not the counts are feasible
+            worth = float(own_problem.gain[chosen].sum() - own_problem.loss[chosen].sum())
             if not agrees(worth, record_value, magnitude(own_problem)):
                 raise rerun.difference(f"the objective is {worth!r}", f"{record_value!r}")
         # copied: with one job the problem's arrays may be the replay's own, which goes on

@@ -63,6 +63,51 @@ def corner_decisions() -> dict[str, AllocationProblem]:
     }
 
 
+def by_count_decisions() -> dict[str, AllocationProblem]:
+    """Return small decisions whose losses depend on the new count, with one trap each, by the name of the trap."""
+    concave, steep, inf = [0.0, 5.0, 8.0, 9.0, 9.5], [0.0, 2.0, 4.0, 6.0, 20.0], np.inf
+    free = [0.0] * 5
+
+    def decision(
+        current: list[int], gain: list[list[float]], loss: list[list[float]], *limit: int
+    ) -> AllocationProblem:
+        bounds = np.ones(2, np.int64), np.full(2, 4)
+        return AllocationProblem.by_count(np.array(current), *bounds, np.array(gain), np.array(loss), 6, *limit)
+
+    allowed_counts = AllocationProblem.by_count(
+        np.array([7, 0]),
+        np.array([1, 1]),
+        np.array([8, 5]),
+        np.array([[0.0, 10.0, 20.0, 20.0, 40.0, 40.0, 40.0, 40.0, 80.0], [0.0, 7.0, 14.0, 21.0, 28.0, 35.0, 0, 0, 0]]),
+        np.array([[5.0, 6.0, 6.0, inf, 6.0, inf, inf, 1.0, 50.0], [0.0, 40.0, 40.0, 40.0, 45.0, 45.0, 0, 0, 0]]),
+        9,
+    )
+    return {
+        "a loss that jumps above and below what is held": decision(
+            [2, 3], [concave, steep], [[3.0, 1.0, 0.0, 0.2, 4.0], [0.0, 2.0, 0.5, 0.0, 15.0]]
+        ),
+        "left on a count that is else forbidden": allowed_counts,
+        "what is held is forbidden": decision([3, 0], [concave, steep], [[1.0, 1.0, 1.0, inf, 1.0], free]),
+        "a gap between what is held and more": decision([1, 1], [steep, steep], [[0.0, 0.0, inf, inf, 2.0]] * 2),
+        "staying costs more than going": decision([2, 2], [concave, concave], [[0.0, 1.0, 9.0, 1.0, 1.0], free]),
+        "nothing but 0 may be": decision([0, 2], [concave, concave], [[0.0, inf, inf, inf, inf], free]),
+        "no answer by count within the limit": decision([3, 0], [concave, steep], [[0, 0, inf, inf, inf], free], 1),
+    }
+
+
+def random_by_count_decisions(count: int = RANDOM_DECISIONS, seed: int = 0) -> list[AllocationProblem]:
+    """Return ``random_decisions`` with a loss at random for each count; three counts of ten are forbidden by it."""
+    draw = np.random.default_rng(seed)
+    decisions = []
+    for problem in random_decisions(count, seed):
+        loss = draw.integers(0, 8, problem.gain.shape).astype(np.float64)
+        loss[:, 1:][draw.random(loss[:, 1:].shape) < 0.3] = np.inf
+        bounds = problem.min_nodes, problem.max_nodes
+        limits = problem.capacity, problem.change_limit
+        decisions.append(AllocationProblem.by_count(problem.current, *bounds, problem.gain, loss, *limits))
+    return decisions
+
+
 def random_decisions(count: int = RANDOM_DECISIONS, seed: int = 0) -> list[AllocationProblem]:
     """Return decisions of up to five jobs on twelve nodes: curves with dents, sometimes a change limit."""
     draw = np.random.default_rng(seed)

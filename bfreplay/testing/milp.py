@@ -16,7 +16,7 @@ import pytest
 from bfreplay.milp.backends import Backend, BackendAnswer, Capabilities, SolveOptions, backend_of, version_of, why_not
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.formulations import FORMULATIONS, Formulation, formulation_of
-from bfreplay.milp.formulations.formulation import build_model
+from bfreplay.milp.formulations.formulation import build_model, needs_constant_losses
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.judgement import against_referee, judge
 from bfreplay.milp.milp_solver import MilpSolver, pairing_fault
@@ -24,16 +24,18 @@ from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.testing.decisions import (
+    by_count_decisions,
     corner_decisions,
     decisions_of_replay,
     point_fault,
+    random_by_count_decisions,
     random_decisions,
     wide_decisions,
 )
 from bfreplay.testing.models import infeasible_models, knapsack, market_split, solvable_models, unbounded_models
 from bfreplay.testing.subject import made, subject
 
-CORNERS = corner_decisions()
+CORNERS = corner_decisions() | by_count_decisions()
 
 
 class FormulationContract:
@@ -50,6 +52,8 @@ class FormulationContract:
     - A job without any allowed count makes the model infeasible: a decision whose limit of changes leaves a job no
       count has no answer, not zeros.
     - ``value`` is -inf where a count is not allowed; values may be negative, also at 0 nodes, and curves have dents.
+    - Decisions whose losses depend on the count (``AllocationProblem.by_count``) have their optimum too, unless it says
+      ``needs_constant_losses = True``.
     - No (row, column) pair stands twice; names of columns and of rows are unique; a ``start`` is feasible.
     - ``build`` changes no array of the decision, and gives the same model each time.
     """
@@ -74,12 +78,13 @@ class FormulationContract:
         assert isinstance(instance, Formulation)
         assert isinstance(instance.name, str)
         assert instance.name
-        for flag in (instance.needs_sos, instance.needs_continuous, instance.change_limited):
+        constant_losses = getattr(instance, "needs_constant_losses", False)
+        for flag in (instance.needs_sos, instance.needs_continuous, instance.change_limited, constant_losses):
             assert isinstance(flag, bool)
 
     @pytest.mark.parametrize("corner", CORNERS)
     def test_models_are_well_formed_and_as_announced(self, corner: str) -> None:
-        for problem in (CORNERS[corner], *random_decisions(3, seed=1)):
+        for problem in (self.decision(corner), *random_decisions(3, seed=1)):
             model = build_model(self.make(), problem)
             assert not model.sets or self.make().needs_sos, "it holds sets, and needs_sos is False"
             continuous = not model.is_integer.all()
@@ -91,12 +96,13 @@ class FormulationContract:
 
     @pytest.mark.parametrize("corner", CORNERS)
     def test_building_changes_nothing_and_is_repeatable(self, corner: str) -> None:
-        first, second = build_model(self.make(), CORNERS[corner]), build_model(self.make(), CORNERS[corner])
+        problem = self.decision(corner)
+        first, second = build_model(self.make(), problem), build_model(self.make(), problem)
         assert _same(first, second), "the same decision gave two different models"
 
     @pytest.mark.parametrize("corner", CORNERS)
     def test_a_start_is_feasible(self, corner: str) -> None:
-        for problem in (CORNERS[corner], *random_decisions(3, seed=2)):
+        for problem in (self.decision(corner), *random_decisions(3, seed=2)):
             model = build_model(self.make(), problem)
             if model.start is not None:
                 assert point_fault(model, model.start) == ""
@@ -109,6 +115,10 @@ class FormulationContract:
         for problem in random_decisions():
             self.check_optimum(problem, worker)
 
+    def test_it_has_the_optimum_of_random_decisions_with_losses_by_count(self, worker: IsolatedBackend) -> None:
+        for problem in random_by_count_decisions():
+            self.check_optimum(problem, worker)
+
     def test_it_has_the_optimum_of_wide_decisions(self, worker: IsolatedBackend) -> None:
         for problem in wide_decisions():
             self.check_optimum(problem, worker)
@@ -117,8 +127,15 @@ class FormulationContract:
         for problem in decisions_of_replay():
             self.check_optimum(problem, worker)
 
+    def decision(self, corner: str) -> AllocationProblem:
+        """Return the corner; the test is skipped where the formulation declares that it takes no such decision."""
+        problem, formulation = CORNERS[corner], self.make()
+        if needs_constant_losses(formulation) and not problem.has_constant_losses:
+            pytest.skip(f"{formulation.name} takes no losses by count, as declared")
+        return problem
+
     def check_optimum(self, problem: AllocationProblem, worker: IsolatedBackend) -> None:
-        """Solve one decision and compare the answer with the exact solver's."""
+        """Solve one decision and compare the answer with the exact solver's; or see it refused, as declared."""
         instance = self.make()
         question = problem.within_published_limit() if instance.change_limited else problem
         exact_answer = ExactSolver().solve(question)
@@ -126,6 +143,9 @@ class FormulationContract:
             instance, self.backend, worker=worker, fallback="none", referee=ExactSolver(), time_limit_s=60.0
         ).solve(problem)
         answer = solution.rejected or solution
+        if needs_constant_losses(instance) and not problem.has_constant_losses:
+            assert answer.process_status is ProcessStatus.REFUSED
+            return
         assert answer.process_status is ProcessStatus.OK, answer.message
         if exact_answer.counts is None:
             assert answer.solver_status is SolverStatus.INFEASIBLE, f"infeasible, but answered: {answer.counts}"
@@ -312,7 +332,8 @@ class BackendContract:
         formulation = formulation_of(formulation_name)
         if reason := pairing_fault(formulation, instance):
             pytest.skip(f"{formulation_name}: {reason}")
-        for problem in random_decisions(RANDOM_DECISIONS, seed=4):
+        by_count = [] if needs_constant_losses(formulation) else random_by_count_decisions(RANDOM_DECISIONS, seed=5)
+        for problem in (*random_decisions(RANDOM_DECISIONS, seed=4), *by_count):
             question = problem.within_published_limit() if formulation.change_limited else problem
             exact_answer = ExactSolver().solve(question)
             model = formulation.build(problem)

@@ -104,10 +104,10 @@ def jobs_of_every_kind() -> list[PolicyState]:
 
 
 def _same(first: AllocationProblem, second: AllocationProblem) -> bool:
-    is_read = np.arange(first.gain.shape[1]) <= first.max_nodes[:, None]
-    return bool(
-        np.array_equal(first.gain[is_read], second.gain[is_read])
-        and np.array_equal(first.scale_up_loss, second.scale_up_loss)
-        and np.array_equal(first.scale_down_loss, second.scale_down_loss)
-        and (first.capacity, first.change_limit) == (second.capacity, second.change_limit)
+    arrays, others, is_read = first.arrays(), second.arrays(), first.is_read
+    return (first.capacity, first.change_limit, [*arrays]) == (second.capacity, second.change_limit, [*others]) and all(
+        np.array_equal(array[is_read], others[name][is_read])
+        if array.ndim == 2
+        else np.array_equal(array, others[name])
+        for name, array in arrays.items()
     )

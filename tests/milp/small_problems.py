@@ -55,6 +55,48 @@ def problems(draw: st.DrawFn, *, max_jobs: int = 4, max_nodes: int = 7, with_lim
     return problem
 
 
+@st.composite
+def by_count_problems(draw: st.DrawFn, **options: int | bool) -> AllocationProblem:
+    """``problems`` with losses that jump at any count; about a third of the counts is forbidden, also what is held."""
+    problem = draw(problems(**options))
+    unit = float(np.abs(problem.gain).max()) / 64
+    finite = st.integers(0, 30).map(lambda n: n * unit)
+    width = problem.gain.shape[1]
+    rows = st.tuples(finite, *[finite | finite | st.just(np.inf)] * (width - 1))
+    return by_count(problem, [draw(rows) for _ in range(problem.n_jobs)])
+
+
+def by_count(problem: AllocationProblem, loss: object) -> AllocationProblem:
+    """``problem`` with ``loss`` in place of its losses."""
+    bounds = problem.current, problem.min_nodes, problem.max_nodes
+    changed = AllocationProblem.by_count(*bounds, problem.gain, np.array(loss), problem.capacity, problem.change_limit)
+    changed.validate()
+    return changed
+
+
+def left_on_seven(start: float = 2.0, staying: float = 1.0) -> AllocationProblem:
+    """Job 0 may have 1, 2, 4 or 8 nodes, and a reclaim left it 7, which run like 4; job 1 has none of up to 5.
+
+    Job 0 is worth -5 on 0 nodes, 4, 14, 34 on 1, 2, 4, ``40 - staying`` on 7 and 30 on 8. Job 1 makes 7 a node less
+    ``start``, and 7 more from 4 nodes on. Of nine nodes (4, 5) is best, worth 34 + 26; next come (4, 4) and (4, 3),
+    worth 53, and (7, 2), worth 51.
+    """
+    inf = np.inf
+    return AllocationProblem.by_count(
+        current=np.array([7, 0]),
+        min_nodes=np.array([1, 1]),
+        max_nodes=np.array([8, 5]),
+        gain=np.array([[0.0, 10, 20, 20, 40, 40, 40, 40, 80], [0.0, 7, 14, 21, 28, 35, 0, 0, 0]]),
+        loss=np.array(
+            [
+                [5.0, 6.0, 6.0, inf, 6.0, inf, inf, staying, 50.0],
+                [0.0, start, start, start, start + 7.0, start + 7.0, 0, 0, 0],
+            ]
+        ),
+        capacity=9,
+    )
+
+
 def problem_of_two(**changes: object) -> AllocationProblem:
     """Five idle nodes; job 0 holds one and likes many, job 1 holds two; optimum (3, 2), worth 8 - 1 + 5 = 12."""
     fields: dict = {

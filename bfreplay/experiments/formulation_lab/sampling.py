@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,7 +265,7 @@ class _Watch(BFTrainerPolicy):
 
 def _own_arrays(problem: AllocationProblem) -> AllocationProblem:
     """Copy arrays that belong to the replay, without the unused counts above every job's maximum."""
-    names = ("current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss")
-    gain = problem.gain[:, : int(problem.max_nodes.max()) + 1].copy()
-    copies = {array_name: getattr(problem, array_name).copy() for array_name in names}
-    return AllocationProblem(gain=gain, capacity=int(problem.capacity), **copies)
+    width = int(problem.max_nodes.max()) + 1
+    arrays = problem.arrays().items()
+    copies: dict[str, Any] = {name: (array[:, :width] if array.ndim == 2 else array).copy() for name, array in arrays}
+    return replace(problem, capacity=int(problem.capacity), **copies)

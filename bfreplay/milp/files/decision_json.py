@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,25 +22,30 @@ from bfreplay.outputs import write_whole
 
 SCHEMA = "bfreplay decision, version 1"
 
-_ARRAYS = ("current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss")
-
 
 def decision_text(problem: AllocationProblem, about: Mapping[str, object] | None = None) -> str:
     """``problem`` as JSON text, a line for each entry and each job. Floats read back bit for bit.
 
-    ``gain`` has one list a job, for 0 to ``max_nodes`` nodes: further columns are never read. ``about`` is kept as it
-    is, for whoever reads the file.
+    ``gain`` has one list a job, for 0 to ``max_nodes`` nodes: further columns are never read. Where losses depend on
+    the count there is a ``loss`` like it, with ``null`` for a count that is forbidden. ``about`` is kept as it is, for
+    whoever reads the file.
     """
-    gain_rows = zip(problem.gain, problem.max_nodes.tolist(), strict=True)
+    arrays = problem.arrays().items()
     texts = {
         "schema": json.dumps(SCHEMA),
         "about": _lines("{}", [f"{json.dumps(label)}: {json.dumps(value)}" for label, value in (about or {}).items()]),
         "capacity": json.dumps(int(problem.capacity)),
         "change_limit": json.dumps(None if problem.change_limit is None else int(problem.change_limit)),
-        **{field_name: json.dumps(getattr(problem, field_name).tolist()) for field_name in _ARRAYS},
-        "gain": _lines("[]", [json.dumps(gains[: max_nodes + 1].tolist()) for gains, max_nodes in gain_rows]),
+        **{name: json.dumps(array.tolist()) for name, array in arrays if array.ndim == 1},
+        **{name: _table_text(array, problem.max_nodes.tolist()) for name, array in arrays if array.ndim == 2},
     }
     return "{\n" + ",\n".join(f' "{field_name}": {field_text}' for field_name, field_text in texts.items()) + "\n}\n"
+
+
+def _table_text(table: NDArray[np.float64], max_nodes: Sequence[int]) -> str:
+    """Return the read part of ``table``, a line for each job, with ``null`` for infinity."""
+    rows = [row[: most + 1] for row, most in zip(table.tolist(), max_nodes, strict=True)]
+    return _lines("[]", [json.dumps([None if number == math.inf else number for number in row]) for row in rows])
 
 
 def _lines(brackets: str, entries: Sequence[str]) -> str:
@@ -64,24 +70,23 @@ def read_decision(path: Path) -> AllocationProblem:
     """
     document = _document(path)
     try:
-        gain_rows = [np.asarray(gains, dtype=np.float64) for gains in document["gain"]]
-        gain = np.zeros((len(gain_rows), max((len(gains) for gains in gain_rows), default=1)))
-        for job_index, gains in enumerate(gain_rows):
-            gain[job_index, : len(gains)] = gains
+        names = ("gain", "loss") if "loss" in document else ("gain",)
+        rows_of = {name: [_row(name, numbers) for numbers in document[name]] for name in names}
         if not isinstance(document["capacity"], int):
             raise ValueError(f"capacity is {document['capacity']!r}, not a whole number")
-        problem = AllocationProblem(
-            current=_whole_numbers("current", document["current"]),
-            min_nodes=_whole_numbers("min_nodes", document["min_nodes"]),
-            max_nodes=_whole_numbers("max_nodes", document["max_nodes"]),
-            gain=gain,
-            scale_up_loss=np.array(document["scale_up_loss"], dtype=np.float64),
-            scale_down_loss=np.array(document["scale_down_loss"], dtype=np.float64),
-            capacity=document["capacity"],
-            change_limit=document["change_limit"],
-        )
-        too_short = [
-            job_index for job_index, gains in enumerate(gain_rows) if len(gains) != problem.max_nodes[job_index] + 1
+        given: dict[str, Any] = {name: document[name] for name in ("capacity", "change_limit")}
+        given |= {name: _whole_numbers(name, document[name]) for name in ("current", "min_nodes", "max_nodes")}
+        given |= {name: _table(rows) for name, rows in rows_of.items()}
+        if "loss" in given:
+            problem = AllocationProblem.by_count(**given)
+        else:
+            given |= {name: np.array(document[name], np.float64) for name in ("scale_up_loss", "scale_down_loss")}
+            problem = AllocationProblem(**given)
+        wrong_lengths = [
+            (name, job_index, len(row))
+            for name, rows in rows_of.items()
+            for job_index, row in enumerate(rows)
+            if len(row) != problem.max_nodes[job_index] + 1
         ]
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         problem_text = f"it has no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
@@ -90,13 +95,12 @@ def read_decision(path: Path) -> AllocationProblem:
             file=path,
             expected="the fields and shapes that 'bfreplay export-decision' writes",
         ) from error
-    if too_short:
-        job_index = too_short[0]
+    for name, job_index, length in wrong_lengths[:1]:
         raise InputError(
-            f"gain of job {job_index} has the wrong length",
+            f"{name} of job {job_index} has the wrong length",
             file=path,
-            column="gain",
-            value=len(gain_rows[job_index]),
+            column=name,
+            value=length,
             expected=f"{int(problem.max_nodes[job_index]) + 1}: one number for 0 to max_nodes",
         )
     try:
@@ -124,6 +128,19 @@ def _document(path: Path) -> dict[str, Any]:
             fix="write one with 'bfreplay export-decision'",
         )
     return document
+
+
+def _row(name: str, numbers: Any) -> NDArray[np.float64]:
+    if not isinstance(numbers, list):
+        raise TypeError(f"{name} is no list of lists of numbers")
+    return np.array([math.inf if number is None else number for number in numbers], dtype=np.float64)
+
+
+def _table(rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    table = np.zeros((len(rows), max(map(len, rows), default=1)))
+    for job_index, row in enumerate(rows):
+        table[job_index, : len(row)] = row
+    return table
 
 
 def _whole_numbers(field_name: str, values: Any) -> NDArray[np.int64]:

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.formulation import NodeMap, add_weighted_curves, kinks, start_counts
+from bfreplay.milp.formulations.curves import Stretches, add_value_curves, kinks, neighbours
+from bfreplay.milp.formulations.formulation import NodeMap, start_counts
 from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
 
 
 class CountsSos2:
-    """Formulation over node counts: the published model without its nodes, and so without its defect.
+    """Formulation over node counts, with what they are worth as weights at breakpoints: no nodes, no big M.
 
-    With N = capacity, C_j = current_j and k = change_limit (none: infinite), job j's count lies between
-    ``L_j = max(0, C_j - k)`` and ``U_j = min(max_nodes_j, N, C_j + k)``.
+    With N = capacity, f_j is a curve over job j's allowed counts, losses included. Counts between which others are
+    forbidden (by ``min_nodes``, a change limit or an infinite loss) are on different stretches of it.
 
-    Variables: ``count[j]`` integer in [0, U_j]; ``running[j]``, ``up[j]``, ``down[j]`` binary;
-    ``weight[j, b] >= 0`` for the breakpoints b of job j's curve (0, and its kinks from the larger of
-    min_nodes_j and L_j to U_j: what lies between is forbidden, so the curve may as well be straight there), an SOS2.
+    Variables: ``count[j]`` integer; ``weight[j, b] >= 0`` for the breakpoints b of job j (the kinks of f_j in each
+    stretch, and current_j), an SOS2; ``stretch[j, a]`` binary, job j's count is in its stretch that begins at a.
 
-    Maximise ``sum gain_j(b) weight[j, b] - scale_up_loss_j up[j] - scale_down_loss_j down[j]`` subject to
+    Maximise ``sum f_j(b) weight[j, b]`` subject to
 
     - ``capacity[0]``: ``sum_j count[j] <= N``
-    - ``least[j]``, ``most[j]``: ``min_nodes_j running[j] <= count[j] <= U_j running[j]``
     - ``convex[j]``, ``curve[j]``: ``sum_b weight[j, b] = 1`` and ``sum_b b weight[j, b] = count[j]``
-    - ``up[j]``: ``count[j] <= C_j + max(0, U_j - C_j) up[j]``
-    - ``down[j]``: ``count[j] >= C_j - (C_j - L_j) down[j]``
+    - ``stretch[j, a]``: ``sum_b weight[j, b] = stretch[j, a]`` over the breakpoints in that stretch
 
-    Nothing makes ``up`` and ``down`` 0 where they need not be 1 but the losses, which are never negative.
+    Where the value jumps from one count to the next the piece between them is steep, and no count is inside. The
+    relaxation of each job is the concave hull of its f_j, as that of ``choices``.
 
-    Size: 4 J + B columns with B <= J (min(K, N) + 1) breakpoints, 6 J + 1 rows, at most 10 J + 2 B entries.
+    Size: J + B + T columns with T stretches (2 a job where ``min_nodes`` is above 1, else 1, if no count is forbidden)
+    and B <= J (min(K, N) + 1) breakpoints, 2 J + T + 1 rows, at most 2 J + 3 B + T entries. A job without any allowed
+    count (a change limit can do that) has the one stretch 0, with an upper bound of 0: the model is infeasible, as it
+    should be.
 
     Source: BFTrainer, arXiv:2106.12091, equations 1 to 16, over counts; special ordered sets are from Beale and
     Tomlin, "Special facilities in a general mathematical programming system for non-convex problems using ordered
-    sets of variables", 1970.
+    sets of variables", 1970; a binary for each stretch of a function with gaps is from Vielma, Ahmed and Nemhauser (see
+    ``CountsSegments``).
     """
 
     name = "counts_sos2"
@@ -46,58 +47,34 @@ class CountsSos2:
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J columns are the counts."""
-        index = np.arange(problem.n_jobs)
-        current, limit = problem.current, problem.change_limit
-        upper = np.minimum(problem.max_nodes, problem.capacity)
-        lower = np.zeros_like(current)
-        if limit is not None:
-            upper, lower = np.minimum(upper, current + limit), np.maximum(0, current - limit)
-
-        current_count = current.astype(np.float64)
-
+        job_index = np.arange(problem.n_jobs)
+        most = np.minimum(problem.max_nodes, problem.capacity)
         columns, rows = Columns(), Rows()
-        count = columns.add("count", index, upper=upper.astype(np.float64))
-        running = columns.add("running", index)
-        scales_up = columns.add("up", index, objective=-problem.scale_up_loss)
-        scales_down = columns.add("down", index, objective=-problem.scale_down_loss)
-
+        count = columns.add("count", job_index, upper=most)
         rows.put(rows.add("capacity", 1, -np.inf, float(problem.capacity)), count, 1.0)
-        rows.constrain("least", 0.0, np.inf, (count, 1.0), (running, -problem.min_nodes))
-        rows.constrain("most", -np.inf, 0.0, (count, 1.0), (running, -upper))
-        points = [_breakpoints(problem.gain[j], int(max(problem.min_nodes[j], lower[j])), int(upper[j])) for j in index]
-        curves = add_weighted_curves(columns, rows, problem.gain, points)
-        rows.put(curves.curve_row + index, count, -1.0)
-        rows.constrain("up", -np.inf, current_count, (count, 1.0), (scales_up, -np.maximum(upper - current, 0)))
-        rows.constrain("down", current_count, np.inf, (count, 1.0), (scales_down, current - lower))
+        values = add_value_curves(columns, rows, problem)
+        rows.put(values.curves.curve_row + job_index, count, -1.0)
 
         start, counts = None, start_counts(problem)
         if counts is not None:
             start = np.zeros(len(columns.names))
             start[count] = counts
-            start[running] = counts > 0
-            start[scales_down] = counts < current
-            start[curves.column] = curves.weights_at(counts)
-        return rows.model_of(columns, sets=curves.sets, start=start)
+            start[values.curves.column] = values.curves.weights_at(counts)
+            start[values.column] = values.stretches.holds(counts)
+        return rows.model_of(columns, sets=values.curves.sets, start=start)
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
-        """Return the counts, rounded."""
+        """Return the counts."""
         return np.rint(x[: problem.n_jobs]).astype(np.int64), None
-
-
-def _breakpoints(gain: NDArray[np.float64], least: int, most: int) -> NDArray[np.int64]:
-    """0, and the kinks of ``gain`` from ``least`` to ``most``, where there is any count between them."""
-    if most < least:
-        return np.zeros(1, dtype=np.int64)
-    return np.concatenate((np.zeros(1, dtype=np.int64), least + kinks(gain[least : most + 1])))
 
 
 class CountsSegments:
     """The multiple-choice model of piecewise-linear functions, rescale losses included in the pieces.
 
     What job j's counts are worth, f_j, is cut into straight segments that share no count: 0; the pieces of its curve
-    below what it holds now, each less the scale-down loss; what it holds now; and the pieces above, each less the
-    scale-up loss. Segment s goes from a_s to b_s nodes; only counts that bounds, capacity and change limit allow are
-    in any.
+    below what it holds now, less the losses; what it holds now; and the pieces above, less the losses. Between
+    segments the value may jump, and counts may be forbidden: segment s goes from a_s to b_s nodes, and only counts that
+    bounds, capacity, change limit and finite losses allow are in any.
 
     Variables: ``segment[j, a]`` binary, job j's count is in its segment that begins at a; ``beyond[j, a]`` integer
     in 0..b_s - a_s for the segments of more than one count: how far above a.
@@ -147,11 +124,10 @@ class CountsSegments:
 
         start, counts = None, start_counts(problem)
         if counts is not None:
-            count = counts[parts.job]
-            within = (parts.first <= count) & (count <= parts.last)
+            within = parts.holds(counts)
             start = np.zeros(len(columns.names))
             start[segment] = within
-            start[beyond] = (within * (count - parts.first))[wide]
+            start[beyond] = (within * (counts[parts.job] - parts.first))[wide]
         return rows.model_of(columns, start=start)
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:
@@ -165,16 +141,7 @@ class CountsSegments:
         return counts, None
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
-    """Job, first and last count of each segment, ordered by job, then count: three ``(S,)`` int64 arrays."""
-
-    job: NDArray[np.int64]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-
-
-def segments(problem: AllocationProblem) -> Segments:
+def segments(problem: AllocationProblem) -> Stretches:
     """Cut every job's allowed counts into stretches on which f_j is straight; a job without any has the stretch 0."""
     bounds: list[tuple[int, int, int]] = []
     for job_index in range(problem.n_jobs):
@@ -189,14 +156,12 @@ def segments(problem: AllocationProblem) -> Segments:
             running[running == current],
             running[running > current],
         ):
-            if counts.shape[0] > 0:
-                lowest_count, highest_count = int(counts[0]), int(counts[-1])
+            for lowest_count, highest_count in neighbours(counts):
                 bounds.extend(
                     (job_index, lowest_count + first, lowest_count + last)
                     for first, last in _straight(kinks(problem.value[job_index, lowest_count : highest_count + 1]))
                 )
-    table = np.array(bounds, dtype=np.int64).reshape(-1, 3)
-    return Segments(table[:, 0], table[:, 1], table[:, 2])
+    return Stretches.of(bounds)
 
 
 def _straight(points: NDArray[np.int64]) -> list[tuple[int, int]]:

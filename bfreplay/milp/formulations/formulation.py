@@ -1,16 +1,14 @@
-"""Interface of formulations, checked calls of formulations of other packages, and parts that formulations share."""
+"""Interface of formulations, checked calls of formulations of other packages, and maps of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.model import Columns, LinearModel, Rows, SpecialOrderedSet, model_fault
-from bfreplay.milp.problem import ARRAYS, AllocationProblem, value_table
+from bfreplay.milp.model import LinearModel, model_fault
+from bfreplay.milp.problem import AllocationProblem, value_table
 from bfreplay.registry import one_line
 
 NodeMap = tuple[tuple[int, ...], ...]
@@ -19,7 +17,11 @@ NodeMap = tuple[tuple[int, ...], ...]
 
 @runtime_checkable
 class Formulation(Protocol):
-    """Turns a decision into a linear model, and the model's answer back into counts."""
+    """Turns a decision into a linear model, and the model's answer back into counts.
+
+    One that reads ``scale_up_loss`` or ``scale_down_loss`` says ``needs_constant_losses = True``, and is not given
+    decisions whose losses depend on the count; one that does not say so takes them.
+    """
 
     @property
     def name(self) -> str:
@@ -57,14 +59,31 @@ class FormulationError(Exception):
     """A formulation raised, or returned something else than it promised."""
 
 
+class ProblemRefusedError(FormulationError):
+    """A formulation cannot take the decision, as it declares."""
+
+
+def needs_constant_losses(formulation: Formulation) -> bool:
+    """Return whether the formulation takes only decisions with ``has_constant_losses``; no is the default."""
+    return bool(getattr(formulation, "needs_constant_losses", False))
+
+
 def build_model(formulation: Formulation, problem: AllocationProblem) -> LinearModel:
     """``formulation.build(problem)``, checked to be a well-formed model.
 
     Raises
     ------
+    ProblemRefusedError
+        The losses of the decision depend on the count, which it does not take.
     FormulationError
         It raised, it changed the decision, or what it returned is none.
     """
+    if needs_constant_losses(formulation) and not problem.has_constant_losses:
+        raise ProblemRefusedError(
+            f"{formulation.name} takes one loss of a job that gains nodes and one of a job that loses nodes, and the "
+            "losses of this decision depend on the new count; take another formulation (choices_reduced, choices, "
+            "counts_segments, counts_sos2 and node_level take them) or the exact solver"
+        )
     model = _call(formulation, "build", problem)
     if not isinstance(model, LinearModel):
         raise _failure(formulation, "build", f"it returned {_kind(model)}, not a bfreplay.milp.LinearModel")
@@ -101,7 +120,7 @@ def _call(formulation: Formulation, method: str, problem: AllocationProblem, *ar
 
     A defect of the formulation is a ``FormulationError``: it costs this decision, not the replay.
     """
-    right = {name: getattr(problem, name).copy() for name in ARRAYS}
+    right = {name: array.copy() for name, array in problem.arrays().items()}
     try:
         result = getattr(formulation, method)(problem, *arguments)
     except Exception as error:
@@ -199,92 +218,3 @@ def start_counts(problem: AllocationProblem) -> NDArray[np.int64] | None:
     if not (keeps | (problem.value[:, 0] > -np.inf)).all():
         return None
     return np.where(keeps, problem.current, 0)
-
-
-STRAIGHT = 1e-13
-"""A second difference below this share of the curve's largest magnitude is rounding, not a kink."""
-
-EXACT = 1e-10
-"""Largest interpolation error at any count, as that share; with a larger one every count is kept."""
-
-
-def kinks(table: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the counts at which ``table`` (value at 0, 1, ..., k) bends, with both ends, ascending.
-
-    Linear interpolation between them gives the table back at every whole count.
-    """
-    last = table.shape[0] - 1
-    if last <= 1:
-        return np.arange(last + 1)
-    scale = float(np.abs(table).max())
-    bends = np.flatnonzero(np.abs(np.diff(table, n=2)) > STRAIGHT * scale) + 1
-    points = np.concatenate(([0], bends, [last]))
-    counts = np.arange(last + 1)
-    error = np.abs(np.interp(counts, points, table[points]) - table).max()
-    return points if error <= EXACT * scale else counts
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedCurves:
-    """The weights of all jobs' breakpoints, B in all, ordered by job, then count.
-
-    Parameters
-    ----------
-    points
-        For each job the counts at its breakpoints, ascending.
-    owner, point : (B,) int64
-        Job and count of each.
-    column : (B,) int64
-        Column of its weight.
-    curve_row
-        First of J rows ``sum_b b weight[j, b] = 0``, to which the caller adds minus the count.
-    """
-
-    points: Sequence[NDArray[np.int64]]
-    owner: NDArray[np.int64]
-    point: NDArray[np.int64]
-    column: NDArray[np.int64]
-    curve_row: int
-
-    @property
-    def sets(self) -> tuple[SpecialOrderedSet, ...]:
-        """An SOS2 for each job with more than one breakpoint."""
-        ends = np.cumsum([len(point) for point in self.points])
-        return tuple(
-            SpecialOrderedSet(2, self.column[stop - len(of_job) : stop], of_job.astype(np.float64))
-            for stop, of_job in zip(ends.tolist(), self.points, strict=True)
-            if len(of_job) > 1
-        )
-
-    def weights_at(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``(B,)``: the weights that interpolate at ``counts (J,)``, which lie within each job's breakpoints."""
-        return np.concatenate(
-            [_hats(of_job, count) for of_job, count in zip(self.points, counts.tolist(), strict=True)]
-        )
-
-
-def add_weighted_curves(
-    columns: Columns, rows: Rows, gain: NDArray[np.float64], points: Sequence[NDArray[np.int64]]
-) -> WeightedCurves:
-    """Add ``weight[j, b] >= 0``, worth ``gain[j, b]``, and the rows ``convex[j]`` and ``curve[j]``.
-
-    ``sum_b weight[j, b] = 1`` and ``sum_b b weight[j, b] = count_j``, whose right-hand side is left to the caller.
-    """
-    owner = np.repeat(np.arange(len(points)), [len(point) for point in points])
-    point = np.concatenate(points)
-    column = columns.add("weight", owner, point, objective=gain[owner, point], integer=False)
-    convex = rows.add("convex", len(points), 1.0, 1.0)
-    rows.put(convex + owner, column, 1.0)
-    curve = rows.add("curve", len(points), 0.0, 0.0)
-    rows.put(curve + owner, column, point.astype(np.float64))
-    return WeightedCurves(points, owner, point, column, curve)
-
-
-def _hats(points: NDArray[np.int64], count: int) -> NDArray[np.float64]:
-    weight = np.zeros(points.shape[0])
-    right = int(np.searchsorted(points, count))
-    weight[right] = 1.0
-    if points[right] != count:
-        share = (count - points[right - 1]) / (points[right] - points[right - 1])
-        weight[right - 1 : right + 1] = 1.0 - share, share
-    return weight

@@ -5,15 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bfreplay.milp.formulations.formulation import (
-    NodeMap,
-    add_weighted_curves,
-    kinks,
-    node_holdings,
-    pairs,
-    read_node_map,
-    start_counts,
-)
+from bfreplay.milp.formulations.curves import add_value_curves, add_weighted_curves, kinks
+from bfreplay.milp.formulations.formulation import NodeMap, node_holdings, pairs, read_node_map, start_counts
 from bfreplay.milp.model import Columns, LinearModel, Rows
 from bfreplay.milp.problem import AllocationProblem
 
@@ -49,6 +42,8 @@ class Published:
     One fault of the published rows is not reproduced. With ``min_nodes_j > N + 1`` their ``min`` row cannot hold,
     and the whole decision is infeasible; here its M is max(N + 1, min_nodes_j) and the job stays without nodes.
 
+    ``up`` and ``down`` have one loss each, so decisions whose losses depend on the new count are refused.
+
     Size: J (2 N + 5) + B columns with B <= J (K + 1) breakpoints (about 8 a job for published curves),
     N + J (4 N + 12) rows, 22 J N + 9 J + 2 B entries, one fewer for each job that holds nothing (and 2 J fewer under
     a change limit of 0).
@@ -60,6 +55,7 @@ class Published:
     needs_sos = True
     needs_continuous = True
     change_limited = True
+    needs_constant_losses = True
 
     def build(self, problem: AllocationProblem) -> LinearModel:
         """Build the model; the first J N columns are ``x``, ordered by job. Starts from the nodes held."""
@@ -127,32 +123,27 @@ class Published:
 class NodeLevel:
     """Formulation over single nodes, with the true optimum and far fewer, tighter rows than ``published``.
 
-    It differs from the published program in this: there is a count variable; the nodes that change hands are
-    counted from ``x`` and the map held now, without a binary for each; one pair of binaries says both whether a job
-    gains or loses, and what rescaling costs; one binary says whether it runs; and M is 2 N, which never binds.
+    It differs from the published program in this: what a job is worth at each count, f_j, losses included, is one curve
+    over its allowed counts; the nodes that it gains are counted from ``x`` and the map held now, without a binary for
+    each; and there is no M, as the curve holds minimum, maximum and change limit.
 
-    Variables (N = capacity): ``x[j, n]`` binary, job j gets node n; ``count[j]``; ``running[j]``, ``gained[j]``,
-    ``lost[j]`` binary; ``weight[j, b] >= 0`` for the breakpoints b of job j's curve (its kinks on
-    0..min(max_nodes, N)), an SOS2.
+    Variables (N = capacity, C_j = current_j): ``x[j, n]`` binary, job j gets node n; ``weight[j, b] >= 0`` for the
+    breakpoints b of job j, an SOS2, and ``stretch[j, a]`` binary for its stretches of allowed counts, as in
+    ``counts_sos2``: on the kinks of f_j, and on C_j.
 
-    Maximise ``sum gain_j(b) weight[j, b] - scale_up_loss_j gained[j] - scale_down_loss_j lost[j]`` subject to
+    Maximise ``sum f_j(b) weight[j, b]`` subject to
 
     - ``node[n]``: ``sum_j x[j, n] <= 1``
-    - ``count[j]``: ``sum_n x[j, n] = count[j]``
-    - ``least[j]``, ``most[j]``: ``min_nodes_j running[j] <= count[j] <= max_nodes_j running[j]``
-    - ``convex[j]``, ``curve[j]``: ``sum_b weight[j, b] = 1`` and ``sum_b b weight[j, b] = count[j]``
-    - ``gain[j]``, ``loss[j]``: with G_j (L_j) the number of nodes that job j gets and does not hold (holds and does
-      not get), ``G_j + L_j <= (count_j - current_j) + M lost_j`` and ``G_j + L_j <= (current_j - count_j) + M
-      gained_j``. As ``count_j - current_j = G_j - L_j`` they are ``2 L_j <= M lost_j`` and ``2 G_j <= M gained_j``
-    - ``either[j]``: ``gained[j] + lost[j] <= 1``: nothing migrates
+    - ``convex[j]``, ``curve[j]``: ``sum_b weight[j, b] = 1`` and ``sum_b b weight[j, b] = sum_n x[j, n]``
+    - ``stretch[j, a]``: ``sum_b weight[j, b] = stretch[j, a]`` over the breakpoints in that stretch
+    - ``gained[j]``: ``sum_b max(0, b - C_j) weight[j, b] = sum_n x[j, n]`` over the nodes that job j does not hold. As
+      no piece of the curve goes past C_j, this is its count less C_j, or 0: it takes others' nodes only beyond those
+      that it holds, all of which it keeps then. Nothing migrates
 
-    The last three kinds cap every change at M / 2 nodes, so ``problem.change_limit`` goes the same way: M is
-    2 min(N, change_limit).
+    Size: J N + B + T columns with B <= J (min(K, N) + 1) breakpoints and T stretches (see ``counts_sos2``),
+    N + 3 J + T rows, at most 3 J N + 4 B + T entries, fewer by the nodes that are held.
 
-    Size: J (N + 4) + B columns with B <= J (min(K, N) + 1) breakpoints (about 8 a job for published curves),
-    N + 8 J rows, 3 J N + 2 B + 9 J entries (2 J fewer under a change limit of 0).
-
-    Source: BFTrainer, arXiv:2106.12091, equations 1 to 16, aggregated.
+    Source: BFTrainer, arXiv:2106.12091, equations 1 to 16, aggregated; for gaps and jumps see ``counts_sos2``.
     """
 
     name = "node_level"
@@ -165,38 +156,23 @@ class NodeLevel:
         jobs, nodes = problem.n_jobs, problem.capacity
         job_index = np.arange(jobs)
         holdings = node_holdings(problem)
-        big_m = 2.0 * (nodes if problem.change_limit is None else min(nodes, problem.change_limit))
-        min_nodes, max_nodes, current = (
-            array.astype(np.float64) for array in (problem.min_nodes, problem.max_nodes, problem.current)
-        )
-
         columns, rows = Columns(), Rows()
         x = columns.add("x", *pairs(problem)).reshape(jobs, nodes)
-        count = columns.add("count", job_index, upper=np.minimum(max_nodes, nodes), integer=False)
-        running = columns.add("running", job_index)
-        scales_up = columns.add("gained", job_index, objective=-problem.scale_up_loss)
-        scales_down = columns.add("lost", job_index, objective=-problem.scale_down_loss)
-
         rows.put(rows.add("node", nodes, -np.inf, 1.0) + np.arange(nodes), x, 1.0)
-        rows.constrain("count", 0.0, 0.0, (x, 1.0), (count, -1.0))
-        rows.constrain("least", 0.0, np.inf, (count, 1.0), (running, -min_nodes))
-        rows.constrain("most", -np.inf, 0.0, (count, 1.0), (running, -max_nodes))
-        points = [kinks(problem.gain[j, : min(int(problem.max_nodes[j]), nodes) + 1]) for j in job_index]
-        curves = add_weighted_curves(columns, rows, problem.gain, points)
-        rows.put(curves.curve_row + job_index, count, -1.0)
-        rows.constrain("gain", -np.inf, 0.0, (x, np.where(holdings, 0.0, 2.0)), (scales_up, -big_m))
-        # 2 (current - held and kept) <= M lost
-        rows.constrain("loss", -np.inf, -2.0 * current, (x, np.where(holdings, -2.0, 0.0)), (scales_down, -big_m))
-        rows.constrain("either", -np.inf, 1.0, (scales_up, 1.0), (scales_down, 1.0))
+        values = add_value_curves(columns, rows, problem)
+        curves = values.curves
+        rows.put((curves.curve_row + job_index)[:, None], x, -1.0)
+        gained = rows.add("gained", jobs, 0.0, 0.0)
+        rows.put((gained + job_index)[:, None], x, np.where(holdings, 0.0, -1.0))
+        n_gained = np.maximum(curves.point - problem.current[curves.owner], 0)
+        rows.put(gained + curves.owner, curves.column, n_gained)
 
         start, counts = None, start_counts(problem)
         if counts is not None:
             start = np.zeros(len(columns.names))
             start[x] = holdings & (counts > 0)[:, None]
-            start[count] = counts
-            start[running] = counts > 0
-            start[scales_down] = counts < problem.current
             start[curves.column] = curves.weights_at(counts)
+            start[values.column] = values.stretches.holds(counts)
         return rows.model_of(columns, sets=curves.sets, start=start)
 
     def read(self, problem: AllocationProblem, x: NDArray[np.float64]) -> tuple[NDArray[np.int64], NodeMap | None]:

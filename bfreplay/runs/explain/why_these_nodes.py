@@ -189,10 +189,9 @@ def _value(problem: AllocationProblem, index: int, nodes: int) -> float:
 
 
 def _loss(problem: AllocationProblem, index: int, nodes_after: int) -> float:
-    nodes_before = int(problem.current[index])
-    if nodes_after == nodes_before:
-        return 0.0
-    return float(problem.scale_up_loss[index] if nodes_after > nodes_before else problem.scale_down_loss[index])
+    """Return what the job loses more by ``nodes_after`` than by staying, which may cost the rest of a pause."""
+    loss_before, loss_after = (float(problem.loss[index, n]) for n in (problem.current[index], nodes_after))
+    return loss_after - (loss_before if math.isfinite(loss_before) else 0.0)
 
 
 def _whole(

@@ -12,11 +12,13 @@ from bfreplay.milp.model import LinearModel
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import SolverStatus
 from bfreplay.milp.verify import agrees, objective_of, violation
-from tests.milp.small_problems import optimum_by_enumeration
+from tests.milp.small_problems import by_count, optimum_by_enumeration
 
 ALL = ["published", "node_level", "counts_sos2", "counts_segments", "choices", "choices_reduced"]
 NODE_LEVEL = ["published", "node_level"]
 WITH_SETS = ["published", "node_level", "counts_sos2"]
+BY_COUNT = ["node_level", "counts_sos2", "counts_segments", "choices", "choices_reduced"]
+"""Those that take losses that depend on the count."""
 
 
 def broken(model: LinearModel, x: np.ndarray) -> list[str]:
@@ -68,6 +70,14 @@ def check_optimum(cbc: IsolatedBackend, name: str, problem: AllocationProblem) -
     if nodes is not None:
         assert map_violation(problem, nodes) == ""
         assert [len(mine) for mine in nodes] == counts.tolist()
+
+
+def forbidding(problem: AllocationProblem, seed: int) -> AllocationProblem:
+    """``problem`` with losses up to 100 at random by count, of which a fifth forbids."""
+    rng = np.random.default_rng(seed)
+    loss = rng.integers(0, 100, problem.gain.shape).astype(np.float64)
+    loss[:, 1:][rng.random(loss[:, 1:].shape) < 0.2] = np.inf
+    return by_count(problem, loss)
 
 
 def rugged(rng: np.random.Generator, n_jobs: int, capacity: int, max_nodes: int, **changes) -> AllocationProblem:

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bfreplay.milp.formulations.formulation import kinks, map_violation, node_holdings
+from bfreplay.milp.formulations.curves import kinks
+from bfreplay.milp.formulations.formulation import map_violation, node_holdings
 from tests.milp.small_problems import problem_of_two
 
 

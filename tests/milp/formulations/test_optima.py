@@ -13,8 +13,8 @@ from bfreplay.milp.backends import SolveOptions
 from bfreplay.milp.formulations import formulation_of
 from bfreplay.milp.solution import SolverStatus
 from tests.examples import examples
-from tests.milp.formulations.checking import ALL, check_optimum, rugged, solved
-from tests.milp.small_problems import problem_of_two, problems
+from tests.milp.formulations.checking import ALL, BY_COUNT, check_optimum, forbidding, rugged, solved
+from tests.milp.small_problems import by_count_problems, left_on_seven, problem_of_two, problems
 
 
 @pytest.mark.often("choices", "published", "counts_sos2")
@@ -26,6 +26,29 @@ from tests.milp.small_problems import problem_of_two, problems
 @example(problem=problem_of_two(change_limit=1))
 def test_the_optimum_is_the_one_found_by_trying_everything(cbc, name, problem):
     check_optimum(cbc, name, problem)
+
+
+@pytest.mark.often("choices", "node_level", "counts_sos2")
+@pytest.mark.parametrize("name", BY_COUNT)
+@settings(max_examples=examples(100), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(problem=by_count_problems())
+@example(problem=left_on_seven())
+@example(problem=replace(left_on_seven(), change_limit=3))
+@example(problem=replace(left_on_seven(staying=np.inf), change_limit=0))
+def test_losses_by_count_have_the_optimum_found_by_trying_everything(cbc, name, problem):
+    check_optimum(cbc, name, problem)
+
+
+@pytest.mark.parametrize("name", BY_COUNT)
+@pytest.mark.parametrize(
+    ("start", "staying", "counts", "objective"),
+    [(2.0, 1.0, [4, 5], 60.0), (40.0, 1.0, [7, 0], 39.0), (40.0, np.inf, [4, 0], 34.0)],
+)
+def test_a_job_left_on_a_count_that_is_else_forbidden_may_stay_on_it(cbc, name, start, staying, counts, objective):
+    problem = left_on_seven(start, staying)
+    formulation, _, answer = solved(cbc, name, problem)
+    assert formulation.read(problem, answer.x)[0].tolist() == counts
+    assert answer.objective == pytest.approx(objective)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -77,11 +100,12 @@ def test_twenty_jobs_on_200_nodes_have_the_exact_solvers_optimum(cbc, name, chan
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_segments_relax_to_the_concave_hulls_as_choices_do(cbc, seed):
+def test_segments_and_weights_relax_to_the_concave_hulls_as_choices_do(cbc, seed):
     problem = rugged(np.random.default_rng(seed), 6, 50, 20)
-    bounds = []
-    for name in ("counts_segments", "choices"):
-        model = formulation_of(name).build(problem)
-        relaxed = replace(model, is_integer=np.zeros_like(model.is_integer))
-        bounds.append(cbc.solve(relaxed, SolveOptions(60.0)).answer.objective)
-    assert bounds[0] == pytest.approx(bounds[1], rel=1e-7)
+    for posed in (problem, forbidding(problem, seed)):
+        bounds = []
+        for name in ("choices", "counts_segments", "counts_sos2", "node_level"):
+            model = formulation_of(name).build(posed)
+            relaxed = replace(model, is_integer=np.zeros_like(model.is_integer), sets=())
+            bounds.append(cbc.solve(relaxed, SolveOptions(60.0)).answer.objective)
+        assert bounds == pytest.approx(bounds[:1] * 4, rel=1e-7)
