@@ -8,7 +8,7 @@ import math
 import operator
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -381,6 +381,15 @@ class ElasticJob:
             return self.adaptation.seconds_alone(n_nodes, self.work_samples)
         rate_there = float(self.throughput.table(n_nodes)[n_nodes])
         return self.work_samples / rate_there if rate_there > 0 else math.inf
+
+    def changes(self) -> dict[str, Json]:
+        """Return costs and ``OPTIONAL_COSTS`` as files have them, JSON-ready; the latter without defaults."""
+        cells: dict[str, Json] = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name in (*COSTS, *OPTIONAL_COSTS) and value != entry.default:
+                cells[entry.name] = str(value) if isinstance(value, CostByCount) else value
+        return cells
 
     @property
     def has_published_costs(self) -> bool:

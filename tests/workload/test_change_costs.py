@@ -99,7 +99,7 @@ def test_what_is_no_cost_is_refused_with_its_forms(given, says):
 
 @pytest.mark.parametrize("steps", [((4, 1.0), (0, 2.0)), ((0, 1.0), (0, 2.0)), ((0, 1.0), (9, 2.0), (4, 3.0))])
 def test_steps_out_of_order_are_not_sorted_silently(steps):
-    with pytest.raises(InputError, match="do not (begin|increase)"):
+    with pytest.raises(InputError, match=r"do not (begin|increase)"):
         CostByCount(steps)
 
 
