@@ -14,6 +14,7 @@ from bfreplay.runs.run_record import RunRecord
 from bfreplay.scalability import Curve, TabulatedCurve, measured_counts
 from bfreplay.wording import count, digits
 from bfreplay.workload import ElasticJob
+from bfreplay.workload.change_costs import highest
 
 _Text = TypeVar("_Text", bound=str)
 
@@ -152,7 +153,8 @@ def rescale_warnings(jobs: Iterable[ElasticJob], interval_bins: NDArray[np.void]
     n_complete = interval_bins["n_intervals"] - interval_bins["n_censored"]
     median_bin = int(np.searchsorted(np.cumsum(n_complete), n_complete.sum() / 2))
     low_s, high_s = (np.append(interval_bins["over_us"], np.inf) / 1e6)[median_bin : median_bin + 2]
-    cost_s, name = max(((max(job.scale_up_cost_s, job.scale_down_cost_s), job.name) for job in jobs), default=(0, ""))
+    highest_costs = ((max(highest(job.scale_up_cost_s), highest(job.scale_down_cost_s)), job.name) for job in jobs)
+    cost_s, name = max(highest_costs, default=(0, ""))
     if n_complete.any() and cost_s > high_s:
         yield (
             f"Job {name} loses up to {cost_s:,.15g} s of training when rescaled, more than the median idle interval of "

@@ -388,6 +388,7 @@ class ElasticJob:
         for entry in fields(self):
             value = getattr(self, entry.name)
             if entry.name in (*COSTS, *OPTIONAL_COSTS) and value != entry.default:
+                value = list(value) if isinstance(value, tuple) else value
                 cells[entry.name] = str(value) if isinstance(value, CostByCount) else value
         return cells
 

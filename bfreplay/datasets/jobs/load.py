@@ -208,7 +208,7 @@ def _cells(job: ElasticJob, relative: bool) -> dict[str, Json]:
     changes = dict.fromkeys(OPTIONAL_COSTS, "") | job.changes()
     return {
         **pick(job, "name", "min_nodes", "max_nodes"),
-        **{name: ";".join(map(str, cell)) if isinstance(cell, tuple) else cell for name, cell in changes.items()},
+        **{name: ";".join(map(str, cell)) if isinstance(cell, list) else cell for name, cell in changes.items()},
         **{name: repr(float(getattr(job, name))) for name in _FLOAT_COLUMNS},
         "submit_time": _time_text(job.submit_us),
         "submit_after_s": _seconds_text(job.submit_us),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -297,17 +296,18 @@ class _Row:
     def _cost(self, column_name: str) -> Any:
         """Return a number, or what may be a cost by count, which the job itself reads."""
         cell = self._cell(column_name)
-        is_by_count = isinstance(cell, Mapping | list) or (isinstance(cell, str) and ":" in cell)
+        is_by_count = isinstance(cell, Mapping | list | tuple) or (isinstance(cell, str) and ":" in cell)
         return cell if is_by_count else self._number(column_name)
 
     def _counts(self, column_name: str) -> list[int]:
         cell = self._cell(column_name)
         entries = re.split(r"[\s;,]+", cell.strip()) if isinstance(cell, str) else cell
-        numbers = [number_of(entry, column_name) for entry in entries] if isinstance(entries, list) else [math.nan]
-        if not all(number.is_integer() for number in numbers):
-            problem, expected = "the counts are no whole numbers", "whole numbers separated by ;"
-            raise self._error(problem, column_name, expected, _FIXES[column_name])
-        return [int(number) for number in numbers]
+        if isinstance(entries, list | tuple):
+            numbers = [number_of(entry, column_name) for entry in entries]
+            if all(number.is_integer() for number in numbers):
+                return [int(number) for number in numbers]
+        problem, expected = "the counts are no whole numbers", "whole numbers separated by ;"
+        raise self._error(problem, column_name, expected, _FIXES[column_name])
 
     def _number(self, column_name: str) -> float:
         return number_of(self._cell(column_name), column_name)
