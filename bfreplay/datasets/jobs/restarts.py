@@ -61,7 +61,7 @@ def _check_columns(job_table: JobTable) -> None:
     unknown = [name for name in job_table.columns if name not in (*RESTART_COLUMNS, *_NAMES)]
     missing = [name for name in RESTART_COLUMNS if name not in job_table.columns]
     if unknown or missing:
-        kind = kind_of_table(job_table.columns)
+        kind = kind_of_table(job_table.columns) if missing else None
         raise job_table.error(
             f"the column {(missing or unknown)[0]!r} is {'missing' if missing else 'unknown'}",
             column=(missing or unknown)[0],
