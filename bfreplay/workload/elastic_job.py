@@ -19,7 +19,7 @@ from bfreplay.saved_state import restorable
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.scalability.law import LARGEST_RATE
 from bfreplay.scalability.stepped import curve_as_given, on_counts
-from bfreplay.workload.change_costs import Cost, CostByCount, Restart, Saves, cost_of, seconds_of
+from bfreplay.workload.change_costs import Cost, CostByCount, Restart, Saves, cost_of, highest, seconds_of
 
 
 @restorable
@@ -112,7 +112,7 @@ COSTS = ("start_cost_s", "scale_up_cost_s", "scale_down_cost_s")
 OPTIONAL_COSTS = ("start_cost_s", "restart", "work_saved_every_s", "saves", "counts")
 """What else a change does to a job, and the counts that it may change to; optional in files."""
 
-_SHORTEST_S = 0.001
+_SHORTEST_S, _LONGEST_S = 0.001, 1e9
 _OF_COLUMN = object()
 _LOWER = "lower max_nodes to the most nodes that the job can use"
 
@@ -177,7 +177,7 @@ class ElasticJob:
         progress goes on; ``pause``: no progress for that time, and a change during a pause begins a whole one.
     work_saved_every_s
         Checkpoint interval, counted from each start and restart; what was made since the last checkpoint is lost at
-        a reclaim or change. 0: saved at all times.
+        a reclaim or change; 0.001 to 1e9 s. 0: saved at all times.
     saves
         Other occasions to save it: ``never``, ``on-notice`` (reclaims of a replay with notice), ``on-resize`` (also
         changes by decisions).
@@ -323,13 +323,16 @@ class ElasticJob:
                 fix = checks.nearest(word, choices, "write one of these words")
                 self._refuse(f"{field_name} is unknown", field_name, ", ".join(choices), fix)
             object.__setattr__(self, field_name, word)
-        expected = f"seconds: 0, or >= {_SHORTEST_S}"
+        for field_name in COSTS:
+            if self.restart == Restart.PAUSE and highest(getattr(self, field_name)) > _LONGEST_S:
+                self._refuse("a pause is longer than 30 years", field_name, f"at most {_LONGEST_S:g} s")
+        expected = f"seconds: 0, or {_SHORTEST_S} to {_LONGEST_S:g}"
         try:
             every_s = seconds_of(self.work_saved_every_s)
         except InputError:
             self._refuse("the checkpoint interval is negative or not a number", "work_saved_every_s", expected)
-        if 0 < every_s < _SHORTEST_S:
-            self._refuse("the checkpoint interval is too short", "work_saved_every_s", expected)
+        if every_s and not _SHORTEST_S <= every_s <= _LONGEST_S:
+            self._refuse("the checkpoint interval is out of range", "work_saved_every_s", expected)
         object.__setattr__(self, "work_saved_every_s", every_s)
         if self.saves != Saves.NEVER and not every_s:
             problem = "saves without a checkpoint interval: nothing is ever at risk"

@@ -416,7 +416,7 @@ def test_costs_in_python_are_as_in_the_file():
     [
         ("start_cost_s = -1", "negative", "start_cost_s"),
         ('start_cost_s = "4:20"', "do not begin at count 0", "start_cost_s"),
-        ("work_saved_every_s = 0.0001", "too short", "work_saved_every_s"),
+        ("work_saved_every_s = 0.0001", "out of range", "work_saved_every_s"),
         ('saves = "on-notice"', "nothing is ever at risk", "saves"),
         ('restart = "puase"', "restart is unknown", "restart"),
         ("counts = [1, 4]", "not within its bounds", "counts"),

@@ -314,9 +314,10 @@ text = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters
     lambda name: name == name.strip() and name.isprintable() and name[0] not in "=+-@"  # no formulas of spreadsheets
 )
 
-costs = st.floats(0, 1e300) | st.dictionaries(st.integers(1, 50), st.floats(0, 1e9), max_size=3).map(
-    {0: 0.1 + 0.2}.__or__
-)
+
+def costs_up_to(most):
+    by_count = st.dictionaries(st.integers(1, 50), st.floats(0, most), max_size=3)
+    return st.floats(0, most) | by_count.map({0: 0.1 + 0.2}.__or__)
 
 
 @st.composite
@@ -329,7 +330,9 @@ def job_sets(draw):
         curve = draw(st.just(TabulatedCurve((0, top), (0.0, draw(st.floats(0, 1e20))))) | st.just(Amdahl(9.5, 0.25)))
         least = draw(st.integers(1, top))
         between = st.lists(st.integers(least, top), max_size=4)
-        every_s = draw(st.just(0.0) | st.floats(0.001, 1e300))
+        every_s = draw(st.just(0.0) | st.floats(0.001, 1e9))
+        restart = draw(st.sampled_from(["charge", "pause"]))
+        costs = costs_up_to(1e300 if restart == "charge" else 1e9)
         submit_us = draw(st.integers(0 if relative else -(10**15), 10**16))
         jobs.append(
             ElasticJob(
@@ -347,7 +350,7 @@ def job_sets(draw):
                 tuple(draw(st.lists(text, max_size=2))),
                 draw(st.none() | text),
                 start_cost_s=draw(st.just(0.0) | costs),
-                restart=draw(st.sampled_from(["charge", "pause"])),
+                restart=restart,
                 work_saved_every_s=every_s,
                 saves=draw(st.sampled_from(["never", "on-notice", "on-resize"] if every_s else ["never"])),
                 counts=draw(st.just(()) | between.map(lambda few, ends=(least, top): sorted({*few, *ends}))),
