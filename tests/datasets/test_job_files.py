@@ -642,6 +642,7 @@ def test_a_faulty_cost_names_file_row_column_value_and_the_way_out(
     ("text", "problem", "column"),
     [
         ("restart = 1", "the restart is not text", "restart"),
+        ("saves = true", "saves is not text", "saves"),
         ("counts = 2", "no whole numbers", "counts"),
         ("counts = [1, true]", "not a number", "counts"),
         ("start_cost_s = true", "not a number", "start_cost_s"),
