@@ -233,3 +233,17 @@ def test_wrong_costs_are_refused_and_nothing_is_written(tmp_path, kind, words, s
     assert done.exit_code == 2, done.output
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["toml", "csv"])
+def test_a_saved_run_of_jobs_with_other_costs_is_run_again_from_its_inputs(ending):
+    costs = ("--start-cost", "1min", "--restart", "pause", "--work-saved-every", "10min", "--saves", "on-notice")
+    words = ("hpo", "--trials", 2, "--epochs", 1) if ending == "toml" else ("list", "--job", "segmentation:2")
+    assert run(*words, "-o", f"made.{ending}", *costs).exit_code == 0
+    replay = ["replay", "sample", "--jobs", f"made.{ending}", "--out", "run", "--no-efficiency", "--quiet"]
+    replayed = CliRunner().invoke(main, replay)
+    assert replayed.exit_code == 0, replayed.output
+    name = "made-0000" if ending == "toml" else "segmentation-0000"
+    explained = CliRunner().invoke(main, ["explain", "run", "--job", name])
+    assert explained.exit_code == 0, explained.output
+    assert f"{name} (" in explained.stdout
