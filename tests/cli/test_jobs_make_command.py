@@ -238,7 +238,7 @@ def test_wrong_costs_are_refused_and_nothing_is_written(tmp_path, kind, words, s
 @pytest.mark.parametrize("ending", ["toml", "csv"])
 def test_a_saved_run_of_jobs_with_other_costs_is_run_again_from_its_inputs(ending):
     costs = ("--start-cost", "1min", "--restart", "pause", "--work-saved-every", "10min", "--saves", "on-notice")
-    words = ("hpo", "--trials", 2, "--epochs", 1) if ending == "toml" else ("list", "--job", "segmentation:2")
+    words = ("hpo", "--trials", 2, "--epochs", 3) if ending == "toml" else ("list", "--job", "segmentation:2")
     assert run(*words, "-o", f"made.{ending}", *costs).exit_code == 0
     replay = ["replay", "sample", "--jobs", f"made.{ending}", "--out", "run", "--no-efficiency", "--quiet"]
     replayed = CliRunner().invoke(main, replay)
