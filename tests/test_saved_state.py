@@ -384,9 +384,11 @@ def test_only_these_classes_are_made_by_a_state():
         "bfreplay.policies.learning.belief": "Assumed Belief Shape Share",
         "bfreplay.policies.learning.holds": "_Hold",
         "bfreplay.scalability.law": "MeasuredLaw",
+        "bfreplay.scalability.stepped": "SteppedCurve",
         "bfreplay.scalability.tabulated": "TabulatedCurve",
         "bfreplay.scalability.laws": "Amdahl Gustafson PowerLaw UniversalScalability "
         "CommunicationStrong CommunicationWeak",
+        "bfreplay.workload.change_costs": "CostByCount",
         "bfreplay.workload.elastic_job": "Adaptation ElasticJob",
         "bfreplay.systems.gavel.pair_estimates": "BelievedPairs PairEstimator RelativeRates",
         "bfreplay.systems.gavel.quirks": "Quirks",

@@ -14,6 +14,7 @@ from bfreplay.datasets.jobs.curve_points import inline_text
 from bfreplay.documents import pick
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
+from bfreplay.scalability.stepped import curve_as_given
 from bfreplay.typed_tables import Count, Positive, TypedTable
 from bfreplay.workload import ElasticJob
 
@@ -208,7 +209,8 @@ class TrialModel:
         job = self.job
         return {
             **pick(self, "name", "samples_per_epoch"),
-            **pick(job, "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s"),
+            **pick(job, "min_nodes", "max_nodes"),
+            **job.changes(),
             "curve": _text(job.throughput, job.max_nodes),
             "objective_curve": None if job.objective is None else _text(job.objective, job.max_nodes),
             "weight": job.weight,
@@ -327,6 +329,7 @@ class Campaign:
 
 def _text(curve: Curve, max_nodes: int) -> str:
     """Return the text of a curve in files; a class of curves without a text form as points up to ``max_nodes``."""
+    curve = curve_as_given(curve)
     if isinstance(curve, TabulatedCurve | Law | MeasuredLaw):
         return inline_text(curve)
     return inline_text(TabulatedCurve(range(max_nodes + 1), curve.table(max_nodes).tolist()))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bfreplay import checks
 from bfreplay.campaigns.make_campaign import arrival_of, find_curve, node_bounds
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
-from bfreplay.workload import ElasticJob, JobSet
+from bfreplay.workload import ElasticJob, JobSet, Restart, Saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +23,22 @@ class JobShape:
     min_nodes, max_nodes
         Bounds, ``None`` for those of `node_bounds`; a job whose curve ends below ``max_nodes`` may run up to its end.
     scale_up_cost_s, scale_down_cost_s
-        Seconds.
+        Seconds, or by count.
     node_hours
         Work of a job, in hours of one node by itself (of ``min_nodes`` nodes where one alone has no rate).
+    start_cost_s, restart, work_saved_every_s, saves
+        As of an ``ElasticJob``.
     """
 
     min_nodes: int | None
     max_nodes: int | None
-    scale_up_cost_s: float
-    scale_down_cost_s: float
+    scale_up_cost_s: Any
+    scale_down_cost_s: Any
     node_hours: float
+    start_cost_s: Any = 0.0
+    restart: str = Restart.CHARGE.value
+    work_saved_every_s: float = 0.0
+    saves: str = Saves.NEVER.value
 
 
 def jobs_of_list(items: Sequence[str], curves: Mapping[str, Curve], shape: JobShape, arrival: str, seed: int) -> JobSet:
@@ -107,6 +114,10 @@ def _job(model: str, job_name: str, submit_us: int, curve: Curve, shape: JobShap
         work_samples,
         curve,
         model=model,
+        start_cost_s=shape.start_cost_s,
+        restart=shape.restart,
+        work_saved_every_s=shape.work_saved_every_s,
+        saves=shape.saves,
     )
 
 

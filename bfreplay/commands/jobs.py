@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
+from bfreplay.commands.jobs_fit_costs import fit_costs_of
 from bfreplay.commands.jobs_make import make
 from bfreplay.commands.option_flags import PLACE, adding
 from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS
@@ -41,7 +42,20 @@ if TYPE_CHECKING:
     help="Largest number of nodes of the curve.  [default: the largest measured count]",
 )
 @adding(*(click.option(f"--{option_name(name)}", type=float, help=f"{meaning}.") for name, meaning in NEEDS.items()))
-@click.option("-o", "--out", type=PLACE, metavar="FILE.toml", help="Write the curves as TOML, for --curves.")
+@click.option(
+    "--costs",
+    "of_costs",
+    is_flag=True,
+    help="Fit what changes cost: MEASUREMENTS is a log of restarts, with the columns nodes_before (0 for a start), "
+    "nodes_after, pause_s (seconds without progress), and optionally model or job.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=PLACE,
+    metavar="FILE.toml",
+    help="Write the curves as TOML, for --curves; with --costs the keys of each model.",
+)
 @click.option(
     "--picture",
     type=PLACE,
@@ -55,6 +69,7 @@ def fit(
     law: str | None,
     scaling: str | None,
     max_nodes: int | None,
+    of_costs: bool,
     out: Path | None,
     picture: Path | None,
     force: bool,
@@ -67,6 +82,8 @@ def fit(
     the units below), and optionally repeat and curve. Confidence intervals are simultaneous: they contain all
     parameters of a law in at least 95 of 100 cases.
 
+    With --costs it fits what starts and changes of nodes cost instead: the median pause by the new number of nodes.
+
     \b
     Examples:
       bfreplay jobs fit measured.csv
@@ -74,6 +91,7 @@ def fit(
       bfreplay jobs fit measured.csv --scaling weak --max-nodes 256
       bfreplay jobs fit measured.csv --law usl --json
       bfreplay jobs fit step_times.csv --global-batch 4096
+      bfreplay jobs fit restarts.csv --costs -o costs.toml
       bfreplay replay sample --jobs jobs.csv --curves curves.toml
     """
     from bfreplay.datasets.jobs.curve_points import write_curves
@@ -84,6 +102,13 @@ def fit(
     from bfreplay.scalability.fitting import fit_law
     from bfreplay.scalability.law import laws_for
 
+    if of_costs:
+        of_curves = {"law": law, "scaling": scaling, "max_nodes": max_nodes, "picture": picture, **numbers}
+        for name, value in of_curves.items():
+            if value is not None:
+                option = f"--{option_name(name)}"
+                raise InputError(f"{option} is for curves, not for --costs", value=value, fix=f"drop {option}")
+        return fit_costs_of(measurements, out, force, as_json)
     measured_as = Scaling(scaling or Scaling.EITHER)
     laws = laws_for(measured_as) if law is None else [find_law(law)]
     if law is not None:
@@ -163,10 +188,11 @@ def _of_curve(error: InputError, file: Path, curve: str | None) -> InputError:
 
 @click.group()
 def jobs() -> None:
-    """Jobs to replay: fit curves to measurements, make campaigns and job sets.
+    """Jobs to replay: fit curves and costs to measurements, make campaigns and job sets.
 
     \b
     Measured rates to a curve:  bfreplay jobs fit MEASUREMENTS
+    A log of restarts to costs: bfreplay jobs fit RESTARTS --costs
     A search to replay:         bfreplay jobs make hpo -o campaign.toml
     """
 

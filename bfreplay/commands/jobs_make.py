@@ -28,6 +28,12 @@ def _output(ending: str) -> Callable[[_Command], _Command]:
     )
 
 
+def _cost(text: str) -> float | str:
+    """Parse a length of time; a cost by count stays as it is, for the job to check."""
+    return text if ":" in text else amount(text)
+
+
+_COST = Parsed(_cost)
 _NODES = click.IntRange(1, 100_000)
 _MEASURED = "what the curve of --curves was measured at"
 _job_options = adding(
@@ -36,18 +42,47 @@ _job_options = adding(
     click.option(
         "--scale-up-cost",
         "scale_up_cost_s",
-        type=Parsed(amount),
+        type=_COST,
         default=20.0,
         metavar="TIME",
-        help="Seconds lost when it gains nodes while it runs.",
+        help="Seconds lost when it gains nodes while it runs; by the new count of nodes, '0:20 4:29'.",
     ),
     click.option(
         "--scale-down-cost",
         "scale_down_cost_s",
-        type=Parsed(amount),
+        type=_COST,
         default=10.0,
         metavar="TIME",
         help="Seconds lost when it loses nodes, also by preemption.",
+    ),
+    click.option(
+        "--start-cost",
+        "start_cost_s",
+        type=_COST,
+        default=0.0,
+        metavar="TIME",
+        help="Seconds lost when it begins to run, from fewer nodes than its minimum.",
+    ),
+    click.option(
+        "--restart",
+        type=click.Choice(["charge", "pause"]),
+        default="charge",
+        help="A change costs its seconds at the rate before, worked off at the new rate (charge), or they pass without "
+        "progress (pause).",
+    ),
+    click.option(
+        "--work-saved-every",
+        "work_saved_every_s",
+        type=Parsed(amount),
+        default=0.0,
+        metavar="TIME",
+        help="Time between checkpoints: a change loses the work since the last one; 0: none is lost.",
+    ),
+    click.option(
+        "--saves",
+        type=click.Choice(["never", "on-notice", "on-resize"]),
+        default="never",
+        help="Other checkpoints: on the notice of a preemption, or also before each rescale.",
     ),
 )
 """Adds the options of every job: bounds and costs."""
@@ -276,9 +311,12 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
     settings["budget"] = {setting: plain(value) for setting, value in limits.items() if value is not None}
     of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
+    other_costs = {"start_cost_s": 0.0, "restart": "charge", "work_saved_every_s": 0.0, "saves": "never"}
+    trial = {setting: options[setting] for setting in of_jobs if options[setting] is not None}
+    trial |= {setting: options[setting] for setting, usual in other_costs.items() if options[setting] != usual}
     tables = {
         "campaign": {setting: value for setting, value in settings.items() if value is not None},
-        "trial": {setting: plain(options[setting]) for setting in of_jobs if options[setting] is not None},
+        "trial": {setting: value if isinstance(value, str) else plain(value) for setting, value in trial.items()},
         "pruner": pruner_table(options["pruner"] or usual_pruner, options["pruner_options"]),
     }
     if options["failures_per_epoch"]:

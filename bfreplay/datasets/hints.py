@@ -38,10 +38,12 @@ def did_you_mean(unknown: Sequence[str], missing: Sequence[str]) -> str | None:
 
 
 def kind_of_table(columns: Iterable[str]) -> str | None:
-    """Name the table that columns look like: a log, a job set or a table of curves; else ``None``."""
+    """Name the table that columns look like: a log, a job set, a log of restarts, a table of curves; else ``None``."""
     names = {column_name.strip().lower() for column_name in columns}
     if len(names.intersection(_JOB_SIGNS)) > _TOO_FEW_SIGNS:
         return "a job set"
+    if {"nodes_before", "nodes_after", "pause_s"} <= names:
+        return "a log of restarts, for jobs fit --costs"
     if {"time", "node"} <= names and names & {"state", "idle"}:
         return "a log of nodes"
     return "a table of curves" if {"curve", "nodes", "value"} <= names else None

@@ -22,6 +22,7 @@ from bfreplay.runs import Output, ReplaySession, RunSettings, run_replay
 from bfreplay.testing.replays import SECOND, check_resumes, toggling_log
 from bfreplay.testing.subject import made, subject
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSource, Orders, Verdict
+from bfreplay.workload.elastic_job import OPTIONAL_COSTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +303,7 @@ class JobSourceContract:
 
 _SUBMITTED = attrgetter(
     *("name", "submit_us", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "work_samples"),
-    *("weight", "deadline_us", "model", "report_at_samples"),
+    *("weight", "deadline_us", "model", "report_at_samples", *OPTIONAL_COSTS),
 )
 
 

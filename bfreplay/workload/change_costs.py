@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import math
+import operator
+import sys
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,17 +55,19 @@ class CostByCount:
     steps: tuple[tuple[int, float], ...]
 
     def __post_init__(self) -> None:
-        if not self.steps or self.steps[0][0] != 0:
+        try:
+            steps = tuple((operator.index(count), seconds_of(seconds)) for count, seconds in self.steps)
+        except (TypeError, ValueError):
+            raise _error("the costs by count are no pairs of a whole number and seconds", self.steps) from None
+        if not steps or steps[0][0] != 0:
             raise _error("the costs do not begin at count 0", self.steps)
-        for (count, _), (next_count, _) in itertools.pairwise(self.steps):
+        for (count, _), (next_count, _) in itertools.pairwise(steps):
             if not count < next_count <= checks.MOST_NODES:
                 raise _error("the counts of the costs do not increase", f"{count}, {next_count}")
-        for count, seconds in self.steps:
-            if not (math.isfinite(seconds) and seconds >= 0):
-                raise _error(_OUT_OF_RANGE, f"{count}:{seconds}")
+        object.__setattr__(self, "steps", steps)
 
     def __str__(self) -> str:
-        return " ".join(f"{count}:{seconds:.15g}" for count, seconds in self.steps)
+        return " ".join(f"{count}:{repr(seconds).removesuffix('.0')}" for count, seconds in self.steps)
 
     def __format__(self, spec: str) -> str:
         return str(self)
@@ -81,6 +84,8 @@ Cost = float | CostByCount
 def cost_of(value: object) -> Cost:
     """Return the cost that a number, a mapping of counts to seconds, or a text such as ``0:20 4:29`` stands for.
 
+    The keys of a mapping may be text, as in TOML; a list of pairs, as of a map in Parquet, stands for a mapping.
+
     Raises
     ------
     InputError
@@ -88,28 +93,44 @@ def cost_of(value: object) -> Cost:
     """
     if isinstance(value, str):
         value = _parsed(value)
-    if isinstance(value, Mapping):
-        value = CostByCount(tuple(sorted(value.items())))
+    elif isinstance(value, Mapping | list | tuple):
+        try:
+            pairs = value.items() if isinstance(value, Mapping) else value
+            steps = sorted((_count_of(count) if isinstance(count, str) else count, cost) for count, cost in pairs)
+        except (TypeError, ValueError):
+            raise _error("a cost cannot be read", value) from None
+        value = CostByCount(tuple(steps))
     if isinstance(value, CostByCount):
         return value.steps[0][1] if len({seconds for _, seconds in value.steps}) == 1 else value
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    return seconds_of(value)
+
+
+def seconds_of(value: object) -> float:
+    """Return a number of seconds >= 0; InputError for anything else."""
+    if isinstance(value, np.integer | np.floating):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise _error("a cost is no number", value)
-    if not (math.isfinite(value) and value >= 0):
+    if not 0 <= value <= sys.float_info.max:
         raise _error(_OUT_OF_RANGE, value)
-    return float(value) + 0.0
+    return float(value) + 0.0  # -0.0 is 0
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str) -> float | CostByCount:
     try:
         if ":" not in text:
             return checks.decimal(text)
-        steps = [step.split(":") for step in text.split()]
-        costs = {int(count): checks.decimal(seconds) for count, seconds in steps}
+        pairs = [step.split(":") for step in text.split()]
+        steps = sorted((_count_of(count), checks.decimal(seconds)) for count, seconds in pairs)
     except ValueError:
         raise _error("a cost cannot be read", text) from None
-    if len(costs) < len(steps):
-        raise _error("a count has two costs", text)
-    return costs
+    return CostByCount(tuple(steps))
+
+
+def _count_of(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise _error("the count of a cost is no whole number", text)
+    return int(text)
 
 
 def seconds_at(cost: Cost, count: int) -> float:

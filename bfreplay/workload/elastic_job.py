@@ -8,7 +8,7 @@ import math
 import operator
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from bfreplay.errors import InputError
 from bfreplay.saved_state import restorable
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve
 from bfreplay.scalability.law import LARGEST_RATE
-from bfreplay.workload.change_costs import Cost, CostByCount, Restart, Saves, cost_of
+from bfreplay.scalability.stepped import curve_as_given, on_counts
+from bfreplay.workload.change_costs import Cost, CostByCount, Restart, Saves, cost_of, highest, seconds_of
 
 
 @restorable
@@ -108,7 +109,10 @@ class Adaptation:
 COSTS = ("start_cost_s", "scale_up_cost_s", "scale_down_cost_s")
 """Costs of a job, each a number or by count."""
 
-_SHORTEST_S = 0.001
+OPTIONAL_COSTS = ("start_cost_s", "restart", "work_saved_every_s", "saves", "counts")
+"""What else a change does to a job, and the counts that it may change to; optional in files."""
+
+_SHORTEST_S, _LONGEST_S = 0.001, 1e9
 _OF_COLUMN = object()
 _LOWER = "lower max_nodes to the most nodes that the job can use"
 
@@ -173,7 +177,7 @@ class ElasticJob:
         progress goes on; ``pause``: no progress for that time, and a change during a pause begins a whole one.
     work_saved_every_s
         Checkpoint interval, counted from each start and restart; what was made since the last checkpoint is lost at
-        a reclaim or change. 0: saved at all times.
+        a reclaim or change; 0.001 to 1e9 s. 0: saved at all times.
     saves
         Other occasions to save it: ``never``, ``on-notice`` (reclaims of a replay with notice), ``on-resize`` (also
         changes by decisions).
@@ -293,7 +297,7 @@ class ElasticJob:
         }
         for field_name, curve in curves.items():
             last_nodes = curve.last_nodes
-            if isinstance(curve, Law | MeasuredLaw) and last_nodes < most:
+            if isinstance(curve_as_given(curve), Law | MeasuredLaw) and last_nodes < most:
                 problem = f"max_nodes {most} is above the largest count up to which a law is tabulated"
                 self._refuse(problem, "max_nodes", f"at most {last_nodes:,} nodes", _LOWER)
             if last_nodes < most:
@@ -314,21 +318,35 @@ class ElasticJob:
                 self._refuse(error.problem, field_name, str(error.expected), value=error.value)
         for field_name, words in (("restart", Restart), ("saves", Saves)):
             word = str(getattr(self, field_name))
-            if word not in {known.value for known in words}:
-                self._refuse(f"{field_name} is unknown", field_name, ", ".join(known.value for known in words))
+            choices = [known.value for known in words]
+            if word not in choices:
+                fix = checks.nearest(word, choices, "write one of these words")
+                self._refuse(f"{field_name} is unknown", field_name, ", ".join(choices), fix)
             object.__setattr__(self, field_name, word)
-        every_s = self.work_saved_every_s
-        if not (math.isfinite(every_s) and (every_s == 0 or every_s >= _SHORTEST_S)):
-            self._refuse("the checkpoint interval is out of range", "work_saved_every_s", f"0, or >= {_SHORTEST_S} s")
+        for field_name in COSTS:
+            if self.restart == Restart.PAUSE and highest(getattr(self, field_name)) > _LONGEST_S:
+                self._refuse("a pause is longer than 30 years", field_name, f"at most {_LONGEST_S:g} s")
+        expected = f"seconds: 0, or {_SHORTEST_S} to {_LONGEST_S:g}"
+        try:
+            every_s = seconds_of(self.work_saved_every_s)
+        except InputError:
+            self._refuse("the checkpoint interval is negative or not a number", "work_saved_every_s", expected)
+        if every_s and not _SHORTEST_S <= every_s <= _LONGEST_S:
+            self._refuse("the checkpoint interval is out of range", "work_saved_every_s", expected)
+        object.__setattr__(self, "work_saved_every_s", every_s)
         if self.saves != Saves.NEVER and not every_s:
             problem = "saves without a checkpoint interval: nothing is ever at risk"
             self._refuse(problem, "saves", "never", "give work_saved_every_s as well, or drop saves")
-        if self.counts:
-            self._check_counts()
+        self._check_counts()
 
     def _check_counts(self) -> None:
-        counts = tuple(int(count) for count in self.counts)
+        try:
+            counts = tuple(map(operator.index, self.counts))
+        except TypeError:
+            self._refuse("its counts are no whole numbers", "counts", "a sequence of whole numbers, such as 1, 2, 4, 8")
         object.__setattr__(self, "counts", counts)
+        if not counts:
+            return
         is_sorted = all(count < next_count for count, next_count in itertools.pairwise(counts))
         if not is_sorted or (counts[0], counts[-1]) != (self.min_nodes, self.max_nodes):
             expected = f"increasing whole numbers from min_nodes {self.min_nodes} to max_nodes {self.max_nodes}"
@@ -336,9 +354,9 @@ class ElasticJob:
         if self.adaptation is not None:
             self._refuse("a job whose batch size changes has counts", "counts", "all counts from min to max nodes")
         for field_name in ("throughput", "objective"):
-            if (curve := getattr(self, field_name)) is not None and curve.last_nodes >= counts[-1]:
-                object.__setattr__(self, field_name, _on_counts(curve, counts))
-        by_type = {name: _on_counts(curve, counts) for name, curve in self.throughput_by_type.items()}
+            if (curve := getattr(self, field_name)) is not None:
+                object.__setattr__(self, field_name, on_counts(curve, counts))
+        by_type = {name: on_counts(curve, counts) for name, curve in self.throughput_by_type.items()}
         object.__setattr__(self, "throughput_by_type", by_type)
 
     def _refuse(
@@ -366,6 +384,16 @@ class ElasticJob:
             return self.adaptation.seconds_alone(n_nodes, self.work_samples)
         rate_there = float(self.throughput.table(n_nodes)[n_nodes])
         return self.work_samples / rate_there if rate_there > 0 else math.inf
+
+    def changes(self) -> dict[str, Json]:
+        """Return costs and ``OPTIONAL_COSTS`` as files have them, JSON-ready; the latter without defaults."""
+        cells: dict[str, Json] = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.name in (*COSTS, *OPTIONAL_COSTS) and value != entry.default:
+                value = list(value) if isinstance(value, tuple) else value
+                cells[entry.name] = str(value) if isinstance(value, CostByCount) else value
+        return cells
 
     @property
     def has_published_costs(self) -> bool:
@@ -407,11 +435,3 @@ class ElasticJob:
     def objective_curve(self) -> Curve:
         """Curve that the allocator maximises."""
         return self.throughput if self.objective is None else self.objective
-
-
-def _on_counts(curve: Curve, counts: tuple[int, ...]) -> Curve:
-    """Return a curve that is level from each of ``counts`` to the next, and 0 below the first."""
-    rates = curve.table(counts[-1])
-    position = np.searchsorted(counts, np.arange(counts[-1] + 1), side="right") - 1
-    on_counts = np.where(position >= 0, rates[np.array(counts)[position]], 0.0)
-    return TabulatedCurve(range(counts[-1] + 1), on_counts.tolist(), getattr(curve, "name", ""))

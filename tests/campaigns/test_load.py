@@ -9,6 +9,7 @@ from bfreplay.campaigns.load import is_campaign, load_campaign
 from bfreplay.datasets import load_jobs
 from bfreplay.errors import InputError
 from bfreplay.testing.job_source import drive
+from bfreplay.workload import Restart
 
 CURVE = 'curve = "0:0 1:10 8:60"'
 CAMPAIGN = "[campaign]\ntrials = 6\n"
@@ -355,3 +356,74 @@ def test_a_campaign_given_as_a_job_set_is_told_where_it_belongs(tmp_path):
         load_jobs(tmp_path / "campaign.toml")
     assert caught.value.problem == "this is a campaign, not a job set"
     assert "bfreplay replay LOG --jobs campaign.toml" in caught.value.fix
+
+
+CHANGES = """start_cost_s = {0 = 60, 4 = 90}
+restart = "pause"
+work_saved_every_s = 600
+saves = "on-notice"
+counts = [1, 4, 8]
+"""
+READ = {
+    "scale_up_cost_s": 20.0,
+    "scale_down_cost_s": 10.0,
+    "start_cost_s": "0:60 4:90",
+    "restart": "pause",
+    "work_saved_every_s": 600.0,
+    "saves": "on-notice",
+    "counts": [1, 4, 8],
+}
+
+
+def test_trials_pay_what_the_file_says_and_the_record_repeats_it(tmp_path):
+    made = loaded(tmp_path, LEAST + CHANGES)
+    (described,) = made.describe()["models"]
+    assert {name: described[name] for name in READ} == READ
+    assert described["curve"] == "0:0.0 1:10.0 8:60.0"
+    jobs = list(drive(made, 0, 10**13).submitted.values())
+    assert len(jobs) == 6
+    for job in jobs:
+        assert job.changes() == READ
+        assert job.throughput.table(3).tolist() == [0.0, 10.0, 10.0, 10.0]
+
+
+def test_a_record_without_such_costs_is_as_it_was(tmp_path):
+    (described,) = loaded(tmp_path, LEAST).describe()["models"]
+    assert list(described) == [
+        *("name", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s"),
+        *("curve", "objective_curve", "weight", "deadline_after_s"),
+    ]
+
+
+def test_a_model_pays_what_it_says_itself(tmp_path):
+    text = MODELS.replace("[trial]\n", "[trial]\nstart_cost_s = 60\n").replace(
+        'name = "deep"\n', 'name = "deep"\nstart_cost_s = "0:5 2:7"\nrestart = "pause"\n'
+    )
+    wide, deep = (model.job for model in loaded(tmp_path, text).campaign.models)
+    assert (wide.start_cost_s, wide.restart) == (60.0, "charge")
+    assert (str(deep.start_cost_s), deep.restart) == ("0:5 2:7", "pause")
+
+
+def test_costs_in_python_are_as_in_the_file():
+    trial = {"epochs": 9, "samples_per_epoch": 1000, "min_nodes": 1, "max_nodes": 8, "curve": "0:0 1:10 8:60"}
+    trial |= {"scale_up_cost_s": {0: 20, 4: 29}, "scale_down_cost_s": 10, "restart": Restart.PAUSE, "counts": (1, 8)}
+    (model,) = load_campaign({"campaign": {"trials": 2}, "trial": trial}).campaign.models
+    assert (str(model.job.scale_up_cost_s), model.job.restart, model.job.counts) == ("0:20 4:29", "pause", (1, 8))
+
+
+@pytest.mark.parametrize(
+    ("line", "problem", "column"),
+    [
+        ("start_cost_s = -1", "negative", "start_cost_s"),
+        ('start_cost_s = "4:20"', "do not begin at count 0", "start_cost_s"),
+        ("work_saved_every_s = 0.0001", "out of range", "work_saved_every_s"),
+        ('saves = "on-notice"', "nothing is ever at risk", "saves"),
+        ('restart = "puase"', "restart is unknown", "restart"),
+        ("counts = [1, 4]", "not within its bounds", "counts"),
+        ("start_cost = 20", "did you mean 'start_cost_s'", "start_cost"),
+    ],
+)
+def test_a_wrong_cost_of_trials_names_table_and_key(tmp_path, line, problem, column):
+    error = refused(tmp_path, LEAST + line + "\n")
+    assert problem in str(error)
+    assert (error.row, error.column) == ("[trial]", column)

@@ -189,3 +189,61 @@ def test_help_shows_examples(words):
     done = run(*words)
     assert done.exit_code == 0
     assert "bfreplay jobs make" in done.stdout
+
+
+COSTS = ("--scale-up-cost", "0:20 4:29", "--start-cost", "1min", "--restart", "pause")
+COSTS += ("--work-saved-every", "10min", "--saves", "on-resize")
+
+
+@pytest.mark.parametrize("kind", ["hpo", "nas", "list"])
+def test_jobs_pay_what_the_options_say(kind):
+    out, words = ("made.csv", ("--job", "segmentation:1")) if kind == "list" else ("made.toml", ())
+    done = run(kind, "-o", out, *words, *COSTS)
+    assert done.exit_code == 0, done.output
+    jobs = load_jobs(out) if kind == "list" else [model.job for model in load_campaign(out).campaign.models]
+    for job in jobs:
+        assert (str(job.scale_up_cost_s), job.scale_down_cost_s, job.start_cost_s) == ("0:20 4:29", 10.0, 60.0)
+        assert (job.restart, job.work_saved_every_s, job.saves) == ("pause", 600.0, "on-resize")
+
+
+def test_usual_costs_stand_in_the_file_as_comments_only(tmp_path):
+    assert run("hpo", "-o", "made.toml").exit_code == 0
+    (model,) = load_campaign("made.toml").campaign.models
+    assert model.job.has_published_costs
+    assert "\n# start_cost_s = 60 " in (tmp_path / "made.toml").read_text()
+    assert run("list", "-o", "made.csv", "--job", "segmentation:1").exit_code == 0
+    assert (tmp_path / "made.csv").read_text().splitlines()[0].endswith(",model")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--start-cost", "4:20"), "do not begin at count 0"),
+        (("--start-cost", "soon"), "--start-cost"),
+        (("--scale-down-cost", "-1"), "scale_down_cost_s"),
+        (("--restart", "puase"), "'charge', 'pause'"),
+        (("--saves", "on-notice"), "nothing is ever at risk"),
+        (("--work-saved-every", "0.1ms"), "--work-saved-every"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["hpo", "list"])
+def test_wrong_costs_are_refused_and_nothing_is_written(tmp_path, kind, words, said):
+    out, job = ("made.csv", ("--job", "segmentation:1")) if kind == "list" else ("made.toml", ())
+    done = run(kind, "-o", out, *job, *words)
+    assert done.exit_code == 2, done.output
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["toml", "csv"])
+def test_a_saved_run_of_jobs_with_other_costs_is_run_again_from_its_inputs(ending):
+    costs = ("--start-cost", "1min", "--restart", "pause", "--work-saved-every", "10min", "--saves", "on-notice")
+    words = ("hpo", "--trials", 2, "--epochs", 3) if ending == "toml" else ("list", "--job", "segmentation:2")
+    assert run(*words, "-o", f"made.{ending}", *costs).exit_code == 0
+    replay = ["replay", "sample", "--jobs", f"made.{ending}", "--out", "run", "--no-efficiency", "--quiet"]
+    replayed = CliRunner().invoke(main, replay)
+    assert replayed.exit_code == 0, replayed.output
+    name = "made-0000" if ending == "toml" else "segmentation-0000"
+    explained = CliRunner().invoke(main, ["explain", "run", "--job", name])
+    assert explained.exit_code == 0, explained.output
+    assert f"{name} (" in explained.stdout

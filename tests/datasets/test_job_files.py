@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bfreplay.datasets import load_jobs, write_jobs
 from bfreplay.errors import InputError, OutputExistsError
-from bfreplay.scalability import TabulatedCurve
-from bfreplay.workload import ElasticJob, JobSet
+from bfreplay.scalability import Amdahl, TabulatedCurve
+from bfreplay.workload import CostByCount, ElasticJob, JobSet
 from tests.examples import examples
 from tests.refusals import refusal_of
 
@@ -315,6 +315,11 @@ text = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters
 )
 
 
+def costs_up_to(most):
+    by_count = st.dictionaries(st.integers(1, 50), st.floats(0, most), max_size=3)
+    return st.floats(0, most) | by_count.map({0: 0.1 + 0.2}.__or__)
+
+
 @st.composite
 def job_sets(draw):
     relative = draw(st.booleans())
@@ -322,16 +327,21 @@ def job_sets(draw):
     jobs = []
     for name in names:
         top = draw(st.integers(1, 50))
-        curve = TabulatedCurve((0, top), (0.0, draw(st.floats(0, 1e20))))
+        curve = draw(st.just(TabulatedCurve((0, top), (0.0, draw(st.floats(0, 1e20))))) | st.just(Amdahl(9.5, 0.25)))
+        least = draw(st.integers(1, top))
+        between = st.lists(st.integers(least, top), max_size=4)
+        every_s = draw(st.just(0.0) | st.floats(0.001, 1e9))
+        restart = draw(st.sampled_from(["charge", "pause"]))
+        costs = costs_up_to(1e300 if restart == "charge" else 1e9)
         submit_us = draw(st.integers(0 if relative else -(10**15), 10**16))
         jobs.append(
             ElasticJob(
                 name,
                 submit_us,
-                draw(st.integers(1, top)),
+                least,
                 top,
-                draw(st.floats(0, 1e300)),
-                draw(st.floats(0, 1e9)),
+                draw(costs),
+                draw(costs),
                 draw(positive | st.just(math.inf)),
                 curve,
                 draw(st.none() | st.just(curve)),
@@ -339,6 +349,11 @@ def job_sets(draw):
                 draw(st.none() | st.integers(0, 10**12).map(lambda after, start=submit_us: start + after)),
                 tuple(draw(st.lists(text, max_size=2))),
                 draw(st.none() | text),
+                start_cost_s=draw(st.just(0.0) | costs),
+                restart=restart,
+                work_saved_every_s=every_s,
+                saves=draw(st.sampled_from(["never", "on-notice", "on-resize"] if every_s else ["never"])),
+                counts=draw(st.just(()) | between.map(lambda few, ends=(least, top): sorted({*few, *ends}))),
             )
         )
     return JobSet(jobs, relative)
@@ -487,3 +502,158 @@ def test_a_time_that_python_lacks_is_refused(tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "jobs.parquet")
     with pytest.raises(InputError, match=r"jobs\.parquet"):
         load_jobs(tmp_path / "jobs.parquet")
+
+
+CHANGES = {
+    "scale_up_cost_s": CostByCount(((0, 20.0), (2, 29.5))),
+    "scale_down_cost_s": 12.0,
+    "start_cost_s": CostByCount(((0, 60.0), (2, 90.0))),
+    "restart": "pause",
+    "work_saved_every_s": 600.0,
+    "saves": "on-notice",
+    "counts": (1, 2),
+}
+AS_TEXT = {
+    "scale_up_cost_s": "0:20 2:29.5",
+    "start_cost_s": "2:90 0:60",
+    "restart": "pause",
+    "work_saved_every_s": "600",
+    "saves": "on-notice",
+    "counts": "1;2",
+}
+
+
+def changes_of(job):
+    return {name: getattr(job, name) for name in CHANGES}
+
+
+def written_again(jobs, folder):
+    write_jobs(jobs, folder / "again.csv", overwrite=True)
+    assert load_jobs(folder / "again.csv").jobs == jobs.jobs
+    return (folder / "again.csv").read_text()
+
+
+@pytest.mark.parametrize("counts", ["1;2", "1 2", " 1 ;  2", '"1, 2"', "1.0;2"])
+def test_what_a_change_costs_is_read_from_csv_and_written_back_whole(tmp_path, counts):
+    jobs = load_jobs(jobs_csv(tmp_path, AS_TEXT | {"counts": counts}, {"name": "plain"}))
+    assert changes_of(jobs[0]) == CHANGES
+    assert jobs[0].throughput.table(2).tolist() == [0.0, 10.5, 20.25]
+    assert jobs[1].has_published_costs
+    header, first, second = written_again(jobs, tmp_path).splitlines()
+    assert header.endswith(",start_cost_s,restart,work_saved_every_s,saves,counts")
+    assert first.endswith(",0:60 2:90,pause,600.0,on-notice,1;2")
+    assert second.endswith(",,,,,")
+
+
+TOML_CHANGES = """
+start_cost_s = {2 = 90, 0 = 60}
+restart = "pause"
+work_saved_every_s = 600
+saves = "on-notice"
+counts = [1, 2]
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOML_CHANGES,
+        TOML_CHANGES.replace("{2 = 90, 0 = 60}", '"0:60 2:90"'),
+        TOML_CHANGES.replace("[1, 2]", '"1 2"').replace("600", "600.0"),
+    ],
+)
+def test_what_a_change_costs_is_read_from_toml_and_written_back_whole(tmp_path, text):
+    toml = TOML.replace("scale_up_cost_s = 0\nscale_down_cost_s = 0", "scale_up_cost_s = {0 = 20, 2 = 29.5}" + text)
+    toml = toml.replace("max_nodes = 1\n", "max_nodes = 2\nscale_down_cost_s = 12\n").replace("[1, 2]]", "[2, 4]]")
+    jobs = load_jobs(text_file(tmp_path, "jobs.toml", toml))
+    assert changes_of(jobs[0]) == CHANGES
+    written_again(jobs[:1], tmp_path)  # curves lose their names
+
+
+def test_what_a_change_costs_is_read_from_parquet_and_written_back_whole(tmp_path):
+    columns = {name: [cell, cell] for name, cell in GOOD.items() if name != "name"} | {
+        "name": ["a", "b"],
+        "min_nodes": [1, 1],
+        "max_nodes": [2, 2],
+        "scale_up_cost_s": ["0:20 2:29.5", "7"],
+        "scale_down_cost_s": [12.0, 12.0],
+        "start_cost_s": pa.array([[(0, 60.0), (2, 90.0)], None], pa.map_(pa.int32(), pa.float64())),
+        "restart": ["pause", None],
+        "work_saved_every_s": [600, None],
+        "saves": ["on-notice", None],
+        "counts": [[1, 2], []],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "jobs.parquet")
+    jobs = load_jobs(tmp_path / "jobs.parquet")
+    assert changes_of(jobs[0]) == CHANGES
+    assert jobs[1].has_published_costs
+    assert (jobs[1].scale_up_cost_s, jobs[1].counts) == (7.0, ())
+    written_again(jobs, tmp_path)
+
+
+def test_columns_of_defaults_are_not_written(tmp_path):
+    explicit = {"start_cost_s": "0", "restart": "charge", "work_saved_every_s": "0", "saves": "never", "counts": ""}
+    header = written_again(load_jobs(jobs_csv(tmp_path, explicit)), tmp_path).splitlines()[0]
+    assert not {*explicit}.intersection(header.split(","))
+    only = written_again(load_jobs(jobs_csv(tmp_path, explicit | {"restart": "pause"})), tmp_path).splitlines()[0]
+    assert {*explicit}.intersection(only.split(",")) == {"restart"}
+
+
+def test_a_law_with_counts_is_written_as_the_law(tmp_path):
+    law = "amdahl(rate_1=9.5 serial=0.25)"
+    jobs = load_jobs(jobs_csv(tmp_path, {"curve": law, "max_nodes": "4", "counts": "1;4"}))
+    assert jobs[0].throughput.table(4)[2] == 9.5
+    assert "amdahl(rate_1=9.5, serial=0.25)" in written_again(jobs, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem", "column", "value", "expected", "fix"),
+    [
+        ({"start_cost_s": "-1"}, "negative", "start_cost_s", -1.0, "seconds >= 0", "give the seconds of the pause"),
+        ({"start_cost_s": '"1,5"'}, "not a number", "start_cost_s", "1,5", "a number", "1.5 if it is a decimal comma"),
+        ({"scale_up_cost_s": "2:9"}, "begin at count 0", "scale_up_cost_s", None, "0:20 4:29", "give the seconds"),
+        ({"scale_up_cost_s": "0:9 x:1"}, "no whole number", "scale_up_cost_s", "x", "0:20 4:29", "give the seconds"),
+        ({"scale_down_cost_s": "0:9 4:"}, "be read", "scale_down_cost_s", "0:9 4:", "0:20 4:29", "give the seconds"),
+        ({"restart": "Pause"}, "restart is unknown", "restart", "Pause", "charge, pause", "did you mean 'pause'"),
+        ({"saves": "always", "work_saved_every_s": "9"}, "unknown", "saves", "always", "never, on-notice", "write one"),
+        ({"saves": "on-notice"}, "nothing is ever at risk", "saves", "on-notice", "never", "give work_saved_every_s"),
+        ({"work_saved_every_s": "-1"}, "negative", "work_saved_every_s", -1.0, "seconds: 0, or", "0 if all work"),
+        ({"work_saved_every_s": "1h"}, "not a number", "work_saved_every_s", "1h", "a number", "in digits"),
+        ({"counts": "1;1.5;2"}, "no whole numbers", "counts", "1;1.5;2", "whole numbers separated", "1;2;4;8"),
+        ({"counts": "1;two"}, "not a number", "counts", "two", "a number", "in digits"),
+        ({"counts": "2;1"}, "out of order", "counts", (2, 1), "from min_nodes 1 to max_nodes 2", "1;2;4;8"),
+        ({"counts": "1"}, "not within its bounds", "counts", (1,), "from min_nodes 1 to max_nodes 2", "1;2;4;8"),
+    ],
+)
+def test_a_faulty_cost_names_file_row_column_value_and_the_way_out(
+    tmp_path, change, problem, column, value, expected, fix
+):
+    file = jobs_csv(tmp_path, {}, {"name": "j2"} | change)
+    with pytest.raises(InputError, match=problem) as caught:
+        load_jobs(file)
+    error = caught.value
+    assert (error.file, error.row, error.column) == (str(file), 2, column)
+    assert value is None or error.value == value
+    assert expected in error.expected
+    assert fix in error.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "column"),
+    [
+        ("restart = 1", "the restart is not text", "restart"),
+        ("saves = true", "saves is not text", "saves"),
+        ("counts = 2", "no whole numbers", "counts"),
+        ("counts = [1, true]", "not a number", "counts"),
+        ("start_cost_s = true", "not a number", "start_cost_s"),
+        ("start_cost_s = {0 = true}", "no number", "start_cost_s"),
+        ("start_cost_s = {0 = 1, many = 2}", "no whole number", "start_cost_s"),
+        ("start_cost_s = []", "do not begin at count 0", "start_cost_s"),
+        ("start_cost_s = [1, 2]", "cannot be read", "start_cost_s"),
+    ],
+)
+def test_a_faulty_cost_in_toml_names_the_job(tmp_path, text, problem, column):
+    file = text_file(tmp_path, "jobs.toml", TOML + text + "\n")
+    with pytest.raises(InputError, match=problem) as caught:
+        load_jobs(file)
+    assert (caught.value.file, caught.value.row, caught.value.column) == (str(file), "[[job]] 2", column)

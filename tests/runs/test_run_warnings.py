@@ -10,7 +10,8 @@ from bfreplay import replay_log
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.policies import BFTrainerPolicy
 from bfreplay.replay import ReplaySettings
-from bfreplay.runs.run_warnings import distinct_warnings
+from bfreplay.replay.pool_tables import count_interval, empty_bins
+from bfreplay.runs.run_warnings import distinct_warnings, rescale_warnings
 from bfreplay.runs.summary_text import render
 from bfreplay.workload import JobSet
 from tests.campaigns.small_campaigns import campaign, source
@@ -130,6 +131,14 @@ def test_warnings_of_several_runs_are_told_once_with_the_runs_that_have_them():
 
 ROUNDS = [(600.0 * k, node, k % 2 == 1) for k in range(1, 7) for node in (0, 1)]
 """Two nodes that are idle for 10 minutes three times."""
+
+
+@pytest.mark.parametrize("costs", [{"scale_up_cost_s": "0:5 2:9000"}, {"scale_down_cost_s": "0:9000 2:5"}])
+def test_of_costs_by_count_the_highest_is_warned_of(costs):
+    bins = empty_bins()
+    count_interval(bins, 600_000_000, 0, False)
+    (warning,) = rescale_warnings([replace(job("a", up_s=6.0, down_s=7.0), **costs)], bins)
+    assert warning.startswith("Job a loses up to 9,000 s of training")
 
 
 @pytest.mark.parametrize(("up_s", "down_s"), [(10_000.0, 5.0), (5.0, 10_000.0)])

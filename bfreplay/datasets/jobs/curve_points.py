@@ -13,6 +13,7 @@ from bfreplay.checks import decimal, nearest
 from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.scalability import Curve, Law, MeasuredLaw, TabulatedCurve, find_law, measured_counts, name_of
+from bfreplay.scalability.stepped import curve_as_given
 
 LAW_KEY = "law"
 MEASURED_KEY = "measured"
@@ -192,11 +193,12 @@ def points_of(cell: Any, as_columns: bool = False) -> tuple[list[float], list[fl
 
 
 def inline_text(curve: Curve) -> str:
-    """Return a curve as the exact text of a cell.
+    """Return a curve as the exact text of a cell; of a job with ``counts``, the curve that it was given.
 
     Points are ``"0:0.0 1:7115.3"``, a law is ``"amdahl(rate_1=2831.0, serial=0.02)"``; a curve that is neither is
     written as points at every node count where it is defined.
     """
+    curve = curve_as_given(curve)
     if isinstance(curve, Law | MeasuredLaw):
         return law_text(curve)
     points: Iterable[tuple[int, float]] = (

@@ -23,8 +23,9 @@ from bfreplay.errors import InputError
 from bfreplay.outputs import written_whole
 from bfreplay.registry import built_in, published_systems
 from bfreplay.workload import ElasticJob, JobSet
+from bfreplay.workload.elastic_job import OPTIONAL_COSTS
 
-_FLOAT_COLUMNS = ("scale_up_cost_s", "scale_down_cost_s", "work_samples", "weight")
+_FLOAT_COLUMNS = ("work_samples", "weight")
 
 
 def load_jobs(
@@ -44,7 +45,9 @@ def load_jobs(
         ``max_nodes``, ``scale_up_cost_s``, ``scale_down_cost_s``; ``work_samples`` (``inf``: never ends); ``curve``.
         Optional: ``objective_curve``, ``weight``, ``deadline`` (ISO-8601) or ``deadline_after_s`` (seconds after the
         job's own submit time), ``node_types`` (separated by ``;``), ``model``, ``requested_nodes`` and ``expected_s``
-        (the request without rescaling, and the run time expected there). Seconds are rounded to microseconds.
+        (the request without rescaling, and the run time expected there), ``start_cost_s``, ``restart``,
+        ``work_saved_every_s``, ``saves``, ``counts`` (separated by ``;``). Times are rounded to microseconds.
+        A cost is a number of seconds, or by the new count ``0:20 4:29`` (also a table in TOML, a map in Parquet).
         In TOML a job with ``count`` and ``submit_every_s`` is repeated as NAME-0000, NAME-0001, ….
 
         A curve is points, ``0:0 1:7115.3 2:13071.7`` (lists of pairs in Parquet and TOML), a law,
@@ -147,7 +150,7 @@ def _refuse_other_curves(jobs_file: Path, curves_file: Path) -> None:
 def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False) -> None:
     """Write a job set as CSV that ``load_jobs`` reads back exactly.
 
-    Curves are written as points, without their names; a law is written as a law.
+    Curves are written as points, without their names; a law is written as a law; costs by count as ``0:20 4:29``.
 
     Parameters
     ----------
@@ -177,7 +180,7 @@ def write_jobs(jobs: JobSet, path: str | PathLike[str], overwrite: bool = False)
         for kind_of_name, name in (("job", job.name), ("model", job.model or "")):
             checks.no_formula(kind_of_name, name, file)
     # optional columns are written only if a job has them: other programs may read these files
-    empty_columns += tuple(name for name in REQUEST_COLUMNS if not any(row[name] for row in rows))
+    empty_columns += tuple(name for name in (*REQUEST_COLUMNS, *OPTIONAL_COSTS) if not any(row[name] for row in rows))
     columns = [name for name in COLUMNS if name not in empty_columns]
     with written_whole([file], overwrite) as (temporary,), temporary.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, columns, lineterminator="\n")
@@ -202,8 +205,10 @@ def _cells(job: ElasticJob, relative: bool) -> dict[str, Json]:
         expected = "microseconds since 1970-01-01 UTC, in the years 1 to 9999"
         refuse(problem, "submit_us", job.submit_us, expected, "check the unit of the times")
     due_us = job.deadline_us
+    changes = dict.fromkeys(OPTIONAL_COSTS, "") | job.changes()
     return {
         **pick(job, "name", "min_nodes", "max_nodes"),
+        **{name: ";".join(map(str, cell)) if isinstance(cell, list) else cell for name, cell in changes.items()},
         **{name: repr(float(getattr(job, name))) for name in _FLOAT_COLUMNS},
         "submit_time": _time_text(job.submit_us),
         "submit_after_s": _seconds_text(job.submit_us),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve, measured_counts
 from bfreplay.workload import ElasticJob
+from bfreplay.workload.elastic_job import COSTS, OPTIONAL_COSTS
 
 REQUIRED_COLUMNS = ("name", "max_nodes", "scale_up_cost_s", "scale_down_cost_s", "work_samples", "curve")
 REQUEST_COLUMNS = ("requested_nodes", "expected_s")
@@ -34,6 +36,7 @@ COLUMNS = (
     "node_types",
     "model",
     *REQUEST_COLUMNS,
+    *OPTIONAL_COSTS,
 )
 _FIX_SUBMIT = "give 0 or more; for calendar times use the column submit_time"
 _MOST_REPEATED = 100_000
@@ -42,8 +45,9 @@ _FIXES = {
     "name": "give the job a name",
     "min_nodes": "give 1 or more",
     "max_nodes": "give min_nodes or more",
-    "scale_up_cost_s": "give the seconds of the pause, 0 if none",
-    "scale_down_cost_s": "give the seconds of the pause, 0 if none",
+    **dict.fromkeys(COSTS, "give the seconds of the pause, 0 if none"),
+    "work_saved_every_s": "give the seconds between two checkpoints, 0 if all work is always saved",
+    "counts": "write the counts as 1;2;4;8, the first as min_nodes and the last as max_nodes",
     "work_samples": "give the samples to process, or inf for a job that never ends; drop a job without work",
     "weight": "give a weight above 0, 1 for an ordinary job; drop a job that is not to run",
 }
@@ -150,8 +154,8 @@ class _Row:
                 submit_us=submit_us,
                 min_nodes=self._min_nodes(throughput),
                 max_nodes=self._whole("max_nodes"),
-                scale_up_cost_s=self._number("scale_up_cost_s"),
-                scale_down_cost_s=self._number("scale_down_cost_s"),
+                scale_up_cost_s=self._cost("scale_up_cost_s"),
+                scale_down_cost_s=self._cost("scale_down_cost_s"),
                 work_samples=self._number("work_samples"),
                 throughput=throughput,
                 objective=objective,
@@ -161,6 +165,7 @@ class _Row:
                 model=self._text("model") if "model" in self.cells else None,
                 requested_nodes=self._whole("requested_nodes") if "requested_nodes" in self.cells else None,
                 expected_s=self._number("expected_s") if "expected_s" in self.cells else None,
+                **{name: _READ[name](self, name) for name in OPTIONAL_COSTS if name in self.cells},
             )
         except InputError as error:
             if error.file is not None:
@@ -288,6 +293,22 @@ class _Row:
             raise self._error("the node types are not text", "node_types", expected, fix)
         return tuple(kind.strip() for kind in kinds if kind.strip())
 
+    def _cost(self, column_name: str) -> Any:
+        """Return a number, or what may be a cost by count, which the job itself reads."""
+        cell = self._cell(column_name)
+        is_by_count = isinstance(cell, Mapping | list | tuple) or (isinstance(cell, str) and ":" in cell)
+        return cell if is_by_count else self._number(column_name)
+
+    def _counts(self, column_name: str) -> list[int]:
+        cell = self._cell(column_name)
+        entries = re.split(r"[\s;,]+", cell.strip()) if isinstance(cell, str) else cell
+        if isinstance(entries, list | tuple):
+            numbers = [number_of(entry, column_name) for entry in entries]
+            if all(number.is_integer() for number in numbers):
+                return [int(number) for number in numbers]
+        problem, expected = "the counts are no whole numbers", "whole numbers separated by ;"
+        raise self._error(problem, column_name, expected, _FIXES[column_name])
+
     def _number(self, column_name: str) -> float:
         return number_of(self._cell(column_name), column_name)
 
@@ -318,3 +339,13 @@ class _Row:
 
     def _error(self, problem: str, column_name: str, expected: str, fix: str) -> InputError:
         return InputError(problem, column=column_name, value=self.cells.get(column_name), expected=expected, fix=fix)
+
+
+_READ: Mapping[str, Callable[[_Row, str], Any]] = {
+    "start_cost_s": _Row._cost,
+    "restart": _Row._text,
+    "work_saved_every_s": _Row._number,
+    "saves": _Row._text,
+    "counts": _Row._counts,
+}
+"""Reader of each of ``OPTIONAL_COSTS``."""
