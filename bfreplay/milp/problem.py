@@ -205,7 +205,7 @@ class _ProblemByCount(AllocationProblem):
     def _wrong_losses(self) -> Iterator[tuple[str, NDArray[np.bool_], str]]:
         yield "loss", self.is_read & ~(self.loss >= 0), "a number >= 0, or inf for a count that is forbidden"
         is_zero = np.arange(self.gain.shape[1]) == 0
-        yield "loss", is_zero & np.isinf(self.loss), "a finite number: a job may always have 0 nodes"
+        yield "loss", is_zero & np.isinf(self.loss), "a finite number: 0 nodes cannot be forbidden"
 
 
 class Charges(NamedTuple):
