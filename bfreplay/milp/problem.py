@@ -311,9 +311,9 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
         current, count = problem.current[:, None], np.arange(problem.gain.shape[1])
         most = np.minimum(problem.max_nodes, problem.capacity)[:, None]
         is_allowed = (problem.min_nodes[:, None] <= count) & (count <= most) | (count == 0)
-        is_allowed &= (np.abs(count - current) <= limit) & np.isfinite(problem.loss)
+        is_allowed &= np.abs(count - current) <= limit
         value = np.full(problem.gain.shape, -np.inf)
-        np.subtract(problem.gain, problem.loss, out=value, where=is_allowed)
+        np.subtract(problem.gain, problem.loss, out=value, where=is_allowed)  # -inf where the loss is inf
         return value
     # one kind of array only: each other one would compile the loop anew
     arrays = (np.ascontiguousarray(getattr(problem, name), kind) for name, kind in problem.KINDS.items())
