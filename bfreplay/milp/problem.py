@@ -249,7 +249,10 @@ def problem_by_count(
     value: NDArray[np.float64],
     capacity: int,
 ) -> AllocationProblem:
-    """Return the decision of ``AllocationProblem.by_count`` whose value table is there, as ``problem_with_charges``."""
+    """Return the decision of ``AllocationProblem.by_count`` whose value table is there, as ``problem_with_charges``.
+
+    ``value`` is that of ``value_table``, to the bit: a formulation's call compares them.
+    """
     problem = _ProblemByCount.__new__(_ProblemByCount)
     vars(problem).update(
         current=current,
