@@ -19,7 +19,14 @@ from bfreplay.testing.decisions import random_decisions
 
 ROOT = Path(__file__).resolve().parents[1]
 NAIVE = "tests.milp.naive_cbc:NaiveCbc"
-FORMULATIONS = ("counts_sos2", "node_level", "published", "choices", "choices_reduced")
+FORMULATIONS = (
+    "tests.milp.big_m_sos2:BigMSos2",
+    "counts_sos2",
+    "node_level",
+    "published",
+    "choices",
+    "choices_reduced",
+)
 TIME_LIMIT_S, GRACE_S = 3.0, 2.0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import rich_click as click
 
-from bfreplay.commands.inputs import say
+from bfreplay.commands.inputs import note, say
 from bfreplay.commands.option_flags import PLACE, run_inputs
 from bfreplay.commands.progress import replay_progress, warm_up_loops
 
@@ -64,7 +64,8 @@ def export_decision(
     if bool(decisions) == (at is not None):
         raise click.UsageError("Give either --decision N (repeatable) or --at TIME.")
     from bfreplay.datasets.named_inputs import time_in_window
-    from bfreplay.milp.formulations import FORMULATIONS
+    from bfreplay.milp.formulations import FORMULATIONS, formulation_of
+    from bfreplay.milp.formulations.formulation import needs_constant_losses
     from bfreplay.runs import RunResult
     from bfreplay.runs.decision_files import check_export, export_decisions
     from bfreplay.runs.saved_decisions import decision_at, recorded_decisions
@@ -84,5 +85,9 @@ def export_decision(
     warm_up_loops(quiet=quiet)
     with replay_progress(config.window_start_us, config.window_end_us, hidden=quiet) as progress:
         exported = recorded_decisions(result, numbers, **options, progress=progress)
+    if "all" in formulations and not all(decision.problem.has_constant_losses for decision in exported):
+        refusing = [name for name in names if needs_constant_losses(formulation_of(name)) and name not in formulations]
+        names = [name for name in names if name not in refusing]
+        note(f"losses depend on the new count, so there is no model of {', '.join(refusing)}")
     for file in export_decisions(exported, out, names, overwrite=force):
         say(file)

@@ -182,7 +182,20 @@ def _entry(formulations: Sequence[tuple[str, Formulation]], backend_name: str) -
 
 def _trial_fault(backend: str, formulation: str) -> str:
     """Return why the back end, in a process of its own, does not solve a small decision; empty where it does."""
-    problem = AllocationProblem(
+    solver = MilpSolver(formulation, backend, time_limit_s=20.0, fallback="keep", referee=ExactSolver())
+    try:
+        with closing(solver):
+            rejection = solver.solve(small_decision()).rejected
+    except BfreplayError as error:
+        return str(error).splitlines()[0]
+    if rejection is None:
+        return ""
+    return rejection.message or f"it does not solve a small decision: {rejection.solver_status.value}"
+
+
+def small_decision() -> AllocationProblem:
+    """Return a decision of two jobs on five nodes, to try or warm up solvers."""
+    return AllocationProblem(
         current=np.array([1, 2]),
         min_nodes=np.array([1, 2]),
         max_nodes=np.array([4, 4]),
@@ -191,12 +204,3 @@ def _trial_fault(backend: str, formulation: str) -> str:
         scale_down_loss=np.ones(2),
         capacity=5,
     )
-    solver = MilpSolver(formulation, backend, time_limit_s=20.0, fallback="keep", referee=ExactSolver())
-    try:
-        with closing(solver):
-            rejection = solver.solve(problem).rejected
-    except BfreplayError as error:
-        return str(error).splitlines()[0]
-    if rejection is None:
-        return ""
-    return rejection.message or f"it does not solve a small decision: {rejection.solver_status.value}"

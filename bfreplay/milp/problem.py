@@ -205,7 +205,7 @@ class _ProblemByCount(AllocationProblem):
     def _wrong_losses(self) -> Iterator[tuple[str, NDArray[np.bool_], str]]:
         yield "loss", self.is_read & ~(self.loss >= 0), "a number >= 0, or inf for a count that is forbidden"
         is_zero = np.arange(self.gain.shape[1]) == 0
-        yield "loss", is_zero & np.isinf(self.loss), "a finite number: a job may always have 0 nodes"
+        yield "loss", is_zero & np.isinf(self.loss), "a finite number: 0 nodes cannot be forbidden"
 
 
 class Charges(NamedTuple):
@@ -249,7 +249,10 @@ def problem_by_count(
     value: NDArray[np.float64],
     capacity: int,
 ) -> AllocationProblem:
-    """Return the decision of ``AllocationProblem.by_count`` whose value table is there, as ``problem_with_charges``."""
+    """Return the decision of ``AllocationProblem.by_count`` whose value table is there, as ``problem_with_charges``.
+
+    ``value`` is that of ``value_table``, to the bit: a formulation's call compares them.
+    """
     problem = _ProblemByCount.__new__(_ProblemByCount)
     vars(problem).update(
         current=current,
@@ -311,9 +314,9 @@ def value_table(problem: AllocationProblem) -> NDArray[np.float64]:
         current, count = problem.current[:, None], np.arange(problem.gain.shape[1])
         most = np.minimum(problem.max_nodes, problem.capacity)[:, None]
         is_allowed = (problem.min_nodes[:, None] <= count) & (count <= most) | (count == 0)
-        is_allowed &= (np.abs(count - current) <= limit) & np.isfinite(problem.loss)
+        is_allowed &= np.abs(count - current) <= limit
         value = np.full(problem.gain.shape, -np.inf)
-        np.subtract(problem.gain, problem.loss, out=value, where=is_allowed)
+        np.subtract(problem.gain, problem.loss, out=value, where=is_allowed)  # -inf where the loss is inf
         return value
     # one kind of array only: each other one would compile the loop anew
     arrays = (np.ascontiguousarray(getattr(problem, name), kind) for name, kind in problem.KINDS.items())

@@ -87,7 +87,7 @@ def by_count_decisions() -> dict[str, AllocationProblem]:
             [2, 3], [concave, steep], [[3.0, 1.0, 0.0, 0.2, 4.0], [0.0, 2.0, 0.5, 0.0, 15.0]]
         ),
         "left on a count that is else forbidden": allowed_counts,
-        "what is held is forbidden": decision([3, 0], [concave, steep], [[1.0, 1.0, 1.0, inf, 1.0], free]),
+        "what is held is forbidden": decision([3, 0], [concave, concave], [[1.0, 1.0, 1.0, inf, 0.5], free]),
         "a gap between what is held and more": decision([1, 1], [steep, steep], [[0.0, 0.0, inf, inf, 2.0]] * 2),
         "staying costs more than going": decision([2, 2], [concave, concave], [[0.0, 1.0, 9.0, 1.0, 1.0], free]),
         "nothing but 0 may be": decision([0, 2], [concave, concave], [[0.0, inf, inf, inf, inf], free]),

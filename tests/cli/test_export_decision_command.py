@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,10 @@ import bfreplay
 from bfreplay.cli import main
 from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.formulations import FORMULATIONS
+from bfreplay.runs import saved_decisions
 from tests.milp.files.readers import read_by
+from tests.milp.formulations.checking import BY_COUNT
+from tests.milp.small_problems import by_count
 
 WINDOW = ("--window", "2024-07-01T06:00", "2024-07-01T10:00")
 RUNS = {
@@ -138,6 +142,31 @@ def test_formulations_may_be_named_or_all_be_taken(runs, tmp_path):
     )
     assert more.exit_code == 2
     assert "no.such" in more.stderr
+
+
+def test_all_formulations_are_those_that_take_losses_by_count(runs, tmp_path, monkeypatch):
+    original = saved_decisions.recorded_decisions
+
+    def by_count_decisions(*arguments, **options):
+        return [
+            replace(decision, problem=by_count(decision.problem, decision.problem.loss))
+            for decision in original(*arguments, **options)
+        ]
+
+    monkeypatch.setattr(saved_decisions, "recorded_decisions", by_count_decisions)
+    index = _decidable(runs / "exact")[0]
+    result = _export(runs / "exact", "--decision", index, "--out", tmp_path / "all", "--formulation", "all")
+    assert result.exit_code == 0, result.output
+    assert "losses depend on the new count, so there is no model of published\n" in result.stderr
+    assert {path.name for path in (tmp_path / "all").iterdir()} == {
+        f"decision-{index:06d}.json",
+        *(f"decision-{index:06d}-{name}.{form}" for name in BY_COUNT for form in ("mps", "lp")),
+    }
+    assert not read_decision(tmp_path / "all" / f"decision-{index:06d}.json").has_constant_losses
+    named = _export(runs / "exact", "--decision", index, "--out", tmp_path / "named", "--formulation", "published")
+    assert named.exit_code == 3
+    assert "published takes one loss of a job that gains nodes" in named.stderr
+    assert not (tmp_path / "named").exists()
 
 
 def test_the_decision_in_force_at_a_time_can_be_asked_for(runs, tmp_path):

@@ -129,3 +129,11 @@ class LimitsItself(Choices):
         limited = super().build(problem.within_published_limit()).column_names
         upper = np.where(np.isin(model.column_names, limited), model.column_upper, 0.0)
         return replace(model, column_upper=upper, start=None)
+
+
+class ReadsConstantLosses(Choices):
+    """As an older formulation of another package."""
+
+    def build(self, problem):
+        assert (problem.scale_up_loss >= 0).all()
+        return super().build(problem)

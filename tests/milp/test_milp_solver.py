@@ -28,6 +28,7 @@ from tests.milp.backends.present import present
 from tests.milp.faulty_backends import Raises
 from tests.milp.small_problems import (
     EnumeratingSolver,
+    left_on_seven,
     one_hungry_job,
     optimum_by_enumeration,
     problem_of_two,
@@ -99,6 +100,26 @@ def test_a_limit_of_the_problem_itself_stays_when_it_is_the_tighter_one():
 def test_after_a_failure_the_fallback_answers_the_true_problem_not_the_limited_one():
     solution = solve(one_hungry_job(), "published", FAULTY + "Aborts")
     assert solution.counts.tolist() == [6]
+
+
+def test_a_formulation_of_constant_losses_refuses_losses_by_count_and_the_fallback_answers(tmp_path):
+    solution = solve(left_on_seven(), "published", save_failures=tmp_path / "failures")
+    refused = solution.rejected
+    assert (refused.process_status, refused.solver_status) == (ProcessStatus.REFUSED, SolverStatus.UNKNOWN)
+    assert refused.message.startswith("published takes one loss of a job that gains nodes and one of a job that loses")
+    assert "losses of this decision depend on the new count; take another formulation (choices_red" in refused.message
+    assert (solution.solver, solution.counts.tolist(), solution.objective) == ("enumeration", [4, 5], 60.0)
+    assert not (tmp_path / "failures").exists()  # it is no failure
+    alone = solve(left_on_seven(), "published", fallback="none")
+    assert (alone.counts, alone.process_status) == (None, ProcessStatus.REFUSED)
+    kept = solve(left_on_seven(), "published", fallback="keep")
+    assert (kept.counts.tolist(), kept.objective) == ([7, 0], 39.0)
+
+
+def test_a_formulation_that_reads_constant_losses_without_saying_so_fails_with_what_to_read():
+    solution = solve(left_on_seven(), "tests.milp.faulty_formulations:ReadsConstantLosses")
+    assert "this AllocationProblem has no scale_up_loss: its losses depend on the count" in solution.rejected.message
+    assert solution.counts.tolist() == [4, 5]
 
 
 FAILURES = [

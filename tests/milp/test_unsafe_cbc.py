@@ -20,6 +20,7 @@ from bfreplay.testing.decisions import random_decisions
 LIFT = "measure it again, and lift the ban on it if it is sound"
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAIVE = "tests.milp.naive_cbc:NaiveCbc"
+BIG_M = "tests.milp.big_m_sos2:BigMSos2"
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def _outcomes(formulation: str, backend: str, python: Path | None, decisions, li
 
 @pytest.mark.slow
 def test_crashes_and_wrong_optima_are_counted_and_none_is_believed(python, tmp_path):
-    outcomes, starts = _outcomes("counts_sos2", NAIVE, python, _decisions(), 4.0, save_failures=tmp_path)
+    outcomes, starts = _outcomes(BIG_M, NAIVE, python, _decisions(), 4.0, save_failures=tmp_path)
     crashed = sum(n for (process, _, _), n in outcomes.items() if process is ProcessStatus.CRASHED)
     hung = sum(n for (process, _, _), n in outcomes.items() if process is ProcessStatus.TIMED_OUT)
     wrong = outcomes[ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.WRONG]
@@ -84,7 +85,7 @@ def test_a_whole_replay_survives_it_and_trains_as_much_as_with_the_exact_solver(
     log = bfreplay.load_events(bfreplay.sample_events_path()).between(1_719_813_600_000_000, 1_719_820_800_000_000)
     jobs = bfreplay.load_jobs(bfreplay.sample_jobs_path())
     with IsolatedBackend(NAIVE, python=python, grace_s=0.5) as worker:
-        solver = MilpSolver("counts_sos2", NAIVE, worker=worker, referee=ExactSolver(), time_limit_s=0.5)
+        solver = MilpSolver(BIG_M, NAIVE, worker=worker, referee=ExactSolver(), time_limit_s=0.5)
         run = bfreplay.replay_log(log, jobs, BFTrainerPolicy(120.0, solver), efficiency=False, bound=False)
     exact = bfreplay.replay_log(log, jobs, efficiency=False, bound=False)
     assert run.summary["n_decisions"] == exact.summary["n_decisions"]
@@ -98,8 +99,8 @@ def test_our_settings_are_why_the_build_in_use_is_sound():
     decisions = [
         problem for problem in random_decisions(120, seed=9) if ExactSolver().solve(problem).counts is not None
     ]
-    naive, _ = _outcomes("counts_sos2", NAIVE, None, decisions)
-    ours, _ = _outcomes("counts_sos2", "cbc", None, decisions)
+    naive, _ = _outcomes(BIG_M, NAIVE, None, decisions)
+    ours, _ = _outcomes(BIG_M, "cbc", None, decisions)
     proven = (ProcessStatus.OK, SolverStatus.OPTIMAL, Quality.PROVEN)
     assert naive[proven] < len(decisions)
     assert ours == {proven: len(decisions)}

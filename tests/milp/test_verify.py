@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bfreplay.milp.verify import agrees, largest_coefficient, magnitude, objective_of, violation
-from tests.milp.small_problems import problem_of_two
+from tests.milp.small_problems import left_on_seven, problem_of_two
 
 INF = np.inf
 
@@ -45,6 +46,21 @@ def test_other_counts_are_said_to_be_wrong(counts, says):
 def test_counts_beyond_the_limit_on_changes_are_said_to_be_wrong_with_the_limit():
     said = violation(problem_of_two(change_limit=1), np.array([3, 2]))
     assert said == "job 0 gets 3 nodes, allowed are 0 or 1 to 4, at most 1 from 1"
+
+
+def test_counts_that_a_loss_forbids_are_said_to_be_wrong_as_such():
+    said = violation(left_on_seven(), np.array([5, 1]))
+    assert said == "job 0 gets 5 nodes, allowed are 0 or 1 to 8, and not where the loss is infinite"
+    assert violation(left_on_seven(), np.array([7, 2])) == ""
+    assert objective_of(left_on_seven(), np.array([7, 2])) == 40 - 1 + 14 - 2
+
+
+def test_losses_by_count_are_measured_where_they_are_finite():
+    loss = left_on_seven().loss.copy()
+    loss[0, 3] = 1e6  # no answer: a third of nine nodes goes to job 0 only if it may change by four
+    assert (magnitude(left_on_seven()), largest_coefficient(left_on_seven())) == (80, 80)
+    dear = replace(left_on_seven(), loss=loss, change_limit=3)
+    assert (magnitude(dear), largest_coefficient(dear)) == (80, 1e6)
 
 
 GAIN = problem_of_two().gain

@@ -14,6 +14,7 @@ from bfreplay.milp.formulations.formulation import FormulationError
 from bfreplay.milp.formulations.node_level import NodeLevel
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.testing import FormulationContract
+from tests.milp.faulty_formulations import ReadsConstantLosses
 
 
 class Nameless(Choices):
@@ -90,6 +91,32 @@ class AlwaysHasAnAnswer(Choices):
         return replace(model, row_lower=np.full(model.n_rows, -np.inf))
 
 
+class ForgetsWhatIsForbidden(Choices):
+    def build(self, problem):
+        return super().build(_all_allowed(problem))
+
+    def read(self, problem, x):
+        return super().read(_all_allowed(problem), x)
+
+
+def _all_allowed(problem):
+    if problem.has_constant_losses:
+        return problem
+    return replace(problem, loss=np.where(np.isfinite(problem.loss), problem.loss, 0.0))
+
+
+class StaysForNothing(Choices):
+    def build(self, problem):
+        if problem.has_constant_losses:
+            return super().build(problem)
+        stays = np.arange(problem.loss.shape[1]) == problem.current[:, None]
+        return super().build(replace(problem, loss=np.where(stays & np.isfinite(problem.loss), 0.0, problem.loss)))
+
+
+class DeclaresConstantLossesByText(Choices):
+    needs_constant_losses = "yes"
+
+
 @pytest.fixture(scope="module")
 def worker():
     """One process for all: it keeps nothing of a model when the next one comes."""
@@ -97,9 +124,10 @@ def worker():
         yield started
 
 
-def test_a_formulation_without_a_name_fails():
+@pytest.mark.parametrize("formulation", [Nameless, DeclaresConstantLossesByText])
+def test_a_formulation_without_a_name_or_with_a_flag_that_is_none_fails(formulation):
     with pytest.raises(AssertionError):
-        contract(Nameless).test_it_is_made_without_arguments_and_says_what_it_is()
+        contract(formulation).test_it_is_made_without_arguments_and_says_what_it_is()
 
 
 @pytest.mark.parametrize(
@@ -135,6 +163,10 @@ def test_changing_the_decision_fails():
     [
         (ForgetsWhatRescalingCosts, "rescaling costs more than it brings", "claims"),
         (AlwaysHasAnAnswer, "no answer within the limit", "infeasible, but answered"),
+        (ForgetsWhatIsForbidden, "what is held is forbidden", "job 0 gets 3 nodes, allowed are 0 or 1 to 4, and not"),
+        (ForgetsWhatIsForbidden, "no answer by count within the limit", "infeasible, but answered"),
+        (StaysForNothing, "staying costs more than going", "claims"),
+        (ReadsConstantLosses, "left on a count that is else forbidden", "has no scale_up_loss"),
     ],
 )
 def test_a_wrong_optimum_fails(formulation, corner, why, worker):

@@ -9,8 +9,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bfreplay.experiments.formulation_lab.pairs import EXACT, Pair, PairPlan
 from bfreplay.experiments.formulation_lab.sampling import LabProgress, LabSettings, SampledDecision, no_progress
 from bfreplay.milp.exact import ExactSolver
@@ -18,8 +16,7 @@ from bfreplay.milp.files.decision_json import FailureFolder
 from bfreplay.milp.files.models import file_stem
 from bfreplay.milp.isolation import IsolatedBackend
 from bfreplay.milp.milp_solver import MilpSolver
-from bfreplay.milp.named_solvers import COUNTS
-from bfreplay.milp.problem import AllocationProblem
+from bfreplay.milp.named_solvers import COUNTS, small_decision
 from bfreplay.milp.solution import ProcessStatus, Quality, Solution, Solver, SolverStatus
 from bfreplay.scalability.choice import finite_or_none
 
@@ -32,7 +29,9 @@ class Outcome(StrEnum):
     WRONG = "wrong"  # infeasible, a wrong objective, or falsely called optimal or infeasible
     CRASHED = "crashed"  # the worker died
     TIMED_OUT = "timed_out"  # no answer by the deadline: the worker was killed
-    REFUSED = "refused"  # the back end rejected the model, for example as too large
+    REFUSED = (
+        "refused"  # the back end takes no such model (for example as too large), or the formulation no such decision
+    )
     ERROR = "error"  # the formulation or the back end raised
     NO_ANSWER = "no_answer"  # stopped without an answer
 
@@ -197,7 +196,7 @@ class Trials:
 
     def warm_up(self, progress: LabProgress = no_progress) -> None:
         """Start every worker and let every pair answer a tiny decision, so that imports are not measured."""
-        self._exact.solve(_tiny())
+        self._exact.solve(small_decision())
         for n_done, pair in enumerate(self._pairs):
             progress("warm-up", n_done, len(self._pairs), pair.name)
             if self._tiny_works(pair):
@@ -279,17 +278,4 @@ class Trials:
 
     def _tiny_works(self, pair: Pair) -> bool:
         limit_s = min(self._settings.time_limit_s, WARM_UP_LIMIT_S)
-        return self._solver(pair, limit_s, None).solve(_tiny()).counts is not None
-
-
-def _tiny() -> AllocationProblem:
-    """Return a decision of two jobs on three nodes."""
-    return AllocationProblem(
-        current=np.array([2, 0], dtype=np.int64),
-        min_nodes=np.array([1, 2], dtype=np.int64),
-        max_nodes=np.array([3, 3], dtype=np.int64),
-        gain=np.array([[0.0, 10.0, 16.0, 18.0], [0.0, 7.0, 14.0, 21.0]]),
-        scale_up_loss=np.array([1.0, 0.0]),
-        scale_down_loss=np.array([5.0, 0.0]),
-        capacity=3,
-    )
+        return self._solver(pair, limit_s, None).solve(small_decision()).counts is not None

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -14,6 +15,7 @@ import bfreplay
 from bfreplay.errors import InputError, OutputExistsError, SolverUnavailableError
 from bfreplay.experiments import LabResult, LabSettings, compare_formulations
 from bfreplay.experiments.formulation_lab import lab as lab_module
+from bfreplay.experiments.formulation_lab import sampling
 from bfreplay.experiments.formulation_lab import trials as trials_module
 from bfreplay.experiments.formulation_lab.lab_text import milliseconds, render
 from bfreplay.experiments.formulation_lab.sampling import sample_decisions
@@ -22,9 +24,12 @@ from bfreplay.milp import ExactSolver
 from bfreplay.milp.files.decision_json import read_decision
 from bfreplay.milp.formulations.choices import Choices
 from bfreplay.milp.isolation import IsolatedBackend
+from bfreplay.policies.bftrainer import problem_of
 from bfreplay.result_folders.records import schema_of
 from bfreplay.workload import JobSet
 from tests.experiments.formulation_lab.test_sampling import EVENTS, JOBS, OPTIONS
+from tests.milp.formulations.checking import BY_COUNT
+from tests.milp.small_problems import by_count
 from tests.replay.tiny import job, log
 
 FAULTY = "tests.milp.faulty_backends:"
@@ -87,6 +92,25 @@ def test_what_the_published_limit_on_changes_costs_is_seen():
     assert rows["proven"].tolist() == [1, 1, 1]
     assert rows["loss_worst"].tolist() == pytest.approx([0.0, 0.5, 0.0], abs=1e-6)
     assert "the limit on changes in published costs up to 50 % of the true optimum" in render(result)
+
+
+def test_decisions_with_losses_by_count_are_measured_and_refused_by_the_published_rows(monkeypatch):
+    def left_on_three(state, t_fwd_s):
+        """Counts 1, 2 and 4, and 3 where it is held; a start costs 50, and 500 from 4 nodes on."""
+        problem = problem_of(state, t_fwd_s)
+        counts, held = np.arange(problem.gain.shape[1]), problem.current[:, None]
+        costs = np.where(counts == held, 0.0, np.where(counts < 4, 50.0, 500.0))
+        return by_count(problem, np.where((counts == 3) & (held != 3), np.inf, costs * (counts > 0)))
+
+    monkeypatch.setattr(sampling, "problem_of", left_on_three)
+    four_nodes, jobs = log(4, [(10, 3, False)], 60, idle_first=range(4)), JobSet([job("a", rates=(0.0, 4, 9, 9, 20))])
+    names = ["published", *BY_COUNT]
+    result = compare_formulations(four_nodes, jobs, QUICK, formulations=names, backends=["cbc"])
+    assert [decision["optimum"] for decision in result.decisions.to_dict("records")] == [1900.0, 1080.0]
+    rows = result.summary.set_index("pair")
+    assert rows["proven"].to_dict() == {"exact": 2, "published on cbc": 0, **{f"{name} on cbc": 2 for name in BY_COUNT}}
+    assert rows["refused"].sum() == rows.loc["published on cbc", "refused"] == 2
+    assert "published on cbc, refused: published takes one loss of a job that gains nodes" in render(result)
 
 
 def test_the_pair_that_cannot_be_is_named_with_the_reason(lab):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from bfreplay.experiments.formulation_lab.sampling import (
 from bfreplay.milp import ExactSolver
 from bfreplay.policies.bftrainer import problem_of
 from bfreplay.workload import JobSet
+from tests.milp.small_problems import by_count
 from tests.replay.tiny import job, log
 from tests.runs.explain.little_source import LittleHalving
 
@@ -126,6 +129,22 @@ def test_sampled_problems_are_not_touched_by_the_replay_that_goes_on():
     early, *_ = sample_decisions(EVENTS, JOBS, LabSettings(sample=1000, **OPTIONS)).decisions
     assert early.problem.current.tolist() == [0, 0]  # later both hold nodes
     assert ExactSolver().solve(early.problem).counts is not None
+
+
+def test_sampled_problems_have_arrays_of_their_own_up_to_the_most_nodes(monkeypatch):
+    posed = []
+
+    def by_count_and_wider(state, t_fwd_s):
+        problem = problem_of(state, t_fwd_s)
+        gain = np.pad(problem.gain, ((0, 0), (0, 3)))
+        posed.append(by_count(replace(problem, gain=gain), np.zeros(gain.shape)))
+        return posed[-1]
+
+    monkeypatch.setattr(sampling, "problem_of", by_count_and_wider)
+    early, *_ = sample_decisions(EVENTS, JOBS, LabSettings(sample=1000, **OPTIONS)).decisions
+    assert early.problem.gain.shape == early.problem.loss.shape == (2, int(posed[0].max_nodes.max()) + 1)
+    for name, array in early.problem.arrays().items():
+        assert not np.shares_memory(array, posed[0].arrays()[name])
 
 
 def test_both_passes_report_their_progress():

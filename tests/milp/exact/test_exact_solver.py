@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.decisions import optimum_by_dynamic_program
@@ -18,6 +18,7 @@ from bfreplay.milp.problem import AllocationProblem, published_change_limit
 from bfreplay.milp.solution import ProcessStatus, Quality, SolverStatus
 from bfreplay.milp.verify import objective_of, violation
 from tests.examples import examples
+from tests.milp.small_problems import by_count_problems, left_on_seven
 
 
 def _tables(max_jobs: int, max_count: int):
@@ -55,6 +56,27 @@ def test_the_optimum_is_that_of_trying_everything(table, capacity):
     )
     _, objective, _, _ = optimal_counts(value, capacity, PROOF_TOLERANCE)
     assert objective == pytest.approx(best, rel=1e-9, abs=1e-3)
+
+
+@settings(deadline=None, max_examples=examples(400))
+@given(problem=by_count_problems())
+@example(problem=left_on_seven())
+@example(problem=left_on_seven(start=40.0))
+@example(problem=left_on_seven(start=40.0, staying=np.inf))
+def test_the_optimum_of_losses_by_count_is_that_of_trying_everything(problem):
+    """Each count's worth is worked out here from gains, losses and bounds, without the value table."""
+    best, limit = -np.inf, problem.capacity if problem.change_limit is None else problem.change_limit
+    for counts in itertools.product(range(problem.gain.shape[1]), repeat=problem.n_jobs):
+        bounds = zip(counts, problem.current, problem.min_nodes, problem.max_nodes, strict=True)
+        is_allowed = all(abs(n - now) <= limit and (n == 0 or low <= n <= high) for n, now, low, high in bounds)
+        if is_allowed and sum(counts) <= problem.capacity:
+            best = max(best, sum(problem.gain[j, n] - problem.loss[j, n] for j, n in enumerate(counts)))
+    solution = ExactSolver().solve(problem)
+    if best == -np.inf:
+        assert solution.solver_status is SolverStatus.INFEASIBLE
+    else:
+        assert solution.objective == pytest.approx(best, rel=1e-9, abs=1e-9 * np.abs(problem.gain).max())
+        assert violation(problem, solution.counts) == ""
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as stn
 
 from bfreplay.errors import InputError
 from bfreplay.milp.files.decision_json import SCHEMA, read_decision, write_decision
 from bfreplay.milp.problem import AllocationProblem
-from tests.milp.small_problems import problem_of_two, problems
+from tests.milp.small_problems import by_count_problems, left_on_seven, problem_of_two, problems
 
 _IN_A_FOLDER = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 _REAL = st.floats(allow_nan=False, allow_infinity=False)
@@ -28,18 +28,54 @@ def again(problem: AllocationProblem, folder: Path) -> AllocationProblem:
 
 
 def assert_same(first: AllocationProblem, second: AllocationProblem) -> None:
-    for name in ("current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss"):
-        assert getattr(first, name).dtype == getattr(second, name).dtype
-        assert getattr(first, name).tobytes() == getattr(second, name).tobytes()
-    for a, b, most in zip(first.gain, second.gain, first.max_nodes.tolist(), strict=True):
-        assert a[: most + 1].tobytes() == b[: most + 1].tobytes()
+    assert [*first.arrays()] == [*second.arrays()]
+    for name, array in first.arrays().items():
+        other = second.arrays()[name]
+        assert array.dtype == other.dtype
+        if array.ndim == 1:
+            assert array.tobytes() == other.tobytes()
+            continue
+        for a, b, most in zip(array, other, first.max_nodes.tolist(), strict=True):
+            assert a[: most + 1].tobytes() == b[: most + 1].tobytes()
     assert (first.capacity, first.change_limit) == (second.capacity, second.change_limit)
 
 
 @_IN_A_FOLDER
-@given(problem=problems())
+@given(problem=problems() | by_count_problems())
+@example(problem=left_on_seven())
 def test_a_decision_comes_back(tmp_path, problem):
     assert_same(problem, again(problem, tmp_path))
+
+
+def test_a_file_has_the_losses_of_its_decision_and_null_for_counts_that_they_forbid(tmp_path):
+    constant = ["current", "min_nodes", "max_nodes", "scale_up_loss", "scale_down_loss", "gain"]
+    write_decision(problem_of_two(), tmp_path / "constant.json")
+    first = ["schema", "about", "capacity", "change_limit"]
+    assert [*json.loads((tmp_path / "constant.json").read_text())] == [*first, *constant]
+    write_decision(left_on_seven(), tmp_path / "by-count.json")
+    document = json.loads((tmp_path / "by-count.json").read_text())
+    assert [*document] == [*first, "current", "min_nodes", "max_nodes", "gain", "loss"]
+    assert document["loss"] == [[5.0, 6.0, 6.0, None, 6.0, None, None, 1.0, 50.0], [0.0, 2.0, 2.0, 2.0, 9.0, 9.0]]
+
+
+@pytest.mark.parametrize(
+    ("loss", "says"),
+    [
+        ([[5.0], [0.0] * 6], "loss of job 0 has the wrong length"),
+        ([[None, *[0.0] * 8], [0.0] * 6], "loss of job 0 at 0 nodes is out of range"),
+        ([[0.0, -1.0, *[0.0] * 7], [0.0] * 6], "loss of job 0 at 1 nodes is out of range"),
+        ([[0.0, float("nan"), *[0.0] * 7], [0.0] * 6], "loss of job 0 at 1 nodes is out of range"),
+        ([[0.0] * 9], "loss has the wrong shape"),
+        (["000000000", [0.0] * 6], "loss is no list of lists of numbers"),
+        (None, "cannot be read"),
+    ],
+)
+def test_losses_by_count_that_cannot_be_are_refused(tmp_path, loss, says):
+    write_decision(left_on_seven(), tmp_path / "decision.json")
+    document = json.loads((tmp_path / "decision.json").read_text()) | {"loss": loss}
+    (tmp_path / "decision.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=says):
+        read_decision(tmp_path / "decision.json")
 
 
 @_IN_A_FOLDER
@@ -111,6 +147,7 @@ def test_a_file_that_is_not_text_or_not_there_is_refused(tmp_path):
         ("gain", [[0.0, 2.0, 4.0, 8.0, 8.5]], "gain has the wrong shape"),
         ("gain", [[0.0, 2.0, 4.0, 8.0, 8.5], [0, 1, 2, 3, float("nan")]], "not finite"),
         ("gain", [[0.0, 2.0, 4.0, 8.0, 8.5], [0, 1, 2, 3, "many"]], "cannot be read"),
+        ("gain", [[0.0, 2.0, 4.0, 8.0, None], [0.0, 1.0, 5.0, 5.5, 5.75]], "not finite"),
         ("gain", 7, "cannot be read"),
         ("scale_up_loss", [0.0, -1.0], "scale_up_loss of job 1 is out of range"),
         ("scale_down_loss", [0.0], "wrong shape"),

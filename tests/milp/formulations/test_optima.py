@@ -60,6 +60,21 @@ def test_the_hand_worked_example_has_optimum_12(cbc, name):
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_a_curve_that_is_straight_through_what_is_held_has_every_count(cbc, name):
+    """Job 0 is worth ten a node and rescales for nothing: three nodes beside the two that job 1 must have."""
+    straight = problem_of_two(
+        current=np.array([2, 2]),
+        max_nodes=np.array([4, 2]),
+        gain=np.array([[0.0, 10.0, 20.0, 30.0, 40.0], [0.0, 1.0, 100.0, 0.0, 0.0]]),
+        scale_up_loss=np.zeros(2),
+        scale_down_loss=np.zeros(2),
+    )
+    formulation, _, answer = solved(cbc, name, straight)
+    assert formulation.read(straight, answer.x)[0].tolist() == [3, 2]
+    check_optimum(cbc, name, straight)
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_a_job_whose_minimum_exceeds_the_pool_gets_nothing(cbc, name):
     check_optimum(cbc, name, problem_of_two(min_nodes=np.array([1, 4]), max_nodes=np.array([4, 4]), capacity=3))
     check_optimum(

@@ -21,6 +21,7 @@ from bfreplay.runs.explain.why_these_nodes import answer, explain_decision
 from bfreplay.runs.saved_decisions import recorded_decisions
 from bfreplay.workload import JobSet, Verdict
 from tests.examples import examples
+from tests.milp.small_problems import by_count
 from tests.replay.tiny import SECOND, job, job_sets, log, logs
 from tests.runs.explain.brute_force import all_decisions, best
 from tests.runs.explain.little_source import LittleHalving, Scripted, pausing_job
@@ -61,6 +62,23 @@ def test_a_job_that_shrinks_for_another():
         "left as it was",
     ):
         assert words in text, text
+
+
+def test_a_change_costs_what_it_loses_more_than_staying():
+    # as above; a still owes 25 of a pause if it stays on 3, and loses 60 on any other count; 2 is not offered
+    events = log(3, [], 60, idle_first=[0, 1, 2])
+    jobs = JobSet([job("a", down_s=2.0), job("b", rates=(0.0, 30.0, 60.0), submit_s=10)])
+    run = replay_log(events, jobs, BFTrainerPolicy(T_FWD_S), efficiency=False, bound=False)
+    (decision,) = recorded_decisions(run, [1], events=events, jobs=jobs)
+    loss = np.zeros(decision.problem.gain.shape)
+    loss[0, :4] = [60, 60, np.inf, 25]
+    a = answer(run, replace(decision, problem=by_count(decision.problem, loss)), 0)
+    assert (a.value_gained, a.rescale_loss, a.value_net) == (-1200, 60 - 25, -1235)
+    assert (a.chosen_objective, a.is_optimal) == (3600 + 600 - 60, True)
+    assert (a.as_it_was.nodes, a.as_it_was.objective) == (3, 1800.0 - 25)
+    assert (a.runner_up.nodes, a.runner_up.objective) == (0, 3600.0 - 60)
+    kept = answer(run, replace(decision, problem=by_count(decision.problem, loss), counts=np.array([3, 0])), 0)
+    assert (kept.rescale_loss, kept.value_net, kept.is_optimal) == (0, 0, False)
 
 
 def test_a_reclaim_is_told_first_and_with_its_cost():
