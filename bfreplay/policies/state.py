@@ -192,7 +192,10 @@ class ChangeCosts(NamedTuple):
 
     def only(self, job_rows: NDArray[np.int64]) -> ChangeCosts:
         """Return the costs of some of the jobs."""
-        return ChangeCosts(*(column[job_rows] for column in self[:-1]), self.longest_s)
+        of_jobs: dict[str, Any] = {
+            name: column[job_rows] for name, column in self._asdict().items() if name != "longest_s"
+        }
+        return self._replace(**of_jobs)
 
 
 class JobTables(NamedTuple):

@@ -56,7 +56,7 @@ def horizon_s(state: PolicyState, t_fwd_s: float) -> float:
     return t_fwd_s if state.costs is None else t_fwd_s + state.costs.longest_s
 
 
-def problem_by_count(
+def problem_with_costs(
     state: PolicyState, gain: NDArray[np.float64], given_up: NDArray[np.float64]
 ) -> AllocationProblem:
     """Pose ``state`` as a decision in which changes cost what ``state.costs`` says.

@@ -24,7 +24,7 @@ from bfreplay.milp.exact.solver import (
 from bfreplay.milp.problem import AllocationProblem, Charges, charge, problem_with_charges
 from bfreplay.milp.solution import Solution
 from bfreplay.policies.names import OWN
-from bfreplay.policies.objectives.objective import horizon_s, problem_by_count
+from bfreplay.policies.objectives.objective import horizon_s, problem_with_costs
 from bfreplay.policies.state import PolicyState
 
 
@@ -43,7 +43,7 @@ class OwnObjective:
         than ``min_nodes``: so a start from zero is free.
         """
         if state.costs is not None:
-            return problem_by_count(state, horizon_s(state, t_fwd_s) * state.objective, state.objective)
+            return problem_with_costs(state, horizon_s(state, t_fwd_s) * state.objective, state.objective)
         gain, charges = _pose(*_arguments(state, t_fwd_s))
         return problem_with_charges(state.current, state.min_nodes, state.max_nodes, gain, charges, state.n_idle)
 

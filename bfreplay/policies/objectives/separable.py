@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.policies.objectives.objective import JointObjective, Rates, horizon_s, problem_by_count, problem_from
+from bfreplay.policies.objectives.objective import JointObjective, Rates, horizon_s, problem_with_costs, problem_from
 from bfreplay.policies.spec import T_FWD_S, TermSpec, json_ready, write_spec
 from bfreplay.policies.state import PolicyState
 from bfreplay.registry import one_line
@@ -130,7 +130,7 @@ class SeparableObjective:
         """Gains over ``t_fwd_s`` seconds, and what rescaling gives up."""
         rates = self.rates(state, t_fwd_s)
         if state.costs is not None:
-            return problem_by_count(state, horizon_s(state, t_fwd_s) * rates.value, np.maximum(rates.given_up, 0.0))
+            return problem_with_costs(state, horizon_s(state, t_fwd_s) * rates.value, np.maximum(rates.given_up, 0.0))
         given_up = np.maximum(rates.given_up[np.arange(state.n_jobs), state.current], 0.0)
         return problem_from(state, t_fwd_s * rates.value, given_up)
 
