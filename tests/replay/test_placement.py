@@ -140,8 +140,10 @@ def test_a_run_on_both_sides_of_a_kept_node_is_beside_it():
     assert places.place(3) == [[50, 42, 58]]
     places = Places([50])
     places.change(idle=[40, 60, 61, 100, 101, 102])  # 20 apart: two runs, both beside 50
-    assert places.place(3) == [[50, 60, 61]]
     assert places.place(4) == [[50, 60, 61, 40]]
+    places = Places([50])
+    places.change(idle=[39, 40, 60, 100, 101, 102])
+    assert places.place(4) == [[50, 39, 40, 60]]
 
 
 def test_nodes_given_back_at_this_decision_are_free_for_others():
