@@ -11,6 +11,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies import Decision, Policy, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.pool import NodePool
 from bfreplay.runs.rerun import Rerun
 from bfreplay.runs.summary_text import render
@@ -29,7 +30,7 @@ class Places:
 
     def __init__(self, *held: list[int]) -> None:
         self.active = ActiveJobs(limit=len(held), n_nodes=_N_NODES)
-        self.pool = NodePool(_N_NODES, self.active, 0, placement="runs")
+        self.pool = NodePool(_N_NODES, self.active, 0, placement=PlacementRule.RUNS)
         for number in range(len(held)):
             self.active.admit(number, job(rates=_WIDE), -1, 0)
         self.now_us = 0
