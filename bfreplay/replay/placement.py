@@ -2,11 +2,12 @@
 
 Two rules (``--placement``). By both a job gives back the nodes that it gained last first.
 
-``LOWEST_ID``: a job keeps its nodes. Free nodes are taken lowest number first, jobs in order of admission.
+``PlacementRule.LOWEST_ID``: a job keeps its nodes. Free nodes are taken lowest number first, jobs in order of
+admission.
 
-``RUNS``: nodes of neighbouring numbers leave the pool together, so a job on few runs of neighbours loses nodes less
-often than one whose nodes are scattered. A decision is placed in four steps; the number of a node is its position in
-the log's inventory.
+``PlacementRule.RUNS``: nodes of neighbouring numbers leave the pool together, so a job on few runs of neighbours loses
+nodes less often than one whose nodes are scattered. A decision is placed in four steps; the number of a node is its
+position in the log's inventory.
 
 1. A job that lost nodes to a reclaim since the last decision is *hit*: it restarts anyway, so all its nodes are free to
    be given out anew, to itself or to others. Every other job keeps its nodes, or gives back those that it has too many.
@@ -23,14 +24,20 @@ the log's inventory.
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import ascending, compiled
 
-LOWEST_ID, RUNS = "lowest-id", "runs"
-PLACEMENTS = LOWEST_ID, RUNS
-"""Rules of placement, by their names as options."""
+
+class PlacementRule(StrEnum):
+    """Rule by which jobs get their nodes."""
+
+    LOWEST_ID = "lowest-id"
+    RUNS = "runs"
+
 
 LARGEST_GAP = 18
 """Largest difference between the numbers of two neighbours in one run of nodes.

@@ -15,7 +15,7 @@ from bfreplay._compiled import compiled
 from bfreplay.datasets.log.states import EventBatch
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import ALONE, FIRST, NEVER_US, SECOND, ActiveJobs
-from bfreplay.replay.placement import FREE, LOWEST_ID, NOT_IDLE, RESERVED, RUNS, YOUNG, place_lowest, place_on_runs
+from bfreplay.replay.placement import FREE, NOT_IDLE, RESERVED, YOUNG, PlacementRule, place_lowest, place_on_runs
 from bfreplay.replay.pool_tables import BatchStarts, count_interval, empty_bins
 
 
@@ -220,7 +220,7 @@ class NodePool:
     reserve, min_age_us
         Idle nodes to leave alone, and time that a node has to be idle before jobs may have it.
     placement
-        Rule by which counts are placed, one of ``PLACEMENTS``.
+        Rule by which counts are placed.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class NodePool:
         *,
         reserve: int = 0,
         min_age_us: int = 0,
-        placement: str = LOWEST_ID,
+        placement: PlacementRule = PlacementRule.LOWEST_ID,
     ) -> None:
         self.active = active
         self.node_type = np.zeros(n_nodes, dtype=np.int16) if node_type is None else node_type.view()
@@ -242,7 +242,7 @@ class NodePool:
         self._bins = empty_bins()
         self._window_start_us = window_start_us
         self._reserve, self._min_age_us = reserve, min_age_us
-        self._is_on_runs = placement == RUNS
+        self._is_on_runs = placement is PlacementRule.RUNS
         self._met = np.zeros(n_nodes, dtype=np.int32)
         self.batch_starts = BatchStarts()
         self.n_idle = 0

@@ -14,7 +14,7 @@ from bfreplay import checks, defaults
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import scale_up_cost
 from bfreplay.policies import Decision, Placement, PolicyState
-from bfreplay.replay.placement import LOWEST_ID, PLACEMENTS
+from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.progress import Semantics
 
 SeedMap = Callable[[PolicyState, NDArray[np.int64], np.random.Generator], Decision]
@@ -74,8 +74,7 @@ class ReplaySettings:
     min_age_s
         Seconds for which a node has to be idle before a job may have it.
     placement
-        Which nodes a job gets: ``"lowest-id"``, those of lowest number; or ``"runs"``, runs of neighbouring nodes
-        (``bfreplay.replay.placement``).
+        Which nodes a job gets: those of lowest number, or runs of neighbouring nodes; a ``PlacementRule`` or its word.
     seed_map
         Replaces the random first map of the published semantics.
 
@@ -96,7 +95,7 @@ class ReplaySettings:
     notice: bool = False
     reserve: int = 0
     min_age_s: float = 0.0
-    placement: str = LOWEST_ID
+    placement: PlacementRule = PlacementRule.LOWEST_ID
     seed_map: SeedMap = field(default=random_seed_map, repr=False)
 
     def __post_init__(self) -> None:
@@ -113,7 +112,8 @@ class ReplaySettings:
             checks.number(column, getattr(self, column), least=0)
         for node_type, price in self.prices.items():
             checks.number(f"price of {node_type}", price, above=0)
-        checks.one_of("placement", self.placement, PLACEMENTS)
+        placement = checks.one_of("placement", self.placement, [word.value for word in PlacementRule])
+        object.__setattr__(self, "placement", PlacementRule(placement))
         semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
         object.__setattr__(self, "semantics", Semantics(semantics))
         if (self.reserve or self.min_age_s) and self.semantics is Semantics.PUBLISHED:
@@ -124,7 +124,7 @@ class ReplaySettings:
                 expected="continuous time",
                 fix="remove --semantics, or --reserve and --min-age",
             )
-        if self.placement != LOWEST_ID and self.semantics is Semantics.PUBLISHED:
+        if self.placement is PlacementRule.RUNS and self.semantics is Semantics.PUBLISHED:
             raise InputError(
                 "the published clock of BFTrainer gives out idle nodes by number",
                 column="semantics",

@@ -16,7 +16,7 @@ from bfreplay.policies.names import OWN
 from bfreplay.registry import contribution
 from bfreplay.replay.active import NEVER_US, ActiveJobs
 from bfreplay.replay.engine import Engine
-from bfreplay.replay.placement import LOWEST_ID
+from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.pool import NodePool, Timeline
 from bfreplay.replay.progress import Semantics
 from bfreplay.replay.run_tables import RunTables
@@ -364,7 +364,7 @@ def _total_on_dedicated_nodes(
         record_nodes=False,
         reserve=0,
         min_age_s=0.0,
-        placement=LOWEST_ID,
+        placement=PlacementRule.LOWEST_ID,
     )
     return _total(Engine(events_of_dedicated_nodes(n_nodes, *window_us), jobs, policy, settings, RunTables.nowhere()))
 

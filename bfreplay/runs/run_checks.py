@@ -10,7 +10,7 @@ from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.feed import refuse_other_types
-from bfreplay.replay.placement import LOWEST_ID
+from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.progress import Semantics
 from bfreplay.replay.settings import ReplaySettings
 from bfreplay.wording import duration
@@ -43,12 +43,12 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
             expected="continuous time",
             fix="remove --semantics",
         )
-    if settings.placement != LOWEST_ID and (len(types) > 1 or policy.capabilities.chooses_nodes):
+    if settings.placement is PlacementRule.RUNS and (len(types) > 1 or policy.capabilities.chooses_nodes):
         where = "on nodes of several types" if len(types) > 1 else "itself"
         raise InputError(
             f"the policy {policy.name!r} chooses the nodes of each job {where}",
             column="placement",
-            value=settings.placement,
+            value=settings.placement.value,
             expected="a policy that decides only how many nodes each job gets, on nodes of one type",
             fix="remove --placement, or choose another policy",
         )

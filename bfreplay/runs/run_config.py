@@ -11,7 +11,7 @@ from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.errors import InputError
 from bfreplay.policies.names import OWN
-from bfreplay.replay.placement import LOWEST_ID
+from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.progress import Semantics
 from bfreplay.result_folders.records import Amount, Count, JsonObject, RecordPart, TimeUs
 
@@ -77,7 +77,7 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     notice: bool = False  # jobs save their state while a node is cleared
     reserve: Count = 0  # idle nodes left alone
     min_age_s: Amount = 0.0  # for which a node has to be idle before jobs may have it
-    placement: str = LOWEST_ID  # rule by which jobs get their nodes
+    placement: PlacementRule = PlacementRule.LOWEST_ID  # rule by which jobs get their nodes
     window_start_us: TimeUs
     window_end_us: TimeUs
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from bfreplay.policies.names import OWN
 from bfreplay.replay.job_outcomes import STATUSES
-from bfreplay.replay.placement import RUNS
+from bfreplay.replay.placement import PlacementRule
 from bfreplay.runs.metric import why_u_is_undefined, words_of_run
 from bfreplay.runs.metrics import METRICS
 from bfreplay.runs.run_config import PolicyDescription, RunConfig
@@ -203,7 +203,7 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
     config, summary = record.config, record.summary
     yield "Policy", policy_words(config)
     work = ", unlimited work" if config.unlimited_work else ""
-    nodes = ", on runs of neighbouring nodes" if config.placement == RUNS else ""
+    nodes = ", on runs of neighbouring nodes" if config.placement is PlacementRule.RUNS else ""
     yield "Replay", f"{config.semantics} time, at most {count(config.max_parallel, 'job')} at once{work}{nodes}"
     if (source := record.inputs.jobs.source) is not None:
         yield "Jobs from", source["name"]

@@ -11,6 +11,7 @@ from bfreplay.errors import InputError
 from bfreplay.policies import Decision, Policy, PolicyState, Trigger
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.pool import NodePool
 from bfreplay.runs.rerun import Rerun
 from bfreplay.runs.summary_text import render
@@ -29,7 +30,7 @@ class Places:
 
     def __init__(self, *held: list[int]) -> None:
         self.active = ActiveJobs(limit=len(held), n_nodes=_N_NODES)
-        self.pool = NodePool(_N_NODES, self.active, 0, placement="runs")
+        self.pool = NodePool(_N_NODES, self.active, 0, placement=PlacementRule.RUNS)
         for number in range(len(held)):
             self.active.admit(number, job(rates=_WIDE), -1, 0)
         self.now_us = 0
@@ -140,8 +141,10 @@ def test_a_run_on_both_sides_of_a_kept_node_is_beside_it():
     assert places.place(3) == [[50, 42, 58]]
     places = Places([50])
     places.change(idle=[40, 60, 61, 100, 101, 102])  # 20 apart: two runs, both beside 50
-    assert places.place(3) == [[50, 60, 61]]
     assert places.place(4) == [[50, 60, 61, 40]]
+    places = Places([50])
+    places.change(idle=[39, 40, 60, 100, 101, 102])
+    assert places.place(4) == [[50, 39, 40, 60]]
 
 
 def test_nodes_given_back_at_this_decision_are_free_for_others():
