@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.policies.objectives.objective import JointObjective, Rates, horizon_s, problem_with_costs, problem_from
+from bfreplay.policies.objectives.objective import JointObjective, Rates, horizon_s, problem_from, problem_with_costs
 from bfreplay.policies.spec import T_FWD_S, TermSpec, json_ready, write_spec
 from bfreplay.policies.state import PolicyState
 from bfreplay.registry import one_line
