@@ -8,6 +8,10 @@ from bfreplay.registry import Registry, published_systems
 
 BUILT_IN: Mapping[str, tuple[str, str]] = {
     "bftrainer": ("bfreplay.policies.bftrainer:BFTrainerPolicy", "'bftrainer'"),
+    "reclaim-aware": (
+        "bfreplay.policies.reclaims.policy:ReclaimAwarePolicy",
+        "'reclaim-aware' (learns which nodes are reclaimed together)",
+    ),
     "look-ahead": (
         "bfreplay.policies.look_ahead:LookAheadPolicy",
         "'look-ahead' (plans for pools like those seen so far)",

@@ -188,6 +188,7 @@ class ChangeCosts(NamedTuple):
     pause_left_s: NDArray[np.float64]  # (J,)
     unsaved_samples: NDArray[np.float64]  # (J,) lost by a change of this decision
     allowed: NDArray[np.bool_]  # (J, 1 or K + 1): counts that it can use; one column stands for all
+    save_every_s: NDArray[np.float64]  # (J,) checkpoint interval, 0 for none
     longest_s: float  # the longest of their starts and pauses
 
     def only(self, job_rows: NDArray[np.int64]) -> ChangeCosts:

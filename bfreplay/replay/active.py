@@ -230,6 +230,7 @@ class ActiveJobs:
             pause_left_s=np.maximum(records["pause_until_us"], now_us) / 1e6 - now_us / 1e6,
             unsaved_samples=np.where(records["saves_on_resize"] > 0, 0.0, at_risk),
             allowed=self.allowed[: self.n],
+            save_every_s=every_us / 1e6,
             longest_s=float(pauses_s.max(initial=0.0)),
         )
         columns |= {"at_risk_samples": at_risk, "next_save_us": np.where(is_on, next_us, NEVER_US)}

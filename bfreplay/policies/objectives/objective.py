@@ -73,7 +73,7 @@ def problem_with_costs(
     assert state.costs is not None
     job_rows = np.arange(state.n_jobs)
     throughput_now = state.throughput[job_rows, state.current]
-    loss = losses(state.current, state.min_nodes, given_up, throughput_now, *state.costs[:-1])
+    loss = losses(state.current, state.min_nodes, given_up, throughput_now, *state.costs[:-2])
     return AllocationProblem.by_count(state.current, state.min_nodes, state.max_nodes, gain, loss, state.n_idle)
 
 

@@ -1,0 +1,1 @@
+"""Policy that learns which nodes are reclaimed together, and how often."""
