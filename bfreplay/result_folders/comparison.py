@@ -114,7 +114,8 @@ class Causes(RecordPart, frozen=True, kw_only=True):
     """Parts of ``other - baseline`` in samples; they add up to it, to rounding.
 
     A run processes ``samples = hours * rate - rescale - preempt - repeated - trimmed``. ``hours`` are the used
-    node-hours (the ledger's useful, rescaling, preempted and repeated), ``rate`` is the possible samples of allocated nodes per used node-hour.
+    node-hours (the ledger's useful, rescaling, preempted and repeated), ``rate`` is the possible samples of allocated
+    nodes per used node-hour.
     The difference of the product is split symmetrically:
     ``(h_B - h_A) * (r_A + r_B) / 2`` and ``(r_B - r_A) * (h_A + h_B) / 2``.
 

@@ -59,7 +59,7 @@ def replayed(
     **settings: Any,
 ) -> RunResult:
     """Replay on nodes n0, n1, ... that are idle at first; another node comes or goes whenever a decision is due."""
-    due = [time_s for time_s in sorted(counts) if 0 < time_s]
+    due = [time_s for time_s in sorted(counts) if time_s > 0]
     clock = [(time_s, n_idle, position % 2 == 0) for position, time_s in enumerate(due)]
     events = log(n_idle + 1, [*changes, *clock], end_s, range(n_idle))
     jobs = [jobs] if isinstance(jobs, ElasticJob) else jobs
@@ -122,6 +122,7 @@ def test_from_below_min_nodes_only_the_start_is_paid(restart):
     costs = {"start_cost_s": 4, "scale_up_cost_s": 100, "scale_down_cost_s": 2}
     run = replayed(costly(min_nodes=2, restart=restart, **costs), {0: [3], 20: [3]}, reclaim(10, 0, 1))
     owed = 30 * 2 if restart == "charge" else 0  # a job that cannot run does not pause
+    assert run.decisions["preemption_cost_samples"].sum() == pytest.approx(owed)
     assert made(run) == pytest.approx(6 * 30 + 16 * 30 - owed)
     hit = {"preempted": 3 * 2} if restart == "charge" else {}
     assert node_s(run) == approx({"rescaling": 24, "useful": 18 + 48 - sum(hit.values()), "stalled": 10} | hit)
@@ -292,6 +293,15 @@ def test_a_debt_is_no_work_at_risk():
     assert node_s(run) == approx({"rescaling": 10, "repeated": 4, "useful": 33})
 
 
+@BOTH
+def test_a_checkpoint_before_anything_was_made_saves_nothing(restart):
+    # nothing is made until 10 s; the checkpoint of 8 s has nothing to save
+    run = replayed(costly(start_cost_s=10, work_saved_every_s=8, restart=restart), {0: [2]}, reclaim(15, 0))
+    assert losses(run) == [(15, "job", 100, 10)]
+    assert made(run) == pytest.approx(25 * 10)
+    assert node_s(run) == approx({"rescaling": 20, "repeated": 10, "useful": 25})
+
+
 def test_a_loss_begins_the_count_anew():
     run = replayed(costly(work_saved_every_s=8), {0: [3]}, [*reclaim(21, 0), *reclaim(27, 1)])
     assert losses(run) == [(21, "job", 150, 15), (27, "job", 120, 12)]  # of a count from 0 s, 24 s had saved half
@@ -321,6 +331,11 @@ def test_a_job_that_waits_with_its_nodes_saves_its_work(every_s, lost):
     run = replayed(costly(work_saved_every_s=every_s), {0: [1]}, reclaim(10, 0), limits={0: 50.0})
     assert losses(run) == lost
     assert made(run) == pytest.approx(50 - sum(row[2] for row in lost))
+
+
+def test_a_job_that_already_waits_when_a_checkpoint_is_due_saves_its_work():
+    run = replayed(costly(work_saved_every_s=8), {0: [1], 7: [1]}, reclaim(10, 0), limits={0: 50.0, 7: 0.0})
+    assert (losses(run), made(run)) == ([], pytest.approx(50))
 
 
 def test_progress_at_the_end_counts_work_at_risk():
@@ -366,9 +381,9 @@ def test_where_no_work_is_at_risk_there_is_no_table_of_losses():
 
 
 def test_all_costs_together():
-    # start on 2: 5 s, until 5 s. Work from 5 to 12 s, saved at 8 s (60 samples). At 12 s a third node is added: 80 samples
-    # are lost, 6 s of pause on 3. A node is reclaimed at 15 s, in the pause: nothing to lose, 4 - 1 s of pause on 2, until
-    # 18 s. Work from 18 to 40 s: 440 samples
+    # start on 2: 5 s, until 5 s. Work from 5 to 12 s, saved at 8 s (60 samples). At 12 s a third node is added: 80
+    # samples are lost, 6 s of pause on 3. A node is reclaimed at 15 s, in the pause: nothing to lose, 4 - 1 s of pause
+    # on 2, until 18 s. Work from 18 to 40 s: 440 samples
     costs = {"start_cost_s": "0:9 2:5", "scale_up_cost_s": "0:2 3:6", "scale_down_cost_s": "0:7 2:4"}
     costly_job = costly(restart="pause", work_saved_every_s=8, saves="never", **costs)
     run = replayed(costly_job, {0: [2], 12: [3]}, reclaim(15, 0), notice=True, clear_s=1)
