@@ -66,8 +66,8 @@ def test_a_job_that_starts_grows_is_preempted_waits_and_finishes():
 
 
 def test_pauses_and_lost_work_are_named():
-    # starts on 1 node and pauses until 5 s; a second node comes at 10 s: 3 s of pause, and the work since the checkpoint
-    # of 8 s is lost; one is reclaimed at 20 s: 2 - 1 s, and the work since 18 s is lost
+    # starts on 1 node and pauses until 5 s; a second node comes at 10 s: 3 s of pause, and what was made since
+    # 8 s is lost; one is reclaimed at 20 s: 2 - 1 s, and the work since 18 s is lost
     costs = {"start_cost_s": 5.0, "restart": "pause", "work_saved_every_s": 8.0}
     events = log(2, [(10, 1, True), (20, 0, False)], 30, idle_first=[0])
     jobs = JobSet([replace(job("a", up_s=3.0, down_s=2.0), **costs)])
