@@ -265,9 +265,10 @@ def test_a_decision_that_changes_nothing_loses_nothing():
 )
 @pytest.mark.parametrize("kind", CHANGES)
 def test_work_is_saved_on_the_occasions_that_the_job_names(kind, saves, notice, lost_at):
-    run = replayed(costly(work_saved_every_s=8, saves=saves), *CHANGES[kind], notice=notice, clear_s=0.001)
-    assert losses(run) == ([(21, "job", 100, 10)] if kind in lost_at else [])
-    assert made(run) == pytest.approx(21 * 20 + 19 * 10 - 100 * (kind in lost_at))
+    for clear_s in (0, 30):  # whatever the length of the notice
+        run = replayed(costly(work_saved_every_s=8, saves=saves), *CHANGES[kind], notice=notice, clear_s=clear_s)
+        assert losses(run) == ([(21, "job", 100, 10)] if kind in lost_at else [])
+        assert made(run) == pytest.approx(21 * 20 + 19 * 10 - 100 * (kind in lost_at))
 
 
 def test_a_checkpoint_at_the_instant_of_the_loss_saves_all():
