@@ -387,6 +387,7 @@ def test_only_these_classes_are_made_by_a_state():
         "bfreplay.scalability.tabulated": "TabulatedCurve",
         "bfreplay.scalability.laws": "Amdahl Gustafson PowerLaw UniversalScalability "
         "CommunicationStrong CommunicationWeak",
+        "bfreplay.workload.change_costs": "CostByCount",
         "bfreplay.workload.elastic_job": "Adaptation ElasticJob",
         "bfreplay.systems.gavel.pair_estimates": "BelievedPairs PairEstimator RelativeRates",
         "bfreplay.systems.gavel.quirks": "Quirks",
