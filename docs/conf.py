@@ -92,6 +92,7 @@ def list_columns(app: Sphinx, page: str, source: list[str]) -> None:
         "decisions": tables.DECISION_COLUMNS,
         "jobs": tables.JOB_COLUMNS,
         "reports": tables.REPORT_COLUMNS,
+        "losses": tables.LOSS_COLUMNS,
         "pool": pool_tables.POOL_COLUMNS,
         "idle_intervals": pool_tables.IDLE_INTERVAL_COLUMNS,
         "batch_delays": BATCH_DELAY_COLUMNS,

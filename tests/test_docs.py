@@ -254,6 +254,7 @@ def test_every_column_and_summary_key_is_documented(tmp_path):
         "decisions",
         "jobs",
         "reports",
+        "losses",
         "pool",
         "idle_intervals",
         "batch_delays",

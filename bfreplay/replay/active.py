@@ -153,6 +153,8 @@ class ActiveJobs:
         Two jobs may share nodes.
     keeps_batch_sizes
         Jobs do not change their batch sizes on their own: the policy does that.
+    notice_s
+        Seconds before which they are told of a reclaim; ``None``: they are not told.
     """
 
     not_saved = ("_policy_arrays",)
@@ -165,10 +167,11 @@ class ActiveJobs:
         *,
         may_share: bool = False,
         keeps_batch_sizes: bool = False,
-        notice_s: float = 0.0,
+        notice_s: float | None = None,
     ) -> None:
         self.limit = limit
-        self._notice_s = notice_s
+        self._is_told = notice_s is not None
+        self._notice_s = notice_s or 0.0
         self.type_names = type_names
         self.is_placed = may_share or self.has_types  # what a job makes depends on where it is
         self._keeps_batch_sizes = keeps_batch_sizes
@@ -254,7 +257,7 @@ class ActiveJobs:
         self._reserve(job_row + 1, max_nodes + 1, number + 1)
         if old_record is None:
             self.records[job_row] = _new_record(number, job, max_nodes, model, now_us)
-            self.records[job_row]["saves_on_reclaim"] = job.saves != Saves.NEVER and self._notice_s > 0.0
+            self.records[job_row]["saves_on_reclaim"] = job.saves != Saves.NEVER and self._is_told
             self.records[job_row]["target"] = self.next_target(job, 0.0)
         else:
             self.records[job_row] = old_record

@@ -134,9 +134,9 @@ class ReplaySettings:
             )
 
     @property
-    def notice_s(self) -> float:
-        """Seconds in which a job can save its state while a node is cleared."""
-        return self.clear_s if self.notice else 0.0
+    def notice_s(self) -> float | None:
+        """Seconds in which a job can save its state while a node is cleared; ``None``: it is not told."""
+        return self.clear_s if self.notice else None
 
     def price_of(self, node_type: str) -> float | None:
         """Return the dollars of a node-hour; ``None`` if unknown."""

@@ -59,7 +59,8 @@ DECISION_COLUMNS = (
     ),
     Column("rate_samples_per_s", pa.float64(), "of all jobs together"),
     Column(
-        "samples_since_last", pa.float64(), "progress since the row before (published clock: less what was charged)",
+        "samples_since_last", pa.float64(),
+        "progress since the row before, less work lost (published clock: less what was charged)",
     ),
     Column("rescale_cost_samples", pa.float64(), "charged at this instant"),
     Column("preemption_cost_samples", pa.float64(), "charged at this instant"),

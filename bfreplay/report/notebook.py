@@ -27,6 +27,7 @@ _SHOWN = (
     "share.useful",
     "share.rescaling",
     "share.preempted",
+    "share.repeated",
     "share.unallocated",
     "u",
     "bound.share",
@@ -87,7 +88,8 @@ class RunPlots:
 def run_html(run: RunResult) -> str:
     """Key figures of ``run`` with its warnings, as self-contained HTML."""
     facts = key_figures(run)
-    keys = (*_SHOWN, *_OF_SCHEDULING) if is_about_scheduling(run.record) else _SHOWN
+    keys = [key for key in _SHOWN if key != "share.repeated" or facts[key].value]
+    keys += _OF_SCHEDULING if is_about_scheduling(run.record) else ()
     figures = [facts[figure_key] for figure_key in keys if figure_key in facts and facts[figure_key].value is not None]
     jobs = [facts[f"jobs.{status}"] for status in STATUSES if facts[f"jobs.{status}"].value or status in _ALWAYS]
     table_rows = [(fact.words, value_text(fact.value, fact.kind)) for fact in (*figures, *jobs)]

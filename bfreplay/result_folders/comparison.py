@@ -113,8 +113,9 @@ class HourMeasure(Both[float], frozen=True, kw_only=True):
 class Causes(RecordPart, frozen=True, kw_only=True):
     """Parts of ``other - baseline`` in samples; they add up to it, to rounding.
 
-    A run processes ``samples = hours * rate - rescale - preempt - trimmed``. ``hours`` are the used node-hours (the
-    ledger's useful, rescaling and preempted), ``rate`` is the possible samples of allocated nodes per used node-hour.
+    A run processes ``samples = hours * rate - rescale - preempt - repeated - trimmed``. ``hours`` are the used
+    node-hours (the ledger's useful, rescaling, preempted and repeated), ``rate`` is the possible samples of allocated
+    nodes per used node-hour.
     The difference of the product is split symmetrically:
     ``(h_B - h_A) * (r_A + r_B) / 2`` and ``(r_B - r_A) * (h_A + h_B) / 2``.
 
@@ -126,6 +127,8 @@ class Causes(RecordPart, frozen=True, kw_only=True):
         Effect of more or fewer samples per used node-hour, from other jobs or other widths.
     rescaling, preemption
         Effect of lower or higher costs of rescales and preemptions.
+    repeated
+        Effect of less or more work lost since checkpoints.
     trimmed
         Effect of samples made after a job's work was done; next to nothing in continuous time.
     """
@@ -134,6 +137,7 @@ class Causes(RecordPart, frozen=True, kw_only=True):
     samples_per_node_hour: float
     rescaling: float
     preemption: float
+    repeated: float = 0.0  # older comparisons have none
     trimmed: float
 
 

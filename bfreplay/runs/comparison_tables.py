@@ -28,6 +28,7 @@ CAUSE_WORDS = {
     "samples_per_node_hour": "samples per used node-hour",
     "rescaling": "rescaling",
     "preemption": "preemption",
+    "repeated": "work lost since checkpoints",
     "trimmed": "made after the work was done",
 }
 """Parts of a difference in samples."""
@@ -53,6 +54,7 @@ TOTALS = {
     "gross_samples_per_used_node_hour": "samples made per used node-hour",
     "rescale_samples": "samples that rescaling cost",
     "preemption_samples": "samples that preemption cost",
+    "repeated_samples": "samples lost since checkpoints",
     "n_scale_ups": "rescales up",
     "n_scale_downs": "rescales down",
     "n_preemptions": "preemptions",
@@ -185,6 +187,8 @@ def cause_table(record: ComparisonRecord) -> ShownTable:
         columns.append(Column(f"share.{other}", f"{other} - {baseline}, of {baseline}'s", "percent"))
     rows: list[list[Any]] = []
     for name in [*CAUSE_WORDS, None]:
+        if name == "repeated" and not any(pair.causes.repeated for pair in record.pairs):
+            continue  # most runs have no work at risk
         cells_of_cause: list[Any] = ["all" if name is None else CAUSE_WORDS[name]]
         for pair in record.pairs:
             below = pair.samples.baseline

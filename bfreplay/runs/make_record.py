@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+
+import msgspec
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
@@ -21,6 +24,7 @@ from bfreplay.runs.run_config import EventInputs, JobInputs, PolicyDescription, 
 from bfreplay.runs.run_record import BatchDelayCounts, BatchStartCounts, Bound, Ideal, Summary, WidestJob
 from bfreplay.runs.run_warnings import extrapolation_warnings, rescale_warnings
 from bfreplay.runs.scheduling_metrics import mean, scheduling_summary
+from bfreplay.wording import count
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 
@@ -53,6 +57,17 @@ def recorded_inputs(events: NodeEvents, jobs: JobSet | JobSource, batch_jobs: So
         ),
         batch_jobs=batch_jobs,
     )
+
+
+def with_costs(inputs: RunInputs, jobs: Iterable[ElasticJob]) -> RunInputs:
+    """Return the inputs, with what changes of the jobs cost where BFTrainer's model does not know it."""
+    kinds = Counter(job.costs_text for job in jobs if not job.has_published_costs)
+    if not kinds:
+        return inputs
+    ((costs, n_jobs),) = kinds.most_common(1)
+    words = f"{count(n_jobs, 'job')}: {costs}"
+    words = words if len(kinds) == 1 else f"{len(kinds):,} kinds of costs, most: {words}"
+    return msgspec.structs.replace(inputs, jobs=msgspec.structs.replace(inputs.jobs, costs=words))
 
 
 def _source_description(source: JobSource) -> JsonObject:

@@ -69,7 +69,7 @@ BOUND_WORDS = {
 }
 """Words for an upper bound, by its kind."""
 
-_IN_GENERAL = {"best": "best", "others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs"}
+_IN_GENERAL = {"best": "best", "others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs", "repeated": ""}
 
 
 def words_of_run(result: RunResult) -> dict[str, str]:
@@ -82,6 +82,7 @@ def words_of_run(result: RunResult) -> dict[str, str]:
         "best": f"{'highest' if jobs.higher_is_better else 'lowest'} {'recorded' if jobs.is_recorded else 'simulated'}",
         "others": " (other trials may be pruned there)" if jobs.of_source and not jobs.is_recorded else "",
         "under": _IN_GENERAL["under"] if fairness is None else f"under {fairness.policy}",
+        "repeated": ", was repeated" if result.summary.ledger.repeated_node_us else _IN_GENERAL["repeated"],
         "whom": "the measured jobs" if result.record.config.measured else _IN_GENERAL["whom"],
     }
 

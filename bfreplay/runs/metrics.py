@@ -142,7 +142,7 @@ METRICS: tuple[Metric, ...] = (
     *_node_hours("stalled", f"stalled: {HELD_NOTHING_MADE}"),
     Metric(
         "share.overhead",
-        "share of the node-hours held by jobs that went into rescaling, was preempted or repeated",
+        "share of the node-hours held by jobs that went into rescaling{repeated} or was preempted",
         "percent",
         lambda run: _over(_overhead(hours := run.summary.ledger.node_hours), _job_hours(hours)),
     ),

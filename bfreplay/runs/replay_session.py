@@ -34,7 +34,7 @@ from bfreplay.result_folders.records import RUN
 from bfreplay.result_folders.writing import new_folder, record_json
 from bfreplay.runs.baselines import IN_PORTIONS, RunBaselines, idle_node_us
 from bfreplay.runs.batch_delays import BatchJobsOfRun
-from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of
+from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of, with_costs
 from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import BatchDelayCounts, RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
@@ -428,7 +428,8 @@ class ReplaySession:
         summary = summary_of(events, engine, ledger, baselines, delays)
         measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": engine.run_tables.write_s}
         seconds["loop_s"] -= sum(measures.values())
-        caller_entries, inputs, version = self._called, self._inputs, RUN.schema_version
+        inputs = with_costs(self._inputs, engine.feed.jobs)
+        caller_entries, version = self._called, RUN.schema_version
         return RunResult(
             RunRecord(schema_version=version, versions=versions(), config=config, inputs=inputs, summary=summary),
             None if self._out is None else self._out.resolve(),

@@ -90,8 +90,9 @@ def jobs_in_window(
     Raises
     ------
     InputError
-        A job runs only on node types that the log does not have; fewer jobs exist than are to be measured; or a source
-        is combined with the published clock, which sees progress at pool events only, or with endless work.
+        A job runs only on node types that the log does not have; fewer jobs exist than are to be measured; a source
+        is combined with the published clock, which sees progress at pool events only, or with endless work; or a job
+        has costs that the published clock does not know.
     """
     if not isinstance(jobs, JobSet):
         for conflicts, option in (
@@ -107,6 +108,8 @@ def jobs_in_window(
                 )
         return jobs
     refuse_other_types(jobs, events.node_types.names)
+    if settings.semantics is Semantics.PUBLISHED:
+        _refuse_unpublished_costs(jobs)
     if settings.measured is not None and settings.measured[1] > len(jobs):
         raise InputError(
             "fewer jobs exist than are to be measured",
@@ -120,3 +123,15 @@ def jobs_in_window(
         silent = (replace(job, report_at_samples=()) for job in jobs_at_times)
         jobs_at_times = JobSet(silent, sources=jobs_at_times.sources, colocation=jobs_at_times.colocation)
     return jobs_at_times.endless(settings.max_parallel, events.window_start_us) if unlimited_work else jobs_at_times
+
+
+def _refuse_unpublished_costs(jobs: JobSet) -> None:
+    for job in jobs:
+        if (field_name := job.unpublished_cost) is not None:
+            raise InputError(
+                f"job {job.name!r} has costs of changes that the published clock of BFTrainer does not know",
+                column=field_name,
+                value=getattr(job, field_name),
+                expected="constant scale_up_cost_s and scale_down_cost_s, charged, and nothing else",
+                fix=f"remove --semantics published, or {field_name}",
+            )

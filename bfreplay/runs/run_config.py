@@ -118,6 +118,7 @@ class JobInputs(RecordPart, frozen=True, kw_only=True):
     files: tuple[SourceFile, ...]
     n_jobs: Count | None
     source: JsonObject | None
+    costs: str = ""  # what their changes cost, of those with other costs than BFTrainer's model knows
 
     @property
     def of_source(self) -> bool:

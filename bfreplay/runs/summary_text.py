@@ -56,6 +56,7 @@ _LINES = {
         "samples": "{} processed",
         "samples.rescaling": "{} lost to rescaling",
         "samples.preemption": "{} lost to preemption",
+        "samples.repeated": "{} lost since checkpoints",
         "dedicated.samples": "{} on {dedicated}",
     },
     "U": {"u": "{} times the samples of {dedicated}"},
@@ -154,8 +155,8 @@ _IN_OTHER_LINES = frozenset(
     ]
 )
 """First words of the keys of metrics that other lines show, or that follow from those; any other is printed."""
-_HIDDEN_AT_ZERO = ("jobs", "deadlines", "plans")
-"""First words of the keys of metrics that are not printed where they are 0."""
+_HIDDEN_AT_ZERO = ("jobs", "deadlines", "plans", "samples.repeated")
+"""Keys of metrics that are not printed where they are 0, or the first words of such keys."""
 _OF_SCHEDULING = ("JCT", "Makespan", "Utilisation", "Contention")
 """Lines of a run about scheduling alone."""
 _OF_UNFINISHED = ("U", "Bound")
@@ -207,6 +208,8 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
     yield "Replay", f"{config.semantics} time, at most {count(config.max_parallel, 'job')} at once{work}{nodes}"
     if (source := record.inputs.jobs.source) is not None:
         yield "Jobs from", source["name"]
+    if costs := record.inputs.jobs.costs:
+        yield "Costs", costs
     inventory_words = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
     n_nodes = count(record.inputs.events.n_nodes, "node") + inventory_words
     idle = parts_of_whole([summary.ledger.node_hours.idle])[0]
@@ -246,7 +249,7 @@ def _figures(run_result: RunResult) -> Iterator[str]:
     text_by_metric = {
         name: value_text(value, kind)
         for name, (value, kind) in values.items()
-        if value is not None and (value or name.partition(".")[0] not in _HIDDEN_AT_ZERO)
+        if value is not None and (value or not {name, name.partition(".")[0]} & {*_HIDDEN_AT_ZERO})
     }
     texts_by_label = {
         label: [text.format(text_by_metric[name], **words) for name, text in parts.items() if name in text_by_metric]

@@ -398,8 +398,15 @@ class ElasticJob:
     @property
     def has_published_costs(self) -> bool:
         """True if its changes cost what BFTrainer's model knows: constant rescale costs, charged; no work at risk."""
-        is_by_count = any(isinstance(getattr(self, name), CostByCount) for name in COSTS)
-        return not (is_by_count or self.start_cost_s or self.work_saved_every_s) and self.restart == Restart.CHARGE
+        return self.unpublished_cost is None
+
+    @property
+    def unpublished_cost(self) -> str | None:
+        """First of its fields that says what BFTrainer's model does not know; ``None`` for published costs."""
+        fields = {name: isinstance(getattr(self, name), CostByCount) for name in COSTS[1:]}
+        fields |= {name: bool(getattr(self, name)) for name in ("start_cost_s", "work_saved_every_s")}
+        fields["restart"] = self.restart != Restart.CHARGE
+        return next((name for name, is_unpublished in fields.items() if is_unpublished), None)
 
     @property
     def costs_text(self) -> str:

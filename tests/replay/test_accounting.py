@@ -25,16 +25,24 @@ def decided(active: ActiveJobs, count: int, at_s: float = 0.0, *, is_published: 
     """A decision gives the job ``count`` nodes; returns the samples charged."""
     before = active.records["count"][:1].copy()
     active.records[0]["count"] = count
-    return apply_decision(active.records, before, active.throughput, round(at_s * ONE_S), is_published)[1]
+    return _applied(active, before, round(at_s * ONE_S), is_published=is_published)[1]
+
+
+def _applied(active: ActiveJobs, before: np.ndarray, now_us: int = 0, *, is_published: bool = False) -> tuple:
+    return apply_decision(active.records, before, active.throughput, active.costs_s, now_us, is_published)
 
 
 def reclaimed(active: ActiveJobs, n_nodes: int, *, is_published: bool = False) -> float:
     """``n_nodes`` of the job's nodes are taken back; returns the samples charged."""
     active.records[0]["count"] -= n_nodes
     active.records[0]["lost"] = n_nodes
-    samples = charge_preemption(active.records, 1, active.throughput, is_published)[1]
+    samples = _charged(active, is_published=is_published)[1]
     active.records[0]["lost"] = 0
     return samples
+
+
+def _charged(active: ActiveJobs, *, is_published: bool = False) -> tuple[int, float]:
+    return charge_preemption(active.records, 1, active.throughput, active.costs_s, 0, 0, is_published)
 
 
 def test_a_job_that_starts_again_keeps_its_first_start():
@@ -78,7 +86,7 @@ def test_a_job_that_a_reclaim_leaves_too_small_runs_at_no_rate_and_two_reclaims_
 
 def test_a_job_that_loses_nothing_is_charged_nothing():
     active = holding(3, down_s=2)
-    assert charge_preemption(active.records, 1, active.throughput, False) == (0, 0.0)
+    assert _charged(active) == (0, 0.0)
     assert active.records[0]["n_preemptions"] == 0
 
 
@@ -124,7 +132,7 @@ def test_a_job_that_has_just_done_what_it_may_waits_from_then_on(limit, waited_s
 def test_a_job_that_may_process_nothing_until_it_is_asked_again_runs_at_no_rate():
     active = holding(3)
     active.records[0]["halt"] = 0
-    assert apply_decision(active.records, np.array([3]), active.throughput, 0, False)[0] == 0
+    assert _applied(active, np.array([3]))[0] == 0
     assert (active.records[0]["rate"], active.records[0]["pace"]) == (0, 30)
 
 
@@ -133,7 +141,7 @@ def test_a_job_whose_work_is_done_runs_only_to_make_up_for_what_it_owes(owed, ra
     active = holding(3, work=100)
     active.records[0]["progress"] = 100
     active.records[0]["preempt_debt"] = owed
-    assert apply_decision(active.records, np.array([3]), active.throughput, 0, False)[0] == rate
+    assert _applied(active, np.array([3]))[0] == rate
 
 
 def test_restarting_costs_seconds_of_the_new_rate_besides_the_rescale_and_once():
@@ -148,7 +156,7 @@ def test_restarting_costs_seconds_of_the_new_rate_besides_the_rescale_and_once()
 def test_nodes_that_two_jobs_share_count_once(sharing, n_nodes):
     active = holding(3)
     active.records[0]["sharing"] = sharing
-    assert apply_decision(active.records, np.array([3]), active.throughput, 0, False)[5] == n_nodes
+    assert _applied(active, np.array([3]))[5] == n_nodes
 
 
 def test_under_the_published_clock_a_job_that_makes_nothing_pays_for_its_rescale_all_the_same():

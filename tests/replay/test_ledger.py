@@ -70,7 +70,7 @@ def test_nobody_is_credited_with_samples_that_nobody_made():
         replace(LEDGER, trimmed_samples=-50.0, samples=900.0, samples_by_job=900.0).close()
 
 
-@pytest.mark.parametrize(("idle_us", "held_us", "which"), [(99, 70, "idle"), (101, 70, "idle"), (100, 69, "held")])
+@pytest.mark.parametrize(("idle_us", "held_us", "which"), [(106, 77, "idle"), (108, 77, "idle"), (107, 76, "held")])
 def test_idle_intervals_that_differ_by_one_do_not_close(idle_us, held_us, which):
     with pytest.raises(LedgerError, match=f"{which} node time of the idle intervals"):
         LEDGER.close_idle_intervals(idle_us, held_us)

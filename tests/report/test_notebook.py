@@ -113,6 +113,14 @@ def test_the_table_has_the_numbers_of_the_run(run):
     assert re.search("U: samples", " ".join(found))
 
 
+def test_lost_work_has_a_row_where_there_is_some(run):
+    words = "share of the idle node-hours repeated: the work was lost"
+    assert words not in rows(run._repr_html_())
+    jobs = JobSet([replace(job("a"), work_saved_every_s=100.0)])
+    lossy = replay_log(log(2, [(30, 0, False)], 60, idle_first=[0, 1]), jobs, EqualSharePolicy())
+    assert rows(lossy._repr_html_())[words] == "66.7 %"  # two nodes for 30 s, of 90 node-seconds
+
+
 def test_the_table_is_whole_in_itself_and_shows_text_as_it_is(run, tmp_path):
     odd = changed(run, setting("inputs.events.metadata.cluster", "<script>alert(1)</script>"))
     odd = replace(odd, folder=tmp_path / "a&b")

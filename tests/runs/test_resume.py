@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -23,8 +24,8 @@ from bfreplay.errors import BfreplayError
 from bfreplay.replay import checkpoint
 from bfreplay.replay.checkpoint import folder_of
 from bfreplay.saved_state import read_state, write_state
-from bfreplay.workload import Orders, Verdict
-from tests.replay.tiny import job
+from bfreplay.workload import JobSet, Orders, Verdict
+from tests.replay.tiny import job, log
 
 LOG = {"events": "sample", "jobs": "sample", "window": ("2024-07-01", "2024-07-01T12:00")}
 GAVEL = {"cluster": "v100=4,p100=4,k80=4", "jobs": "gavel(n=6, jobs_per_hour=8)", "curves": "sample"}
@@ -41,6 +42,7 @@ KINDS = {
     "learning curves": LOG | {"learn_curves": "model", "measurement_noise": 0.1},
     "admission": LOG | {"policy": "bftrainer(admission=true)"},
     "MILP": LOG | {"solver": "highs", "window": ("2024-07-01", "2024-07-01T02:00")},
+    "costs": LOG | {"jobs": "costly jobs", "notice": True, "clear": 7},
     "campaign": LOG | {"jobs": "asha.toml"},
     "Gavel": GAVEL | {"policy": "gavel.max_min_fairness_packed"},
     "Gavel, pairs estimated": GAVEL | {"policy": "gavel.max_min_fairness_packed(profiled=0.5)"},
@@ -60,6 +62,7 @@ OFTEN = (
     "placed on runs",
     "learning T_fwd",
     "MILP",
+    "costs",
     "campaign",
     "Gavel",
     "Shockwave",
@@ -85,6 +88,21 @@ replay_log(**options, out=out, checkpoint_every=every_s, progress=count)
 """
 
 
+COSTS = {"start_cost_s": 60.0, "work_saved_every_s": 600.0}
+
+
+def costly_jobs():
+    """Those of the sample, every second of which is paused by changes, and every third saves its work on notice."""
+    jobs = bfreplay.load_jobs(bfreplay.sample_jobs_path())
+    return JobSet(
+        (
+            replace(each, restart=("charge", "pause")[k % 2], saves=("never", "never", "on-notice")[k % 3], **COSTS)
+            for k, each in enumerate(jobs)
+        ),
+        submit_is_relative=jobs.submit_is_relative,
+    )
+
+
 class Killed(Exception):
     """Stands for the end of the process."""
 
@@ -101,6 +119,7 @@ def whole(tmp_path_factory):
     def of(kind):
         options = KINDS[kind] | ({} if "cluster" in KINDS[kind] else QUICK)
         options |= {"jobs": str(campaign)} if options["jobs"] == campaign.name else {}
+        options |= {"jobs": costly_jobs()} if options["jobs"] == "costly jobs" else {}
         n_instants = 0
 
         def count(now_us, decisions):
@@ -134,7 +153,7 @@ def stopped_after(n, options, out, every_s=0.0):
         replay_log(**options, out=out, checkpoint_every=every_s, progress=count)
 
 
-@pytest.mark.often("bftrainer", "nodes left alone", "learning T_fwd", "campaign", "ElasticFlow")
+@pytest.mark.often("bftrainer", "nodes left alone", "learning T_fwd", "costs", "campaign", "ElasticFlow")
 @pytest.mark.parametrize(
     "kind", [each if each in OFTEN else pytest.param(each, marks=pytest.mark.thorough) for each in KINDS]
 )
@@ -185,6 +204,23 @@ def test_a_process_that_is_killed_leaves_a_run_that_goes_on_to_the_same_bytes(ki
 @pytest.mark.parametrize("kind", KILLED)
 def test_killed_at_many_random_points_it_goes_on_to_the_same_bytes(kind, number, whole, tmp_path):
     killed_and_resumed(kind, whole, tmp_path / "run", random.Random(f"{kind} {number}"))
+
+
+def test_pauses_and_work_at_risk_are_saved_at_every_instant(tmp_path):
+    # starts at 0 s and pauses until 5 s, scales up at 4 s and pauses until 10 s, is hit at 11, 12 and 27 s
+    work = {"start_cost_s": 5.0, "restart": "pause", "work_saved_every_s": 8.0}
+    jobs = JobSet([replace(job(up_s=6, down_s=2), **work), job("other", submit_s=12, work=60)])
+    changes = [(4, 2, True), (11, 0, False), (12, 1, False), (20, 0, True), (27, 2, False)]
+    events = log(3, changes, 40, idle_first=[0, 1])
+    options = {"events": events, "jobs": jobs, **QUICK}
+    instants = []
+    whole = replay_log(**options, out=tmp_path / "whole", progress=lambda now_us, _: instants.append(now_us))
+    assert whole.frame("losses")["samples"].tolist() == [30, 60]
+    for n in range(1, len(instants)):
+        stopped_after(n, options, tmp_path / "cut")
+        replay_log(**options, out=tmp_path / "cut", resume=True)
+        same(tmp_path / "cut", tmp_path / "whole")
+        shutil.rmtree(tmp_path / "cut")
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "samples_per_node_hour": ("its node-hours made more samples each", "its node-hours made fewer samples each"),
     "rescaling": ("rescaling cost it less", "rescaling cost it more"),
     "preemption": ("preemption cost it less", "preemption cost it more"),
+    "repeated": ("it lost less work", "it lost more work"),
     "trimmed": ("it made less after the work was done", "it made more after the work was done"),
 }
 """Words for a positive and a negative part of the difference."""

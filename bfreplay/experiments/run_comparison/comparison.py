@@ -355,6 +355,7 @@ def causes_of(baseline: RunResult, other: RunResult) -> Causes:
         samples_per_node_hour=by_rate,
         rescaling=baseline_ledger.rescale_samples - other_ledger.rescale_samples,
         preemption=baseline_ledger.preemption_samples - other_ledger.preemption_samples,
+        repeated=baseline_ledger.repeated_samples - other_ledger.repeated_samples,
         trimmed=baseline_ledger.trimmed_samples - other_ledger.trimmed_samples,
     )
 

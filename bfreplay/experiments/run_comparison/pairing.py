@@ -180,7 +180,9 @@ def differing_options(runs: Sequence[RunResult]) -> list[DifferingOption]:
 def options_of(run: RunResult) -> dict[str, Any]:
     """Return the options of a run and its policy by name, such as ``policy.t_fwd_s``, that change results."""
     config = {setting: value for setting, value in run.record.config.to_json().items() if setting not in _NO_MATTER}
-    options = dict(_leaves("", config)) | dict(_leaves("jobs.", run.record.inputs.jobs.source or {}))
+    jobs = run.record.inputs.jobs
+    options = dict(_leaves("", config)) | dict(_leaves("jobs.", jobs.source or {}))
+    options |= {"jobs.costs": jobs.costs} if jobs.costs else {}
     return options | {"bfreplay": run.record.versions.get("bfreplay")}
 
 

@@ -132,7 +132,10 @@ def table(hours_by_run: Mapping[str, NodeHours]) -> ShownTable:
     columns = [Column("part", "Idle node-hours")]
     columns += [column.of_run(run_label) for run_label in hours_by_run for column in run_columns]
     rows: list[list[Any]] = []
+    has_part = _parts(hours_by_run)
     for part in PARTS:
+        if part.key == "repeated_node_us" and part not in has_part:
+            continue  # most runs have no work at risk
         cells = [cell for hours in hours_by_run.values() for cell in (hours.hours(part.key), hours.share(part.key))]
         rows.append([part.words, *cells])
     rows.append(["all", *(cell for hours in hours_by_run.values() for cell in (hours.idle / NODE_US_PER_HOUR, 1.0))])

@@ -139,6 +139,10 @@ _FIRST = (
 _A_DOZEN = 12
 
 
+def _is_hidden_at_zero(key: str) -> bool:
+    return key.startswith("jobs.") or key.endswith(".repeated")
+
+
 def key_figure_tables(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[PageTable]:
     """Key figures of the runs, a column a run: first those that matter most, or that differ."""
     first = next(iter(facts.values()))
@@ -149,8 +153,8 @@ def key_figure_tables(facts: Mapping[str, Mapping[str, KeyFigure]]) -> list[Page
             *(Cell(exact(figures[key].value), value_text(figures[key].value, fact.kind)) for figures in facts.values()),
         ]
         for key, fact in first.items()
-        # there is a number, and it is not that of a status which no job has
-        if any(fact[key].value not in ((None, 0) if key.startswith("jobs.") else (None,)) for fact in facts.values())
+        # there is a number, and it is not that of a status which no job has, or of work that no job lost
+        if any(fact[key].value not in ((None, 0) if _is_hidden_at_zero(key) else (None,)) for fact in facts.values())
     }
     differ = [key for key, row in rows.items() if len({cell.text for cell in row[1:]}) > 1]
     # where all work is done, only times tell policies apart

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -239,15 +239,16 @@ def job_sections(run: RunResult) -> Iterator[Section]:
         yield Section("scheduling", "Node types and weights", _WORDS["scheduling"], tables=tables, folded=False)
     for name, title, table in (("models", "Models", models_table(run)), ("job-table", "Jobs", jobs_table(run))):
         if table.rows:
-            yield Section(name, title, _WORDS[name], tables=[page_table(table)], folded=False)
+            words = _WORDS[name].format("five" if _has_losses(run) else "four")
+            yield Section(name, title, words, tables=[page_table(table)], folded=False)
         else:
             yield Section(name, title, "The run had no job.")
 
 
 _WORDS = {
     "scheduling": "Node-hours of each node type, and mean completion time by weight.",
-    "models": "All jobs of a model together. Node-hours held are the sum of the five labels after them.",
-    "job-table": "One row a job. Node-hours held are the sum of the five labels after them. Click a header to sort.",
+    "models": "All jobs of a model together. Node-hours held are the sum of the {} labels after them.",
+    "job-table": "One row a job. Node-hours held are the sum of the {} labels after them. Click a header to sort.",
 }
 
 
@@ -295,6 +296,15 @@ _MODELS = (
 )
 
 
+def _has_losses(run: RunResult) -> bool:
+    return run.summary.ledger.repeated_node_us > 0
+
+
+def _of_run(run: RunResult, columns: Iterable[Column]) -> list[Column]:
+    """Return the columns without that of lost work, which most runs do not have."""
+    return [column for column in columns if _has_losses(run) or column.key != "repeated_node_hours"]
+
+
 def jobs_table(run: RunResult) -> ShownTable:
     """A row a job, in the order of the set; scores and deadlines where there are any.
 
@@ -305,7 +315,7 @@ def jobs_table(run: RunResult) -> ShownTable:
     answers = job_answers(run)
     answers["model"] = answers["model"].map(model_label)
     answers["status"] = answers["status"].str.replace("_", " ")
-    columns = list(_JOBS)
+    columns = _of_run(run, _JOBS)
     if run.record.inputs.jobs.of_source:
         columns += _SCORES
     frame = jobs_frame(run)
@@ -330,7 +340,7 @@ def models_table(run: RunResult) -> ShownTable:
         Column("model", "model"),
         Column("n_jobs", "jobs", "count"),
         *(Column(status, status.replace("_", " "), "count") for status in statuses),
-        *_MODELS,
+        *_of_run(run, _MODELS),
     )
     return ShownTable("Models", columns, _rows(models, columns))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from typing import Any, Unpack
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import change_cost, charged_rate
+from bfreplay.milp.charge_rule import change_cost, charged_rate, preemption_pause_s
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.saved_tables import (
@@ -63,6 +64,12 @@ class Life:
             reports = reports[reports["job"] == name]
             times_us = (int(time.value // 1000) for time in reports["time"])
             self._reports = [*zip(times_us, (reports["verdict"].astype(str) == "paused").tolist(), strict=True)]
+        self._losses: list[tuple[int, float]] = []  # time, samples; ascending
+        if run.has_table("losses"):
+            losses = run.frame("losses")
+            losses = losses[losses["job"] == name]
+            loss_times_us = (int(time.value // 1000) for time in losses["time"])
+            self._losses = [*zip(loss_times_us, losses["samples"].tolist(), strict=True)]
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
         self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
         count_columns = ("n_jobs_preempted", "n_jobs_scaled_down")
@@ -112,7 +119,7 @@ class Life:
         return LOST if self._n_scale_downs[rows].any() else PREEMPTED
 
     def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:
-        """Return the changes, preceded by the job's submission and admission, followed by its end.
+        """Return the changes and losses of work, preceded by the job's submission and admission, followed by its end.
 
         A job that is stopped before its submission has no submission.
         """
@@ -121,6 +128,11 @@ class Life:
             first_steps.append(Step(self.submitted_us, SUBMITTED, 0, 0))
         if self.admitted_us is not None:
             first_steps.append(Step(self.admitted_us, ADMITTED, 0, 0))
+        changes = list(changes)
+        for time_us, lost_samples in self._losses:
+            place = bisect_right(changes, time_us, key=lambda step: step.time_us)
+            nodes = changes[place - 1].after if place else 0
+            changes.insert(place, Step(time_us, WORK_LOST, nodes, nodes, None, lost_samples))
         last_nodes = changes[-1].after if changes else 0
         last_step = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
         if self.ended_us is not None:
@@ -169,6 +181,7 @@ SUBMITTED, ADMITTED, STARTED, RESTARTED = "submitted", "admitted", "started", "r
 SCALED_UP, SCALED_DOWN, PREEMPTED, PAUSED = "scaled up", "scaled down", "preempted", "paused"
 LOST = "preempted or scaled down"
 """Reason of a loss that the tables alone cannot resolve."""
+WORK_LOST = "work lost"
 WINDOW_END = "window end"
 
 
@@ -183,13 +196,16 @@ class Step:
     reason
         ``submitted``, ``admitted``; ``started`` (for the first time) or ``restarted`` from no nodes, ``scaled up`` and
         ``scaled down``, by a decision; ``preempted``, by the batch scheduler; ``paused``, by the job's source;
-        ``preempted or scaled down``, where only tables are at hand; its status at the end; ``window end``.
+        ``preempted or scaled down``, where only tables are at hand; ``work lost``, since its last checkpoint; its
+        status at the end; ``window end``.
     before, after
         Number of nodes.
     decision
         Row of the ``decisions`` table; ``None`` without a decision.
     cost_samples
-        Cost of the change; ``None`` where it is unknown.
+        Cost of the change, or the work that is lost; ``None`` where it is unknown.
+    pause_s
+        Seconds of the pause that it begins.
     """
 
     time_us: int
@@ -198,22 +214,28 @@ class Step:
     after: int
     decision: int | None = None
     cost_samples: float | None = 0.0
+    pause_s: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields, JSON-ready."""
+        """Return the fields, JSON-ready; ``pause_s`` of those that pause."""
         document = asdict(self)
+        if not self.pause_s:
+            del document["pause_s"]
         return {"time": iso_utc(document.pop("time_us")), **document}
 
     def cells(self, origin_us: int | None) -> list[str]:
         """Return its row in the text of a job: time, reason, nodes, cost, decision."""
         node_words = f"{self.before} -> {self.after}"
         cost_words = "?" if self.cost_samples is None else samples(self.cost_samples) if self.cost_samples else ""
+        reason_words = f"{self.reason}, pause of {self.pause_s:g} s" if self.pause_s else self.reason
         if self.reason in (SUBMITTED, ADMITTED):
             node_words = cost_words = ""
+        if self.reason == WORK_LOST:
+            node_words = ""
         if self.reason == WINDOW_END:
             node_words, cost_words = str(self.after), ""
         decision_words = "" if self.decision is None else str(self.decision)
-        return [time_words(self.time_us, origin_us), self.reason, node_words, cost_words, decision_words]
+        return [time_words(self.time_us, origin_us), reason_words, node_words, cost_words, decision_words]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,7 +280,9 @@ def job_story(
         return job_story_from_tables(run, name)
     life = Life(run, name)
     rerun = Rerun(run, life.last_decision(), progress, **inputs)
-    follower = _Follower(life, rerun, is_published=run.record.config.semantics == Semantics.PUBLISHED)
+    config = run.record.config
+    notice_s = config.clear_s if config.notice else 0.0
+    follower = _Follower(life, rerun, is_published=config.semantics == Semantics.PUBLISHED, notice_s=notice_s)
     rerun.run(follower.watch)
     follower.close()
     job = rerun.jobs[life.number] if life.number < len(rerun.jobs) else None
@@ -291,11 +315,12 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
 class _Follower:
     """Follows one job through the decisions of a run."""
 
-    def __init__(self, life: Life, rerun: Rerun, *, is_published: bool) -> None:
+    def __init__(self, life: Life, rerun: Rerun, *, is_published: bool, notice_s: float) -> None:
         self.steps: list[Step] = []
         self._life = life
         self._rerun = rerun
         self._is_published = is_published
+        self._notice_s = notice_s
         self._held = 0
         self._seen = -1  # the last decision that the job was part of
         self._started = False
@@ -329,14 +354,15 @@ class _Follower:
         if time_us in self._life.paused_us:
             self._add(time_us, PAUSED, 0, index, 0.0)
         elif time_us != self._life.ended_us:
-            self._add(time_us, PREEMPTED, 0, index, self._cost(self._held, 0))
+            self._add(time_us, PREEMPTED, 0, index, *self._cost(self._held, 0, notice_s=self._notice_s))
 
     def _before_the_decision(self, moment: Moment, position: int) -> None:
         time_us, current = moment.state.time_us, int(moment.state.current[position])
         n_reclaimed = int(moment.reclaimed[position])
         if n_reclaimed:
             after = self._held - n_reclaimed
-            self._add(time_us, PREEMPTED, after, moment.index, self._cost(self._held, after))
+            cost = self._cost(self._held, after, notice_s=self._notice_s)
+            self._add(time_us, PREEMPTED, after, moment.index, *cost)
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
 
@@ -345,28 +371,34 @@ class _Follower:
         if nodes_after == held:
             return
         if self._is_published and moment.index == 0:  # the published first map is charged as a scale-up
-            cost_samples = self._rate(nodes_after) * seconds_at(self._job.scale_up_cost_s, nodes_after)
+            cost = self._rate(nodes_after) * seconds_at(self._job.scale_up_cost_s, nodes_after), 0.0
         else:
-            cost_samples = self._cost(held, nodes_after, is_published=self._is_published)
+            cost = self._cost(held, nodes_after, is_published=self._is_published)
         reason = SCALED_DOWN if nodes_after < held else SCALED_UP if held else RESTARTED if self._started else STARTED
         self._started = True
-        self._add(moment.state.time_us, reason, nodes_after, moment.index, cost_samples)
+        self._add(moment.state.time_us, reason, nodes_after, moment.index, *cost)
 
-    def _add(self, time_us: int, reason: str, after: int, index: int, cost_samples: float) -> None:
-        self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples))
+    def _add(
+        self, time_us: int, reason: str, after: int, index: int, cost_samples: float, pause_s: float = 0.0
+    ) -> None:
+        self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples, pause_s))
         self._held = after
 
-    def _cost(self, before: int, after: int, *, is_published: bool = False) -> float:
+    def _cost(
+        self, before: int, after: int, *, is_published: bool = False, notice_s: float = 0.0
+    ) -> tuple[float, float]:
+        """Return the samples that a change costs, and the seconds that it pauses the job."""
         job = self._job
-        return change_cost(
-            job.restart == Restart.PAUSE,
-            self._rate(before, is_published=is_published),
-            self._rate(after),
-            before,
-            after,
-            job.min_nodes,
-            *(seconds_at(cost, after) for cost in (job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s)),
-        )
+        pauses = job.restart == Restart.PAUSE
+        costs = job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s
+        costs_s = np.array([seconds_at(cost, after) for cost in costs])
+        costs_s[2:] = preemption_pause_s(costs_s[2:], notice_s)
+
+        def cost_at(rate_before: float, rate_after: float) -> float:
+            return change_cost(pauses, rate_before, rate_after, before, after, job.min_nodes, *costs_s.tolist())
+
+        cost_samples = cost_at(self._rate(before, is_published=is_published), self._rate(after))
+        return cost_samples, cost_at(0.0, 1.0) if pauses else 0.0
 
     @property
     def _job(self) -> ElasticJob:

@@ -52,6 +52,7 @@ def test_where_one_run_used_no_node_all_is_due_to_node_hours():
         "samples_per_node_hour": 0.0,
         "rescaling": 0.0,
         "preemption": 0.0,
+        "repeated": 0.0,
         "trimmed": 0.0,
     }
     assert set(causes_of(idle, idle).to_json().values()) == {0.0}
@@ -61,6 +62,6 @@ def test_where_one_run_used_no_node_all_is_due_to_node_hours():
 def test_totals_are_those_of_the_summary_and_node_hours_add_up_to_the_idle_ones():
     result = run(two_hours(), JobSet([job(up_s=3.0, down_s=2.0), job("wide", min_nodes=2)]), EqualSharePolicy())
     totals = totals_of(result)
-    labels = ("useful", "rescaling", "preempted", "unallocated", "stalled")
+    labels = ("useful", "rescaling", "preempted", "repeated", "unallocated", "stalled")
     assert sum(totals[f"{name}_node_hours"] for name in labels) == pytest.approx(3.0)
     assert totals["n_preemptions"] == result.summary["n_preemptions"]

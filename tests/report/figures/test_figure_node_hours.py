@@ -13,12 +13,13 @@ from tests.run_records import run_of
 HOUR_US = 3_600_000_000
 
 
-def ledger_run(useful=60, rescaling=10, lost=5, stalled=5, free=20) -> RunResult:
+def ledger_run(useful=60, rescaling=10, lost=5, repeated=0, stalled=5, free=20) -> RunResult:
     """A run of which only the ledger is known, in node-hours."""
     hours = {
         "useful_node_us": useful,
         "rescaling_node_us": rescaling,
         "preempted_node_us": lost,
+        "repeated_node_us": repeated,
         "stalled_node_us": stalled,
         "unallocated_node_us": free,
     }
@@ -28,14 +29,14 @@ def ledger_run(useful=60, rescaling=10, lost=5, stalled=5, free=20) -> RunResult
 
 
 def test_shares_are_those_of_the_books():
-    found = node_hours(ledger_run())
-    assert [found.hours(part.key) for part in PARTS] == [60, 10, 5, 5, 20]
-    assert [found.share(part.key) for part in PARTS] == [0.6, 0.1, 0.05, 0.05, 0.2]
+    found = node_hours(ledger_run(useful=52, repeated=8))
+    assert [found.hours(part.key) for part in PARTS] == [52, 10, 5, 8, 5, 20]
+    assert [found.share(part.key) for part in PARTS] == [0.52, 0.1, 0.05, 0.08, 0.05, 0.2]
 
 
 def test_node_hours_of_a_run_are_those_of_its_summary(sample_run):
     found, hours = node_hours(sample_run), sample_run.summary["ledger"]["node_hours"]
-    names = ("useful", "rescaling", "preempted", "stalled", "unallocated")
+    names = ("useful", "rescaling", "preempted", "repeated", "stalled", "unallocated")
     assert [found.hours(part.key) for part in PARTS] == [hours[name] for name in names]
     assert sum(found.part.values()) == found.idle
 
@@ -64,12 +65,22 @@ def test_the_page_has_the_same_bars():
 
 
 def test_parts_that_no_run_has_are_not_drawn_but_are_in_the_table():
-    found = {"": node_hours(ledger_run(stalled=0))}
+    found = {"": node_hours(ledger_run(useful=52, repeated=8, stalled=0))}
     assert len(NODE_HOURS.page(found).traces) == len(PARTS) - 1
     table = NODE_HOURS.table(found)
     assert [row[0] for row in table.rows] == [*(part.words for part in PARTS), "all"]
-    assert [row[1] for row in table.rows] == [60, 10, 5, 0, 20, 95]
+    assert [row[1] for row in table.rows] == [52, 10, 5, 8, 0, 20, 95]
     assert sum(row[2] for row in table.rows[:-1]) == pytest.approx(1)
+
+
+def test_lost_work_is_shown_only_where_some_run_has_lost_some():
+    without, lossy = node_hours(ledger_run()), node_hours(ledger_run(useful=52, repeated=8))
+    words = "repeated: the work was lost"
+    assert words not in [row[0] for row in NODE_HOURS.table({"": without}).rows]
+    assert len(NODE_HOURS.page({"": without}).traces) == len(PARTS) - 1
+    (row,) = [row for row in NODE_HOURS.table({"A": without, "B": lossy}).rows if row[0] == words]
+    assert row[1:] == [0, 0, 8, 0.08]
+    assert "8 % repeated (work lost), " in NODE_HOURS.words({"": lossy})
 
 
 def test_words_tell_the_shares():

@@ -32,6 +32,7 @@ def expected_facts(folder):
         "useful": jobs["useful_node_us"].sum(),
         "rescaling": jobs["rescaling_node_us"].sum(),
         "preempted": jobs["preempted_node_us"].sum(),
+        "repeated": jobs["repeated_node_us"].sum(),
         "stalled": jobs["stalled_node_us"].sum(),
     }
     parts["unallocated"] = idle_us - sum(parts.values())
@@ -52,6 +53,7 @@ def expected_facts(folder):
         "samples": float(jobs["done_samples"].sum()),
         "samples.rescaling": float(jobs["rescale_cost_samples"].sum()),
         "samples.preemption": float(jobs["preemption_cost_samples"].sum()),
+        "samples.repeated": float(jobs["repeated_samples"].sum()),
         "jobs": len(jobs),
         "done_s": (jobs["ended"].max() - start).total_seconds() if all_left else None,
         "rescales.up": int(jobs["n_scale_ups"].sum()),
@@ -73,7 +75,8 @@ def expected_facts(folder):
         "idle_intervals": int(idle_intervals["n_intervals"].sum()),
         "idle_intervals.censored": int(idle_intervals["n_censored"].sum()),
     }
-    facts["share.overhead"] = float(parts["rescaling"] + parts["preempted"]) / held_us if held_us else None
+    overhead_us = parts["rescaling"] + parts["preempted"] + parts["repeated"]
+    facts["share.overhead"] = float(overhead_us) / held_us if held_us else None
     facts["share.until_done"] = None
     if all_left:
         done, since = jobs["ended"].max(), pool["time"]
@@ -124,7 +127,7 @@ def _of_scheduling(jobs, allocations, record, facts):
     jct_s = (mine["finished"] - mine["submitted"]).dt.total_seconds()
     rho = (jct_s / mine["isolated_jct_s"]).dropna()
     start = pd.Timestamp(config["window_start_us"], unit="us", tz="UTC")
-    ran = [facts[f"share.{name}"] for name in ("useful", "rescaling", "preempted")]
+    ran = [facts[f"share.{name}"] for name in ("useful", "rescaling", "preempted", "repeated")]
     prices, types = config.get("prices", {}), record["inputs"]["events"]["metadata"].get("node_types", ["any"])
     cost = None
     if set(types) <= set(prices):

@@ -39,6 +39,7 @@ _RUNS = (
     "learned_run",
     "packed_run",
     "typed_run",
+    "costly_run",
 )
 _DIGIT = re.compile(r"\d")
 _SAID = {
@@ -81,6 +82,20 @@ def learned_run(tmp_path_factory):
     events = _five_minutes()
     events.metadata = replace(events.metadata, time_origin="relative")
     replay_log(events, JobSet(jobs), _learning(), out=folder)
+    return RunResult.load(folder)
+
+
+@pytest.fixture(scope="session")
+def costly_run(tmp_path_factory):
+    """Starts and rescales pause the jobs, and two of them lose work at times."""
+    folder = tmp_path_factory.mktemp("costly") / "run"
+    at_risk = {"start_cost_s": 4.0, "restart": "pause", "work_saved_every_s": 30.0}
+    jobs = [
+        replace(job("a", work=1_500.0, up_s=2.0), **at_risk),
+        replace(job("b", up_s=3.0, down_s=2.0), **at_risk),
+        job("c"),
+    ]
+    replay_log(_five_minutes(), JobSet(jobs), BFTrainerPolicy(60.0), out=folder)
     return RunResult.load(folder)
 
 
@@ -143,7 +158,8 @@ def test_every_key_figure_is_what_the_tables_say(run, page, expected):
     rows = {row[0][0]: row[1] for table in tables for row in table}
     told = {key for key, fact in facts.items() if fact.value is not None}
     assert told == {key for key in facts if expected[key] is not None}
-    assert told - set(rows) == {key for key in told if key.startswith("jobs.") and expected[key] == 0}
+    hidden = {key for key in told if key.startswith("jobs.") or key.endswith(".repeated")}
+    assert told - set(rows) == {key for key in hidden if expected[key] == 0}
     assert set(rows) <= told
     for key, (value, text) in rows.items():
         _same(value, expected[key])
@@ -203,9 +219,12 @@ def test_the_table_of_jobs_has_every_job_as_its_file_has_it(run, page):
         assert cells["status"] == own["status"].replace("_", " ")
         for name in ("done_samples", "n_starts", "n_scale_ups", "n_scale_downs", "n_preemptions"):
             _same(cells[name], own[name])
-        hours = {name: own[f"{name}_node_us"] / 3.6e9 for name in ("useful", "rescaling", "preempted", "stalled")}
+        labels = ("useful", "rescaling", "preempted", "repeated", "stalled")
+        hours = {name: own[f"{name}_node_us"] / 3.6e9 for name in labels}
         for name, value in hours.items():
-            _same(cells[f"{name}_node_hours"], value)
+            if name != "repeated" or run.summary.ledger.repeated_node_us:
+                _same(cells[f"{name}_node_hours"], value)
+        assert ("repeated_node_hours" in cells) == (run.summary.ledger.repeated_node_us > 0)
         _same(cells["held_node_hours"], sum(hours.values()))
         for name, event in (("queue_s", "first_start"), ("completion_s", "finished")):
             happened = own[event]

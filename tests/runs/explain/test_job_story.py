@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from bfreplay.runs.explain.job_story import (
     SCALED_DOWN,
     SCALED_UP,
     STARTED,
+    WORK_LOST,
     Step,
     job_story,
     job_story_from_tables,
@@ -60,6 +63,40 @@ def test_a_job_that_starts_grows_is_preempted_waits_and_finishes():
     text = render_job(job_answers(run).to_dict("records")[0], story, most_steps=4)
     assert "... 4 changes omitted ..." in text
     assert "1970-01-01T00:00:59Z  finished" in text
+
+
+def test_pauses_and_lost_work_are_named():
+    # starts on 1 node and pauses until 5 s; a second node comes at 10 s: 3 s of pause, and what was made since
+    # 8 s is lost; one is reclaimed at 20 s: 2 - 1 s, and the work since 18 s is lost
+    costs = {"start_cost_s": 5.0, "restart": "pause", "work_saved_every_s": 8.0}
+    events = log(2, [(10, 1, True), (20, 0, False)], 30, idle_first=[0])
+    jobs = JobSet([replace(job("a", up_s=3.0, down_s=2.0), **costs)])
+    notice = ReplaySettings(notice=True, clear_s=1.0)
+    run = replay_log(events, jobs, EqualSharePolicy(), notice, efficiency=False, bound=False)
+    story = job_story(run, "a", events=events, jobs=jobs)
+    assert [(*step, s.pause_s) for step, s in zip(told(story), story.steps, strict=True)][2:] == [
+        (0, STARTED, 0, 1, 50.0, 5.0),
+        (10, SCALED_UP, 1, 2, 60.0, 3.0),
+        (10, WORK_LOST, 2, 2, 20.0, 0.0),
+        (20, PREEMPTED, 2, 1, 10.0, 1.0),
+        (20, WORK_LOST, 1, 1, 40.0, 0.0),
+        (30, "window end", 1, 1, 0.0, 0.0),
+    ]
+    text = render_job(job_answers(run).to_dict("records")[0], story, most_steps=99)
+    assert "1970-01-01T00:00:10Z  scaled up, pause of 3 s  " in text
+    assert "1970-01-01T00:00:20Z  work lost  " in text
+    (pausing, lost) = (story.steps[3].to_dict(), story.steps[4].to_dict())
+    assert (pausing["pause_s"], "pause_s" in lost) == (3.0, False)
+    tables = job_story_from_tables(run, "a")
+    assert [step[:4] for step in told(tables)] == [step[:4] for step in told(story)]
+    assert [step[4] for step in told(tables) if step[1] == WORK_LOST] == [20.0, 40.0]
+
+
+def test_a_reclaim_that_was_announced_costs_less():
+    events, jobs = log(2, [(10, 0, False)], 30, idle_first=[0, 1]), JobSet([job("a", down_s=5.0)])
+    notice = ReplaySettings(notice=True, clear_s=2.0)
+    run = replay_log(events, jobs, EqualSharePolicy(), notice, efficiency=False, bound=False)
+    assert (10, PREEMPTED, 2, 1, 60.0) in told(job_story(run, "a", events=events, jobs=jobs))
 
 
 def test_nodes_lost_and_won_at_one_instant_are_two_steps():
@@ -176,6 +213,7 @@ def check_against_the_books(run, events, jobs) -> None:
         assert len(of(STARTED, RESTARTED, SCALED_UP)) == row["n_scale_ups"]
         assert len(of(SCALED_DOWN)) == row["n_scale_downs"]
         assert len(of(PREEMPTED)) == row["n_preemptions"]
+        assert sum(of(WORK_LOST)) == pytest.approx(row["repeated_samples"])
         charged = {"preemption": sum(of(PREEMPTED)), "rescale": sum(of(STARTED, RESTARTED, SCALED_UP, SCALED_DOWN))}
         for kind, samples in charged.items():
             paid = row[f"{kind}_cost_samples"]
@@ -203,6 +241,21 @@ def test_stories_agree_with_the_ledger_of_any_run(events, jobs, policy, max_para
         efficiency=False,
         bound=False,
     )
+    check_against_the_books(run, events, jobs)
+
+
+@settings(max_examples=examples(25))
+@given(
+    events=logs(),
+    jobs=job_sets(),
+    start_s=st.sampled_from([0.0, 3.0, 40.0]),
+    every_s=st.sampled_from([0.0, 2.0, 30.0]),
+    clear_s=st.sampled_from([0.0, 7.0]),
+)
+def test_stories_with_starts_that_cost_and_lost_work_agree_with_the_ledger(events, jobs, start_s, every_s, clear_s):
+    jobs = JobSet(replace(each, start_cost_s=start_s, work_saved_every_s=every_s) for each in jobs)
+    notice = ReplaySettings(3, notice=clear_s > 0, clear_s=clear_s)
+    run = replay_log(events, jobs, BFTrainerPolicy(60.0), notice, efficiency=False, bound=False)
     check_against_the_books(run, events, jobs)
 
 

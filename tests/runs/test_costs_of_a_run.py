@@ -1,0 +1,89 @@
+"""A run says which costs its changes had, and the published clock refuses those that it does not know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bfreplay import replay_log
+from bfreplay.errors import InputError
+from bfreplay.experiments.run_comparison.pairing import differing_options
+from bfreplay.replay import ReplaySettings
+from bfreplay.report.page.document import write_report
+from bfreplay.runs import RunResult
+from bfreplay.runs.summary_text import render
+from bfreplay.workload import JobSet, Orders
+from tests.replay.test_job_sources import Scripted
+from tests.replay.tiny import job, log
+
+PAUSES = {"start_cost_s": 60.0, "restart": "pause", "work_saved_every_s": 600.0}
+PAUSES_WORDS = "start 60 s, restarts pause it, work saved every 600 s"
+
+
+def run_of(*costs: dict[str, Any], **options: Any) -> RunResult:
+    """Replay a job for each of ``costs``."""
+    jobs = JobSet([replace(job(f"job{k}"), **of_job) for k, of_job in enumerate(costs)])
+    return replay_log(log(2, [], 10, idle_first=[0, 1]), jobs, efficiency=False, bound=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        ([PAUSES], f"1 job: {PAUSES_WORDS}"),
+        ([PAUSES, PAUSES, {}], f"2 jobs: {PAUSES_WORDS}"),
+        ([{"scale_up_cost_s": "0:3 2:5"}, PAUSES, PAUSES], f"2 kinds of costs, most: 2 jobs: {PAUSES_WORDS}"),
+        (
+            [{"work_saved_every_s": 600.0, "saves": "on-notice"}, {"restart": "pause"}, {"start_cost_s": "0:3 2:5"}],
+            "3 kinds of costs, most: 1 job: work saved every 600 s and on notice",
+        ),
+    ],
+)
+def test_a_run_says_on_top_which_costs_it_was_made_with(costs, words, tmp_path):
+    run = run_of(*costs, out=tmp_path / "run")
+    assert f"Costs       {words}\n" in render(run)
+    saved = RunResult.load(tmp_path / "run")
+    assert saved.record.to_json()["inputs"]["jobs"]["costs"] == words
+    assert render(saved).partition("\nCosts ")[2] == render(run).partition("\nCosts ")[2] != ""
+    assert words in write_report(saved, tmp_path / "page.html").read_text()
+
+
+def test_of_published_costs_nothing_is_said(tmp_path):
+    run = run_of({"scale_up_cost_s": 30.0}, {"counts": (1, 2, 4)}, out=tmp_path / "run")
+    assert "Costs" not in render(run)
+    assert "costs" not in run.record.to_json()["inputs"]["jobs"]
+    assert "What a change of a job's nodes costs" not in write_report(run, tmp_path / "page.html").read_text()
+
+
+def test_jobs_that_a_source_made_count_too():
+    trials = tuple(replace(job(f"trial{k}", work=50.0), **PAUSES) for k in range(2))
+    run = replay_log(log(2, [], 100, idle_first=[0, 1]), Scripted([Orders(trials)]), efficiency=False, bound=False)
+    assert run.record.inputs.jobs.costs == f"2 jobs: {PAUSES_WORDS}"
+
+
+def test_runs_that_are_compared_differ_in_their_costs():
+    (row,) = differing_options([run_of({}), run_of(PAUSES)])
+    assert (row.option, row.values) == ("jobs.costs", [None, f"1 job: {PAUSES_WORDS}"])
+    assert differing_options([run_of(PAUSES), run_of(PAUSES)]) == []
+
+
+@pytest.mark.parametrize(
+    ("costs", "column"),
+    [
+        ({"start_cost_s": 5.0}, "start_cost_s"),
+        ({"start_cost_s": "0:5 2:6"}, "start_cost_s"),
+        ({"scale_up_cost_s": {0: 5, 2: 6}}, "scale_up_cost_s"),
+        ({"scale_down_cost_s": {0: 5, 2: 6}}, "scale_down_cost_s"),
+        ({"restart": "pause"}, "restart"),
+        ({"work_saved_every_s": 5.0}, "work_saved_every_s"),
+        ({"work_saved_every_s": 5.0, "saves": "on-resize"}, "work_saved_every_s"),
+    ],
+)
+def test_the_published_clock_refuses_costs_that_it_does_not_know(costs, column):
+    published = {"settings": ReplaySettings(semantics="published")}
+    with pytest.raises(InputError, match="job 'job1' has costs of changes that the published clock") as refusal:
+        run_of({"scale_up_cost_s": 5.0}, costs, **published)
+    assert refusal.value.column == column
+    assert refusal.value.fix == f"remove --semantics published, or {column}"
+    run_of({"scale_up_cost_s": 5.0}, {"scale_down_cost_s": {0: 5, 2: 5}}, **published)  # one cost, written as two
