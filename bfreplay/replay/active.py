@@ -217,7 +217,7 @@ class ActiveJobs:
     def risks(self, now_us: int) -> dict[str, Any]:
         """Return what a policy sees of restarts and work at risk, by the names in a ``PolicyState``."""
         records = self.records[: self.n]
-        columns: dict[str, Any] = {"started_us": records["run_since_us"]}
+        columns: dict[str, Any] = {"started_us": _read_only(records["run_since_us"].copy())}
         if self.has_published_costs:
             return columns | dict.fromkeys(("at_risk_samples", "next_save_us", "costs"))
         every_us, begun_us = records["save_every_us"], records["run_since_us"]
@@ -228,16 +228,16 @@ class ActiveJobs:
         begins_s = self.costs_s[: self.n, START].max(axis=1)
         pauses_s = np.where(records["pauses"] > 0, self.costs_s[: self.n].max(axis=(1, 2)), begins_s)
         costs = ChangeCosts(
-            seconds=self.costs_s[: self.n],
-            pauses=records["pauses"],
-            pause_left_s=np.maximum(records["pause_until_us"], now_us) / 1e6 - now_us / 1e6,
-            unsaved_samples=np.where(records["saves_on_resize"] > 0, 0.0, at_risk),
-            allowed=self.allowed[: self.n],
-            save_every_s=every_us / 1e6,
+            seconds=_read_only(self.costs_s[: self.n]),
+            pauses=_read_only(records["pauses"].copy()),
+            pause_left_s=_read_only((np.maximum(records["pause_until_us"], now_us) - now_us) / 1e6),
+            unsaved_samples=_read_only(np.where(records["saves_on_resize"] > 0, 0.0, at_risk)),
+            allowed=_read_only(self.allowed[: self.n]),
+            save_every_s=_read_only(every_us / 1e6),
             longest_s=float(pauses_s.max(initial=0.0)),
         )
-        columns |= {"at_risk_samples": at_risk, "next_save_us": np.where(is_on, next_us, NEVER_US)}
-        return columns | {"costs": costs}
+        next_save_us = _read_only(np.where(is_on, next_us, NEVER_US))
+        return columns | {"at_risk_samples": _read_only(at_risk), "next_save_us": next_save_us, "costs": costs}
 
     @property
     def has_types(self) -> bool:
@@ -396,6 +396,11 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
     record["first_start_us"] = NEVER_US
     record["not_before_us"] = LONG_AGO_US
     return record
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False  # a policy that writes here would corrupt the ledger
+    return array
 
 
 def _widen(table: NDArray[Any], width: int) -> NDArray[Any]:

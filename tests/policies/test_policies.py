@@ -137,7 +137,7 @@ def test_every_policy_declares_its_needs_before_it_is_made():
     for name in POLICIES.names():
         declared, system = capabilities_of(name), name.partition(".")[0] if "." in name else None
         assert declared.in_rounds == (system is not None)
-        assert declared.chooses_nodes == (system in ("gavel", "shockwave"))
+        assert declared.chooses_nodes == (system in ("gavel", "shockwave") or name == "reclaim-aware")
         assert declared.linear_programs == (system in ("gavel", "shockwave") or name == "elasticflow.chronus")
         assert declared.asks_solver == asks_solver.get(name, declared.asks_solver and system is None)
         assert declared.node_types == (name == "bftrainer" or system == "gavel")

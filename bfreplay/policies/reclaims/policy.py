@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
     """
 
     name = "reclaim-aware"
-    capabilities = PolicyCapabilities(chooses_nodes=True)
+    capabilities = PolicyCapabilities(chooses_nodes=True, warm_up="reclaim-aware")
 
     def __init__(
         self,
@@ -191,7 +192,8 @@ class _Pool:
         throughput_now = state.throughput[np.arange(state.n_jobs), state.current]
         of_jobs = state.current, state.min_nodes, value_rate, given_up, throughput_now
         hazards = self.stays, self.restart_s, own, self.reclaims_per_s
-        return _worths(*of_jobs, *costs, at_risk, next_s, *hazards, t_fwd_s)
+        arguments: tuple[Any, ...] = *of_jobs, *costs, at_risk, next_s, *hazards, t_fwd_s
+        return _worths(*arguments)
 
     def choose(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Return the nodes of each job: what it keeps, and what it takes, most needed first."""
@@ -268,7 +270,8 @@ def _worths(
                 gain[j, n] = t_fwd_s * share * value_rate[j, n]
                 gain[j, n] += survives * kept - until_saved - saved_by_change
                 continue
-            if not allowed[j, min(n, allowed.shape[1] - 1)]:
+            is_shrinking = stays[j] and 0 < n < before
+            if is_shrinking or not allowed[j, min(n, allowed.shape[1] - 1)]:
                 loss[j, n] = np.inf
                 continue
             if n == 0:
