@@ -181,6 +181,33 @@ class DeclaredOptions:
         "which are reclaimed together. For policies that decide only how many nodes a job gets.",
         not_on_cluster=("no node of a cluster is reclaimed, and so any is as good", "remove --placement"),
     )
+    restart_cost: float | str | None = option(
+        None,
+        option_checks.cost,
+        JOBS,
+        "Seconds for which every start, rescale and reclaim pauses a job, whatever its file says; by the new count of "
+        "nodes '0:20 4:29 8:95'.",
+        usual="the costs of the jobs",
+        metavar="SECONDS",
+    )
+    work_saved_every: float | str | None = option(
+        None,
+        option_checks.optional_seconds,
+        JOBS,
+        "Checkpoint interval of every job, whatever its file says: a reclaim or change loses what was made since the "
+        "last one. 0: nothing is ever lost.",
+        usual="that of the jobs",
+        metavar="TIME",
+        parse=option_checks.parse_seconds,
+    )
+    saves: Literal["never", "on-notice", "on-resize"] | None = option(
+        None,
+        OneOf(("never", "on-notice", "on-resize")),
+        JOBS,
+        "When else every job saves its work: never; at reclaims with --notice; or also before it is rescaled.",
+        usual="as the jobs say",
+        is_rare=True,
+    )
     unlimited_work: bool = switch(
         JOBS,
         "Replay the first MAX-PARALLEL jobs from the start, with work that never ends: BFTrainer's setting for U.",

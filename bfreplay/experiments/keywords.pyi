@@ -18,6 +18,9 @@ class ReplayKeywords(TypedDict, total=False):
     t_fwd: float | str
     max_parallel: int | None
     placement: Literal["lowest-id", "runs"]
+    restart_cost: float | str | None
+    work_saved_every: float | str | None
+    saves: Literal["never", "on-notice", "on-resize"] | None
     unlimited_work: bool
     until_done: bool
     learn_curves: Literal["job", "model"] | None
@@ -57,6 +60,9 @@ class FinishKeywords(TypedDict, total=False):
     t_fwd: float | str
     max_parallel: int | None
     placement: Literal["lowest-id", "runs"]
+    restart_cost: float | str | None
+    work_saved_every: float | str | None
+    saves: Literal["never", "on-notice", "on-resize"] | None
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float
     solver: str
@@ -85,6 +91,9 @@ class TuneKeywords(TypedDict, total=False):
     round: float | None
     objective: str | None
     placement: Literal["lowest-id", "runs"]
+    restart_cost: float | str | None
+    work_saved_every: float | str | None
+    saves: Literal["never", "on-notice", "on-resize"] | None
     until_done: bool
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float

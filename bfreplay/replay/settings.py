@@ -16,6 +16,8 @@ from bfreplay.milp.charge_rule import scale_up_cost
 from bfreplay.policies import Decision, Placement, PolicyState
 from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.progress import Semantics
+from bfreplay.workload import Restart
+from bfreplay.workload.elastic_job import COSTS
 
 SeedMap = Callable[[PolicyState, NDArray[np.int64], np.random.Generator], Decision]
 """(state, free node numbers, generator) -> first map."""
@@ -75,6 +77,9 @@ class ReplaySettings:
         Seconds for which a node has to be idle before a job may have it.
     placement
         Which nodes a job gets: those of lowest number, or runs of neighbouring nodes; a ``PlacementRule`` or its word.
+    restart_cost, work_saved_every, saves
+        What replaces the costs of the jobs: seconds, or their text by count, for which every change pauses a job; the
+        checkpoint interval in seconds; the ``saves`` of ``ElasticJob``. ``None``: as the jobs say.
     seed_map
         Replaces the random first map of the published semantics.
 
@@ -96,6 +101,9 @@ class ReplaySettings:
     reserve: int = 0
     min_age_s: float = 0.0
     placement: PlacementRule = PlacementRule.LOWEST_ID
+    restart_cost: float | str | None = None
+    work_saved_every: float | None = None
+    saves: str | None = None
     seed_map: SeedMap = field(default=random_seed_map, repr=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +145,16 @@ class ReplaySettings:
     def notice_s(self) -> float | None:
         """Seconds in which a job can save its state while a node is cleared; ``None``: it is not told."""
         return self.clear_s if self.notice else None
+
+    @property
+    def costs_of_jobs(self) -> dict[str, Any]:
+        """Fields of ``ElasticJob`` that replace those of every job."""
+        costs: dict[str, Any] = {}
+        if self.restart_cost is not None:
+            costs |= dict.fromkeys(COSTS, self.restart_cost) | {"restart": Restart.PAUSE.value}
+        if self.work_saved_every is not None:
+            costs["work_saved_every_s"] = self.work_saved_every
+        return costs if self.saves is None else costs | {"saves": self.saves}
 
     def price_of(self, node_type: str) -> float | None:
         """Return the dollars of a node-hour; ``None`` if unknown."""

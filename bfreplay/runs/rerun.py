@@ -248,6 +248,7 @@ class Rerun:
             reserve=config.reserve,
             min_age_s=config.min_age_s,
             placement=config.placement,
+            **{name: getattr(config, name) for name in ("restart_cost", "work_saved_every", "saves")},
         )
         jobs = jobs_in_window(jobs_of_record, log, settings, unlimited_work=config.unlimited_work)
         run_tables = RunTables.nowhere(log.node_types.names)

@@ -98,6 +98,7 @@ def jobs_in_window(
         for conflicts, option in (
             (settings.semantics is Semantics.PUBLISHED, "semantics='published' (--semantics published)"),
             (unlimited_work, "unlimited_work (--unlimited-work)"),
+            (bool(settings.costs_of_jobs), "other costs (--restart-cost, --work-saved-every, --saves)"),
         ):
             if conflicts:
                 raise InputError(
@@ -108,8 +109,6 @@ def jobs_in_window(
                 )
         return jobs
     refuse_other_types(jobs, events.node_types.names)
-    if settings.semantics is Semantics.PUBLISHED:
-        _refuse_unpublished_costs(jobs)
     if settings.measured is not None and settings.measured[1] > len(jobs):
         raise InputError(
             "fewer jobs exist than are to be measured",
@@ -119,6 +118,11 @@ def jobs_in_window(
             fix="measure fewer, or give more jobs",
         )
     jobs_at_times = jobs.anchored_at(events.window_start_us)
+    if costs := settings.costs_of_jobs:
+        changed = (replace(job, **costs) for job in jobs_at_times)
+        jobs_at_times = JobSet(changed, sources=jobs_at_times.sources, colocation=jobs_at_times.colocation)
+    if settings.semantics is Semantics.PUBLISHED:
+        _refuse_unpublished_costs(jobs_at_times)
     if any(job.report_at_samples for job in jobs_at_times):  # made by a source once, which is not part of this replay
         silent = (replace(job, report_at_samples=()) for job in jobs_at_times)
         jobs_at_times = JobSet(silent, sources=jobs_at_times.sources, colocation=jobs_at_times.colocation)

@@ -78,6 +78,9 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     reserve: Count = 0  # idle nodes left alone
     min_age_s: Amount = 0.0  # for which a node has to be idle before jobs may have it
     placement: PlacementRule = PlacementRule.LOWEST_ID  # rule by which jobs get their nodes
+    restart_cost: Amount | str | None = None  # what replaces the costs of the jobs
+    work_saved_every: Amount | None = None
+    saves: str | None = None
     window_start_us: TimeUs
     window_end_us: TimeUs
 

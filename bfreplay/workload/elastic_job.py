@@ -412,11 +412,15 @@ class ElasticJob:
     def costs_text(self) -> str:
         """What its changes cost besides BFTrainer's scale-up and scale-down costs, for people to read."""
         parts = [f"start {self.start_cost_s:g} s"] if self.start_cost_s else []
-        parts += ["restarts pause it"] if self.restart == Restart.PAUSE else []
+        if self.restart == Restart.PAUSE:
+            up_s, down_s = self.scale_up_cost_s, self.scale_down_cost_s
+            pauses = f"{up_s:g} s" if up_s == down_s else f"{up_s:g} s up, {down_s:g} s down"
+            parts.append(f"changes pause it {pauses}")
         if self.work_saved_every_s:
             occasions = "" if self.saves == Saves.NEVER else f" and {self.saves.replace('-', ' ')}"
             parts += [f"work saved every {self.work_saved_every_s:g} s{occasions}"]
-        parts += ["costs by count"] if any(isinstance(getattr(self, name), CostByCount) for name in COSTS) else []
+        if self.restart == Restart.CHARGE and any(isinstance(getattr(self, name), CostByCount) for name in COSTS[1:]):
+            parts.append("costs by count")
         return ", ".join(parts)
 
     @property

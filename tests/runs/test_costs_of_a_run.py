@@ -18,8 +18,14 @@ from bfreplay.workload import JobSet, Orders
 from tests.replay.test_job_sources import Scripted
 from tests.replay.tiny import job, log
 
-PAUSES = {"start_cost_s": 60.0, "restart": "pause", "work_saved_every_s": 600.0}
-PAUSES_WORDS = "start 60 s, restarts pause it, work saved every 600 s"
+PAUSES = {
+    "start_cost_s": 60.0,
+    "scale_up_cost_s": 60.0,
+    "scale_down_cost_s": 60.0,
+    "restart": "pause",
+    "work_saved_every_s": 600.0,
+}
+PAUSES_WORDS = "start 60 s, changes pause it 60 s, work saved every 600 s"
 
 
 def run_of(*costs: dict[str, Any], **options: Any) -> RunResult:
@@ -87,3 +93,38 @@ def test_the_published_clock_refuses_costs_that_it_does_not_know(costs, column):
     assert refusal.value.column == column
     assert refusal.value.fix == f"remove --semantics published, or {column}"
     run_of({"scale_up_cost_s": 5.0}, {"scale_down_cost_s": {0: 5, 2: 5}}, **published)  # one cost, written as two
+
+
+def test_options_of_the_run_replace_the_costs_of_all_jobs(tmp_path):
+    options: dict[str, Any] = {"restart_cost": "0:60", "work_saved_every": "10min"}
+    replaced = run_of({}, {"scale_up_cost_s": 5.0}, out=tmp_path / "replaced", **options)
+    as_given = run_of(PAUSES, PAUSES)
+    for name in ("decisions", "jobs", "allocations", "losses"):
+        assert replaced.table(name).equals(as_given.table(name)), name
+    assert f"2 jobs: {PAUSES_WORDS}" in render(replaced)
+    config = RunResult.load(tmp_path / "replaced").record.config
+    assert (config.restart_cost, config.work_saved_every, config.saves) == (60.0, 600.0, None)
+    by_count = run_of({}, restart_cost="0:20 4:29", work_saved_every=0)
+    assert by_count.record.config.restart_cost == "0:20 4:29"
+    assert "start 0:20 4:29 s, changes pause it 0:20 4:29 s" in render(by_count)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"restart_cost": "1:20"}, "do not begin at count 0"),
+        ({"restart_cost": -1}, "negative"),
+        ({"work_saved_every": -1}, "work_saved_every"),
+        ({"saves": "on-resize"}, "saves"),
+        ({"restart_cost": 60, "semantics": "published"}, "published clock"),
+    ],
+)
+def test_costs_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        run_of({}, **options)
+
+
+def test_a_source_names_the_costs_of_its_jobs_itself():
+    trials = (replace(job("trial", work=50.0), **PAUSES),)
+    with pytest.raises(InputError, match="other costs"):
+        replay_log(log(2, [], 100, idle_first=[0, 1]), Scripted([Orders(trials)]), restart_cost=60)

@@ -146,14 +146,15 @@ def test_a_job_has_the_published_costs_unless_it_says_otherwise():
     ("changes", "text"),
     [
         ({"start_cost_s": 60}, "start 60 s"),
-        ({"start_cost_s": "0:60 4:90"}, "start 0:60 4:90 s, costs by count"),
+        ({"start_cost_s": "0:60 4:90"}, "start 0:60 4:90 s"),
         ({"scale_down_cost_s": "0:60 4:90"}, "costs by count"),
-        ({"restart": Restart.PAUSE}, "restarts pause it"),
+        ({"restart": Restart.PAUSE}, "changes pause it 10 s up, 5 s down"),
+        ({"restart": "pause", "scale_down_cost_s": 10}, "changes pause it 10 s"),
         ({"work_saved_every_s": 600}, "work saved every 600 s"),
         ({"work_saved_every_s": 600, "saves": Saves.ON_NOTICE}, "work saved every 600 s and on notice"),
         (
             {"start_cost_s": 3, "restart": "pause", "work_saved_every_s": 0.5, "saves": "on-resize"},
-            "start 3 s, restarts pause it, work saved every 0.5 s and on resize",
+            "start 3 s, changes pause it 10 s up, 5 s down, work saved every 0.5 s and on resize",
         ),
     ],
 )
