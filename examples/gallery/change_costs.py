@@ -1,5 +1,7 @@
 """What does a change of a job's nodes cost? ``python examples/gallery/change_costs.py``."""
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -36,10 +38,10 @@ def samples_at(seconds: float) -> float:
 
 
 seconds = np.arange(5, 1301, 5)
-samples = [samples_at(t) for t in seconds]
+samples = [samples_at(float(t)) for t in seconds]
 
 # the bundled jobs, with one cost after another
-costs = {
+costs: dict[str, dict[str, Any]] = {
     "as the job files say": {},
     "a change pauses 60 s": {"restart_cost": 60},
     "... 120 s": {"restart_cost": 120},
