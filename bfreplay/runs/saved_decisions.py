@@ -27,6 +27,7 @@ from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, PolicyState, Trigger
 from bfreplay.policies.forward_time import FixedForwardTime
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
+from bfreplay.policies.bftrainer import at_price
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.replay.engine import ProgressCallback
@@ -76,6 +77,7 @@ class Poser:
                 fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
             )
         self._is_bftrainers = policy.name == BFTrainerPolicy.name
+        self._price_s = config.policy.get("price_s") if self._is_bftrainers else None
         self._objective = _objective_of(run_result, policy.objective_spec, objective, allow_code)
         self._learner = _learner_of(run_result)
         self._is_seeded = config.semantics == Semantics.PUBLISHED
@@ -105,6 +107,7 @@ class Poser:
             state = learner.believed_state(moment.state)
             if policy_decides:
                 learner.note_decision(moment.state, moment.counts)
+        state = at_price(state, self._price_s)
         if checks_objective:
             own_problem = self._objective.problem(state, self._of_run(moment))
             chosen = np.arange(moment.counts.size), moment.counts
