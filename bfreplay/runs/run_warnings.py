@@ -145,7 +145,7 @@ def _ignored_costs(record: RunRecord) -> Iterator[str]:
     if record.summary.ignores_costs:
         policy = record.config.policy_description
         price_s = record.config.policy.get("price_s")
-        own = "" if price_s is None else f", which takes {price_s:g} s for every change"
+        own = "" if price_s is None else f", told that every change costs {price_s:g} s,"
         yield (
             f"The policy {policy.name}{own} does not know what changes of these jobs cost "
             f"({record.inputs.jobs.costs}): they are charged, but its decisions do not count them."

@@ -26,9 +26,9 @@ from bfreplay.milp.solution import ProcessStatus
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, PolicyState, Trigger
+from bfreplay.policies.bftrainer import at_price
 from bfreplay.policies.forward_time import FixedForwardTime
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
-from bfreplay.policies.bftrainer import at_price
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.reclaims.policy import Reasons, ReclaimAwarePolicy

@@ -372,9 +372,13 @@ def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal
     if decision.reasons is not None:
         reclaims = f"{decision.reasons.reclaims_per_hour(index):.3g} reclaims an hour of the job's nodes"
         yield f"the policy {policy.name!r} values counts by what reclaims leave: it had learned to expect {reclaims}"
+        solution = decision.reasons.decision.solution
+        n_wanted = int(decision.counts[index]) if solution is None or solution.counts is None else solution.counts[index]
+        if n_wanted != decision.counts[index]:
+            yield f"the solver gave it {count(n_wanted, 'node')}, some of which added nothing where they were"
     if run.record.summary.ignores_costs:
         price_s = config.policy.get("price_s")
-        own = "" if price_s is None else f", and takes {price_s:g} s for every change"
+        own = "" if price_s is None else f", but was told {price_s:g} s for every change"
         yield f"the policy does not know what changes of these jobs cost{own}"
     if solver_answer["fell_back_from"]:
         yield f"{solver_answer['fell_back_from']!r} gave no usable answer: {solver_answer['message']}"
