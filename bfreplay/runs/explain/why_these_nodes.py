@@ -373,7 +373,9 @@ def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal
         reclaims = f"{decision.reasons.reclaims_per_hour(index):.3g} reclaims an hour of the job's nodes"
         yield f"the policy {policy.name!r} values counts by what reclaims leave: it had learned to expect {reclaims}"
         solution = decision.reasons.decision.solution
-        n_wanted = int(decision.counts[index]) if solution is None or solution.counts is None else solution.counts[index]
+        n_wanted = (
+            int(decision.counts[index]) if solution is None or solution.counts is None else solution.counts[index]
+        )
         if n_wanted != decision.counts[index]:
             yield f"the solver gave it {count(n_wanted, 'node')}, some of which added nothing where they were"
     if run.record.summary.ignores_costs:
