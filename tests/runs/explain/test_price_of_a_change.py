@@ -9,6 +9,7 @@ import pytest
 from bfreplay import explain, replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy
+from bfreplay.policies.reclaims.node_sets import CAUTION
 from bfreplay.policies.reclaims.policy import ReclaimAwarePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs.explain.decision_answer import ChangePrice, ReclaimPrice, render_decision
@@ -139,6 +140,18 @@ def test_decisions_from_learned_reclaims_are_repeated_and_say_what_was_expected(
     parts_add_up(last.change_price, last.rescale_loss)
     with pytest.raises(InputError, match="learned reclaims"):
         explain_decision(run, "a", 450 * SECOND, events=events, jobs=jobs, t_fwd_s=10.0)
+
+
+def test_nodes_that_were_chosen_are_chosen_again():
+    # the run of four is better than node 0, the lowest, whose reclaim does not hit the job; it is taken for one of the
+    # lowest now. Half a reclaim is added to it,
+    # in the hour that is counted at least
+    events = log(60, [(100, 0, False), (150, 55, True)], 200, idle_first=[0, 50, 51, 52, 53])
+    run, jobs = replay(events, PAUSES, ReclaimAwarePolicy(60.0))
+    last = explained(run, jobs, events, 160)
+    assert (last.reclaimed, last.before, last.after) == (0, 4, 4)
+    assert explained(run, jobs, events, 100).reclaimed == 0
+    assert last.reclaims_per_hour == pytest.approx(CAUTION * 1.5)
 
 
 def test_all_decisions_of_a_saved_run_are_explained_alike(tmp_path):
