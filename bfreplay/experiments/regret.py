@@ -75,7 +75,10 @@ class Regret:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON document."""
-        return {**asdict(self), "share": self.share, "regret": self.regret, "warnings": list(self.warnings)}
+        document = {**asdict(self), "share": self.share, "regret": self.regret, "warnings": list(self.warnings)}
+        if not self.costs:
+            del document["costs"]
+        return document
 
 
 class Regrets(list[Regret]):
