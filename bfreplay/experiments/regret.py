@@ -51,6 +51,8 @@ class Regret:
         Upper bound.
     warnings
         Warnings of the run, as sentences.
+    costs
+        What changes of the jobs cost beside the rescale costs that a bound may know; empty for nothing.
     """
 
     run: str
@@ -59,6 +61,7 @@ class Regret:
     samples: float
     bound: UpperBound
     warnings: tuple[str, ...] = ()
+    costs: str = ""
 
     @property
     def share(self) -> float | None:
@@ -72,7 +75,10 @@ class Regret:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON document."""
-        return {**asdict(self), "share": self.share, "regret": self.regret, "warnings": list(self.warnings)}
+        document = {**asdict(self), "share": self.share, "regret": self.regret, "warnings": list(self.warnings)}
+        if not self.costs:
+            del document["costs"]
+        return document
 
 
 class Regrets(list[Regret]):
@@ -165,6 +171,7 @@ def regret(
             samples=run.summary.ledger.samples,
             bound=bound_of_key[key],
             warnings=tuple(run.warnings),
+            costs=run.record.inputs.jobs.costs,
         )
         for run_name, run, key in zip(names, results, keys, strict=True)
     )
@@ -239,7 +246,9 @@ def render(regrets: Sequence[Regret]) -> str:
             if len(kinds) == 1
             else f" of {', '.join(run_regret.run for run_regret in sorted_regrets if run_regret.bound == bound)}"
         )
-        text = f"Bound{run_names}: {amount(bound.samples)} samples ({_KINDS[bound.kind]})"
+        has_costs = any(run_regret.costs for run_regret in sorted_regrets if run_regret.bound == bound)
+        kind_words = _KINDS[bound.kind] + (", no starts, pauses or lost work known" if has_costs else "")
+        text = f"Bound{run_names}: {amount(bound.samples)} samples ({kind_words})"
         if bound.free_rescaling_samples is not None and bound.kind == "priced":
             text += f"; {amount(bound.free_rescaling_samples)} with free rescaling"
         if bound.earliest_finish_us is not None:

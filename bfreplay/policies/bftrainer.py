@@ -18,6 +18,7 @@ from bfreplay.policies.names import OWN
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OwnObjective
+from bfreplay.policies.objectives.separable import SeparableObjective
 from bfreplay.policies.policy import Decision, Policy, PolicyCapabilities, Round
 from bfreplay.policies.state import PolicyState
 
@@ -30,6 +31,14 @@ _OWN = OwnObjective()
 def problem_of(state: PolicyState, t_fwd_s: float) -> AllocationProblem:
     """The decision of BFTrainer (arXiv:2106.12091, section III) for ``state``, by the jobs' own objectives."""
     return _OWN.problem(state, t_fwd_s)
+
+
+def at_price(state: PolicyState, price_s: float | None) -> PolicyState:
+    """Return the state in which every change costs ``price_s`` and nothing else; ``None``: what it does cost."""
+    if price_s is None:
+        return state
+    prices_s = np.full(state.n_jobs, price_s)
+    return replace(state, scale_up_cost_s=prices_s, scale_down_cost_s=prices_s, costs=None)
 
 
 class BFTrainerPolicy(Policy):
@@ -127,6 +136,12 @@ class BFTrainerPolicy(Policy):
         """Forward-looking time of all decisions; ``None`` where they differ."""
         return self.forward_time.t_fwd_s if isinstance(self.forward_time, FixedForwardTime) else None
 
+    @property
+    def knows_costs(self) -> bool:
+        """False for a price that it is told, a learnt time, and an objective of all jobs together."""
+        is_separable = isinstance(self.objective, OwnObjective | SeparableObjective)
+        return self.price_s is None and self.t_fwd_s is not None and is_separable
+
     def decide(self, state: PolicyState) -> Decision:
         """Return the counts of the solver, or the current ones if it has none; 0 for declined jobs."""
         if self._plans is None:
@@ -145,9 +160,7 @@ class BFTrainerPolicy(Policy):
             from bfreplay.policies.typed import typed_decision  # most runs never need it
 
             return typed_decision(state, self.forward_time, self.objective, self.solver)
-        if self.price_s is not None:
-            prices_s = np.full(state.n_jobs, self.price_s)
-            state = replace(state, scale_up_cost_s=prices_s, scale_down_cost_s=prices_s, costs=None)
+        state = at_price(state, self.price_s)
         t_fwd_s = self.forward_time.seconds(state)
         solver, objective = self.solver, self.objective
         if type(objective) is OwnObjective and type(solver) is ExactSolver and not solver.published_limit:

@@ -190,6 +190,8 @@ class Policy(ABC):
     objective
         What it maximises, or its spec, if it maximises anything: the dedicated nodes that a run is compared with follow
         the same objective.
+    knows_costs
+        Its decisions count the costs of changes in ``PolicyState.costs``.
     not_saved
         Attributes that are no part of its state, since the constructor, ``check_jobs`` and ``foresee`` make them anew;
         those of its bases besides. All others are what a checkpoint saves of it (``bfreplay.saved_state``): numbers,
@@ -213,6 +215,11 @@ class Policy(ABC):
             bound.apply_defaults()
             object.__setattr__(policy, "_given", dict(list(bound.arguments.items())[1:]))  # a dataclass may be frozen
         return policy
+
+    @property
+    def knows_costs(self) -> bool:
+        """False: a run of jobs with other costs than BFTrainer's then warns that decisions do not count them."""
+        return False
 
     @classmethod
     def from_options(cls, *, t_fwd_s: float | str, solver: Solver) -> Policy:

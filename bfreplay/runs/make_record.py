@@ -135,10 +135,17 @@ def summary_of(
         policy=_own_summary(engine.policy),
         extrapolation=tuple(extrapolation_warnings(engine.feed.jobs)),
         costly_rescaling=tuple(rescale_warnings(engine.feed.jobs, engine.pool.idle_intervals_until(engine.end_us))),
+        ignores_costs=_ignores_costs(engine),
         log_warnings=events.metadata.log_warnings.to_json(),
         batch_starts=None if events.metadata.source_format == SOURCE_FORMAT else _batch_starts(engine),
         batch_delays=batch_delays,
     )
+
+
+def _ignores_costs(engine: Engine) -> bool:
+    """Return whether jobs have costs that the decisions do not count."""
+    knows_costs = engine.policy.knows_costs and not engine.active.has_types
+    return not knows_costs and not all(job.has_published_costs for job in engine.feed.jobs)
 
 
 def _batch_starts(engine: Engine) -> BatchStartCounts:

@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from bfreplay.runs.run_record import RunRecord
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.scheduling_metrics import ISOLATED_POLICY
 from bfreplay.wording import Kind, amount, count, value_text
@@ -69,15 +70,28 @@ BOUND_WORDS = {
 }
 """Words for an upper bound, by its kind."""
 
+
+def bound_words(record: RunRecord) -> str:
+    """Return the words for the upper bound of a run; where its jobs have other costs than BFTrainer's, which it knows.
+
+    Empty for a run without a bound.
+    """
+    bound = record.summary.bound
+    if bound is None or not record.inputs.jobs.costs:
+        return "" if bound is None else BOUND_WORDS[bound.kind]
+    known = "knows rescale costs, not starts" if bound.kind == "priced" else "knows no starts"
+    return f"{BOUND_WORDS[bound.kind]} (which {known}, pauses or lost work)"
+
+
 _IN_GENERAL = {"best": "best", "others": "", "under": f"under {ISOLATED_POLICY}", "whom": "all jobs", "repeated": ""}
 
 
 def words_of_run(result: RunResult) -> dict[str, str]:
     """Return the words for a run that stand in descriptions of metrics by name."""
     fairness, efficiency = result.summary.scheduling.finish_time_fairness, result.summary.efficiency
-    bound, jobs = result.summary.bound, result.record.inputs.jobs
+    jobs = result.record.inputs.jobs
     return {
-        "bound": "" if bound is None else BOUND_WORDS[bound.kind],
+        "bound": bound_words(result.record),
         "dedicated": "" if efficiency is None else f"{amount(efficiency.equivalent_nodes)} dedicated nodes",
         "best": f"{'highest' if jobs.higher_is_better else 'lowest'} {'recorded' if jobs.is_recorded else 'simulated'}",
         "others": " (other trials may be pruned there)" if jobs.of_source and not jobs.is_recorded else "",

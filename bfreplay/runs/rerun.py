@@ -17,6 +17,8 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.solution import ProcessStatus
 from bfreplay.policies import Decision, Policy, PolicyState
+from bfreplay.policies.objectives.catalogue import objective_of
+from bfreplay.policies.reclaims.policy import Reasons, ReclaimAwarePolicy
 from bfreplay.replay.engine import Engine, ProgressCallback
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, random_seed_map
@@ -182,6 +184,8 @@ class Moment:
         Recorded counts.
     row
         Recorded row of the decision, without its counts.
+    reasons
+        What the decision of a ``ReclaimAwarePolicy`` came from; ``None`` for any other.
     """
 
     index: int
@@ -190,6 +194,7 @@ class Moment:
     reclaimed: NDArray[np.int64]
     counts: NDArray[np.int64]
     row: dict[str, Any]
+    reasons: Reasons | None = None
 
 
 Watcher = Callable[[Moment], None]
@@ -237,7 +242,7 @@ class Rerun:
         self._compared = ComparedDecisions(run, run.n_rows("decisions") - 1 if last is None else last)
         config = run.record.config
         log, jobs_of_record = inputs_of(run, **inputs)
-        policy = _PolicyOfRecord(self)
+        policy = _PolicyOfRecord(self, _aware_policy(run, inputs.get("allow_code", False)))
         settings = ReplaySettings(
             config.max_parallel,
             config.semantics,
@@ -292,7 +297,7 @@ class Rerun:
         active = self._engine.active
         return number in active.records["job"][: active.n].tolist()
 
-    def counts_for(self, state: PolicyState) -> NDArray[np.int64]:
+    def counts_for(self, state: PolicyState, reasons: Reasons | None = None) -> NDArray[np.int64]:
         """Return the recorded counts for ``state``, after comparing it with the record and calling ``watch``."""
         record, index = self._compared, self._compared.n_rows
         for name, replay_value in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
@@ -300,11 +305,13 @@ class Rerun:
         counts = record.counts
         if counts.size != state.n_jobs:
             raise record.difference(f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
+        if reasons is not None and not np.array_equal(reasons.decision.counts, counts):
+            raise record.difference(f"counts are {reasons.decision.counts.tolist()}", f"{counts.tolist()}")
         nodes_before = self._counts_before(index, state.job)
         assert self._watch is not None
         n_lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
         n_reclaimed = np.minimum(n_lost, nodes_before) if record.value("n_reclaimed") else np.zeros_like(nodes_before)
-        self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row()))
+        self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row(), reasons))
         self._before = (index, state.job.copy(), counts)
         return counts
 
@@ -325,17 +332,30 @@ class Rerun:
         return self._compared.difference(replay_words, record_words)
 
 
+def _aware_policy(run: RunResult, allow_code: bool) -> ReclaimAwarePolicy | None:
+    """Return the policy of the run if it chose nodes by what it had learned: it chooses the same ones again."""
+    policy = run.record.config.policy_description
+    if policy.name != ReclaimAwarePolicy.name or policy.t_fwd_s is None:
+        return None
+    objective = objective_of(policy.objective_spec, allow_code=allow_code or run.folder is None)
+    return ReclaimAwarePolicy(policy.t_fwd_s, None, objective)
+
+
 class _PolicyOfRecord(Policy):
-    """Policy that repeats the recorded decisions."""
+    """Policy that repeats the recorded decisions; ``aware`` decides again, and chooses the nodes."""
 
     name = "recorded"
 
-    def __init__(self, rerun: Rerun) -> None:
+    def __init__(self, rerun: Rerun, aware: ReclaimAwarePolicy | None) -> None:
         self._rerun = rerun
+        self._aware = aware
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the counts of the run."""
-        return Decision(self._rerun.counts_for(state))
+        if self._aware is None:
+            return Decision(self._rerun.counts_for(state))
+        reasons = self._aware.reasons(state)
+        return Decision(self._rerun.counts_for(state, reasons), placement=reasons.decision.placement)
 
     def first_map(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
         """Return the seeded first map of the published semantics, which names nodes, not only counts."""

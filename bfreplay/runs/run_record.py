@@ -323,6 +323,8 @@ class Summary(RecordPart, frozen=True, kw_only=True):
         Warnings about node counts at which curves were not measured.
     costly_rescaling
         Warnings about rescale costs above the median idle interval.
+    ignores_costs
+        The policy does not count costs of changes that jobs have beside BFTrainer's (``Policy.knows_costs``).
     log_warnings
         Warnings about the log, from ``LogWarnings.to_json``.
     batch_starts
@@ -360,6 +362,7 @@ class Summary(RecordPart, frozen=True, kw_only=True):
     policy: JsonObject | None
     extrapolation: tuple[str, ...] = ()
     costly_rescaling: tuple[str, ...] = ()
+    ignores_costs: bool = False
     log_warnings: JsonObject
     batch_starts: BatchStartCounts | None = None
     batch_delays: BatchDelayCounts | None = None

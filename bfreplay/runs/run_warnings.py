@@ -31,6 +31,7 @@ def run_warnings(record: RunRecord) -> list[str]:
         *_declined_jobs(record),
         *_fallbacks(record),
         *record.summary.costly_rescaling,
+        *_ignored_costs(record),
         *_of_the_source(record),
         *_limit_without_effect(record),
         *shown_warnings(record.summary.extrapolation),
@@ -138,6 +139,17 @@ def _no_deadlines(record: RunRecord) -> Iterator[str]:
     # a run with measured jobs records only their deadlines
     if n_jobs and not any(deadlines.values()) and not record.config.measured:
         yield f"{user} uses deadlines, but none of {count(n_jobs, 'job')} has one."
+
+
+def _ignored_costs(record: RunRecord) -> Iterator[str]:
+    if record.summary.ignores_costs:
+        policy = record.config.policy_description
+        price_s = record.config.policy.get("price_s")
+        own = "" if price_s is None else f", told that every change costs {price_s:g} s,"
+        yield (
+            f"The policy {policy.name}{own} does not know what changes of these jobs cost "
+            f"({record.inputs.jobs.costs}): they are charged, but its decisions do not count them."
+        )
 
 
 def rescale_warnings(jobs: Iterable[ElasticJob], interval_bins: NDArray[np.void]) -> Iterator[str]:

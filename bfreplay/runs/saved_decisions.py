@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,18 @@ from numpy.typing import NDArray
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
+from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import ProcessStatus
 from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, PolicyState, Trigger
+from bfreplay.policies.bftrainer import at_price
 from bfreplay.policies.forward_time import FixedForwardTime
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.objectives.objective import Objective
+from bfreplay.policies.reclaims.policy import Reasons, ReclaimAwarePolicy
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.result_folders.records import RUN
@@ -37,6 +40,13 @@ from bfreplay.runs.rerun import OF_THE_ANSWER, Moment, Rerun, check_decision
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_inputs import GivenInputs, jobs_of
 from bfreplay.workload import ElasticJob, JobSet
+
+
+class PosedProblem(NamedTuple):
+    """A problem, and what of its loss by each job's change is the restart, ``(J,)``: all but the work at risk."""
+
+    problem: AllocationProblem
+    restart_loss: NDArray[np.float64]
 
 
 class Poser:
@@ -76,6 +86,7 @@ class Poser:
                 fix="choose one: --t-fwd 120 (t_fwd_s=120 in Python)",
             )
         self._is_bftrainers = policy.name == BFTrainerPolicy.name
+        self._price_s = config.policy.get("price_s") if self._is_bftrainers else None
         self._objective = _objective_of(run_result, policy.objective_spec, objective, allow_code)
         self._learner = _learner_of(run_result)
         self._is_seeded = config.semantics == Semantics.PUBLISHED
@@ -88,7 +99,7 @@ class Poser:
         recorded_s = moment.row["t_fwd_s"]
         return float((self._default_s or 0.0) if recorded_s is None else recorded_s)
 
-    def pose(self, moment: Moment, rerun: Rerun, *, needs_problem: bool) -> AllocationProblem | None:
+    def pose(self, moment: Moment, rerun: Rerun, *, needs_problem: bool) -> PosedProblem | None:
         """Return the problem if it is wanted; a policy that learns is always updated.
 
         Wherever the recorded objective is that of the counts, it is compared.
@@ -99,12 +110,16 @@ class Poser:
         record_value = moment.row["objective"]
         # 'keep' counts a job below its minimum as if it had nothing
         checks_objective = self._is_bftrainers and record_value is not None and moment.row["solver"] != "keep"
+        if moment.reasons is not None:
+            posed = self._of_reasons(moment, rerun, moment.reasons)
+            return posed if needs_problem else None
         state = moment.state
         if self._learner is not None and (policy_decides or needs_problem):
             learner = self._learner if policy_decides else deepcopy(self._learner)
             state = learner.believed_state(moment.state)
             if policy_decides:
                 learner.note_decision(moment.state, moment.counts)
+        state = at_price(state, self._price_s)
         if checks_objective:
             own_problem = self._objective.problem(state, self._of_run(moment))
             chosen = np.arange(moment.counts.size), moment.counts
@@ -113,7 +128,36 @@ class Poser:
             if not agrees(worth, record_value, magnitude(own_problem)):
                 raise rerun.difference(f"the objective is {worth!r}", f"{record_value!r}")
         # copied: with one job the problem's arrays may be the replay's own, which goes on
-        return deepcopy(self._objective.problem(state, self.t_fwd_s(moment))) if needs_problem else None
+        if not needs_problem:
+            return None
+        t_fwd_s = self.t_fwd_s(moment)
+        problem = deepcopy(self._objective.problem(state, t_fwd_s))
+        return PosedProblem(problem, self._restart_loss(moment, state, problem, t_fwd_s))
+
+    def _of_reasons(self, moment: Moment, rerun: Rerun, reasons: Reasons) -> PosedProblem:
+        if self._given not in (None, self._of_run(moment)):
+            raise InputError(
+                "decisions from learned reclaims are posed with the forward-looking time that they had",
+                column="t_fwd_s",
+                value=self._given,
+                expected=f"{self._of_run(moment):g}",
+                fix="leave it out",
+            )
+        solution = reasons.decision.solution
+        assert solution is not None
+        if not agrees(solution.objective, moment.row["objective"], magnitude(reasons.problem)):
+            raise rerun.difference(f"the objective is {solution.objective!r}", f"{moment.row['objective']!r}")
+        problem = deepcopy(reasons.problem)
+        return PosedProblem(problem, problem.loss[np.arange(moment.counts.size), moment.counts])
+
+    def _restart_loss(
+        self, moment: Moment, state: PolicyState, problem: AllocationProblem, t_fwd_s: float
+    ) -> NDArray[np.float64]:
+        if state.costs is not None:
+            costs = state.costs._replace(unsaved_samples=np.zeros(state.n_jobs))
+            problem = self._objective.problem(replace(state, costs=costs), t_fwd_s)
+        loss: NDArray[np.float64] = problem.loss[np.arange(state.n_jobs), moment.counts].copy()
+        return loss
 
 
 def _objective_of(run_result: RunResult, spec_of_run: str, given_spec: str | None, allow_code: bool) -> Objective:
@@ -163,7 +207,14 @@ def _wake_triggers(run_result: RunResult) -> Trigger:
 
 
 def is_placed_by_policy(run_result: RunResult) -> bool:
-    """Return whether the policy chose nodes, not only their number, so that counts alone do not repeat the run."""
+    """Return whether the policy chose nodes, not only their number, so that counts alone do not repeat the run.
+
+    Those that ``ReclaimAwarePolicy`` chose by counts that are proven, on known curves, can be chosen again.
+    """
+    policy = run_result.record.config.policy_description
+    if policy.name == ReclaimAwarePolicy.name:
+        solver_name = None if policy.solver is None else policy.solver.name
+        return solver_name != ExactSolver().name or policy.learning is not None
     words = run_result.columns("decisions", "trigger")["trigger"].cast("string").unique().to_pylist()
     return (
         len(run_result.record.inputs.node_types) > 1
@@ -208,6 +259,10 @@ class RecordedDecision:
         Nodes of each job before this instant.
     reclaimed : (J,) int64
         Number of these reclaimed at this instant.
+    restart_loss : (J,) float64
+        Loss of the problem by each job's change, but for its work at risk.
+    reasons
+        What the decision of a ``ReclaimAwarePolicy`` came from; ``None`` for any other.
     """
 
     index: int
@@ -219,6 +274,8 @@ class RecordedDecision:
     state: PolicyState
     held: NDArray[np.int64]
     reclaimed: NDArray[np.int64]
+    restart_loss: NDArray[np.float64]
+    reasons: Reasons | None = None
 
 
 def recorded_decisions(
@@ -274,10 +331,10 @@ def recorded_decisions(
     decisions: dict[int, RecordedDecision] = {}
 
     def watch(moment: Moment) -> None:
-        problem = poser.pose(moment, rerun, needs_problem=moment.index in distinct_numbers)
-        if problem is not None:
+        posed = poser.pose(moment, rerun, needs_problem=moment.index in distinct_numbers)
+        if posed is not None:
             names = [rerun.jobs[job_index].name for job_index in moment.state.job.tolist()]
-            decisions[moment.index] = _decision(run, moment, problem, names, poser.t_fwd_s(moment))
+            decisions[moment.index] = _decision(run, moment, posed, names, poser.t_fwd_s(moment))
 
     rerun.run(watch)
     return [decisions[index] for index in decision_numbers]
@@ -345,8 +402,9 @@ def _check_something_to_decide(run_result: RunResult, index: int) -> None:
 
 
 def _decision(
-    run_result: RunResult, moment: Moment, problem: AllocationProblem, names: Sequence[str], t_fwd_s: float
+    run_result: RunResult, moment: Moment, posed: PosedProblem, names: Sequence[str], t_fwd_s: float
 ) -> RecordedDecision:
+    problem = posed.problem
     worth = worth_of(problem, moment.counts)
     record = run_result.record
     about = {
@@ -376,4 +434,6 @@ def _decision(
         deepcopy(moment.state),
         moment.held.copy(),
         moment.reclaimed.copy(),
+        posed.restart_loss,
+        moment.reasons,
     )

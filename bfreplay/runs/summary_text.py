@@ -209,7 +209,7 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
     if (source := record.inputs.jobs.source) is not None:
         yield "Jobs from", source["name"]
     if costs := record.inputs.jobs.costs:
-        yield "Costs", costs
+        yield "Costs", f"{costs}; the policy does not know them" if summary.ignores_costs else costs
     inventory_words = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""
     n_nodes = count(record.inputs.events.n_nodes, "node") + inventory_words
     idle = parts_of_whole([summary.ledger.node_hours.idle])[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,6 +103,40 @@ def test_nobody_is_done_before_the_earliest_end(events, jobs, policy, max_parall
     else:
         assert earliest_us is not None
         assert events.window_start_us <= earliest_us <= done_us
+
+
+_COSTS = st.fixed_dictionaries(
+    {
+        "start_cost_s": st.sampled_from([0.0, 7.0]),
+        "restart": st.sampled_from(["charge", "pause"]),
+        "scale_up_cost_s": st.sampled_from([0.0, 9.0, "0:4 2:11"]),
+        "work_saved_every_s": st.sampled_from([0.0, 20.0]),
+    }
+)
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(
+    events=logs(),
+    jobs=job_sets(),
+    costs=st.lists(_COSTS, min_size=6, max_size=6),
+    policy=st.sampled_from(sorted(_POLICIES)),
+    unlimited_work=st.booleans(),
+    notice=st.booleans(),
+)
+def test_no_policy_makes_more_samples_whatever_changes_cost(events, jobs, costs, policy, unlimited_work, notice):
+    assume(reason_without_bound(events, jobs) is None)
+    costly = JobSet(replace(each, **of_job) for each, of_job in zip(jobs, costs, strict=False))
+    run = replay_log(
+        events,
+        costly,
+        _POLICIES[policy](),
+        ReplaySettings(2, notice=notice, clear_s=5.0),
+        unlimited_work=unlimited_work,
+        efficiency=False,
+    )
+    share = run.summary["bound"]["share"]
+    assert share is None or share <= 1
 
 
 KEEP = None

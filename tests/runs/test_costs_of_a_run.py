@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from bfreplay import replay_log
+from bfreplay.bounds import Kind, UpperBound
 from bfreplay.errors import InputError
+from bfreplay.experiments.regret import Regret
+from bfreplay.experiments.regret import render as render_regrets
 from bfreplay.experiments.run_comparison.pairing import differing_options
+from bfreplay.policies import BFTrainerPolicy, EqualSharePolicy
+from bfreplay.policies.learning import LearningPolicy
+from bfreplay.policies.reclaims.policy import ReclaimAwarePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.report.page.document import write_report
 from bfreplay.runs import RunResult
@@ -128,3 +134,57 @@ def test_a_source_names_the_costs_of_its_jobs_itself():
     trials = (replace(job("trial", work=50.0), **PAUSES),)
     with pytest.raises(InputError, match="other costs"):
         replay_log(log(2, [], 100, idle_first=[0, 1]), Scripted([Orders(trials)]), restart_cost=60)
+
+
+@pytest.mark.parametrize(
+    ("policy", "knows_costs"),
+    [
+        (BFTrainerPolicy(), True),
+        (BFTrainerPolicy(objective="0.5*throughput + 0.5*speed-up"), True),
+        (ReclaimAwarePolicy(), True),
+        (LearningPolicy(BFTrainerPolicy()), True),
+        (BFTrainerPolicy(price_s=60.0), False),
+        (BFTrainerPolicy("auto"), False),
+        (BFTrainerPolicy(objective="max-min"), False),
+        (LearningPolicy(BFTrainerPolicy(price_s=60.0)), False),
+        (EqualSharePolicy(), False),
+    ],
+)
+def test_a_run_warns_of_a_policy_that_does_not_know_its_costs(policy, knows_costs):
+    run = run_of(PAUSES, policy=policy)
+    assert (f"Costs       1 job: {PAUSES_WORDS}\n" in render(run)) == knows_costs
+    assert (f"{PAUSES_WORDS}; the policy does not know them\n" in render(run)) != knows_costs
+    sentences = [text for text in run.warnings if "does not know what changes of these jobs cost" in text]
+    assert len(sentences) == (not knows_costs)
+    assert not run_of({}, policy=policy).summary.ignores_costs
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (1e9, "the upper bound with free rescaling and free choice among the jobs (which knows no starts"),
+        (float("inf"), "the upper bound (which knows rescale costs, not starts"),
+    ],
+)
+def test_a_bound_says_which_costs_it_knows(work, words, tmp_path):
+    events = log(2, [(50, 1, False), (60, 1, True)], 100, idle_first=[0, 1])
+
+    def run_with(costs):
+        jobs = JobSet([replace(job("a", work=work, up_s=3.0, down_s=2.0), **costs)])
+        return replay_log(events, jobs, efficiency=False)
+
+    run, published = run_with({"start_cost_s": 5.0}), run_with({})
+    words += ", pauses or lost work)"
+    assert words in " ".join(render(run).split())
+    assert words in " ".join(write_report(run, tmp_path / "page.html").read_text().split())
+    assert "which knows" not in render(published)
+    assert run.summary.bound.samples == published.summary.bound.samples
+
+
+def test_the_table_of_regrets_says_which_costs_its_bound_does_not_know():
+    run = replay_log(log(2, [], 100, idle_first=[0, 1]), JobSet([job("a")]), efficiency=False)
+    bound = UpperBound(run.summary.bound.samples, Kind.WORK, None, None)
+    regret = Regret("run", "bftrainer", 10, run.summary.ledger.samples, bound)
+    unknown = ", no starts, pauses or lost work known)"
+    assert unknown not in render_regrets([regret])
+    assert unknown in render_regrets([replace(regret, costs="1 job: start 5 s")])

@@ -65,6 +65,11 @@ class LearningPolicy(Policy):
         self.capabilities = replace(inner.capabilities, node_types=False)
         self._forget()
 
+    @property
+    def knows_costs(self) -> bool:
+        """Whether the inner policy does."""
+        return self.inner.knows_costs
+
     def _forget(self) -> None:
         self._holds = HoldTracker(self.measure_s, self.wakes_on)
         self._beliefs = BelievedTables(self.share, self.noise, self.seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import exp
 from typing import Any
 
@@ -92,15 +93,20 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
 
     def decide(self, state: PolicyState) -> Decision:
         """Return counts and nodes."""
+        return self.reasons(state).decision
+
+    def reasons(self, state: PolicyState) -> Reasons:
+        """Decide, and return what the decision came from."""
         assert state.nodes is not None
         self.memory.note(state.nodes.is_idle, state.time_us)
         pool = _Pool(state, self.memory.stretches())
-        solution = self.solver.solve(self._problem(state, pool))
+        problem = self._problem(state, pool)
+        solution = self.solver.solve(problem)
         counts = state.current if solution.counts is None else solution.counts
         nodes = pool.choose(counts)
-        return Decision(
-            np.array([chosen.size for chosen in nodes]), solution, t_fwd_s=self.t_fwd_s, placement=Placement(nodes)
-        )
+        node_counts = np.array([chosen.size for chosen in nodes])
+        decision = Decision(node_counts, solution, t_fwd_s=self.t_fwd_s, placement=Placement(nodes))
+        return Reasons(decision, problem, pool)
 
     def _problem(self, state: PolicyState, pool: _Pool) -> AllocationProblem:
         t_fwd_s = float(self.t_fwd_s or 0.0)
@@ -117,6 +123,22 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
         """Close the solver, and forget what was learned."""
         super().close()
         self.memory = ReclaimMemory()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reasons:
+    """A decision, the problem whose optimum it is, and the nodes that it chose from."""
+
+    decision: Decision
+    problem: AllocationProblem
+    pool: _Pool
+
+    def reclaims_per_hour(self, job_row: int) -> float:
+        """Return the reclaims that it expected of the nodes of one job."""
+        pool, count = self.pool, int(self.decision.counts[job_row])
+        own = CAUTION * frequency(int(pool.hits[job_row].sum()), pool.reclaims.seconds) * pool.stays[job_row]
+        added = count - int(pool.state.current[job_row]) * pool.stays[job_row]
+        return 3600.0 * float(_of_both(own, pool.reclaims_per_s[added]) if added > 0 else own if count else 0.0)
 
 
 class _Pool:
@@ -224,6 +246,12 @@ def costs_of(state: PolicyState) -> ChangeCosts:
 
 
 @compiled
+def _of_both(first: float, second: float) -> float:
+    """Return the reclaims a second of two sets of nodes together."""
+    return max(first, second) + _SHARED * min(first, second)
+
+
+@compiled
 def _worths(
     current: NDArray[np.int64],
     min_nodes: NDArray[np.int64],
@@ -279,8 +307,7 @@ def _worths(
                 continue
             per_s = free_per_s[n]
             if stays[j] and n > before:
-                added = free_per_s[n - before]
-                per_s = max(own_per_s[j], added) + _SHARED * min(own_per_s[j], added)
+                per_s = _of_both(own_per_s[j], free_per_s[n - before])
             share = useful_share(per_s, every_s[j], restart_s[j, n])
             column = min(n, seconds.shape[2] - 1)
             cost = change_cost(

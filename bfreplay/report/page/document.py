@@ -34,7 +34,7 @@ from bfreplay.runs.comparison_tables import (
     total_table,
 )
 from bfreplay.runs.explain.saved_tables import SavedAllocations, jobs_frame
-from bfreplay.runs.metric import BOUND_WORDS, KeyFigure, is_one, number, number_of, show, show_count
+from bfreplay.runs.metric import KeyFigure, bound_words, is_one, number, number_of, show, show_count
 from bfreplay.runs.metrics import key_figures
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_warnings import labels_by_text
@@ -48,11 +48,19 @@ def answer(run: RunResult, facts: Mapping[str, KeyFigure]) -> list[Markup]:
     """Return the worth of the samples, the delay of batch jobs, the waiting, and the proofs, a sentence each."""
     functions = {
         function.__name__: function
-        for function in (are_done, cluster_of, show_count, is_about_scheduling, is_one, number, show)
+        for function in (
+            are_done,
+            bound_words,
+            cluster_of,
+            show_count,
+            is_about_scheduling,
+            is_one,
+            number,
+            policy_words,
+            show,
+        )
     }
-    macros = template("answer.html.j2").make_module(
-        {**functions, "BOUND_WORDS": BOUND_WORDS, "policy_words": policy_words}
-    )
+    macros = template("answer.html.j2").make_module(functions)
     sentences = (getattr(macros, name)(run, facts) for name in _SENTENCES)
     return [*filter(None, sentences)]
 

@@ -21,6 +21,50 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangePrice:
+    """Price of the change of a job that has other costs than BFTrainer's, in parts.
+
+    The parts in the unit of the objective are those of the decision: ``restart_loss + at_risk_loss - pause_left_loss``
+    is its ``rescale_loss``. All others are what the replay charges.
+
+    Parameters
+    ----------
+    change
+        ``start`` (from below ``min_nodes``), ``scale-up``, ``scale-down``, or ``none``.
+    seconds, is_pause, samples
+        Restart at the new count: its length, whether it is a pause or a charge, and what it costs in samples.
+    pause_left_s, pause_left_samples
+        Rest of a pause that staying would cost.
+    at_risk_samples, at_risk_since
+        Work that the change loses, or would have lost, and time of the last checkpoint or start; ``None`` for none.
+    restart_loss, at_risk_loss, pause_left_loss
+        The same in the objective.
+    """
+
+    change: str
+    seconds: float
+    is_pause: bool
+    samples: float
+    pause_left_s: float
+    pause_left_samples: float
+    at_risk_samples: float
+    at_risk_since: str | None
+    restart_loss: float
+    at_risk_loss: float
+    pause_left_loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimPrice:
+    """Price of the reclaim at this instant: a pause or a charge, less the notice, and the work that was lost."""
+
+    seconds: float
+    is_pause: bool
+    notice_s: float  # seconds of notice that are taken off already
+    lost_samples: float
+
+
+@dataclass(frozen=True, slots=True)
 class WholeDecision:
     """A whole decision: its objective, and the nodes of every job."""
 
@@ -79,6 +123,13 @@ class DecisionAnswer:
         Solver of the decision, and quality of its answer (``docs/run-tables.md``).
     notes
         Further remarks, each a sentence.
+    horizon_s
+        Time over which values are: ``t_fwd_s`` after the longest restart of all jobs.
+    change_price, reclaim_price
+        Parts of the price of the change and of the reclaim; ``None`` for a job with BFTrainer's costs. ``to_dict``
+        has these, and ``horizon_s``, only where there are any.
+    reclaims_per_hour
+        What the policy expected of the job's nodes; ``None`` for one that does not learn it.
     """
 
     job: str
@@ -113,13 +164,18 @@ class DecisionAnswer:
     solver: str
     quality: str
     notes: tuple[str, ...]
+    horizon_s: float | None = None
+    change_price: ChangePrice | None = None
+    reclaim_price: ReclaimPrice | None = None
+    reclaims_per_hour: float | None = None
 
     def __repr__(self) -> str:
         return render_decision(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, JSON-ready."""
-        return asdict(self)
+        optional = "horizon_s", "change_price", "reclaim_price", "reclaims_per_hour"
+        return {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +232,7 @@ def _headline(answer: DecisionAnswer) -> str:
     change_words = []
     if answer.reclaimed:
         many = "all" if answer.reclaimed == answer.held else answer.reclaimed
-        cost = f"costs {samples(answer.preemption_cost_samples)} samples"
+        cost = f"costs {samples(answer.preemption_cost_samples)} samples{_of_reclaim(answer.reclaim_price)}"
         change_words.append(f"{many} of its {count(answer.held, 'node')} reclaimed by the batch scheduler ({cost})")
     node_words = count(answer.after, "node")
     if answer.after == answer.before:
@@ -185,6 +241,14 @@ def _headline(answer: DecisionAnswer) -> str:
         change_verb = "scaled down" if answer.after < answer.before else "scaled up" if answer.before else "started"
         change_words.append(f"{change_verb} from {answer.before} to {node_words}")
     return "; then ".join(change_words)
+
+
+def _of_reclaim(price: ReclaimPrice | None) -> str:
+    if price is None:
+        return ""
+    notice = f" after {price.notice_s:g} s of notice" if price.notice_s else ""
+    lost = f", and {samples(price.lost_samples)} samples of work" if price.lost_samples else ""
+    return f", {'a pause' if price.is_pause else 'a charge'} of {price.seconds:g} s{notice}{lost}"
 
 
 def _nodes(answer: DecisionAnswer) -> Iterator[str]:
@@ -211,15 +275,44 @@ def _change(change: Change) -> str:
 
 def _value(answer: DecisionAnswer) -> Iterator[str]:
     belief = ", by the curves as believed then" if answer.is_believed else ""
-    yield f"Value to the job over the {duration(answer.t_fwd_s)} ahead (objective: {answer.objective_spec}{belief})"
+    ahead = f"{duration(answer.t_fwd_s)} ahead"
+    if answer.horizon_s is not None:
+        ahead = f"{duration(answer.horizon_s)} ahead, T_fwd after the longest restart"
+    yield f"Value to the job over the {ahead} (objective: {answer.objective_spec}{belief})"
     yield _row(f"on {count(answer.before, 'node')}", answer.value_before)
     if answer.after == answer.before:
+        if answer.change_price is not None:
+            yield from _kept(answer.change_price)
         return
     yield _row(f"on {count(answer.after, 'node')}", answer.value_after)
     yield _row("gained", answer.value_gained)
+    if answer.change_price is not None:
+        yield from _parts(answer.change_price)
     charge_words = f"{samples(answer.rescale_cost_samples)} samples charged" if answer.rescale_cost_samples else "free"
     yield _row("lost by rescaling", answer.rescale_loss, charge_words)
     yield _row("net", answer.value_net)
+
+
+def _parts(price: ChangePrice) -> Iterator[str]:
+    paid = "paused" if price.is_pause else "charged"
+    yield _row("restart", price.restart_loss, f"{price.change}: {price.seconds:g} s {paid}")
+    if price.at_risk_loss:
+        yield _row("work at risk", price.at_risk_loss, _at_risk(price))
+    elif price.at_risk_samples:
+        yield f"  the change loses {_at_risk(price)}, which is no part of the loss below"
+    if price.pause_left_loss:
+        yield _row("rest of a pause", -price.pause_left_loss, f"{price.pause_left_s:g} s, which staying would cost")
+
+
+def _kept(price: ChangePrice) -> Iterator[str]:
+    if price.pause_left_loss:
+        yield _row("rest of a pause", price.pause_left_loss, f"{price.pause_left_s:g} s")
+    if price.at_risk_samples:
+        yield f"  a change would have lost {_at_risk(price)}"
+
+
+def _at_risk(price: ChangePrice) -> str:
+    return f"{samples(price.at_risk_samples)} samples made since {price.at_risk_since}"
 
 
 def _whole_decisions(answer: DecisionAnswer) -> Iterator[str]:

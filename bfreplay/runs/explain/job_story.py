@@ -139,6 +139,10 @@ class Life:
             last_step = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
         return (*first_steps, *changes, last_step)
 
+    def lost_samples_at(self, time_us: int) -> float:
+        """Return the work since the last checkpoint that was lost at this time."""
+        return sum(samples for loss_us, samples in self._losses if loss_us == time_us)
+
     def _words(self, time_us: int) -> str:
         return time_words(time_us, self._origin_us)
 

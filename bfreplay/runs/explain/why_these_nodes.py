@@ -13,15 +13,34 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
-from bfreplay.milp.charge_rule import charged_rate, preemption_cost, rescale_cost
+from bfreplay.milp.charge_rule import (
+    DOWN,
+    RECLAIM,
+    START,
+    UP,
+    change_cost,
+    charged_rate,
+    preemption_cost,
+    preemption_pause_s,
+    rescale_cost,
+)
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.verify import agrees, magnitude, objective_of
 from bfreplay.policies.look_ahead import ForesightPolicy, LookAheadPolicy
+from bfreplay.policies.objectives.objective import horizon_s
+from bfreplay.policies.state import NO_DEADLINE_US, PolicyState
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
-from bfreplay.runs.explain.decision_answer import Change, DecisionAnswer, EmptyPool, WholeDecision
+from bfreplay.runs.explain.decision_answer import (
+    Change,
+    ChangePrice,
+    DecisionAnswer,
+    EmptyPool,
+    ReclaimPrice,
+    WholeDecision,
+)
 from bfreplay.runs.explain.job_story import Life, is_active_after
 from bfreplay.runs.explain.saved_tables import nodes_over_time, refuse_unknown_job
 from bfreplay.runs.run_config import PolicyDescription
@@ -145,6 +164,8 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
     best = best_of_all(problem)
     is_optimal = best is not None and best_value is not None and agrees(best_value, best.objective, magnitude(problem))
     solver_answer = decision.about["answer"]
+    has_costs = decision.state.costs is not None
+    is_priced = "price_s" in config.policy
     whole = partial(_whole, job_names, index, best_value)
 
     return DecisionAnswer(
@@ -158,7 +179,7 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
         reclaimed=int(decision.reclaimed[index]),
         before=nodes_before,
         after=nodes_after,
-        preemption_cost_samples=_preemption_cost(decision, index),
+        preemption_cost_samples=_preemption_cost(run, decision, index),
         rescale_cost_samples=_rescale_cost(decision, index, is_published=config.semantics == Semantics.PUBLISHED),
         t_fwd_s=decision.about["t_fwd_s"],
         objective_spec=policy.objective_spec,
@@ -180,6 +201,10 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
         solver=solver_answer["solver"],
         quality=solver_answer["quality"],
         notes=tuple(_notes(run, decision, index, is_optimal=is_optimal)),
+        horizon_s=None if is_priced or not has_costs else horizon_s(decision.state, decision.about["t_fwd_s"]),
+        change_price=_change_price(decision, index, rescale_loss) if has_costs else None,
+        reclaim_price=_reclaim_price(run, decision, index) if has_costs else None,
+        reclaims_per_hour=None if decision.reasons is None else decision.reasons.reclaims_per_hour(index),
     )
 
 
@@ -231,19 +256,95 @@ def _rate(decision: RecordedDecision, index: int, nodes: int, *, is_published: b
     return charged_rate(float(state.throughput[index, nodes]), nodes, int(state.min_nodes[index]), is_published)
 
 
-def _preemption_cost(decision: RecordedDecision, index: int) -> float:
+def _seconds(decision: RecordedDecision, index: int, kind: int, nodes: int) -> float:
+    """Return the seconds of a change of this kind to ``nodes``; of a job with costs by count or pauses."""
+    assert decision.state.costs is not None
+    of_kind = decision.state.costs.seconds[index, kind]
+    return float(of_kind[min(nodes, of_kind.size - 1)])
+
+
+def _notice_s(run: RunResult) -> float:
+    config = run.record.config
+    return config.clear_s if config.notice else 0.0
+
+
+def _preemption_cost(run: RunResult, decision: RecordedDecision, index: int) -> float:
     """Return the preemption cost, charged once as by the replay."""
     if not decision.reclaimed[index]:
         return 0.0
-    rate = _rate(decision, index, int(decision.held[index]))
-    return preemption_cost(rate, float(decision.state.scale_down_cost_s[index]))
+    held, costs = int(decision.held[index]), decision.state.costs
+    nodes_left = held - int(decision.reclaimed[index])
+    if costs is None:
+        down_s = decision.state.scale_down_cost_s[index : index + 1]
+        return preemption_cost(_rate(decision, index, held), float(preemption_pause_s(down_s, _notice_s(run))[0]))
+    rate = _rate(decision, index, nodes_left if costs.pauses[index] else held)
+    return preemption_cost(rate, _seconds(decision, index, RECLAIM, nodes_left))
+
+
+def _reclaim_price(run: RunResult, decision: RecordedDecision, index: int) -> ReclaimPrice | None:
+    if not decision.reclaimed[index]:
+        return None
+    costs = decision.state.costs
+    assert costs is not None
+    nodes_left = int(decision.held[index] - decision.reclaimed[index])
+    seconds = _seconds(decision, index, RECLAIM, nodes_left)
+    return ReclaimPrice(
+        seconds=seconds,
+        is_pause=bool(costs.pauses[index]),
+        notice_s=min(_notice_s(run), _seconds(decision, index, DOWN, nodes_left)),
+        lost_samples=Life(run, decision.job_names[index]).lost_samples_at(decision.time_us),
+    )
+
+
+def _change_price(decision: RecordedDecision, index: int, rescale_loss: float) -> ChangePrice:
+    """Return the parts of the price of a change, of a job with costs by count, pauses or work at risk."""
+    state, problem = decision.state, decision.problem
+    costs = state.costs
+    assert costs is not None
+    before, after = int(problem.current[index]), int(decision.counts[index])
+    starts = before < state.min_nodes[index] <= after
+    kind = START if starts else UP if after > before else DOWN
+    has_changed = after != before
+    at_risk = 0.0 if state.at_risk_samples is None else float(costs.unsaved_samples[index])
+    pause_left_s = float(costs.pause_left_s[index])
+    loss_now = float(problem.loss[index, before])
+    pause_loss = 0.0 if not math.isfinite(loss_now) else loss_now
+    restart_loss = float(decision.restart_loss[index]) if has_changed else 0.0
+    return ChangePrice(
+        change="none" if not has_changed else {START: "start", UP: "scale-up", DOWN: "scale-down"}[kind],
+        seconds=_seconds(decision, index, kind, after) if has_changed else 0.0,
+        is_pause=bool(costs.pauses[index]),
+        samples=_rescale_cost(decision, index, is_published=False),
+        pause_left_s=pause_left_s,
+        pause_left_samples=pause_left_s * _rate(decision, index, before),
+        at_risk_samples=at_risk,
+        at_risk_since=iso_utc(_last_save_us(state, index)) if at_risk else None,
+        restart_loss=restart_loss,
+        at_risk_loss=rescale_loss - restart_loss + pause_loss if has_changed else 0.0,
+        pause_left_loss=pause_loss,
+    )
+
+
+def _last_save_us(state: PolicyState, index: int) -> int:
+    """Return the last checkpoint of a job that runs, or its last start."""
+    assert state.costs is not None
+    assert state.next_save_us is not None
+    assert state.started_us is not None
+    if state.next_save_us[index] == NO_DEADLINE_US:
+        return int(state.started_us[index])
+    return int(state.next_save_us[index]) - round(1e6 * float(state.costs.save_every_s[index]))
 
 
 def _rescale_cost(decision: RecordedDecision, index: int, *, is_published: bool) -> float:
     """Return the rescale cost as charged by the replay."""
     before, after, state = int(decision.problem.current[index]), int(decision.counts[index]), decision.state
     rate = _rate(decision, index, before, is_published=is_published)
-    return rescale_cost(rate, before, after, float(state.scale_up_cost_s[index]), float(state.scale_down_cost_s[index]))
+    if state.costs is None:
+        up_s, down_s = float(state.scale_up_cost_s[index]), float(state.scale_down_cost_s[index])
+        return rescale_cost(rate, before, after, up_s, down_s)
+    seconds = [_seconds(decision, index, kind, after) for kind in (START, UP, DOWN)]
+    rate_after, pauses = _rate(decision, index, after), bool(state.costs.pauses[index])
+    return change_cost(pauses, rate, rate_after, before, after, int(state.min_nodes[index]), *seconds)
 
 
 def _has_change_limit(policy: PolicyDescription) -> bool:
@@ -268,6 +369,19 @@ def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal
         yield "the policy does not decide at this event: every job kept its nodes"
     elif not is_optimal and solver_answer["quality"] != "proven":
         yield f"the solver {solver_answer['solver']!r} did not prove its answer optimal, and it is not"
+    if decision.reasons is not None:
+        reclaims = f"{decision.reasons.reclaims_per_hour(index):.3g} reclaims an hour of the job's nodes"
+        yield f"the policy {policy.name!r} values counts by what reclaims leave: it had learned to expect {reclaims}"
+        solution = decision.reasons.decision.solution
+        n_wanted = (
+            int(decision.counts[index]) if solution is None or solution.counts is None else solution.counts[index]
+        )
+        if n_wanted != decision.counts[index]:
+            yield f"the solver gave it {count(n_wanted, 'node')}, some of which added nothing where they were"
+    if run.record.summary.ignores_costs:
+        price_s = config.policy.get("price_s")
+        own = "" if price_s is None else f", but was told {price_s:g} s for every change"
+        yield f"the policy does not know what changes of these jobs cost{own}"
     if solver_answer["fell_back_from"]:
         yield f"{solver_answer['fell_back_from']!r} gave no usable answer: {solver_answer['message']}"
     if _has_change_limit(policy):
