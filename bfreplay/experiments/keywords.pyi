@@ -17,6 +17,7 @@ class ReplayKeywords(TypedDict, total=False):
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
+    settle: float | str
     placement: Literal["lowest-id", "runs"]
     unlimited_work: bool
     until_done: bool
@@ -56,6 +57,7 @@ class FinishKeywords(TypedDict, total=False):
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
+    settle: float | str
     placement: Literal["lowest-id", "runs"]
     learn_curves: Literal["job", "model"] | None
     measurement_noise: float
@@ -84,6 +86,7 @@ class TuneKeywords(TypedDict, total=False):
     policy: str
     round: float | None
     objective: str | None
+    settle: float | str
     placement: Literal["lowest-id", "runs"]
     until_done: bool
     learn_curves: Literal["job", "model"] | None

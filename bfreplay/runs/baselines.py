@@ -364,6 +364,7 @@ def _total_on_dedicated_nodes(
         record_nodes=False,
         reserve=0,
         min_age_s=0.0,
+        settle_s=0.0,
         placement=PlacementRule.LOWEST_ID,
     )
     return _total(Engine(events_of_dedicated_nodes(n_nodes, *window_us), jobs, policy, settings, RunTables.nowhere()))

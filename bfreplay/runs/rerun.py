@@ -247,6 +247,7 @@ class Rerun:
             notice=config.notice,
             reserve=config.reserve,
             min_age_s=config.min_age_s,
+            settle_s=config.settle_s,
             placement=config.placement,
         )
         jobs = jobs_in_window(jobs_of_record, log, settings, unlimited_work=config.unlimited_work)

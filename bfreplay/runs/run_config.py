@@ -77,6 +77,7 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     notice: bool = False  # jobs save their state while a node is cleared
     reserve: Count = 0  # idle nodes left alone
     min_age_s: Amount = 0.0  # for which a node has to be idle before jobs may have it
+    settle_s: Amount = 0.0  # for which all is quiet before a decision
     placement: PlacementRule = PlacementRule.LOWEST_ID  # rule by which jobs get their nodes
     window_start_us: TimeUs
     window_end_us: TimeUs

@@ -204,7 +204,9 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
     yield "Policy", policy_words(config)
     work = ", unlimited work" if config.unlimited_work else ""
     nodes = ", on runs of neighbouring nodes" if config.placement is PlacementRule.RUNS else ""
-    yield "Replay", f"{config.semantics} time, at most {count(config.max_parallel, 'job')} at once{work}{nodes}"
+    settles = f", settle time {duration(config.settle_s)}" if config.settle_s else ""
+    jobs_at_once = count(config.max_parallel, "job")
+    yield "Replay", f"{config.semantics} time{settles}, at most {jobs_at_once} at once{work}{nodes}"
     if (source := record.inputs.jobs.source) is not None:
         yield "Jobs from", source["name"]
     inventory_words = " seen in it" if record.inputs.events.metadata.node_inventory == "seen" else ""

@@ -179,6 +179,12 @@ def _placed(seed: int, log: Log, rules: Rules) -> tuple[Log, Rules]:
     return (_spread(rng, log) if rng.random() < 0.7 else log), replace(rules, on_runs=True)
 
 
+def _settled(seed: int, rules: Rules) -> Rules:
+    """Return the case's rules, in a third of all cases with a settle time."""
+    rng = np.random.default_rng([seed, 46])
+    return replace(rules, settle_us=int(rng.choice([0, 0, 0, 0, 300_000, 1_000_000, 5_000_000, 60_000_000])))
+
+
 def _jobs(rng: np.random.Generator, log: Log, types: list[str], *, in_rounds: bool) -> list[Job]:
     span = log.end_us - log.start_us
     jobs = []
@@ -255,6 +261,8 @@ def case_of(seed: int) -> Case:
     )
     if not (is_typed or in_rounds or is_published):
         log, rules = _placed(seed, log, rules)
+    if not is_published:
+        rules = _settled(seed, rules)
     deadlines = {
         job.name: job.submit_us + int(rng.integers(1, log.end_us - log.start_us + 2))
         for job in jobs
@@ -317,6 +325,7 @@ def portions_case_of(seed: int) -> Case:
         rules = replace(rules, notice_us=rules.clear_us)
     if not has_types:
         log, rules = _placed(seed, log, rules)
+    rules = _settled(seed, rules)
     likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
     deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}
     return Case(
@@ -355,6 +364,7 @@ def _settings(case: Case) -> ReplaySettings:
         record_nodes=True,
         reserve=rules.reserve,
         min_age_s=rules.min_age_us / 1e6,
+        settle_s=rules.settle_us / 1e6,
         placement="runs" if rules.on_runs else "lowest-id",
         clear_s=rules.clear_us / 1e6,
         notice=rules.notice_us > 0,
