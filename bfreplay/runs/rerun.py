@@ -174,9 +174,9 @@ class Moment:
     state
         State that a policy sees; its jobs are ``jobs[state.job]``.
     held : (J,) int64
-        Nodes of each job before this instant.
+        Nodes of each job before this instant, or with ``--settle`` after the decision before.
     reclaimed : (J,) int64
-        Number of these reclaimed at this instant. ``held - reclaimed - state.current`` is not 0 for a job that was
+        Number of these reclaimed since then. ``held - reclaimed - state.current`` is not 0 for a job that was
         paused and resumed at this instant.
     counts : (J,) int64
         Recorded counts.
@@ -302,8 +302,9 @@ class Rerun:
             raise record.difference(f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
         nodes_before = self._counts_before(index, state.job)
         assert self._watch is not None
-        n_lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
-        n_reclaimed = np.minimum(n_lost, nodes_before) if record.value("n_reclaimed") else np.zeros_like(nodes_before)
+        assert state.lost_nodes is not None
+        n_missing = np.maximum(nodes_before - state.current, 0)
+        n_reclaimed = np.minimum(state.lost_nodes, n_missing) if record.value("n_reclaimed") else 0 * n_missing
         self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row()))
         self._before = (index, state.job.copy(), counts)
         return counts
