@@ -20,7 +20,7 @@ from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.active import NEVER_US, ActiveJobs
-from bfreplay.replay.decision_checks import answer_of, decision_fault
+from bfreplay.replay.decision_checks import answer_of, decision_fault, restart_s_of
 from bfreplay.replay.decision_log import NO_CHANGES, DecisionLog, DecisionPoint, Outcome, PoolChanges
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_flow import JobFlow
@@ -377,6 +377,7 @@ class Engine:
                 "model_names": self.feed.model_names,
                 "colocation": self.feed.colocation,
                 "window_start_us": self.events.window_start_us,
+                "waiting": self.feed.waiting_at(now_us) if self.policy.capabilities.sees_queue else None,
                 "jobs_to_come": self.feed.may_go_on,
             }
         )
@@ -396,8 +397,9 @@ class Engine:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
                 self.job_flow.update_curves()
-            if placement.restart_s is not None:
-                self.active.records["restart_s"][: self.active.n] = placement.restart_s
+        restart_s = restart_s_of(decision)
+        if restart_s is not None:
+            self.active.records["restart_s"][: self.active.n] = restart_s
         if decision.round is not None:
             self._follow_rules(decision.round)
 

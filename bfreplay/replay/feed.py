@@ -114,6 +114,11 @@ class Feed:
             self.model_names.append(model)
         return self._models[model]
 
+    def waiting_at(self, now_us: int) -> tuple[int, ...]:
+        """Return the jobs that wait to be admitted, in their order."""
+        entries = sorted(entry for entry in self._queue if entry[0] <= now_us)
+        return tuple(job_index for _, _, job_index in entries if job_index not in self.gone)
+
     def waiting_jobs(self) -> list[int]:
         """Return the jobs that were never admitted."""
         return sorted(self._queued - self.paused.keys())

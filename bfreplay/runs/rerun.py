@@ -118,7 +118,7 @@ class ComparedDecisions(RowTable):
             fix=(
                 f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your "
                 "own (score function, pruner, job source, objective) as it was then. A run whose policy places nodes "
-                "itself, or whose first map was not the seeded one, cannot be rerun from its counts"
+                "itself or restarts jobs, or whose first map was not the seeded one, cannot be rerun from its counts"
             ),
         )
 

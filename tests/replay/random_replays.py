@@ -17,7 +17,7 @@ import numpy as np
 from bfreplay import open_session, replay_log
 from bfreplay.datasets import NodeEvents, NodeState, load_events, load_jobs, write_events
 from bfreplay.milp.named_solvers import solver_of
-from bfreplay.policies import Decision, Policy, Trigger
+from bfreplay.policies import Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import ReplaySession, RunResult
@@ -86,16 +86,24 @@ _NOT_IDLE = [state for state in NodeState if state != NodeState.IDLE]
 
 
 class RandomCounts(Policy):
-    """A policy that gives random feasible counts, and is woken by some triggers only."""
+    """A policy that gives random feasible counts, is woken by some triggers only, and may restart jobs."""
 
     name = "random counts"
+    capabilities = PolicyCapabilities(restarts_jobs=True)
 
-    def __init__(self, seed: int, wakes_on: Trigger) -> None:
+    def __init__(self, seed: int, wakes_on: Trigger, *, restarts: bool = False) -> None:
         self.wakes_on = wakes_on
         self._rng = np.random.default_rng(seed)
+        self._restarts = np.random.default_rng([seed, 47]) if restarts else None
 
     def decide(self, state) -> Decision:
         """Counts drawn one by one; sometimes all stay as they are."""
+        decision = self._decide(state)
+        if self._restarts is None:
+            return decision
+        return replace(decision, restart_s=self._restarts.choice([0.0, 0.0, 7.0, 90.0], state.n_jobs))
+
+    def _decide(self, state) -> Decision:
         counts = np.array(state.current, dtype=np.int64)
         if self._rng.random() < 0.2:
             return Decision(counts)
@@ -313,6 +321,8 @@ def portions_case_of(seed: int) -> Case:
         policy += f"({slot},backend=greedy)" if policy.endswith("chronus") else f"({slot})"
     elif policy == "bftrainer objective":
         objective = str(rng.choice(OBJECTIVES))
+    elif policy == "random counts":
+        options = {"restarts": 1.0}
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
         solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not has_costs,
@@ -432,7 +442,7 @@ def _policy(case: Case):
         wakes_on = Trigger.NONE
         for word in case.rules.wakes:
             wakes_on |= Trigger[word.upper()]
-        return RandomCounts(case.random_state, wakes_on)
+        return RandomCounts(case.random_state, wakes_on, restarts="restarts" in case.options)
     name, _, extra = case.policy.partition(" ")
     return policy_of(
         name,

@@ -599,8 +599,9 @@ class SecondEngine:
             begins = m < job.min_nodes <= count
             placement = None if answer is None else answer.placement
             restart_s = 0.0
-            if placement is not None and placement.restart_s is not None:
-                restart_s = float(placement.restart_s[self.active.index(job)])
+            for part in (answer, placement):
+                if part is not None and part.restart_s is not None:
+                    restart_s = float(part.restart_s[self.active.index(job)])
             if count != m or restart_s > 0:
                 self.gain(job, -job.restart(now, is_saved=job.saves == "on-resize"))
             if count > m:
