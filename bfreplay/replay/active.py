@@ -212,6 +212,7 @@ class ActiveJobs:
         """Return what a policy sees of restarts and work at risk, by the names in a ``PolicyState``."""
         records = self.records[: self.n]
         columns: dict[str, Any] = {"started_us": records["run_since_us"]}
+        columns["started_us"].flags.writeable = False
         if self.has_published_costs:
             return columns | dict.fromkeys(("at_risk_samples", "next_save_us", "costs"))
         every_us, begun_us = records["save_every_us"], records["run_since_us"]
