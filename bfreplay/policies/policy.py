@@ -123,9 +123,9 @@ class Decision:
     round
         What holds until the next decision, from a policy that decides in rounds, limits jobs or gives them up.
     restart_s : (J,) float64
-        The policy's own cost of a change: seconds that each job restarts for now, at the rate that it will have, besides
-        what it pays itself; 0 for a job that goes on. A job with pauses makes nothing meanwhile, another owes the
-        samples; either is at its last checkpoint again if work is at risk. ``None``: none. Only from a policy that
+        The policy's own cost of a change: seconds that each job restarts for now, at the rate that it will have,
+        besides what it pays itself; 0 for a job that goes on. A job with pauses makes nothing meanwhile, another owes
+        the samples; either is at its last checkpoint again if work is at risk. ``None``: none. Only from a policy that
         declares ``restarts_jobs``.
     """
 

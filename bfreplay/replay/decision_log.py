@@ -41,7 +41,12 @@ class PoolChanges(NamedTuple):
 
     def plus(self, other: PoolChanges) -> PoolChanges:
         """Return the sums."""
-        return PoolChanges(*(one + more for one, more in zip(self, other, strict=True)))
+        return PoolChanges(
+            self.joined + other.joined,
+            self.left + other.left,
+            self.preempted + other.preempted,
+            self.preemption_cost + other.preemption_cost,
+        )
 
 
 NO_CHANGES = PoolChanges(0, 0, 0, 0.0)

@@ -18,8 +18,8 @@ from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
-from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import NEVER_US, ActiveJobs
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US
+from bfreplay.replay.active import ActiveJobs
 from bfreplay.replay.decision_checks import answer_of, decision_fault, restart_s_of
 from bfreplay.replay.decision_log import NO_CHANGES, DecisionLog, DecisionPoint, Outcome, PoolChanges
 from bfreplay.replay.feed import Feed

@@ -17,8 +17,8 @@ from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import pick
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.policies.state import NEVER_US
 from bfreplay.registry import one_line
-from bfreplay.replay.active import NEVER_US
 from bfreplay.saved_state import UnsavedError
 from bfreplay.wording import duration
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict

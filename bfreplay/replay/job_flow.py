@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from bfreplay.policies import Round, Trigger
-from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import ALONE, NEVER_US, ActiveJobs, update_placed_curves
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US
+from bfreplay.replay.active import ALONE, ActiveJobs, update_placed_curves
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import HELD, RunTotals

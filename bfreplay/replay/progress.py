@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
 from bfreplay.milp.charge_rule import DOWN, RECLAIM, START, UP, charged_rate, preemption_cost, rescale_cost
-from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import NEVER_US, SECOND, node_charge_us
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US
+from bfreplay.replay.active import SECOND, node_charge_us
 
 
 class Semantics(StrEnum):

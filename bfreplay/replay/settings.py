@@ -74,8 +74,8 @@ class ReplaySettings:
     min_age_s
         Seconds for which a node has to be idle before a job may have it.
     settle_s
-        Pool events, arrivals and completions wait for a decision until all has been quiet for so long, at most ten times
-        as long after the first of them.
+        Pool events, arrivals and completions wait for a decision until all has been quiet for so long, at most ten
+        times as long after the first of them.
     placement
         Which nodes a job gets: those of lowest number, or runs of neighbouring nodes; a ``PlacementRule`` or its word.
     seed_map

@@ -5,7 +5,7 @@ A batch job takes its nodes within some 100 ms: an allocator that decides at eac
 
 from __future__ import annotations
 
-from bfreplay.replay.active import NEVER_US
+from bfreplay.policies.state import NEVER_US
 from bfreplay.replay.decision_log import NO_CHANGES, PoolChanges
 
 _LONGEST = 10

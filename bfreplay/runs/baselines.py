@@ -13,8 +13,9 @@ from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.names import OWN
+from bfreplay.policies.state import NEVER_US
 from bfreplay.registry import contribution
-from bfreplay.replay.active import NEVER_US, ActiveJobs
+from bfreplay.replay.active import ActiveJobs
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.pool import NodePool, Timeline

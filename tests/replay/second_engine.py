@@ -255,7 +255,8 @@ class SecondEngine:
                 if len(self.active) < self.rules.max_parallel and self.queue:
                     arrival = max(self.queue[0].submit_us, self.now)
                     times += [arrival] if arrival < self.log.end_us else []
-                times += [self.round_us, self.settled_us, *(until for until in self.young.values() if until < self.log.end_us)]
+                times += [self.round_us, self.settled_us]
+                times += [until for until in self.young.values() if until < self.log.end_us]
             if not times or min(times) > self.log.end_us:
                 break
             now = min(times)

@@ -293,9 +293,10 @@ def settle_advice(reclaims: Bursts) -> list[str]:
     """Return what to do where reclaims of one batch job would be charged apart; nothing where there are none."""
     if not reclaims.soon:
         return []
+    share = percent(reclaims.soon / reclaims.count)
     return [
-        f"{percent(reclaims.soon / reclaims.count)} of the instants with reclaims follow another within {SETTLE_S:g} s, "
-        f"as where one batch job takes its nodes: --settle {SETTLE_S:g} replays them as one."
+        f"{share} of the instants with reclaims follow another within {SETTLE_S:g} s, as where one batch job takes its "
+        f"nodes: --settle {SETTLE_S:g} replays them as one."
     ]
 
 
