@@ -79,7 +79,9 @@ def decision_fault(decision: Decision, state: PolicyState) -> str:
         problem = "counts without nodes, where nodes are of several types or shared"
     if not problem and decision.round is not None:
         problem = _round_fault(decision.round, decision.counts, state)
-    problem = problem or _restart_fault(decision, state)
+    if problem or (placement is None and decision.restart_s is None):
+        return problem
+    problem = _restart_fault(decision, state)
     if problem or placement is None:
         return problem
     return _nodes_fault(np.asarray(decision.counts), placement, state, nodes)

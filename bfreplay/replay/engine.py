@@ -397,7 +397,7 @@ class Engine:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
                 self.job_flow.update_curves()
-        restart_s = restart_s_of(decision)
+        restart_s = decision.restart_s if placement is None else restart_s_of(decision)
         if restart_s is not None:
             self.active.records["restart_s"][: self.active.n] = restart_s
         if decision.round is not None:

@@ -157,5 +157,7 @@ class ReplaySettings:
     def to_config(self, node_types: Iterable[str]) -> dict[str, Any]:
         """Return the settings as the record of a run keeps them, with the known prices of the log's node types."""
         config = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "seed_map"}
+        if not self.settle_s:
+            del config["settle_s"]  # the default leaves no trace in a record
         prices = {name: float(price) for name in node_types if (price := self.price_of(name)) is not None}
         return config | {"prices": prices}

@@ -161,3 +161,7 @@ def test_a_run_says_its_settle_time():
     run = _run(log(1, [], 30, [0]), [job()], "0.3s")
     assert run.record.config.settle_s == 0.3
     assert "continuous time, settle time 0.3 s" in render(run)
+
+
+def test_the_default_leaves_no_trace_in_a_record():
+    assert "settle_s" not in _run(log(1, [], 30, [0]), [job()], 0).record.config.to_json()
