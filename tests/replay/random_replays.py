@@ -89,10 +89,10 @@ class RandomCounts(Policy):
     """A policy that gives random feasible counts, is woken by some triggers only, and may restart jobs."""
 
     name = "random counts"
-    capabilities = PolicyCapabilities(restarts_jobs=True)
 
     def __init__(self, seed: int, wakes_on: Trigger, *, restarts: bool = False) -> None:
         self.wakes_on = wakes_on
+        self.capabilities = PolicyCapabilities(restarts_jobs=restarts)
         self._rng = np.random.default_rng(seed)
         self._restarts = np.random.default_rng([seed, 47]) if restarts else None
 
