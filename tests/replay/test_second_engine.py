@@ -43,7 +43,8 @@ def checked(tmp_path_factory):
             jobs = result.table("jobs").to_pandas()
             lost = jobs["preemption_cost_samples"].sum()
             has_grown = (jobs["n_scale_ups"] > jobs["n_starts"]).any()
-            if lost > 0 and has_grown and summary["n_scale_ups"] > 5 and summary["n_scale_downs"] and summary["jobs"]["finished"] > 1:
+            n_finished = summary["jobs"]["finished"]
+            if lost > 0 and has_grown and summary["n_scale_ups"] > 5 and summary["n_scale_downs"] and n_finished > 1:
                 return case, result
     raise AssertionError("no such case")
 
