@@ -173,6 +173,15 @@ class DeclaredOptions:
         "Maximum number of jobs at once; others queue.",
         usual=f"{defaults.MAX_PARALLEL}; all jobs with --cluster",
     )
+    settle: float | str = option(
+        0.0,
+        option_checks.seconds,
+        TIME,
+        "Time for which all has to be quiet before a decision: pool events, arrivals and completions wait so long, at "
+        "most ten times as long after the first; rounds do not. One cost covers the reclaims of a burst.",
+        metavar="TIME",
+        parse=option_checks.parse_seconds,
+    )
     placement: Literal["lowest-id", "runs"] = option(
         "lowest-id",
         OneOf(("lowest-id", "runs")),

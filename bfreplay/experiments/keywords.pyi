@@ -17,6 +17,7 @@ class ReplayKeywords(TypedDict, total=False):
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
+    settle: float | str
     placement: Literal["lowest-id", "runs"]
     restart_cost: float | str | None
     work_saved_every: float | str | None
@@ -59,6 +60,7 @@ class FinishKeywords(TypedDict, total=False):
     objective: str | None
     t_fwd: float | str
     max_parallel: int | None
+    settle: float | str
     placement: Literal["lowest-id", "runs"]
     restart_cost: float | str | None
     work_saved_every: float | str | None
@@ -90,6 +92,7 @@ class TuneKeywords(TypedDict, total=False):
     policy: str
     round: float | None
     objective: str | None
+    settle: float | str
     placement: Literal["lowest-id", "runs"]
     restart_cost: float | str | None
     work_saved_every: float | str | None

@@ -23,7 +23,7 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 if TYPE_CHECKING:
     from bfreplay.experiments.keywords import ReplayKeywords
 
-_OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done"}
+_OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done", "settle"}
 _OF_POLICY_TEXT = {name for name, declaration in OPTIONS.items() if declaration.group in (POLICY, SOLVER)}
 _OF_POLICY_TEXT = _OF_POLICY_TEXT - {"learn_curves", "measurement_noise"} | {"round"}
 

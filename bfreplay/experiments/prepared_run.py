@@ -126,6 +126,7 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
         max_parallel=max_parallel_of(options, log, jobs),
         clear_s=float(options.clear),
         min_age_s=float(options.min_age),
+        settle_s=float(options.settle),
         until_done=options.until_done or options.cluster is not None,
         measured=measure,
         prices=prices_of(options),

@@ -9,5 +9,6 @@ from .policy import Policy as Policy
 from .policy import PolicyCapabilities as PolicyCapabilities
 from .policy import Round as Round
 from .policy import Trigger as Trigger
+from .state import NEVER_US as NEVER_US
 from .state import NO_DEADLINE_US as NO_DEADLINE_US
 from .state import PolicyState as PolicyState

@@ -57,8 +57,7 @@ class Placement:
         Row of the job that shares its nodes with this one, -1 for none; both rows then have the same ``assigned``.
         ``None``: nobody shares.
     restart_s : (J,) float64
-        Seconds of work that each job loses now, at the rate that it will have: reading its checkpoint on other nodes.
-        ``None``: none.
+        As ``Decision.restart_s``, from a policy that always chooses nodes.
     charges_rescales
         A job that gains or loses nodes also pays what it says itself (``scale_up_cost_s``, ``scale_down_cost_s``).
     """
@@ -76,7 +75,8 @@ class Round:
     Parameters
     ----------
     until_us
-        When the policy wants to be asked next: it wakes on ``Trigger.ROUND``. ``None``: at the next event.
+        When the policy wants to be asked next: it wakes on ``Trigger.ROUND``. ``None``: at the next event, and at the
+        time that an earlier decision named, if that is still to come; ``policies.NEVER_US`` withdraws that time.
     samples : (J,) float64
         How many each job may process until then, inf for no limit: it then holds its nodes and waits. ``None``: no
         limit.
@@ -122,6 +122,11 @@ class Decision:
         (``--placement``).
     round
         What holds until the next decision, from a policy that decides in rounds, limits jobs or gives them up.
+    restart_s : (J,) float64
+        The policy's own cost of a change: seconds that each job restarts for now, at the rate that it will have,
+        besides what it pays itself; 0 for a job that goes on. A job with pauses makes nothing meanwhile, another owes
+        the samples; either is at its last checkpoint again if work is at risk. ``None``: none. Only from a policy that
+        declares ``restarts_jobs``.
     """
 
     counts: NDArray[np.int64]
@@ -129,6 +134,7 @@ class Decision:
     t_fwd_s: float | None = None
     placement: Placement | None = None
     round: Round | None = None
+    restart_s: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         parts = [] if self.t_fwd_s is None else [f"t_fwd {self.t_fwd_s:g} s"]
@@ -152,6 +158,10 @@ class PolicyCapabilities:
         All its decisions name the nodes of each job (``Decision.placement``), not only how many.
     linear_programs
         It solves linear programs of its own with HiGHS, whose version then belongs to the identity of a run.
+    restarts_jobs
+        It brings its own cost of a change (``Decision.restart_s``).
+    sees_queue
+        It looks at the jobs that wait to be admitted (``PolicyState.waiting``).
     learns_with
         Its own parameter that, where it is set, hides from it what it then learns (``Policy.with_known_curves``).
     warm_up
@@ -163,6 +173,8 @@ class PolicyCapabilities:
     in_rounds: bool = False
     chooses_nodes: bool = False
     linear_programs: bool = False
+    restarts_jobs: bool = False
+    sees_queue: bool = False
     learns_with: str | None = None
     warm_up: str | None = None
 

@@ -17,6 +17,9 @@ NO_DEADLINE_US = np.iinfo(np.int64).max
 LONG_AGO_US: int = np.iinfo(np.int64).min
 """Before any time, also before 1970: stands for no time where later times matter."""
 
+NEVER_US: int = np.iinfo(np.int64).max
+"""Time of what never happens."""
+
 
 class NodesSeen(Protocol):
     """The N nodes of the log and their T types, as a policy sees them."""
@@ -103,6 +106,9 @@ class PolicyState:
         they are. By count, those two are the highest of any count.
     lost_nodes : (J,) int64
         Nodes reclaimed from the job since the policy last decided; ``None`` only in states that no replay made.
+    waiting
+        Numbers of the submitted jobs that are not admitted yet, as ``--max-parallel`` jobs are active: first come first
+        served, jobs that were paused and are to go on included. ``None`` but for policies that declare ``sees_queue``.
     jobs_to_come
         Whether more jobs will be submitted. Only a simulator knows; here for policies that repeat one.
     """
@@ -140,6 +146,7 @@ class PolicyState:
     next_save_us: NDArray[np.int64] | None = None
     costs: ChangeCosts | None = None
     lost_nodes: NDArray[np.int64] | None = None
+    waiting: tuple[int, ...] | None = None
     jobs_to_come: bool = True
 
     def __repr__(self) -> str:

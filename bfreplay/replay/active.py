@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.milp.charge_rule import DOWN, RECLAIM, START, UP, preemption_pause_s
-from bfreplay.policies.state import LONG_AGO_US, ChangeCosts
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US, ChangeCosts
 from bfreplay.workload import Adaptation, Colocation, ElasticJob, Restart, Saves
 from bfreplay.workload.change_costs import cost_table, highest
-
-NEVER_US = np.iinfo(np.int64).max
-"""Time of what never happens."""
 
 ACTIVE_JOB = np.dtype(
     [

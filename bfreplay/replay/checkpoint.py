@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 _ABOUT, _STATE, _HOLDER = "about.json", "state", "holder"
-_VERSION = 3
+_VERSION = 4
 
 
 class StoppedError(BfreplayError):

@@ -61,6 +61,12 @@ def require_decision(policy: Policy, answer: object) -> Decision:
                 "decision",
                 expected="Decision(counts, placement=Placement(assigned), round=Round(until_us))",
             )
+    if answer.restart_s is not None and not policy.capabilities.restarts_jobs:
+        raise InputError(
+            f"the policy {policy.name!r} gave restart_s, and does not declare that it does",
+            expected="capabilities = PolicyCapabilities(restarts_jobs=True)",
+            fix="declare it, or leave restart_s out",
+        )
     return answer
 
 
@@ -73,6 +79,9 @@ def decision_fault(decision: Decision, state: PolicyState) -> str:
         problem = "counts without nodes, where nodes are of several types or shared"
     if not problem and decision.round is not None:
         problem = _round_fault(decision.round, decision.counts, state)
+    if problem or (placement is None and decision.restart_s is None):
+        return problem
+    problem = _restart_fault(decision, state)
     if problem or placement is None:
         return problem
     return _nodes_fault(np.asarray(decision.counts), placement, state, nodes)
@@ -152,6 +161,22 @@ def _round_fault(until: Round, counts: NDArray[np.int64], state: PolicyState) ->
     return ""
 
 
+def restart_s_of(decision: Decision) -> NDArray[np.float64] | None:
+    """Return the policy's own cost of a change, (J,), from the decision or its placement."""
+    if decision.restart_s is None and decision.placement is not None:
+        return decision.placement.restart_s
+    return decision.restart_s
+
+
+def _restart_fault(decision: Decision, state: PolicyState) -> str:
+    restart_s, placement = restart_s_of(decision), decision.placement
+    if decision.restart_s is not None and placement is not None and placement.restart_s is not None:
+        return "restart_s twice, with its decision and with its placement"
+    if restart_s is not None and not _are_numbers(restart_s, _MOST_S, state):
+        return "restart_s that are not one number >= 0 for each job"
+    return ""
+
+
 def _are_whole(array: NDArray[Any], state: PolicyState) -> bool:
     return array.shape == (state.n_jobs,) and np.issubdtype(array.dtype, np.integer)
 
@@ -161,9 +186,7 @@ def _are_numbers(array: NDArray[np.float64], largest: float, state: PolicyState)
 
 
 def _nodes_fault(counts: NDArray[np.int64], placement: Placement, state: PolicyState, nodes: NodesSeen) -> str:
-    nodes_by_job, partner, restart_s = placement.assigned, placement.partner, placement.restart_s
-    if restart_s is not None and not _are_numbers(restart_s, _MOST_S, state):
-        return "restart_s that are not one number >= 0 for each job"
+    nodes_by_job, partner = placement.assigned, placement.partner
     if len(nodes_by_job) != counts.size:
         return f"nodes for {len(nodes_by_job)} of {counts.size} jobs"
     if any(len(of_job) != count for of_job, count in zip(nodes_by_job, counts.tolist(), strict=True)):

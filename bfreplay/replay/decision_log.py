@@ -13,6 +13,7 @@ from bfreplay.milp.solution import ProcessStatus, Quality, Solution
 from bfreplay.policies import Decision, Trigger
 from bfreplay.replay.tables import RowTable
 from bfreplay.result_folders.records import Amount, Count, RecordPart, TimeUs
+from bfreplay.saved_state import restorable
 
 _TRIGGER_WORDS = [
     "+".join(t.name.lower() for t in Trigger if t & mask and t.name) or "window_begin"
@@ -29,13 +30,26 @@ class SlowestDecision(RecordPart, frozen=True, kw_only=True):
     n_jobs: Count
 
 
+@restorable
 class PoolChanges(NamedTuple):
-    """Changes just before a decision, at its instant."""
+    """Changes before a decision: those of its instant, and those that waited for it."""
 
     joined: int  # nodes that became idle
     left: int  # nodes reclaimed
     preempted: int  # jobs that held one of those
     preemption_cost: float  # samples charged to them
+
+    def plus(self, other: PoolChanges) -> PoolChanges:
+        """Return the sums."""
+        return PoolChanges(
+            self.joined + other.joined,
+            self.left + other.left,
+            self.preempted + other.preempted,
+            self.preemption_cost + other.preemption_cost,
+        )
+
+
+NO_CHANGES = PoolChanges(0, 0, 0, 0.0)
 
 
 class Outcome(NamedTuple):

@@ -18,10 +18,10 @@ from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
 from bfreplay.policies import Decision, Policy, PolicyState, Round, Trigger
-from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import NEVER_US, ActiveJobs
-from bfreplay.replay.decision_checks import answer_of, decision_fault
-from bfreplay.replay.decision_log import DecisionLog, DecisionPoint, Outcome, PoolChanges
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US
+from bfreplay.replay.active import ActiveJobs
+from bfreplay.replay.decision_checks import answer_of, decision_fault, restart_s_of
+from bfreplay.replay.decision_log import NO_CHANGES, DecisionLog, DecisionPoint, Outcome, PoolChanges
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_flow import JobFlow
 from bfreplay.replay.job_outcomes import JobOutcomes
@@ -32,6 +32,7 @@ from bfreplay.replay.pool_tables import node_time_of_bins, write_idle_intervals
 from bfreplay.replay.progress import Semantics, advance, apply_and_predict
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
+from bfreplay.replay.settling import Settling
 from bfreplay.workload import JobSet, JobSource
 
 ProgressCallback = Callable[[int, int], None]
@@ -41,9 +42,9 @@ One with a method ``job_left`` is told the number of every job that leaves for g
 """
 
 
-_NO_CHANGES = PoolChanges(0, 0, 0, 0.0)
 # plain numbers: ten times as fast
 _POOL, _COMPLETION, _ROUND = Trigger.POOL.value, Trigger.COMPLETION.value, Trigger.ROUND.value
+_WAITING = _POOL | _COMPLETION | Trigger.ARRIVAL.value
 
 
 class Engine:
@@ -108,8 +109,15 @@ class Engine:
         self.outcomes = JobOutcomes(self.feed.jobs, run_tables.jobs, higher_is_better, settings.measured)
         self.log = DecisionLog(run_tables.decisions, run_tables.timings, policy.name)
         self.rng = np.random.Generator(np.random.PCG64(settings.seed))
+        self.settling = Settling(settings.settle_s)
         self.job_flow = JobFlow(
-            self.active, self.feed, self.pool, self.outcomes, run_tables, is_published=self.is_published
+            self.active,
+            self.feed,
+            self.pool,
+            self.outcomes,
+            run_tables,
+            is_published=self.is_published,
+            settle_us=self.settling.settle_us,
         )
         self.job_flow.note_departure = getattr(progress, "job_left", None)
         self.totals = self.job_flow.totals
@@ -215,7 +223,7 @@ class Engine:
                 next_us = min(next_us, arrival_us)
         if self.pool.next_old_us < self.end_us:
             next_us = min(next_us, self.pool.next_old_us)
-        return min(next_us, self.job_flow.next_finish_us, self.feed.ask_us, self._round_us)
+        return min(next_us, self.job_flow.next_finish_us, self.feed.ask_us, self._round_us, self.settling.due_us)
 
     def _pass_time(self, now_us: int) -> None:
         dt_us = now_us - self._now_us
@@ -234,7 +242,7 @@ class Engine:
 
     def _instant(self, now_us: int) -> None:
         """Handle all events of ``now_us``, in the order report, completion, leave, join, orders, arrival, decision."""
-        trigger, changes = 0, _NO_CHANGES
+        trigger, changes, waits_since_us = 0, NO_CHANGES, NEVER_US
         has_events = self.timeline.next_us == now_us
         usable = self.pool.usable if self.pool.leaves_alone else None
         if not self.is_published:
@@ -252,12 +260,42 @@ class Engine:
             self._round_us = NEVER_US
         if now_us < self.end_us:  # else no time is left to run in
             trigger |= self.job_flow.admit(now_us)
+        if self.settling.settle_us:
+            trigger, changes, waits_since_us = self._settle(now_us, trigger, changes)
         if not (trigger or self._is_first):
             return  # nothing that matters here: a busy node went down, say
         if not (self.job_flow.jobs_remain or trigger & _COMPLETION):
             return  # all jobs are done: only the ledger goes on
-        self._decide(now_us, trigger, changes)
+        self._decide(now_us, trigger, changes, waits_since_us)
         self._is_first = False
+
+    def _settle(self, now_us: int, trigger: int, changes: PoolChanges) -> tuple[int, PoolChanges, int]:
+        """Return what is decided on now, and since when it waits; a trigger of 0 where nothing is."""
+        settling = self.settling
+        if trigger:
+            settling.note(now_us, trigger)
+        is_settled = settling.due_us <= now_us
+        if is_settled or trigger & ~_WAITING or self._is_first or not self.job_flow.jobs_remain:
+            trigger, earlier_changes, since_us = settling.take()
+            return trigger, earlier_changes.plus(changes), since_us
+        if trigger:
+            settling.add(changes)
+            self._go_on(now_us)
+        return 0, NO_CHANGES, NEVER_US
+
+    def _go_on(self, now_us: int) -> None:
+        """Let the jobs go on with the nodes that they have left until the decision that waits."""
+        active = self.active
+        counts, _ = active.counts_and_debts()
+        of_jobs = active.records, counts, active.throughput, active.costs_s
+        _, next_finish_us = apply_and_predict(*of_jobs, now_us, self.is_published, True, False, NEVER_US)
+        self.job_flow.next_finish_us = int(next_finish_us)
+        self._close_intervals(now_us)
+
+    def _close_intervals(self, now_us: int) -> None:
+        self.run_tables.allocations.close_intervals(self.active.records, self.active.n, now_us)
+        if self.run_tables.nodes is not None:
+            self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
 
     def _change_pool(self, now_us: int) -> tuple[int, PoolChanges]:
         """Let nodes leave and join as the log says; return the ``Trigger`` as well."""
@@ -277,7 +315,7 @@ class Engine:
 
     # -- decisions ----------------------------------------------------------------------------------------
 
-    def _decide(self, now_us: int, trigger: int, changes: PoolChanges) -> None:
+    def _decide(self, now_us: int, trigger: int, changes: PoolChanges, waits_since_us: int) -> None:
         active = self.active
         records = active.records
         is_seeding = self._is_first and self.is_published
@@ -304,6 +342,7 @@ class Engine:
             self.is_published,
             is_charged,
             lifts_limits,
+            waits_since_us,
         )
         self.job_flow.note_losses(now_us)
         outcome, self.job_flow.next_finish_us = Outcome(*effects), int(next_finish_us)
@@ -312,9 +351,7 @@ class Engine:
         if self.is_published and not self.job_flow.jobs_remain:
             outcome = outcome._replace(rate=self._last_rate)  # the published log's last row repeats the rate before
         self._last_rate = outcome.rate
-        self.run_tables.allocations.close_intervals(records, active.n, now_us)
-        if self.run_tables.nodes is not None:
-            self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
+        self._close_intervals(now_us)
         counts = (counts_before if decision is None else np.asarray(decision.counts)).astype(np.int32)
         point = DecisionPoint(now_us, trigger, self.pool.n_usable, counts, self.totals.samples - self._samples_logged)
         self._samples_logged = self.totals.samples
@@ -340,6 +377,7 @@ class Engine:
                 "model_names": self.feed.model_names,
                 "colocation": self.feed.colocation,
                 "window_start_us": self.events.window_start_us,
+                "waiting": self.feed.waiting_at(now_us) if self.policy.capabilities.sees_queue else None,
                 "jobs_to_come": self.feed.may_go_on,
             }
         )
@@ -359,8 +397,9 @@ class Engine:
             self.pool.assign(placement.assigned, placement.partner, self._now_us)
             if self.active.is_placed:
                 self.job_flow.update_curves()
-            if placement.restart_s is not None:
-                self.active.records["restart_s"][: self.active.n] = placement.restart_s
+        restart_s = decision.restart_s if placement is None else restart_s_of(decision)
+        if restart_s is not None:
+            self.active.records["restart_s"][: self.active.n] = restart_s
         if decision.round is not None:
             self._follow_rules(decision.round)
 

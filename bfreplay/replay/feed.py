@@ -17,8 +17,8 @@ from bfreplay.datasets.log.node_types import ANY_TYPE
 from bfreplay.datasets.times import iso_utc
 from bfreplay.documents import pick
 from bfreplay.errors import BfreplayError, InputError
+from bfreplay.policies.state import NEVER_US
 from bfreplay.registry import one_line
-from bfreplay.replay.active import NEVER_US
 from bfreplay.saved_state import UnsavedError
 from bfreplay.wording import duration
 from bfreplay.workload import ElasticJob, Ending, JobReport, JobSet, JobSource, Orders, Verdict
@@ -113,6 +113,11 @@ class Feed:
             self._models[model] = len(self._models)
             self.model_names.append(model)
         return self._models[model]
+
+    def waiting_at(self, now_us: int) -> tuple[int, ...]:
+        """Return the jobs that wait to be admitted, in their order."""
+        entries = sorted(entry for entry in self._queue if entry[0] <= now_us)
+        return tuple(job_index for _, _, job_index in entries if job_index not in self.gone)
 
     def waiting_jobs(self) -> list[int]:
         """Return the jobs that were never admitted."""

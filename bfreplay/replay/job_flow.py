@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from bfreplay.policies import Round, Trigger
-from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import ALONE, NEVER_US, ActiveJobs, update_placed_curves
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US
+from bfreplay.replay.active import ALONE, ActiveJobs, update_placed_curves
 from bfreplay.replay.feed import Feed
 from bfreplay.replay.job_outcomes import JobOutcomes
 from bfreplay.replay.ledger import HELD, RunTotals
@@ -46,6 +46,7 @@ class JobFlow:
         run_tables: RunTables,
         *,
         is_published: bool,
+        settle_us: int = 0,
     ) -> None:
         self._active = active
         self._feed = feed
@@ -53,6 +54,7 @@ class JobFlow:
         self._outcomes = outcomes
         self._run_tables = run_tables
         self._is_published = is_published
+        self._settle_us = settle_us
         self.totals = RunTotals()
         self.next_finish_us = NEVER_US
         self.n_preemptions = 0
@@ -76,7 +78,13 @@ class JobFlow:
         if self._feed.colocation is not None:
             self.update_curves()  # two on fewer nodes make something else
         n_jobs, samples = charge_preemption(
-            active.records, active.n, active.throughput, active.costs_s, now_us, 0, self._is_published
+            active.records,
+            active.n,
+            active.throughput,
+            active.costs_s,
+            now_us,
+            self._settle_us,
+            self._is_published,
         )
         self.note_losses(now_us)
         self.n_preemptions += int(n_jobs)

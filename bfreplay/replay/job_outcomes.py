@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bfreplay.replay.active import ACTIVE_JOB, NEVER_US
+from bfreplay.policies.state import NEVER_US
+from bfreplay.replay.active import ACTIVE_JOB
 from bfreplay.replay.ledger import HELD
 from bfreplay.replay.tables import JOBS, RowTable
 from bfreplay.result_folders.records import Amount, Count, JsonObject, RecordPart, TimeUs

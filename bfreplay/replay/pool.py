@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import compiled
 from bfreplay.datasets.log.states import EventBatch
-from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import ALONE, FIRST, NEVER_US, SECOND, ActiveJobs
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US
+from bfreplay.replay.active import ALONE, FIRST, SECOND, ActiveJobs
 from bfreplay.replay.placement import FREE, NOT_IDLE, RESERVED, YOUNG, PlacementRule, place_lowest, place_on_runs
 from bfreplay.replay.pool_tables import BatchStarts, count_interval, empty_bins
 

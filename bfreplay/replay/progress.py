@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled
 from bfreplay.errors import LedgerError
 from bfreplay.milp.charge_rule import DOWN, RECLAIM, START, UP, charged_rate, preemption_cost, rescale_cost
-from bfreplay.policies.state import LONG_AGO_US
-from bfreplay.replay.active import NEVER_US, SECOND, node_charge_us
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US
+from bfreplay.replay.active import SECOND, node_charge_us
 
 
 class Semantics(StrEnum):
@@ -262,9 +262,11 @@ def apply_decision(
     now_us: int,
     is_published: bool,
     charges_rescales: bool = True,
+    waits_since_us: int = NEVER_US,
 ) -> tuple[float, float, int, int, int, int]:
     """Set the rates after a decision, and charge starts and rescales, if they cost anything.
 
+    ``waits_since_us``: since when changes have waited for this decision; ``NEVER_US``: they are of this instant.
     Returns (sum of rates, samples charged, jobs scaled_up, jobs scaled_down, jobs that run, nodes held).
     """
     total_rate = 0.0
@@ -315,7 +317,7 @@ def apply_decision(
         if restart_s > 0.0:
             records[j]["restart_s"] = 0.0
             if pauses:
-                _pause(records, j, now_us, restart_s, records[j]["hit_us"] == now_us)
+                _pause(records, j, now_us, restart_s, records[j]["hit_us"] >= min(now_us, waits_since_us))
             else:
                 records[j]["rescale_debt"] += rate * restart_s
             charges += rate * restart_s
@@ -366,6 +368,7 @@ def apply_and_predict(
     is_published: bool,
     charges_rescales: bool,
     lifts_limits: bool,
+    waits_since_us: int,
 ) -> tuple[tuple[float, float, int, int, int, int], int]:
     """Return what ``apply_decision`` and then ``predict_finish`` do: one call of compiled code a decision.
 
@@ -375,7 +378,9 @@ def apply_and_predict(
         for job_row in range(counts_before.shape[0]):
             records[job_row]["halt"] = np.inf
             records[job_row]["not_before_us"] = LONG_AGO_US
-    effects = apply_decision(records, counts_before, throughput, costs_s, now_us, is_published, charges_rescales)
+    effects = apply_decision(
+        records, counts_before, throughput, costs_s, now_us, is_published, charges_rescales, waits_since_us
+    )
     return effects, predict_finish(records, counts_before.shape[0], now_us)
 
 

@@ -75,6 +75,9 @@ class ReplaySettings:
         Idle nodes that are left alone, if there are as many.
     min_age_s
         Seconds for which a node has to be idle before a job may have it.
+    settle_s
+        Pool events, arrivals and completions wait for a decision until all has been quiet for so long, at most ten
+        times as long after the first of them.
     placement
         Which nodes a job gets: those of lowest number, or runs of neighbouring nodes; a ``PlacementRule`` or its word.
     restart_cost, work_saved_every, saves
@@ -100,6 +103,7 @@ class ReplaySettings:
     notice: bool = False
     reserve: int = 0
     min_age_s: float = 0.0
+    settle_s: float = 0.0
     placement: PlacementRule = PlacementRule.LOWEST_ID
     restart_cost: float | str | None = None
     work_saved_every: float | None = None
@@ -116,7 +120,7 @@ class ReplaySettings:
                 value=self.measured,
                 expected="two whole numbers, the first >= 0 and below the second",
             )
-        for column in ("clear_s", "min_age_s"):
+        for column in ("clear_s", "min_age_s", "settle_s"):
             checks.number(column, getattr(self, column), least=0)
         for node_type, price in self.prices.items():
             checks.number(f"price of {node_type}", price, above=0)
@@ -131,6 +135,14 @@ class ReplaySettings:
                 value=self.semantics.value,
                 expected="continuous time",
                 fix="remove --semantics, or --reserve and --min-age",
+            )
+        if self.settle_s and self.semantics is Semantics.PUBLISHED:
+            raise InputError(
+                "the published clock of BFTrainer decides at every event",
+                column="semantics",
+                value=self.semantics.value,
+                expected="continuous time",
+                fix="remove --semantics, or --settle",
             )
         if self.placement is PlacementRule.RUNS and self.semantics is Semantics.PUBLISHED:
             raise InputError(
@@ -163,5 +175,7 @@ class ReplaySettings:
     def to_config(self, node_types: Iterable[str]) -> dict[str, Any]:
         """Return the settings as the record of a run keeps them, with the known prices of the log's node types."""
         config = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "seed_map"}
+        if not self.settle_s:
+            del config["settle_s"]  # the default leaves no trace in a record
         prices = {name: float(price) for name in node_types if (price := self.price_of(name)) is not None}
         return config | {"prices": prices}

@@ -13,8 +13,9 @@ from bfreplay.datasets import EventsMetadata, NodeEvents, NodeState
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy, Policy
 from bfreplay.policies.names import OWN
+from bfreplay.policies.state import NEVER_US
 from bfreplay.registry import contribution
-from bfreplay.replay.active import NEVER_US, ActiveJobs
+from bfreplay.replay.active import ActiveJobs
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.pool import NodePool, Timeline
@@ -364,6 +365,7 @@ def _total_on_dedicated_nodes(
         record_nodes=False,
         reserve=0,
         min_age_s=0.0,
+        settle_s=0.0,
         placement=PlacementRule.LOWEST_ID,
     )
     return _total(Engine(events_of_dedicated_nodes(n_nodes, *window_us), jobs, policy, settings, RunTables.nowhere()))

@@ -120,7 +120,7 @@ class ComparedDecisions(RowTable):
             fix=(
                 f"the run was made by bfreplay {self._version}: replay again with this version, and with code of your "
                 "own (score function, pruner, job source, objective) as it was then. A run whose policy places nodes "
-                "itself, or whose first map was not the seeded one, cannot be rerun from its counts"
+                "itself or restarts jobs, or whose first map was not the seeded one, cannot be rerun from its counts"
             ),
         )
 
@@ -176,9 +176,9 @@ class Moment:
     state
         State that a policy sees; its jobs are ``jobs[state.job]``.
     held : (J,) int64
-        Nodes of each job before this instant.
+        Nodes of each job before this instant, or with ``--settle`` after the decision before.
     reclaimed : (J,) int64
-        Number of these reclaimed at this instant. ``held - reclaimed - state.current`` is not 0 for a job that was
+        Number of these reclaimed since then. ``held - reclaimed - state.current`` is not 0 for a job that was
         paused and resumed at this instant.
     counts : (J,) int64
         Recorded counts.
@@ -252,6 +252,7 @@ class Rerun:
             notice=config.notice,
             reserve=config.reserve,
             min_age_s=config.min_age_s,
+            settle_s=config.settle_s,
             placement=config.placement,
             **{name: getattr(config, name) for name in ("restart_cost", "work_saved_every", "saves")},
         )
@@ -309,8 +310,9 @@ class Rerun:
             raise record.difference(f"counts are {reasons.decision.counts.tolist()}", f"{counts.tolist()}")
         nodes_before = self._counts_before(index, state.job)
         assert self._watch is not None
-        n_lost = self._engine.active.records["lost"][: state.n_jobs]  # of the last instant at which nodes left
-        n_reclaimed = np.minimum(n_lost, nodes_before) if record.value("n_reclaimed") else np.zeros_like(nodes_before)
+        assert state.lost_nodes is not None
+        n_missing = np.maximum(nodes_before - state.current, 0)
+        n_reclaimed = np.minimum(state.lost_nodes, n_missing) if record.value("n_reclaimed") else 0 * n_missing
         self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row(), reasons))
         self._before = (index, state.job.copy(), counts)
         return counts

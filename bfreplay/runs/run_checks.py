@@ -43,6 +43,14 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
             expected="continuous time",
             fix="remove --semantics",
         )
+    if policy.capabilities.restarts_jobs and settings.semantics is Semantics.PUBLISHED:
+        raise InputError(
+            f"the policy {policy.name!r} brings its own cost of a change, which the published clock does not know",
+            column="semantics",
+            value=settings.semantics.value,
+            expected="continuous time",
+            fix="remove --semantics",
+        )
     if settings.placement is PlacementRule.RUNS and (len(types) > 1 or policy.capabilities.chooses_nodes):
         where = "on nodes of several types" if len(types) > 1 else "itself"
         raise InputError(

@@ -77,6 +77,7 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     notice: bool = False  # jobs save their state while a node is cleared
     reserve: Count = 0  # idle nodes left alone
     min_age_s: Amount = 0.0  # for which a node has to be idle before jobs may have it
+    settle_s: Amount = 0.0  # for which all is quiet before a decision
     placement: PlacementRule = PlacementRule.LOWEST_ID  # rule by which jobs get their nodes
     restart_cost: Amount | str | None = None  # what replaces the costs of the jobs
     work_saved_every: Amount | None = None
@@ -100,7 +101,7 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     @property
     def frees_rescaling(self) -> bool:
         """True if the upper bound has to count rescaling as free: some changes of a job's nodes cost less."""
-        return self.decides_in_rounds or self.notice
+        return self.decides_in_rounds or self.notice or self.settle_s > 0
 
     def after_s(self, time_us: int | None) -> float | None:
         """Convert a time to seconds from the start of the window; ``None`` for no time."""

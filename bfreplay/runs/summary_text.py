@@ -205,7 +205,9 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
     yield "Policy", policy_words(config)
     work = ", unlimited work" if config.unlimited_work else ""
     nodes = ", on runs of neighbouring nodes" if config.placement is PlacementRule.RUNS else ""
-    yield "Replay", f"{config.semantics} time, at most {count(config.max_parallel, 'job')} at once{work}{nodes}"
+    settles = f", settle time {config.settle_s:g} s" if config.settle_s else ""
+    jobs_at_once = count(config.max_parallel, "job")
+    yield "Replay", f"{config.semantics} time{settles}, at most {jobs_at_once} at once{work}{nodes}"
     if (source := record.inputs.jobs.source) is not None:
         yield "Jobs from", source["name"]
     if costs := record.inputs.jobs.costs:

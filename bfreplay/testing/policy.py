@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -228,10 +228,12 @@ class PolicyContract:
     - It inherits from ``bfreplay.Policy``, and ``from_options(t_fwd_s=..., solver=...)`` makes it.
     - Counts are an array of whole numbers, one a job: 0, or ``min_nodes`` to ``max_nodes``, in all at most ``n_idle``.
     - A decision that names a time (``Round.until_us``), or ``in_rounds``, goes with ``Trigger.ROUND`` in ``wakes_on``.
+    - ``Decision.restart_s`` goes with ``capabilities.restarts_jobs``, one number >= 0 a job; ``waiting`` is there only
+      with ``sees_queue``.
     - It changes no array of the state, and two new ones decide alike: no clock, no random numbers without a seed.
     - ``describe()`` and ``summary()`` are JSON without nan and inf; ``close()`` may be called twice.
-    - A replay trains something on an idle machine, and its ledger closes, under both semantics (a policy in rounds:
-      continuous time only).
+    - A replay trains something on an idle machine, and its ledger closes, under both semantics (a policy in rounds,
+      or with ``restarts_jobs``: continuous time only).
     - Its attributes are data, or named in ``not_saved`` and made anew by the constructor: a run that is cut after any
       instant and resumed ends with the same tables.
     """
@@ -283,9 +285,12 @@ class PolicyContract:
     @pytest.mark.parametrize("semantics", list(Semantics))
     def test_a_replay_with_it_closes_its_ledger_and_repeats(self, semantics: Semantics) -> None:
         events, jobs, in_rounds = self._replay_case(semantics)
+        policy = self.make()
+        restarts = policy.capabilities.restarts_jobs
+        policy.close()
         settings = ReplaySettings(max_parallel=3, semantics=semantics)
-        if in_rounds and semantics is Semantics.PUBLISHED:
-            with pytest.raises(InputError, match="decides in rounds"):
+        if (in_rounds or restarts) and semantics is Semantics.PUBLISHED:
+            with pytest.raises(InputError, match="decides in rounds" if in_rounds else "its own cost of a change"):
                 run_replay(events, jobs, self.make(), settings, RunSettings())
             return
         # a ledger that does not close raises
@@ -318,7 +323,8 @@ class PolicyContract:
             if asks_anew:
                 policy.close()
                 policy = self.make()
-            yield policy, state
+            n_jobs = state.n_jobs
+            yield policy, replace(state, waiting=(n_jobs, n_jobs + 1)) if policy.capabilities.sees_queue else state
         policy.close()
 
 
@@ -335,7 +341,7 @@ def _places(policy: Policy) -> bool:
 
 def _answers(decision: Decision) -> str:
     """Return all that a replay carries out, as text."""
-    parts = [decision.counts, decision.placement, decision.round]
+    parts = [decision.counts, decision.placement, decision.round, decision.restart_s]
     return json.dumps(parts, default=lambda part: part.tolist() if isinstance(part, np.ndarray) else asdict(part))
 
 

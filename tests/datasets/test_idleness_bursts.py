@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bfreplay.datasets.idleness import characterise
+from bfreplay.datasets.ingest.occupancy.report_text import render
+from bfreplay.datasets.ingest.occupancy.rules import OccupancyRules
+from bfreplay.datasets.ingest.read_log import read_log
+from bfreplay.datasets.ingest.reader import ReadOptions
 from tests.datasets.small_logs import BUSY, IDLE, log
 
 NODES = tuple(f"n{i:02}" for i in range(20))
@@ -68,3 +72,31 @@ def test_a_log_without_changes_has_no_bursts():
     for of in (idleness.reclaim_bursts, idleness.join_bursts):
         assert (of.count, of.at_least, [each.count for each in of.large]) == (0, (), [0, 0, 0])
         assert {each.mean_nodes for each in of.large} == {0.0}
+
+
+def test_reclaims_soon_after_others_are_counted_and_a_settle_time_is_advised():
+    rows = [(10, "a", BUSY), (10.3, "b", BUSY), (10.4, "a", IDLE), (10.7, "c", BUSY)]
+    idleness = characterise(log([IDLE, IDLE, IDLE], rows))
+    # 10.3 is 0.3 s after 10, and 10.7 is 0.4 s after 10.3; the join is no reclaim
+    assert (idleness.reclaim_bursts.soon, idleness.reclaim_bursts.count, idleness.join_bursts.soon) == (1, 3, 0)
+    assert "33.3 % of the instants with reclaims follow another within 0.3 s" in " ".join(repr(idleness).split())
+    assert "--settle 0.3 replays them as one" in " ".join(repr(idleness).split())
+    assert idleness.reclaim_bursts.to_dict()["events_within_0.3_s_of_another"] == 1
+
+
+def test_reclaims_far_apart_need_no_settle_time():
+    idleness = characterise(log([IDLE, IDLE, IDLE], [(10, "a", BUSY), (10.300001, "b", BUSY)]))
+    assert idleness.reclaim_bursts.soon == 0
+    assert "--settle" not in repr(idleness)
+
+
+@pytest.mark.parametrize(("fraction", "is_advised"), [(".2", True), (".0", False), (".6", False)])
+def test_an_import_advises_a_settle_time_where_reclaims_would_be_charged_apart(tmp_path, fraction, is_advised):
+    path = tmp_path / "jobs.csv"
+    path.write_text(
+        "start,end,nodes\n2024-01-01T00:00:00,2024-01-01T00:10:00,a b\n"
+        f"2024-01-01T00:20:00,2024-01-01T00:30:00,a\n2024-01-01T00:20:00{fraction},2024-01-01T00:30:00,b\n"
+    )
+    schedule = read_log([path], "table", ReadOptions(timezone="UTC"))
+    text = render(schedule.build(OccupancyRules(window="full")), "table")
+    assert ("50 % of the instants with reclaims" in text) == is_advised

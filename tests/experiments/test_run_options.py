@@ -110,6 +110,7 @@ def test_an_option_can_be_given_to_the_command_in_a_file_and_in_python():
         "reserve",
         "min_age",
         "placement",
+        "settle",
         "until_done",
     }  # do not go with the others
     words = []

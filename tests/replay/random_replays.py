@@ -17,7 +17,7 @@ import numpy as np
 from bfreplay import open_session, replay_log
 from bfreplay.datasets import NodeEvents, NodeState, load_events, load_jobs, write_events
 from bfreplay.milp.named_solvers import solver_of
-from bfreplay.policies import Decision, Policy, Trigger
+from bfreplay.policies import Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import ReplaySession, RunResult
@@ -86,16 +86,24 @@ _NOT_IDLE = [state for state in NodeState if state != NodeState.IDLE]
 
 
 class RandomCounts(Policy):
-    """A policy that gives random feasible counts, and is woken by some triggers only."""
+    """A policy that gives random feasible counts, is woken by some triggers only, and may restart jobs."""
 
     name = "random counts"
 
-    def __init__(self, seed: int, wakes_on: Trigger) -> None:
+    def __init__(self, seed: int, wakes_on: Trigger, *, restarts: bool = False) -> None:
         self.wakes_on = wakes_on
+        self.capabilities = PolicyCapabilities(restarts_jobs=restarts)
         self._rng = np.random.default_rng(seed)
+        self._restarts = np.random.default_rng([seed, 47]) if restarts else None
 
     def decide(self, state) -> Decision:
         """Counts drawn one by one; sometimes all stay as they are."""
+        decision = self._decide(state)
+        if self._restarts is None:
+            return decision
+        return replace(decision, restart_s=self._restarts.choice([0.0, 0.0, 7.0, 90.0], state.n_jobs))
+
+    def _decide(self, state) -> Decision:
         counts = np.array(state.current, dtype=np.int64)
         if self._rng.random() < 0.2:
             return Decision(counts)
@@ -179,6 +187,12 @@ def _placed(seed: int, log: Log, rules: Rules) -> tuple[Log, Rules]:
     return (_spread(rng, log) if rng.random() < 0.7 else log), replace(rules, on_runs=True)
 
 
+def _settled(seed: int, rules: Rules) -> Rules:
+    """Return the case's rules, in a third of all cases with a settle time."""
+    rng = np.random.default_rng([seed, 46])
+    return replace(rules, settle_us=int(rng.choice([0, 0, 0, 0, 300_000, 1_000_000, 5_000_000, 60_000_000])))
+
+
 def _jobs(rng: np.random.Generator, log: Log, types: list[str], *, in_rounds: bool) -> list[Job]:
     span = log.end_us - log.start_us
     jobs = []
@@ -255,6 +269,8 @@ def case_of(seed: int) -> Case:
     )
     if not (is_typed or in_rounds or is_published):
         log, rules = _placed(seed, log, rules)
+    if not is_published:
+        rules = _settled(seed, rules)
     deadlines = {
         job.name: job.submit_us + int(rng.integers(1, log.end_us - log.start_us + 2))
         for job in jobs
@@ -305,6 +321,8 @@ def portions_case_of(seed: int) -> Case:
         policy += f"({slot},backend=greedy)" if policy.endswith("chronus") else f"({slot})"
     elif policy == "bftrainer objective":
         objective = str(rng.choice(OBJECTIVES))
+    elif policy == "random counts":
+        options = {"restarts": 1.0}
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
         solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not has_costs,
@@ -317,6 +335,7 @@ def portions_case_of(seed: int) -> Case:
         rules = replace(rules, notice_us=rules.clear_us)
     if not has_types:
         log, rules = _placed(seed, log, rules)
+    rules = _settled(seed, rules)
     likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
     deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}
     return Case(
@@ -355,6 +374,7 @@ def _settings(case: Case) -> ReplaySettings:
         record_nodes=True,
         reserve=rules.reserve,
         min_age_s=rules.min_age_us / 1e6,
+        settle_s=rules.settle_us / 1e6,
         placement="runs" if rules.on_runs else "lowest-id",
         clear_s=rules.clear_us / 1e6,
         notice=rules.notice_us > 0,
@@ -422,7 +442,7 @@ def _policy(case: Case):
         wakes_on = Trigger.NONE
         for word in case.rules.wakes:
             wakes_on |= Trigger[word.upper()]
-        return RandomCounts(case.random_state, wakes_on)
+        return RandomCounts(case.random_state, wakes_on, restarts="restarts" in case.options)
     name, _, extra = case.policy.partition(" ")
     return policy_of(
         name,

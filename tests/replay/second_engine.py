@@ -153,6 +153,7 @@ class Rules:
     clear_us: int = 30_000_000
     notice_us: int = 0
     on_runs: bool = False
+    settle_us: int = 0
 
     @property
     def leaves_alone(self) -> bool:
@@ -214,6 +215,7 @@ class SecondEngine:
         self.young: dict[int, int] = {}  # nodes that are idle for too short a time, and until when
         self.reserved: set[int] = set()
         self.round_us = math.inf
+        self.forget_waiting()
         self.started = dict.fromkeys(
             ("n_starts", "n_starts_met", "n_nodes_started", "n_nodes_met", "delay_node_us", "busy_node_us"), 0
         )
@@ -230,6 +232,11 @@ class SecondEngine:
         self.node_open: dict[int, tuple[str, int]] = {}
         self.node_spans: list[tuple[str, str, int, int]] = []
         self.gross = self.rounding = self.trimmed = self.rescale_paid = self.preempt_paid = 0.0
+
+    def forget_waiting(self) -> None:
+        self.waiting: set[str] = set()  # triggers of the decision that waits
+        self.waiting_changes = [0, 0, 0, 0.0]
+        self.since_us = self.settled_us = math.inf
 
     # -- the walk -----------------------------------------------------------------------------------------
 
@@ -248,7 +255,8 @@ class SecondEngine:
                 if len(self.active) < self.rules.max_parallel and self.queue:
                     arrival = max(self.queue[0].submit_us, self.now)
                     times += [arrival] if arrival < self.log.end_us else []
-                times += [self.round_us, *(until for until in self.young.values() if until < self.log.end_us)]
+                times += [self.round_us, self.settled_us]
+                times += [until for until in self.young.values() if until < self.log.end_us]
             if not times or min(times) > self.log.end_us:
                 break
             now = min(times)
@@ -362,6 +370,7 @@ class SecondEngine:
                     job.waits = False
                     seconds = max(0.0, at(job.down_s, job.count) - self.rules.notice_us / US)
                     self.gain(job, -job.restart(now, is_saved=job.saves != "never" and self.rules.notice_us > 0))
+                    is_of_burst = job.hit_us is not None and 0 < now - job.hit_us <= self.rules.settle_us
                     job.hit_us = now
                     if job.pauses:
                         cost = job.rate * seconds
@@ -369,7 +378,7 @@ class SecondEngine:
                         if job.count >= job.min_nodes:
                             job.pause = (now + int(seconds * US + 0.5), "preempted")
                     else:
-                        cost = rate * seconds
+                        cost = 0.0 if is_of_burst else rate * seconds
                     job.preempted += 1
                     hit += 1
                     preemption_cost += cost
@@ -407,9 +416,29 @@ class SecondEngine:
             job.admitted_us = now
             self.active.append(job)
             triggers.add("arrival")
+        triggers, changes = self.settle(now, triggers, [joined, left, hit, preemption_cost])
         if (triggers or not self.n_rows) and (self.active or self.queue or "completion" in triggers):
-            self.row(now, triggers, joined, left, hit, preemption_cost)
+            self.row(now, triggers, *changes)
+        if triggers or not self.n_rows:
+            self.forget_waiting()
         self.close_intervals(now)
+
+    def settle(self, now: int, triggers: set[str], changes: list) -> tuple[set[str], list]:
+        """Return what is decided on now: all that waits, or nothing."""
+        settle_us = self.rules.settle_us
+        if not settle_us:
+            return triggers, changes
+        is_over = not (self.active or self.queue)
+        if triggers:
+            self.waiting |= triggers
+            self.since_us = min(self.since_us, now)
+            self.settled_us = min(now + settle_us, self.since_us + 10 * settle_us)
+        sums = [one + more for one, more in zip(self.waiting_changes, changes, strict=True)]
+        if now >= self.settled_us or triggers & {"round", "batch_size"} or not self.n_rows or is_over:
+            return self.waiting, sums
+        if triggers:
+            self.waiting_changes = sums
+        return set(), changes
 
     def count_batch_starts(self, now: int, events: list[tuple[int, str]], taken: set[int]) -> None:
         """Count those of an instant at which idle nodes become busy."""
@@ -571,8 +600,9 @@ class SecondEngine:
             begins = m < job.min_nodes <= count
             placement = None if answer is None else answer.placement
             restart_s = 0.0
-            if placement is not None and placement.restart_s is not None:
-                restart_s = float(placement.restart_s[self.active.index(job)])
+            for part in (answer, placement):
+                if part is not None and part.restart_s is not None:
+                    restart_s = float(part.restart_s[self.active.index(job)])
             if count != m or restart_s > 0:
                 self.gain(job, -job.restart(now, is_saved=job.saves == "on-resize"))
             if count > m:
@@ -606,7 +636,8 @@ class SecondEngine:
             elif count < job.min_nodes:
                 job.pause = (-math.inf, "")
             elif count != m or restart_s > 0:
-                label = "preempted" if job.hit_us == now else "rescaling"
+                is_hit = job.hit_us is not None and job.hit_us >= min(now, self.since_us)
+                label = "preempted" if is_hit else "rescaling"
                 job.pause = (now + int(restart_s * US + 0.5), label)
             total += cost
         return total

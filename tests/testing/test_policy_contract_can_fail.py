@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bfreplay.errors import InputError
 from bfreplay.policies import ANY_TRIGGER, Decision, Policy, PolicyCapabilities, Trigger
 from bfreplay.replay import Semantics
 from bfreplay.saved_state import UnsavedError
@@ -29,6 +30,32 @@ class Sound(Policy):
 
 class TestTheSoundOne(PolicyContract):
     policy = Sound
+
+
+class RestartsAndSeesTheQueue(Sound):
+    """Restarts jobs while others wait."""
+
+    capabilities = PolicyCapabilities(restarts_jobs=True, sees_queue=True)
+
+    def decide(self, state):
+        return Decision(super().decide(state).counts, restart_s=np.full(state.n_jobs, 1.0 * len(state.waiting)))
+
+
+class TestOneWithMoreThanCounts(PolicyContract):
+    policy = RestartsAndSeesTheQueue
+
+
+class SeesTheQueueUndeclared(RestartsAndSeesTheQueue):
+    capabilities = PolicyCapabilities(restarts_jobs=True)
+
+
+class RestartsUndeclared(RestartsAndSeesTheQueue):
+    capabilities = PolicyCapabilities(sees_queue=True)
+
+
+class RestartsForANegativeTime(RestartsAndSeesTheQueue):
+    def decide(self, state):
+        return Decision(super().decide(state).counts, restart_s=np.full(state.n_jobs, -1.0))
 
 
 class Indescribable(Sound):
@@ -236,6 +263,9 @@ def test_a_broken_policy_that_places_fails(name):
         (Forgets, SAVES, (), AssertionError),
         (HoldsAFunction, SAVES, (), UnsavedError),
         (GivesTooMuch, "test_its_counts_are_allowed", (), AssertionError),
+        (SeesTheQueueUndeclared, "test_its_counts_are_allowed", (), TypeError),
+        (RestartsUndeclared, "test_its_counts_are_allowed", (), InputError),
+        (RestartsForANegativeTime, "test_its_counts_are_allowed", (), AssertionError),
         (AnswersFloats, "test_its_counts_are_allowed", (), AssertionError),
         (AnswersForOneJobMore, "test_its_counts_are_allowed", (), AssertionError),
         (GivesLessThanTheMinimum, "test_its_counts_are_allowed", (), AssertionError),

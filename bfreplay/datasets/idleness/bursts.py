@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.idleness.quantiles import Quantiles, by_percentile, quantiles
-from bfreplay.datasets.times import DAY_US
+from bfreplay.datasets.times import DAY_US, US
 from bfreplay.documents import Json, pick
 
 BURST_SHARES: tuple[tuple[int, int], ...] = ((1, 10), (1, 4), (1, 2))
 """Shares of the idle nodes that a burst may reach, as numerator and denominator."""
+
+SETTLE_S = 0.3
+"""Within so many seconds one batch job takes its nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Bursts:
         (n, time stamps with at least n nodes) for n = 1, 2, 4, ... up to the largest burst.
     large
         Bursts by their share of the idle nodes: for reclaims right before, for joins right after.
+    soon
+        Time stamps with such a change that follow another one within ``SETTLE_S``.
     """
 
     count: int
@@ -55,6 +60,7 @@ class Bursts:
     nodes: Quantiles
     at_least: tuple[tuple[int, int], ...]
     large: tuple[LargeBursts, ...]
+    soon: int
 
     def to_dict(self) -> dict[str, Json]:
         """Return JSON-ready values."""
@@ -62,6 +68,7 @@ class Bursts:
             "events": self.count,
             "mean_nodes": self.mean_nodes,
             "nodes": by_percentile(self.nodes),
+            **({f"events_within_{SETTLE_S:g}_s_of_another": self.soon} if self.soon else {}),
             "at_least": [{"nodes": nodes, "events": count} for nodes, count in self.at_least],
             "of_idle_nodes": [
                 {
@@ -81,10 +88,15 @@ class BurstTally:
     def __init__(self, n_nodes: int) -> None:
         self._of_size = np.zeros(n_nodes + 1, np.int64)
         self._large = np.zeros((len(BURST_SHARES), 2), np.int64)  # bursts, and nodes in them
+        self._soon = 0
+        self._last_us = np.empty(0, np.int64)  # of the last burst, if there was one
 
-    def add(self, changes: NDArray[np.int64], idle: NDArray[np.int64]) -> None:
+    def add(self, changes: NDArray[np.int64], idle: NDArray[np.int64], time_us: NDArray[np.int64]) -> None:
         """Count the ``changes`` nodes at each pool event, ``(E,)``, out of ``idle`` nodes, ``(E,)``."""
         is_burst = changes > 0
+        burst_us = np.append(self._last_us, time_us[is_burst])
+        self._soon += int(np.count_nonzero(np.diff(burst_us) <= SETTLE_S * US))
+        self._last_us = burst_us[-1:]
         burst_size, n_idle = changes[is_burst], idle[is_burst]
         self._of_size += np.bincount(burst_size, minlength=len(self._of_size))
         for share_index, (above, below) in enumerate(BURST_SHARES):
@@ -112,4 +124,5 @@ class BurstTally:
             nodes=quantiles(burst_size, self._of_size),
             at_least=tuple((number, int(at_least[number])) for number in powers),
             large=tuple(large),
+            soon=self._soon,
         )

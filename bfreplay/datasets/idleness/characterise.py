@@ -8,7 +8,7 @@ from os import PathLike
 
 import numpy as np
 
-from bfreplay.datasets.idleness.bursts import BurstTally
+from bfreplay.datasets.idleness.bursts import Bursts, BurstTally
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
 from bfreplay.datasets.idleness.idle_intervals import (
     CensoredIdleIntervals,
@@ -69,8 +69,8 @@ class PoolTally:
         hour, hours = (pool_series.stamp_us - self.start_us) // HOUR_US, len(self.events_of_hour)
         self.events_of_hour += np.bincount(hour[hour < hours], minlength=hours)
         self.gap_us.add(np.diff(pool_series.stamp_us if pool_series.start_us == self.start_us else pool_series.time_us))
-        self.joins.add(pool_series.joined, pool_series.idle[1:])
-        self.reclaims.add(pool_series.reclaimed, pool_series.idle[:-1])
+        self.joins.add(pool_series.joined, pool_series.idle[1:], pool_series.time_us[1:])
+        self.reclaims.add(pool_series.reclaimed, pool_series.idle[:-1], pool_series.time_us[1:])
         for width in self.widths:
             width.add(pool_series)
         if self._zone is not None:
@@ -181,6 +181,17 @@ def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
         week=None if clock is None else week_of(tally.week_cells, clock[0], clock[2]),
         timeline=tally.timeline(),
     )
+
+
+def reclaim_bursts(events: NodeEvents) -> Bursts:
+    """Return the bursts of reclaims of ``events``, in one pass over its batches."""
+    tally = BurstTally(len(events.nodes))
+
+    def take(part: PoolSeries) -> None:
+        tally.add(part.reclaimed, part.idle[:-1], part.time_us[1:])
+
+    observe(events, take, counts_lengths=False)
+    return tally.bursts(int(events.window_end_us) - int(events.window_start_us))
 
 
 def _idle_hours_by_rule(events: NodeEvents) -> tuple[tuple[str, float], ...]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
-from bfreplay.datasets.idleness.bursts import BURST_SHARES
+from bfreplay.datasets.idleness.bursts import BURST_SHARES, SETTLE_S, Bursts
 from bfreplay.datasets.idleness.figures import Idleness
 from bfreplay.datasets.idleness.idle_intervals import LongerIdleIntervals
 from bfreplay.datasets.idleness.quantiles import MEDIAN, PERCENTS, Quantiles
@@ -220,7 +220,7 @@ def sentences(idleness: Idleness) -> list[str]:
         _breadth(idleness),
     ]
     if idleness.reclaims:
-        text.append(_reclaims(idleness))
+        text += [_reclaims(idleness), *settle_advice(idleness.reclaim_bursts)]
     when = when_idle(idleness.week)
     return [*text, when] if when else text
 
@@ -287,6 +287,17 @@ def _reclaims(idleness: Idleness) -> str:
         f"Nodes are reclaimed {_often(bursts.count, idleness)}, {bursts.nodes[MEDIAN]:,.0f} at once at the median and "
         f"{bursts.nodes[-1]:,.0f} at the most; at least half of the idle nodes {at_once}."
     )
+
+
+def settle_advice(reclaims: Bursts) -> list[str]:
+    """Return what to do where reclaims of one batch job would be charged apart; nothing where there are none."""
+    if not reclaims.soon:
+        return []
+    share = percent(reclaims.soon / reclaims.count)
+    return [
+        f"{share} of the instants with reclaims follow another within {SETTLE_S:g} s, as where one batch job takes its "
+        f"nodes: --settle {SETTLE_S:g} replays them as one."
+    ]
 
 
 def _often(times: int, idleness: Idleness) -> str:

@@ -114,8 +114,8 @@ class Life:
         if time_us in self.paused_us:
             return PAUSED
         rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
-        if not self._n_preemptions[rows].any():
-            return SCALED_DOWN
+        if self._n_preemptions[rows].size and not self._n_preemptions[rows].any():
+            return SCALED_DOWN  # with --settle nodes are lost before there is a decision
         return LOST if self._n_scale_downs[rows].any() else PREEMPTED
 
     def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:

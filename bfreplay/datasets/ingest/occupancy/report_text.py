@@ -10,7 +10,7 @@ from bfreplay.datasets.ingest.occupancy import findings
 from bfreplay.datasets.ingest.occupancy.build import BuiltLog
 from bfreplay.datasets.ingest.occupancy.inventory import ABSENT
 from bfreplay.datasets.log.log_warnings import IDLE_BY_RULE, LogWarnings
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import US, iso_utc
 from bfreplay.documents import Json
 from bfreplay.errors import printable
 from bfreplay.wording import amount, count, parts_of_whole, percent
@@ -40,6 +40,7 @@ def render(build: BuiltLog, reader: str) -> str:
     sentences = LogWarnings(node_assignment=metadata.assignment).sentences()
     report_lines += [_line("assignment", sentence) for sentence in sentences]
     report_lines += [_line(label, fact_text) for label, fact_text in _facts(report.facts)]
+    report_lines += [_line("noted", sentence) for sentence in _bursts(build)]
     warnings = {warning.sentence: warning for warning in metadata.log_warnings.warnings}
     for sentence, tally in report.warnings.items():
         report_lines.append(_line("WARNING", str(warnings[sentence])))
@@ -47,6 +48,18 @@ def render(build: BuiltLog, reader: str) -> str:
     if report.warnings:
         report_lines.append(_line("VERDICT", metadata.log_warnings.verdict_sentence()))
     return "\n".join(report_lines) + "\n"
+
+
+def _bursts(build: BuiltLog) -> list[str]:
+    """Return what to do where the reclaims of one batch job would be charged apart."""
+    record = build.source.record
+    stamps_us = record.first_start_us, record.last_start_us, record.first_end_us, record.last_end_us
+    if not any(stamp_us % US for stamp_us in (*stamps_us, record.last_stamp_us)):
+        return []  # times are whole seconds
+    from bfreplay.datasets.idleness.characterise import reclaim_bursts
+    from bfreplay.datasets.idleness.idleness_text import settle_advice
+
+    return settle_advice(reclaim_bursts(build.events))
 
 
 def _line(label: str, text: str, hanging: int = 0) -> str:
