@@ -32,6 +32,8 @@ def useful_share(reclaims_per_s: float, every_s: float, restart_s: float) -> flo
     if every_s <= 0.0:
         return math.exp(-reclaims_per_s * restart_s)
     exponent = min(reclaims_per_s * every_s, 50.0)
+    if exponent <= 0.0:
+        return 1.0
     return max(0.0, reclaims_per_s * (every_s / math.expm1(exponent) - restart_s * math.exp(-exponent)))
 
 
