@@ -165,6 +165,7 @@ class _Pool:
             rate,
             int(self.state.min_nodes[job_row]) if job_row >= 0 else 1,
             most,
+            job_row < 0,
             self.held[job_row].size if stays else 0,
             self.hits[job_row] if stays else np.zeros(first.size, np.bool_),
             runs_of(self.places, self.nodes, self.is_left),
