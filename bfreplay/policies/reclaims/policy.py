@@ -280,14 +280,11 @@ def _worths(
             if is_shrinking or not allowed[j, min(n, allowed.shape[1] - 1)]:
                 loss[j, n] = np.inf
                 continue
-            if n == 0:
-                gain[j, n] = t_fwd_s * value_rate[j, 0]
-                continue
             per_s = free_per_s[n]
             if stays[j] and n > before:
                 added = free_per_s[n - before]
                 per_s = max(own_per_s[j], added) + _SHARED * min(own_per_s[j], added)
-            share = useful_share(per_s, every_s[j], restart_s[j, n])
+            share = useful_share(per_s, every_s[j], restart_s[j, n]) if n > 0 else 1.0
             column = min(n, seconds.shape[2] - 1)
             cost = change_cost(
                 pauses[j] > 0,
