@@ -282,9 +282,14 @@ def portions_case_of(seed: int) -> Case:
     """Return the case of one seed of the family with policies of published systems."""
     rng = np.random.default_rng([seed, 41])
     kind = rng.random()
+    is_aware = np.random.default_rng([seed, 46]).random() < 0.2
+    if is_aware:
+        kind = 1.0
     has_types = kind < 0.6
     by_counts = [name for name in BY_COUNTS if name != "foresight"]  # it cannot see a log that is still to come
     policy = str(rng.choice(ON_TYPES if has_types else ELASTICFLOW if kind < 0.9 else by_counts))
+    if is_aware:
+        policy = "reclaim-aware" if rng.random() < 0.7 else "reclaim-aware objective"
     is_typed = policy.startswith("gavel") and (rng.random() < 0.6 or "cost" in policy)
     log = _log(rng, ["v100", "k80"] if is_typed else None)
     jobs = _jobs(rng, log, ["v100", "k80"] if is_typed else ["any"], in_rounds=kind < 0.9)
@@ -303,8 +308,8 @@ def portions_case_of(seed: int) -> Case:
         wakes |= {"round", "batch_size"}
         slot = f"slot_s={rng.choice([7, 60, 240])}"
         policy += f"({slot},backend=greedy)" if policy.endswith("chronus") else f"({slot})"
-    elif policy == "bftrainer objective":
-        objective = str(rng.choice(OBJECTIVES))
+    elif policy.endswith(" objective"):
+        objective = str(rng.choice([name for name in OBJECTIVES if name != "max-min" or not is_aware]))
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
         solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not has_costs,
