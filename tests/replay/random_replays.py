@@ -250,7 +250,7 @@ def case_of(seed: int) -> Case:
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
         is_published,
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed and not has_costs,
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed,
         wakes=wakes,
     )
     if not (is_typed or in_rounds or is_published):
@@ -293,7 +293,7 @@ def portions_case_of(seed: int) -> Case:
     is_typed = policy.startswith("gavel") and (rng.random() < 0.6 or "cost" in policy)
     log = _log(rng, ["v100", "k80"] if is_typed else None)
     jobs = _jobs(rng, log, ["v100", "k80"] if is_typed else ["any"], in_rounds=kind < 0.9)
-    has_costs = _draw_costs(seed, jobs)
+    _draw_costs(seed, jobs)
     span_us = log.end_us - log.start_us
     objective, options, wakes = None, {}, {"pool", "arrival", "completion"}
     if has_types:
@@ -312,7 +312,7 @@ def portions_case_of(seed: int) -> Case:
         objective = str(rng.choice([name for name in OBJECTIVES if name != "max-min" or not is_aware]))
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not has_costs,
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto"),
         wakes=frozenset(wakes),
         reserve=int(rng.choice([0, 0, 1, 2, 5])),
         min_age_us=int(rng.choice([0, 0, 1_000_000, 20_000_000, 300_000_000])),
@@ -322,6 +322,8 @@ def portions_case_of(seed: int) -> Case:
         rules = replace(rules, notice_us=rules.clear_us)
     if not has_types:
         log, rules = _placed(seed, log, rules)
+    if is_aware:
+        rules = replace(rules, on_runs=False)  # it chooses nodes itself; the numbers of its log stay far apart
     likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
     deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}
     return Case(
