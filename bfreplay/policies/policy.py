@@ -202,8 +202,6 @@ class Policy(ABC):
     objective
         What it maximises, or its spec, if it maximises anything: the dedicated nodes that a run is compared with follow
         the same objective.
-    knows_costs
-        Its decisions count the costs of changes in ``PolicyState.costs``.
     not_saved
         Attributes that are no part of its state, since the constructor, ``check_jobs`` and ``foresee`` make them anew;
         those of its bases besides. All others are what a checkpoint saves of it (``bfreplay.saved_state``): numbers,
@@ -230,7 +228,7 @@ class Policy(ABC):
 
     @property
     def knows_costs(self) -> bool:
-        """False: a run of jobs with other costs than BFTrainer's then warns that decisions do not count them."""
+        """Its decisions count the costs in ``PolicyState.costs``; if not, runs of jobs with such costs warn of it."""
         return False
 
     @classmethod

@@ -292,8 +292,9 @@ class ActiveJobs:
         width = self.throughput.shape[1] if is_by_count else 1
         if width > self.costs_s.shape[2]:
             self.costs_s = _widen(self.costs_s, width)
+        counts = np.minimum(np.arange(self.costs_s.shape[2]), job.max_nodes)  # more nodes it never has
         for change, cost in costs.items():
-            self.costs_s[job_row, change] = cost_table(cost, self.costs_s.shape[2])
+            self.costs_s[job_row, change] = cost_table(cost, self.costs_s.shape[2])[counts]
         if job.counts and self.allowed.shape[1] < self.throughput.shape[1]:
             self.allowed = _widen(self.allowed, self.throughput.shape[1])
         self.allowed[job_row] = not job.counts or np.isin(np.arange(self.allowed.shape[1]), (0, *job.counts))

@@ -264,7 +264,7 @@ def case_of(seed: int) -> Case:
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
         is_published,
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed and not has_costs,
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed,
         wakes=wakes,
     )
     if not (is_typed or in_rounds or is_published):
@@ -298,13 +298,18 @@ def portions_case_of(seed: int) -> Case:
     """Return the case of one seed of the family with policies of published systems."""
     rng = np.random.default_rng([seed, 41])
     kind = rng.random()
+    is_aware = np.random.default_rng([seed, 46]).random() < 0.2
+    if is_aware:
+        kind = 1.0
     has_types = kind < 0.6
     by_counts = [name for name in BY_COUNTS if name != "foresight"]  # it cannot see a log that is still to come
     policy = str(rng.choice(ON_TYPES if has_types else ELASTICFLOW if kind < 0.9 else by_counts))
+    if is_aware:
+        policy = "reclaim-aware" if rng.random() < 0.7 else "reclaim-aware objective"
     is_typed = policy.startswith("gavel") and (rng.random() < 0.6 or "cost" in policy)
     log = _log(rng, ["v100", "k80"] if is_typed else None)
     jobs = _jobs(rng, log, ["v100", "k80"] if is_typed else ["any"], in_rounds=kind < 0.9)
-    has_costs = _draw_costs(seed, jobs)
+    _draw_costs(seed, jobs)
     span_us = log.end_us - log.start_us
     objective, options, wakes = None, {}, {"pool", "arrival", "completion"}
     if has_types:
@@ -319,13 +324,13 @@ def portions_case_of(seed: int) -> Case:
         wakes |= {"round", "batch_size"}
         slot = f"slot_s={rng.choice([7, 60, 240])}"
         policy += f"({slot},backend=greedy)" if policy.endswith("chronus") else f"({slot})"
-    elif policy == "bftrainer objective":
-        objective = str(rng.choice(OBJECTIVES))
+    elif policy.endswith(" objective"):
+        objective = str(rng.choice([name for name in OBJECTIVES if name != "max-min" or not is_aware]))
     elif policy == "random counts":
         options = {"restarts": 1.0}
     rules = Rules(
         int(rng.choice([1, 2, 4, 10])),
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not has_costs,
+        solves_own_objective=policy in ("bftrainer", "bftrainer auto"),
         wakes=frozenset(wakes),
         reserve=int(rng.choice([0, 0, 1, 2, 5])),
         min_age_us=int(rng.choice([0, 0, 1_000_000, 20_000_000, 300_000_000])),
@@ -335,6 +340,8 @@ def portions_case_of(seed: int) -> Case:
         rules = replace(rules, notice_us=rules.clear_us)
     if not has_types:
         log, rules = _placed(seed, log, rules)
+    if is_aware:
+        rules = replace(rules, on_runs=False)  # it chooses nodes itself; the numbers of its log stay far apart
     rules = _settled(seed, rules)
     likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
     deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}

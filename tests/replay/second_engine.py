@@ -72,6 +72,12 @@ class Job:
         is_plain = not any(isinstance(cost, dict) for cost in (self.start_s, self.up_s, self.down_s))
         return is_plain and not (self.start_s or self.pauses or self.every_us)
 
+    @property
+    def longest_s(self) -> float:
+        """The longest start, or pause, on a count that it may have."""
+        kinds = [self.start_s, *((self.up_s, self.down_s) if self.pauses else ())]
+        return max(at(cost, n) for cost in kinds for n in range(self.max_nodes + 1))
+
     def restart(self, now: int, *, is_saved: bool) -> float:
         """Begin a run; return the samples that are lost."""
         lost = 0.0
@@ -698,17 +704,16 @@ class SecondEngine:
         return sorted(self.log.nodes.index(name) for name in names)
 
     def check_optimum(self, k: int, row: dict, before: list[int], counts: list[int]) -> None:
-        t_fwd_s, capacity = row["t_fwd_s"], row["n_idle"]
+        capacity = row["n_idle"]
+        horizon_s = row["t_fwd_s"] + max(job.longest_s for job in self.active)
         best = [0.0] + [-math.inf] * capacity
         worth = 0.0
         size = 1.0
         for job, was, chosen in zip(self.active, before, counts, strict=True):
-            given_up = job.weight * job.rate_at(was)
+            (curve,) = job.rates.values()
 
-            def value(n: int, job=job, was=was, given_up=given_up) -> float:
-                (curve,) = job.rates.values()
-                paid = job.up_s if n > was else job.down_s if n < was else 0.0
-                return t_fwd_s * job.weight * curve[n] - given_up * paid
+            def value(n: int, job=job, was=was, curve=curve) -> float:
+                return job.weight * (horizon_s * curve[n] - self.samples_given_up(job, was, n, curve))
 
             choices = {0: value(0)}
             choices |= {n: value(n) for n in range(job.min_nodes, min(job.max_nodes, capacity) + 1)}
@@ -722,6 +727,18 @@ class SecondEngine:
             close(f"optimum of decision {k}", worth, optimum, size)
         else:
             assert row["solver_status"] is None or row["quality"] in ("feasible", "none"), row
+
+    def samples_given_up(self, job: Job, was: int, n: int, curve: list[float]) -> float:
+        """Return what a job on ``was`` nodes loses by a decision for ``n``."""
+        rate = job.rate_at(was)
+        if n == was:
+            return rate * max(0.0, (job.pause[0] - self.now) / US)
+        unsaved = job.progress - job.saved if job.every_us and job.saves != "on-resize" and rate > 0 else 0.0
+        begins = was < job.min_nodes <= n
+        seconds = at(job.up_s if n > was else job.down_s, n)
+        if job.pauses:
+            return unsaved + (0.0 if n == 0 else curve[n] * (at(job.start_s, n) if begins else seconds))
+        return unsaved + rate * seconds + (curve[n] * at(job.start_s, n) if begins else 0.0)
 
     # -- what is recorded ---------------------------------------------------------------------------------
 

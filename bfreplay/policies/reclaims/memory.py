@@ -43,13 +43,12 @@ class ReclaimMemory:
         self._begin_us = self._now_us = LONG_AGO_US
         # of each stretch: time, whether counted from the upper end, nearer and farther end of it from there
         self._reclaims = np.zeros((2 * _MOST, 4), np.int64)
-        self._n = 0
+        self._n = 0  # rows of ``_reclaims`` that are written
 
     def note(self, is_idle: NDArray[np.bool_], time_us: int) -> None:
         """Compare with what was idle before."""
         if time_us < self._now_us or self._was_idle.size != is_idle.size:
-            self.__init__()  # type: ignore[misc]  # another replay
-            self._begin_us = time_us
+            self._begin_us, self._n = time_us, 0  # another replay: what is remembered is none of it
         elif (left := self._was_idle & ~is_idle).any():
             self._add(np.searchsorted(np.flatnonzero(self._was_idle), np.flatnonzero(left)), time_us)
         self._was_idle, self._now_us = is_idle.copy(), time_us

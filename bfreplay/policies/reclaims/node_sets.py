@@ -32,6 +32,8 @@ def useful_share(reclaims_per_s: float, every_s: float, restart_s: float) -> flo
     if every_s <= 0.0:
         return math.exp(-reclaims_per_s * restart_s)
     exponent = min(reclaims_per_s * every_s, 50.0)
+    if exponent <= 0.0:
+        return 1.0
     return max(0.0, reclaims_per_s * (every_s / math.expm1(exponent) - restart_s * math.exp(-exponent)))
 
 
@@ -63,6 +65,7 @@ def choose_nodes(
     rate: NDArray[np.float64],
     least: int,
     most: int,
+    takes_all: bool,
     n_held: int,
     is_hit: NDArray[np.bool_],
     runs: NDArray[np.int64],
@@ -82,6 +85,8 @@ def choose_nodes(
         What the job makes on each count.
     least, most
         Its bounds; ``most`` includes the ``n_held`` nodes that it keeps, which reclaims hit as ``is_hit (M,)`` says.
+    takes_all
+        It goes on to ``most`` also where that adds nothing.
     runs : (R, 2) int64
         Of the free nodes, which are at ``places`` of the idle ones; a job takes a part of a run from either end.
     first, last, seconds
@@ -124,7 +129,7 @@ def choose_nodes(
                 if score > best:
                     best, best_run, best_begin, best_end = score, run, begin, begin + size
         n_after = n_nodes + best_end - best_begin
-        if best_run < 0 or (n_after >= least and best <= worth and rate[n_nodes] != n_nodes):
+        if best_run < 0 or (n_after >= least and best <= worth and not takes_all):
             break
         n_hit = 0
         for k in range(hits.shape[0]):

@@ -156,16 +156,11 @@ class _Pool:
         self.held = [np.sort(state.nodes.held(j)).astype(np.int64) for j in range(n_jobs)]
         lost_nodes = np.zeros(n_jobs) if state.lost_nodes is None else state.lost_nodes
         self.stays = (state.current >= state.min_nodes) & (lost_nodes == 0)
-        is_free = state.nodes.is_idle.copy()
-        for held in (held for held, stays in zip(self.held, self.stays, strict=True) if stays):
-            is_free[held] = False
-        idle = np.flatnonzero(state.nodes.is_idle)
-        self.nodes = np.flatnonzero(is_free)
-        self.places = np.searchsorted(idle, self.nodes)
-        self.is_left = np.ones(self.nodes.size, np.bool_)
+        self._collect()
         nothing = np.zeros(0, np.int64)
         kept = [held if stays else nothing for held, stays in zip(self.held, self.stays, strict=True)]
         first, last, _ = reclaims
+        idle = np.flatnonzero(state.nodes.is_idle)
         self.hits = [count_hits(first, last, np.searchsorted(idle, held)) for held in kept]
         costs = costs_of(state)
         self.every_s = costs.save_every_s
@@ -174,6 +169,16 @@ class _Pool:
         self.restart_s = np.ascontiguousarray(by_count[:, columns])  # (J, K + 1)
         of_all = self._choose(np.arange(state.throughput.shape[1], dtype=np.float64), -1, int(state.max_nodes.max()))
         self.reclaims_per_s = of_all[1]
+
+    def _collect(self) -> None:
+        """Collect the nodes to choose from."""
+        assert self.state.nodes is not None
+        is_free = self.state.nodes.is_idle.copy()
+        for held in (held for held, stays in zip(self.held, self.stays, strict=True) if stays):
+            is_free[held] = False
+        self.nodes = np.flatnonzero(is_free)
+        self.places = np.searchsorted(np.flatnonzero(self.state.nodes.is_idle), self.nodes)
+        self.is_left = np.ones(self.nodes.size, np.bool_)
 
     def _choose(
         self, rate: NDArray[np.float64], job_row: int, most: int
@@ -187,6 +192,7 @@ class _Pool:
             rate,
             int(self.state.min_nodes[job_row]) if job_row >= 0 else 1,
             most,
+            job_row < 0,
             self.held[job_row].size if stays else 0,
             self.hits[job_row] if stays else np.zeros(first.size, np.bool_),
             runs_of(self.places, self.nodes, self.is_left),
@@ -220,10 +226,10 @@ class _Pool:
     def choose(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Return the nodes of each job: what it keeps, and what it takes, most needed first."""
         state = self.state
+        if (self.stays & (counts == 0)).any():  # the others may take what these give up
+            self.stays = self.stays & (counts > 0)
+            self._collect()
         nodes = [held if stays else held[:0] for held, stays in zip(self.held, self.stays, strict=True)]
-        for job_row in range(state.n_jobs):
-            if self.stays[job_row] and counts[job_row] < nodes[job_row].size:
-                nodes[job_row] = nodes[job_row][: counts[job_row]]
         needs = counts - np.array([kept.size for kept in nodes])
         for job_row in np.argsort(-needs, kind="stable").tolist():
             if needs[job_row] <= 0:
@@ -302,13 +308,10 @@ def _worths(
             if is_shrinking or not allowed[j, min(n, allowed.shape[1] - 1)]:
                 loss[j, n] = np.inf
                 continue
-            if n == 0:
-                gain[j, n] = t_fwd_s * value_rate[j, 0]
-                continue
             per_s = free_per_s[n]
             if stays[j] and n > before:
                 per_s = _of_both(own_per_s[j], free_per_s[n - before])
-            share = useful_share(per_s, every_s[j], restart_s[j, n])
+            share = useful_share(per_s, every_s[j], restart_s[j, n]) if n > 0 else 1.0
             column = min(n, seconds.shape[2] - 1)
             cost = change_cost(
                 pauses[j] > 0,
