@@ -40,7 +40,13 @@ def test_a_new_job_pays_its_start_at_the_rate_that_it_will_have():
 
 
 def test_a_start_by_count():
-    assert losses_of(one_job(0, costs_by(1, start=[20.0, 20.0, 20.0, 95.0, 95.0]))) == [0.0, 200.0, 400.0, 2850.0, 3800.0]
+    assert losses_of(one_job(0, costs_by(1, start=[20.0, 20.0, 20.0, 95.0, 95.0]))) == [
+        0.0,
+        200.0,
+        400.0,
+        2850.0,
+        3800.0,
+    ]
 
 
 def test_a_job_that_pauses_pays_at_the_rate_after_and_keeps_its_count_for_nothing():
@@ -106,6 +112,8 @@ def test_a_job_that_stays_keeps_its_work_and_its_restart():
 
 def test_a_restart_longer_than_the_forward_looking_time_does_not_keep_jobs_from_starting():
     state = pool_of([LINEAR], [[]], [True] * 4, costs_by(1, start=600.0, up=600.0))
+    assert horizon_s(state, 30.0) == 630.0
+    assert horizon_s(replace(state, costs=None), 30.0) == 30.0
     assert BFTrainerPolicy(30.0).decide(state).counts.tolist() == [4]
 
 

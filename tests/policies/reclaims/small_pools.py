@@ -37,7 +37,9 @@ def costs_by(
     **changes: object,
 ) -> ChangeCosts:
     """Return costs of jobs that all pay the same; each a number, or seconds at 0, 1, ... nodes."""
-    kinds = [np.atleast_1d(np.array(cost, np.float64)) for cost in (start, up, down, down if reclaim is None else reclaim)]
+    kinds = [
+        np.atleast_1d(np.array(cost, np.float64)) for cost in (start, up, down, down if reclaim is None else reclaim)
+    ]
     width = max(kind.size for kind in kinds)
     table = np.stack([np.broadcast_to(kind, (width,)) for kind in kinds])
     costs = ChangeCosts(

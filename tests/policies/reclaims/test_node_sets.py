@@ -121,7 +121,10 @@ def choices(draw: st.DrawFn) -> Choice:
     span = st.tuples(st.integers(-2, 25), st.integers(0, 6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
     stretches = draw(st.lists(span, max_size=8))
     width = draw(st.integers(2, 9))
-    rate = [0.0, *draw(st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.1, 3.0, 7.5]), min_size=width - 1, max_size=width - 1))]
+    rate = [
+        0.0,
+        *draw(st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.1, 3.0, 7.5]), min_size=width - 1, max_size=width - 1)),
+    ]
     most = draw(st.integers(1, width - 1))
     least = draw(st.integers(1, most))
     n_held = draw(st.sampled_from([0, least]))

@@ -46,7 +46,9 @@ def lowest_comes_and_goes(n_nodes: int, hours: float) -> list[tuple[float, int, 
 def holders(result, node: str) -> list[tuple[float, float]]:
     """Return when anybody held a node, seconds."""
     table = result.table("nodes")
-    spans = zip(table["node"].to_pylist(), *(table[name].cast("int64").to_pylist() for name in ("from", "to")), strict=True)
+    spans = zip(
+        table["node"].to_pylist(), *(table[name].cast("int64").to_pylist() for name in ("from", "to")), strict=True
+    )
     return sorted((start / 1e6, stop / 1e6) for name, start, stop in spans if name == node)
 
 
@@ -91,7 +93,8 @@ def test_nothing_of_the_future_is_known():
         later += [(until_s + 3600, node, True) for node in leaving if node in idle]
         ends.append(run(log(30, common + later, 8 * 3600.0, range(30)), jobs))
     decisions = [
-        [row for row in result.table("decisions").to_pylist() if row["time"].timestamp() < until_s + 60] for result in ends
+        [row for row in result.table("decisions").to_pylist() if row["time"].timestamp() < until_s + 60]
+        for result in ends
     ]
     assert len(decisions[0]) > 60
     assert [row["counts"] for row in decisions[0]] == [row["counts"] for row in decisions[1]]

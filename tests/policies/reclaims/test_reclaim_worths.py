@@ -130,9 +130,7 @@ def test_counts_that_the_job_cannot_use_are_forbidden_but_those_it_stays_on_are_
 
 def test_constant_costs_are_those_of_the_jobs():
     """Without other costs: the pause up is charged at the rate before, and the useful share knows it."""
-    state = pool_of(
-        [LINEAR], [[0, 1]], [True] * 4, None, scale_up_cost_s=[20.0], scale_down_cost_s=[10.0], lost=[0]
-    )
+    state = pool_of([LINEAR], [[0, 1]], [True] * 4, None, scale_up_cost_s=[20.0], scale_down_cost_s=[10.0], lost=[0])
     per_s = 0.5 * 0.5 / 3600
     value = problem_of(state).value[0]
     assert value[2] == pytest.approx(100 * 20 * math.exp(-per_s * 20))
@@ -228,3 +226,12 @@ def test_the_most_needed_nodes_are_chosen_first():
     chosen = pool.choose(np.array([1, 3]))
     assert chosen[1].tolist() == [3, 4, 5]
     assert chosen[0].tolist() == [2]
+
+
+def test_a_job_that_finds_too_few_nodes_leaves_them_to_others():
+    state = pool_of([[0.0, 0.0, 0.0, 30.0], [0.0, 10.0, 20.0, 30.0]], [[], []], [True] * 2, None, min_nodes=[3, 1])
+    pool = _Pool(state, NOTHING)
+    pool.rates = state.objective
+    chosen = pool.choose(np.array([3, 2]))
+    assert chosen[0].size == 0
+    assert chosen[1].tolist() == [0, 1]

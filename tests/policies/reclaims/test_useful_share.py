@@ -27,7 +27,13 @@ def simulated_share(reclaims_per_s: float, every_s: float, restart_s: float, n_r
 
 @pytest.mark.parametrize(
     ("reclaims_per_s", "every_s", "restart_s"),
-    [(1 / 3600, 600.0, 60.0), (1 / 600, 600.0, 60.0), (1 / 600, 120.0, 0.0), (1 / 100, 30.0, 30.0), (1 / 60, 90.0, 5.0)],
+    [
+        (1 / 3600, 600.0, 60.0),
+        (1 / 600, 600.0, 60.0),
+        (1 / 600, 120.0, 0.0),
+        (1 / 100, 30.0, 30.0),
+        (1 / 60, 90.0, 5.0),
+    ],
 )
 def test_it_is_what_reclaims_at_random_leave(reclaims_per_s, every_s, restart_s):
     simulated = simulated_share(reclaims_per_s, every_s, restart_s, 60_000, seed=45)
@@ -47,7 +53,7 @@ def test_where_all_is_saved_at_all_times_only_restarts_are_lost():
 
 
 def test_by_hand_where_half_of_the_intervals_outlive_a_checkpoint():
-    """L c = ln 2: checkpoints between reclaims are 1/2 + 1/4 + ... = 1 on average, and half of the restarts are paid."""
+    """L c = ln 2: checkpoints between reclaims are 1/2 + 1/4 + ... = 1 on average, half of the restarts are paid."""
     reclaims_per_s = math.log(2) / 600
     assert useful_share(reclaims_per_s, 600.0, 60.0) == pytest.approx(reclaims_per_s * (600 - 60 / 2))
 
