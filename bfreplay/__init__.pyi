@@ -47,6 +47,7 @@ from .policies.learning import LearningPolicy as LearningPolicy
 from .policies.look_ahead import ForesightPolicy as ForesightPolicy
 from .policies.look_ahead import LookAheadPolicy as LookAheadPolicy
 from .policies.objectives.catalogue import objective_of as objective_of
+from .policies.reclaims.policy import ReclaimAwarePolicy as ReclaimAwarePolicy
 from .replay import ReplaySettings as ReplaySettings
 from .replay import Semantics as Semantics
 from .report.page.document import write_report as write_report

@@ -112,6 +112,8 @@ def test_a_job_that_stays_keeps_its_work_and_its_restart():
 
 def test_a_restart_longer_than_the_forward_looking_time_does_not_keep_jobs_from_starting():
     state = pool_of([LINEAR], [[]], [True] * 4, costs_by(1, start=600.0, up=600.0))
+    assert horizon_s(state, 30.0) == 630.0
+    assert horizon_s(replace(state, costs=None), 30.0) == 30.0
     assert BFTrainerPolicy(30.0).decide(state).counts.tolist() == [4]
 
 

@@ -101,7 +101,7 @@ def choose_nodes(
     reclaims_per_s : (K + 1,) float64
         Frequency of reclaims on each count on the way, ``BEYOND`` on others.
     """
-    lower, upper = runs[:, 0].copy(), runs[:, 1].copy()
+    lower, upper = runs[:, 0].copy(), runs[:, 1]
     hits = is_hit.copy()
     n_nodes = n_held
     on_count = np.full(rate.shape[0], BEYOND)
@@ -141,8 +141,5 @@ def choose_nodes(
             is_chosen[row] = True
         worth = best if n_after >= least else 0.0
         n_nodes = n_after
-        if best_begin == lower[best_run]:
-            lower[best_run] = best_end
-        else:
-            upper[best_run] = best_begin - 1
+        lower[best_run] = upper[best_run] + 1  # all of it is taken, or the job has all that it may have
     return on_count

@@ -179,6 +179,13 @@ def test_a_job_below_its_least_takes_the_safest_nodes_until_it_may_run():
     assert Choice([0.0, 0.0, 0.0, 3.0], [(0, 1)], least=3).rows == [0, 1]  # too few: the caller gives it none
 
 
+def test_a_job_below_its_least_compares_reclaims_by_node():
+    """Three reclaims of two nodes are fewer a node than two of one."""
+    stretches = [(0, 1)] * 3 + [(2, 2)] * 2
+    choice = Choice([0.0, 0.0, 0.0, 3.0], [(0, 1), (2, 2)], stretches, least=3, most=3)
+    assert (3600 * 10 * choice.on_count / 0.5).tolist() == pytest.approx([0.5, 3.5, 3.5, 5.5])
+
+
 def test_what_a_job_keeps_counts_and_its_reclaims_with_it():
     """The job on two nodes is hit by what hits the low end: more from there add no further reclaims."""
     stretches = [(0, 2)] * 4 + [(7, 7)]

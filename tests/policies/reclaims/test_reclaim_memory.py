@@ -103,12 +103,10 @@ def test_a_full_memory_has_the_latest_reclaims_and_the_time_since_the_first_of_t
     monkeypatch.setattr(memory_module, "_MOST", 4)
     memory = ReclaimMemory()
     memory._reclaims = np.zeros((8, 4), np.int64)
-    for k in range(40):  # each hour the lowest node, then it comes back
-        memory.note(idle_on(*range(10)), 2 * k * 900 * US)
-        memory.note(idle_on(*range(1 if k < 37 else 2, 10)), (2 * k + 1) * 900 * US)
-        found = spans_of(memory)
-        assert len(found) == min(k + 1, 4)
-    assert found == [(0, 0), (0, 1), (0, 1), (0, 1)]
+    for k in range(40):  # every half hour the lowest 1, 2, 3, 4 or 5 nodes, then they come back
+        memory.note(idle_on(*range(20)), 2 * k * 900 * US)
+        memory.note(idle_on(*range(k % 5 + 1, 20)), (2 * k + 1) * 900 * US)
+        assert spans_of(memory) == [(0, n % 5) for n in range(max(0, k - 3), k + 1)]
     assert memory.stretches().seconds == 3 * 1800.0
     assert memory._reclaims.shape == (8, 4)
 

@@ -226,3 +226,12 @@ def test_the_most_needed_nodes_are_chosen_first():
     chosen = pool.choose(np.array([1, 3]))
     assert chosen[1].tolist() == [3, 4, 5]
     assert chosen[0].tolist() == [2]
+
+
+def test_a_job_that_finds_too_few_nodes_leaves_them_to_others():
+    state = pool_of([[0.0, 0.0, 0.0, 30.0], [0.0, 10.0, 20.0, 30.0]], [[], []], [True] * 2, None, min_nodes=[3, 1])
+    pool = _Pool(state, NOTHING)
+    pool.rates = state.objective
+    chosen = pool.choose(np.array([3, 2]))
+    assert chosen[0].size == 0
+    assert chosen[1].tolist() == [0, 1]

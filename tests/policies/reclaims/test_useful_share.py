@@ -53,7 +53,7 @@ def test_where_all_is_saved_at_all_times_only_restarts_are_lost():
 
 
 def test_by_hand_where_half_of_the_intervals_outlive_a_checkpoint():
-    """L c = ln 2: checkpoints between reclaims are 1/2 + 1/4 + ... = 1 on average, and half of the restarts are paid."""
+    """L c = ln 2: checkpoints between reclaims are 1/2 + 1/4 + ... = 1 on average, half of the restarts are paid."""
     reclaims_per_s = math.log(2) / 600
     assert useful_share(reclaims_per_s, 600.0, 60.0) == pytest.approx(reclaims_per_s * (600 - 60 / 2))
 
