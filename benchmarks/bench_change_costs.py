@@ -62,7 +62,7 @@ def shares(log: NodeEvents, jobs: JobSet, parallel: int, every_s: float) -> dict
 
 
 def ceiling(log: NodeEvents, every_s: float) -> float:
-    """Most useful seconds of an idle second, with one restart in each idle interval."""
+    """Most useful seconds of an idle second of all, with one restart in each idle interval; the best may have more."""
     lengths_s = np.array([length_us / 1e6 for length_us in idle_lengths_us(log)])
     saved_s = lengths_s if not every_s else np.floor(lengths_s / every_s) * every_s
     return float(np.maximum(saved_s - RESTART_S, 0.0).sum() / lengths_s.sum())
