@@ -72,11 +72,11 @@ class Job:
         is_plain = not any(isinstance(cost, dict) for cost in (self.start_s, self.up_s, self.down_s))
         return is_plain and not (self.start_s or self.pauses or self.every_us)
 
-    @property
-    def longest_s(self) -> float:
-        """The longest start, or pause, on a count that it may have."""
+    def longest_s(self, n_nodes: int) -> float:
+        """The longest start, or pause, on a count that it may have in a log of ``n_nodes``."""
         kinds = [self.start_s, *((self.up_s, self.down_s) if self.pauses else ())]
-        return max(at(cost, n) for cost in kinds for n in range(self.max_nodes + 1))
+        most = max(self.min_nodes, min(self.max_nodes, n_nodes))
+        return max(at(cost, n) for cost in kinds for n in range(most + 1))
 
     def restart(self, now: int, *, is_saved: bool) -> float:
         """Begin a run; return the samples that are lost."""
@@ -674,7 +674,7 @@ class SecondEngine:
 
     def check_optimum(self, k: int, row: dict, before: list[int], counts: list[int]) -> None:
         capacity = row["n_idle"]
-        horizon_s = row["t_fwd_s"] + max(job.longest_s for job in self.active)
+        horizon_s = row["t_fwd_s"] + max(job.longest_s(len(self.log.nodes)) for job in self.active)
         best = [0.0] + [-math.inf] * capacity
         worth = 0.0
         size = 1.0
