@@ -292,7 +292,7 @@ class ActiveJobs:
         width = self.throughput.shape[1] if is_by_count else 1
         if width > self.costs_s.shape[2]:
             self.costs_s = _widen(self.costs_s, width)
-        counts = np.minimum(np.arange(self.costs_s.shape[2]), job.max_nodes)  # more nodes it never has
+        counts = np.minimum(np.arange(self.costs_s.shape[2]), self.records[job_row]["max_nodes"])  # it never has more
         for change, cost in costs.items():
             self.costs_s[job_row, change] = cost_table(cost, self.costs_s.shape[2])[counts]
         if job.counts and self.allowed.shape[1] < self.throughput.shape[1]:
