@@ -21,6 +21,14 @@ NEVER_US: int = np.iinfo(np.int64).max
 """Time of what never happens."""
 
 
+LARGEST_GAP = 18
+"""Largest difference between the numbers of two neighbours in one run of nodes.
+
+Measured on Summit, whose cabinets hold 18 nodes: direct neighbours leave the pool at one instant with a chance above
+0.9, also if they joined it an hour apart; nodes whose numbers differ by 100 with one of 0.5 to 0.6.
+"""
+
+
 class NodesSeen(Protocol):
     """The N nodes of the log and their T types, as a policy sees them."""
 
@@ -185,7 +193,7 @@ class PolicyState:
 
 
 class ChangeCosts(NamedTuple):
-    """What a change costs each of J jobs now, as ``milp.charge_rule`` has it.
+    """Costs of a change for each of J jobs now, as ``milp.charge_rule`` has it.
 
     Policies that optimise subtract ``milp.charge_rule.losses`` from what counts are worth.
     """

@@ -1,4 +1,4 @@
-"""Which idle nodes a job gets, where the policy decides only how many.
+"""Placement: the idle nodes that a job gets, where the policy decides only how many.
 
 Two rules (``--placement``). By both a job gives back the nodes that it gained last first.
 
@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay._compiled import ascending, compiled
+from bfreplay.policies.state import LARGEST_GAP
 
 
 class PlacementRule(StrEnum):
@@ -38,13 +39,6 @@ class PlacementRule(StrEnum):
     LOWEST_ID = "lowest-id"
     RUNS = "runs"
 
-
-LARGEST_GAP = 18
-"""Largest difference between the numbers of two neighbours in one run of nodes.
-
-Measured on Summit, whose cabinets hold 18 nodes: direct neighbours leave the pool at one instant with a chance above
-0.9, also if they joined it an hour apart; nodes whose numbers differ by 100 with one of 0.5 to 0.6.
-"""
 
 NOT_IDLE = -4
 YOUNG = -3

@@ -13,7 +13,7 @@ _LONGEST = 10
 
 
 class Settling:
-    """What waits for a decision until all has been quiet for the settle time.
+    """Changes that wait for a decision until all has been quiet for the settle time.
 
     Attributes
     ----------

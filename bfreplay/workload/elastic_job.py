@@ -410,7 +410,7 @@ class ElasticJob:
 
     @property
     def costs_text(self) -> str:
-        """What its changes cost besides BFTrainer's scale-up and scale-down costs, for people to read."""
+        """Costs of its changes besides BFTrainer's scale-up and scale-down costs, for people to read."""
         parts = [f"start {self.start_cost_s:g} s"] if self.start_cost_s else []
         if self.restart == Restart.PAUSE:
             up_s, down_s = self.scale_up_cost_s, self.scale_down_cost_s

@@ -9,16 +9,13 @@ from numpy.typing import NDArray
 
 from bfreplay._compiled import callable_when_compiled, compiled
 from bfreplay.policies.reclaims.memory import frequency
+from bfreplay.policies.state import LARGEST_GAP
 
 CAUTION = 0.5
-"""Factor on the frequency of reclaims: at full strength jobs give up too many nodes (measured on both halves of the
-bundled log and of Summit)."""
+"""Factor on the frequency of reclaims: at full strength jobs leave too many nodes on Summit, not on the bundled log."""
 
 BEYOND = 1.0
 """Reclaims a second of counts that are not worth it: nothing is made there."""
-
-LARGEST_GAP = 18
-"""Most numbers between two nodes of a run; see ``replay.placement``."""
 
 
 @callable_when_compiled
