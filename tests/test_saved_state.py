@@ -383,6 +383,7 @@ def test_only_these_classes_are_made_by_a_state():
         "bfreplay.policies.deadlines.plan": "Plan Steps",
         "bfreplay.policies.learning.belief": "Assumed Belief Shape Share",
         "bfreplay.policies.learning.holds": "_Hold",
+        "bfreplay.replay.decision_log": "PoolChanges",
         "bfreplay.scalability.law": "MeasuredLaw",
         "bfreplay.scalability.stepped": "SteppedCurve",
         "bfreplay.scalability.tabulated": "TabulatedCurve",

@@ -815,11 +815,11 @@ class SecondEngine:
         close("equivalent nodes", summary["equivalent_nodes"], self.idle_us / (end - log.start_us))
         for name, key in (("preempted", "n_preemptions"), ("grown", "n_scale_ups"), ("shrunk", "n_scale_downs")):
             same(key, summary[key], sum(getattr(job, name) for job in self.jobs))
-        close("samples", ledger["samples"], self.total, self.total)
+        lost = sum(samples for job in self.jobs for _, samples, _ in job.lost)  # a large part may be taken off again
+        close("samples", ledger["samples"], self.total, self.total + lost)
         if not self.rules.is_published:
             close("gross samples", ledger["gross_samples"], self.gross, self.gross + self.rounding / RELATIVE)
-            repeated = sum(samples for job in self.jobs for _, samples, _ in job.lost)
-            close("repeated samples", ledger["repeated_samples"], repeated, self.gross)
+            close("repeated samples", ledger["repeated_samples"], lost, self.gross)
             for name, key in (("rescale", "rescale"), ("preempt", "preemption")):
                 value = getattr(self, f"{name}_paid")
                 close(f"{name} samples", ledger[f"{key}_samples"], value, self.gross)
