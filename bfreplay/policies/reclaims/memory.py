@@ -1,8 +1,8 @@
 """Reclaims of the last hours, by the place of their nodes among the idle ones.
 
 A batch scheduler takes idle nodes by a rule: the lowest numbers, the highest for small jobs, neighbours for large ones.
-So what it takes next is near the place, counted from the nearer end of the idle nodes, of what it took before; ages of
-nodes say little beside that (docs/design-choices.md).
+So what it takes next is near the place, counted from the nearer end of the idle nodes, of what it took before. Ages
+of nodes tell more, but using them gained nothing (docs/design/policies.md).
 """
 
 from __future__ import annotations
