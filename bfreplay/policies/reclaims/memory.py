@@ -22,6 +22,7 @@ _MOST = 1024  # stretches
 _LARGEST_GAP = 3  # places between two nodes of a stretch
 _LEAST_S = 3600.0  # of observation, before which few reclaims would mean safety
 _UNSEEN = 0.5  # reclaims added, so that nothing is ever safe for good
+_BURST_S = 120.0  # reclaims come in bursts, and a job restarts once in each
 
 
 class Stretches(NamedTuple):
@@ -57,7 +58,9 @@ class ReclaimMemory:
         n_idle = int(self._was_idle.sum())
         cuts = np.flatnonzero(np.diff(places) > _LARGEST_GAP)
         first, last = places[np.append(0, cuts + 1)], places[np.append(cuts, -1)]
-        is_upper = first + last >= n_idle - 1
+        is_upper = first + last > n_idle - 1
+        if 2 * self._reclaims[: self._n, 1].sum() > self._n:  # the nearer end of all idle nodes: where most were taken
+            is_upper |= first + last == n_idle - 1
         near, far = np.where(is_upper, n_idle - 1 - last, first), np.where(is_upper, n_idle - 1 - first, last)
         rows = np.column_stack((np.full(first.size, time_us), is_upper, near, far))[:_MOST]
         if self._n + len(rows) > len(self._reclaims):
@@ -91,5 +94,5 @@ def count_hits(first: NDArray[np.int64], last: NDArray[np.int64], places: NDArra
 
 @compiled
 def frequency(n_hits: int, seconds: float) -> float:
-    """Return reclaims a second, from how many were seen."""
-    return (n_hits + _UNSEEN) / seconds
+    """Return reclaims a second, from how many were seen; those within ``_BURST_S`` of another count less."""
+    return (n_hits + _UNSEEN) / (seconds + _BURST_S * n_hits)

@@ -11,9 +11,6 @@ from bfreplay._compiled import callable_when_compiled, compiled
 from bfreplay.policies.reclaims.memory import frequency
 from bfreplay.policies.state import LARGEST_GAP
 
-CAUTION = 0.5
-"""Factor on the frequency of reclaims: at full strength jobs leave too many nodes on Summit, not on the bundled log."""
-
 BEYOND = 1.0
 """Reclaims a second of counts that are not worth it: nothing is made there."""
 
@@ -105,7 +102,7 @@ def choose_nodes(
     n_hit = 0
     for k in range(hits.shape[0]):
         n_hit += hits[k]
-    on_count[n_nodes] = CAUTION * frequency(n_hit, seconds)
+    on_count[n_nodes] = frequency(n_hit, seconds)
     worth = 0.0
     if n_nodes >= least:
         worth = rate[n_nodes] * useful_share(on_count[n_nodes], every_s, restart_s[n_nodes])
@@ -121,7 +118,7 @@ def choose_nodes(
                     n_hit += hits[k] or (first[k] <= places[begin + size - 1] and last[k] >= places[begin])
                 score = -float(n_hit) / size  # too few to run: the safest first
                 if n_nodes + size >= least:
-                    frequency_there = CAUTION * frequency(n_hit, seconds)
+                    frequency_there = frequency(n_hit, seconds)
                     score = rate[n_nodes + size] * useful_share(frequency_there, every_s, restart_s[n_nodes + size])
                 if score > best:
                     best, best_run, best_begin, best_end = score, run, begin, begin + size
@@ -133,7 +130,7 @@ def choose_nodes(
             hits[k] |= first[k] <= places[best_end - 1] and last[k] >= places[best_begin]
             n_hit += hits[k]
         for n in range(n_nodes + 1, n_after + 1):
-            on_count[n] = CAUTION * frequency(n_hit, seconds)
+            on_count[n] = frequency(n_hit, seconds)
         for row in range(best_begin, best_end):
             is_chosen[row] = True
         worth = best if n_after >= least else 0.0

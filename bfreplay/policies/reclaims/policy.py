@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
 
@@ -15,16 +15,16 @@ from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import DOWN, START, UP, change_cost
 from bfreplay.milp.problem import AllocationProblem
-from bfreplay.milp.solution import Solver
+from bfreplay.milp.solution import Quality, Solver
 from bfreplay.policies.bftrainer import BFTrainerPolicy
 from bfreplay.policies.names import OWN
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.objectives.own import OwnObjective
 from bfreplay.policies.objectives.separable import SeparableObjective
-from bfreplay.policies.policy import Decision, Placement, PolicyCapabilities
+from bfreplay.policies.policy import ANY_TRIGGER, Decision, Placement, PolicyCapabilities, Round, Trigger
 from bfreplay.policies.reclaims.memory import ReclaimMemory, Stretches, count_hits, frequency
-from bfreplay.policies.reclaims.node_sets import CAUTION, choose_nodes, runs_of, useful_share
-from bfreplay.policies.state import ChangeCosts, PolicyState
+from bfreplay.policies.reclaims.node_sets import choose_nodes, runs_of, useful_share
+from bfreplay.policies.state import NEVER_US, ChangeCosts, PolicyState
 
 _SHARED = 0.3
 """Share of the reclaims of the smaller of two sets of nodes that do not hit the other."""
@@ -50,6 +50,7 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
     """
 
     name = "reclaim-aware"
+    wakes_on = ANY_TRIGGER | Trigger.ROUND
     capabilities = PolicyCapabilities(chooses_nodes=True, warm_up="reclaim-aware")
 
     def __init__(
@@ -105,8 +106,25 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
         counts = state.current if solution.counts is None else solution.counts
         nodes = pool.choose(counts)
         node_counts = np.array([chosen.size for chosen in nodes])
-        decision = Decision(node_counts, solution, t_fwd_s=self.t_fwd_s, placement=Placement(nodes))
+        if solution.counts is not None and (n_less := int((counts - node_counts).sum())):
+            objective = float(problem.value[np.arange(state.n_jobs), node_counts].sum())
+            message = f"nodes left that are reclaimed too often: {n_less}"
+            solution = replace(
+                solution, counts=node_counts, objective=objective, quality=Quality.FEASIBLE, message=message
+            )
+        wake = Round(self._next_checkpoint_us(state, pool, node_counts))
+        decision = Decision(node_counts, solution, self.t_fwd_s, Placement(nodes), wake)
         return Reasons(decision, problem, pool)
+
+    def _next_checkpoint_us(self, state: PolicyState, pool: _Pool, counts: NDArray[np.int64]) -> int:
+        """Return when the next job that may grow has nothing at risk, unless that comes more often than ``t_fwd_s``."""
+        every_s = costs_of(state).save_every_s
+        may_grow = (counts > 0) & (counts < state.max_nodes) & (every_s >= self.t_fwd_s)
+        if state.next_save_us is None or counts.sum() == state.n_idle or not may_grow.any():
+            return NEVER_US
+        goes_on = pool.stays & (counts == state.current)
+        next_us = np.where(goes_on, state.next_save_us, state.time_us + np.rint(every_s * 1e6).astype(np.int64))
+        return int(next_us[may_grow].min())
 
     def _problem(self, state: PolicyState, pool: _Pool) -> AllocationProblem:
         t_fwd_s = float(self.t_fwd_s or 0.0)
@@ -136,7 +154,7 @@ class Reasons:
     def reclaims_per_hour(self, job_row: int) -> float:
         """Return the reclaims that it expected of the nodes of one job."""
         pool, count = self.pool, int(self.decision.counts[job_row])
-        own = CAUTION * frequency(int(pool.hits[job_row].sum()), pool.reclaims.seconds) * pool.stays[job_row]
+        own = frequency(int(pool.hits[job_row].sum()), pool.reclaims.seconds) * pool.stays[job_row]
         added = count - int(pool.state.current[job_row]) * pool.stays[job_row]
         return 3600.0 * float(_of_both(own, pool.reclaims_per_s[added]) if added > 0 else own if count else 0.0)
 
@@ -163,7 +181,7 @@ class _Pool:
         idle = np.flatnonzero(state.nodes.is_idle)
         self.hits = [count_hits(first, last, np.searchsorted(idle, held)) for held in kept]
         costs = costs_of(state)
-        self.every_s = costs.save_every_s
+        self.every_s, self.allowed = costs.save_every_s, costs.allowed
         by_count = np.maximum(costs.seconds[:, UP], costs.seconds[:, DOWN])
         columns = np.minimum(np.arange(state.throughput.shape[1]), by_count.shape[1] - 1)
         self.restart_s = np.ascontiguousarray(by_count[:, columns])  # (J, K + 1)
@@ -216,7 +234,7 @@ class _Pool:
         next_s = np.zeros(state.n_jobs)
         if state.next_save_us is not None:
             next_s = np.where(costs.save_every_s > 0, (state.next_save_us - state.time_us) / 1e6, 0.0)
-        own = np.array([CAUTION * frequency(int(hits.sum()), self.reclaims.seconds) for hits in self.hits])
+        own = np.array([frequency(int(hits.sum()), self.reclaims.seconds) for hits in self.hits])
         throughput_now = state.throughput[np.arange(state.n_jobs), state.current]
         of_jobs = state.current, state.min_nodes, value_rate, given_up, throughput_now
         hazards = self.stays, self.restart_s, own, self.reclaims_per_s
@@ -235,10 +253,19 @@ class _Pool:
             if needs[job_row] <= 0:
                 break
             is_chosen, _ = self._choose(self.rates[job_row], job_row, int(counts[job_row]))
-            if nodes[job_row].size + int(is_chosen.sum()) >= state.min_nodes[job_row]:
-                nodes[job_row] = np.concatenate((nodes[job_row], self.nodes[is_chosen]))
-                self.is_left &= ~is_chosen
+            n_kept = nodes[job_row].size
+            n_more = self._largest_allowed(job_row, n_kept + int(is_chosen.sum())) - n_kept
+            if n_more > 0:
+                chosen = np.flatnonzero(is_chosen)[:n_more]
+                nodes[job_row] = np.concatenate((nodes[job_row], self.nodes[chosen]))
+                self.is_left[chosen] = False
         return tuple(nodes)
+
+    def _largest_allowed(self, job_row: int, most: int) -> int:
+        """Return the largest count of at most ``most`` that the job can use, or 0."""
+        is_allowed = self.allowed[job_row, np.minimum(np.arange(most + 1), self.allowed.shape[1] - 1)]
+        is_allowed[: self.state.min_nodes[job_row]] = False
+        return int(np.flatnonzero(is_allowed).max(initial=0))
 
 
 def costs_of(state: PolicyState) -> ChangeCosts:

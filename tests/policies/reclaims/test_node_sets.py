@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bfreplay.policies.reclaims.node_sets import BEYOND, CAUTION, choose_nodes, runs_of, useful_share
+from bfreplay.policies.reclaims.memory import frequency
+from bfreplay.policies.reclaims.node_sets import BEYOND, choose_nodes, runs_of, useful_share
 from tests.examples import examples
 
 LINEAR = np.arange(9.0)
@@ -72,7 +73,7 @@ def choose_plainly(
     count = n_held
 
     def per_s(stretches: set[int]) -> float:
-        return 0.5 * (len(stretches) + 0.5) / seconds
+        return (len(stretches) + 0.5) / (seconds + 120 * len(stretches))
 
     def hit_with(rows: list[int]) -> set[int]:
         return hits | {k for k in range(len(first)) if any(first[k] <= places[row] <= last[k] for row in rows)}
@@ -147,7 +148,7 @@ def test_it_avoids_the_end_that_is_always_reclaimed():
     at_low_end = [(0, 0)] * 20
     choice = Choice(LINEAR[:4], [(0, 7)], at_low_end)
     assert choice.rows == [5, 6, 7]
-    assert choice.on_count.tolist() == pytest.approx([CAUTION * 0.5 / 36_000] * 4)
+    assert choice.on_count.tolist() == pytest.approx([frequency(0, 36_000.0)] * 4)
     assert Choice(LINEAR[:4], [(0, 7)], [(7, 7)] * 20).rows == [0, 1, 2]
 
 
@@ -156,10 +157,10 @@ def test_it_takes_the_run_that_is_reclaimed_less_often():
 
 
 def test_it_leaves_nodes_that_add_nothing():
-    """Forty reclaims in ten hours, halved: with them three nodes keep less than two nodes keep without."""
-    stretches = [(2, 2)] * 40
+    """Twenty reclaims in ten hours: with them three nodes keep less than two nodes keep without."""
+    stretches = [(2, 2)] * 20
     choice = Choice([0.0, 1.0, 2.0, 2.1], [(0, 1), (2, 2)], stretches)
-    share = [useful_share(0.5 * hits / 36_000, 600.0, 60.0) for hits in (0.5, 40.5)]
+    share = [useful_share(frequency(hits, 36_000.0), 600.0, 60.0) for hits in (0, 20)]
     assert 2.1 * share[1] < 2.0 * share[0]
     assert choice.rows == [0, 1]
     assert choice.on_count[3] == BEYOND
@@ -183,7 +184,7 @@ def test_a_job_below_its_least_compares_reclaims_by_node():
     """Three reclaims of two nodes are fewer a node than two of one."""
     stretches = [(0, 1)] * 3 + [(2, 2)] * 2
     choice = Choice([0.0, 0.0, 0.0, 3.0], [(0, 1), (2, 2)], stretches, least=3, most=3)
-    assert (3600 * 10 * choice.on_count / 0.5).tolist() == pytest.approx([0.5, 3.5, 3.5, 5.5])
+    assert choice.on_count.tolist() == [frequency(hits, 36_000.0) for hits in (0, 3, 3, 5)]
 
 
 def test_what_a_job_keeps_counts_and_its_reclaims_with_it():
@@ -191,11 +192,11 @@ def test_what_a_job_keeps_counts_and_its_reclaims_with_it():
     stretches = [(0, 2)] * 4 + [(7, 7)]
     choice = Choice(LINEAR[:5], [(0, 1), (2, 3)], stretches, n_held=2, is_hit=[True] * 4 + [False], places=[1, 2, 6, 7])
     assert choice.rows == [0, 1]
-    assert choice.on_count[2] == choice.on_count[4] == 0.5 * 4.5 / 36_000
+    assert choice.on_count[2] == choice.on_count[4] == frequency(4, 36_000.0)
     assert choice.on_count[1] == BEYOND
 
 
 def test_a_stretch_that_holds_several_of_its_nodes_hits_once():
     one = Choice(LINEAR[:5], [(0, 3)], [(0, 3)])
-    assert one.on_count[4] == 0.5 * 1.5 / 36_000
-    assert math.isclose(Choice(LINEAR[:5], [(0, 3)], [(0, 1), (2, 3)]).on_count[4], 0.5 * 2.5 / 36_000)
+    assert one.on_count[4] == frequency(1, 36_000.0)
+    assert math.isclose(Choice(LINEAR[:5], [(0, 3)], [(0, 1), (2, 3)]).on_count[4], frequency(2, 36_000.0))

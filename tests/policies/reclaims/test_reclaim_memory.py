@@ -54,11 +54,19 @@ def test_places_count_idle_nodes_only():
     assert spans_of(memory) == [(1, 1)]
 
 
-def test_a_reclaim_in_the_very_middle_counts_from_the_upper_end():
+def test_a_reclaim_in_the_very_middle_counts_from_below_where_nothing_is_known():
     memory = seen((0, range(5)), (60, [0, 1, 3, 4]))
-    assert spans_of(memory) == [(1, 1)]  # the third from above, of four
+    assert spans_of(memory) == [(2, 2)]  # the third from below, of four
     memory.note(idle_on(*range(10)), 120 * US)
-    assert spans_of(memory) == [(7, 7)]
+    assert spans_of(memory) == [(2, 2)]
+
+
+@pytest.mark.parametrize(("taken", "expected"), [([0], (0, 3)), ([9], (6, 9))])
+def test_a_reclaim_of_all_nodes_counts_from_the_end_where_most_were_taken(taken, expected):
+    """Nodes 0 to 9, of which one at an end is taken; then only four are idle, and all are taken."""
+    left = [k for k in range(10) if k not in taken]
+    memory = seen((0, range(10)), (60, left), (120, range(4)), (180, []), (240, range(10)))
+    assert spans_of(memory)[-1] == expected
 
 
 def test_a_stretch_beyond_the_other_end_of_a_small_pool_is_left_out():
@@ -164,4 +172,8 @@ def test_hits_are_the_stretches_that_hold_a_place():
 
 def test_half_a_reclaim_more_than_was_seen_so_that_nothing_is_safe_for_good():
     assert frequency(0, 3600.0) == 0.5 / 3600
-    assert frequency(3, 7000.0) == 3.5 / 7000
+
+
+def test_reclaims_within_two_minutes_of_another_count_once():
+    assert frequency(3, 7000.0) == 3.5 / 7360
+    assert frequency(10**9, 7000.0) == pytest.approx(1 / 120)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bfreplay.milp.exact import ExactSolver
+from bfreplay.milp.solution import Quality
 from bfreplay.policies.objectives.objective import horizon_s, problem_with_costs
 from bfreplay.policies.reclaims import policy as policy_module
 from bfreplay.policies.reclaims.memory import Stretches
@@ -81,7 +82,7 @@ def test_without_reclaims_it_is_the_decision_by_costs_and_a_constant_for_each_jo
 def test_counts_of_a_new_job_by_hand():
     """T g(n) v(n), and what the longest restart leaves of the 60 s: nothing where it starts for 60 s."""
     state = pool_of([LINEAR], [[]], [True] * 4, costs_by(1, start=[60, 60, 60, 20, 60], save_every_s=[600.0]))
-    share = useful_share(0.5 * 0.5 / 3600, 600.0, 60.0)
+    share = useful_share(0.5 / 3600, 600.0, 60.0)
     value = problem_of(state).value[0]
     worths = [100 * share * 10, 100 * share * 20, 100 * share * 30 + 40 * 30, 100 * share * 40]
     assert value.tolist() == pytest.approx([0.0, *worths])
@@ -91,7 +92,7 @@ def test_a_job_that_stays_by_hand():
     """Two nodes, 20 samples/s; 5,000 samples at risk, to be saved in 250 s; no reclaim seen in an hour."""
     costs = costs_by(1, pause_left_s=[10.0], unsaved_samples=[5000.0], save_every_s=[600.0])
     state = pool_of([LINEAR], [[0, 1]], [True] * 4, costs, at_risk=[5000.0], next_save_s=[250.0])
-    per_s = 0.5 * 0.5 / 3600
+    per_s = 0.5 / 3600
     share, survives = useful_share(per_s, 600.0, 60.0), math.exp(-per_s * 250)
     stays = 100 * share * 20 + survives * (5000 + 20 * 250 + math.exp(-per_s * 600) * 20 * (60 - 10))
     stays -= share * 20 * (1 - survives) / per_s
@@ -115,7 +116,7 @@ def test_work_that_a_change_would_save_does_not_hold_a_job():
 def test_a_job_that_was_hit_has_nothing_to_lose_on_any_count():
     costs = costs_by(1, pause_left_s=[60.0], save_every_s=[600.0])
     state = pool_of([LINEAR], [[0, 1]], [True] * 4, costs, at_risk=[0.0], next_save_s=[600.0], lost=[1])
-    share = useful_share(0.5 * 0.5 / 3600, 600.0, 60.0)
+    share = useful_share(0.5 / 3600, 600.0, 60.0)
     assert problem_of(state).value[0].tolist() == pytest.approx([100 * share * rate for rate in LINEAR])
 
 
@@ -131,7 +132,7 @@ def test_counts_that_the_job_cannot_use_are_forbidden_but_those_it_stays_on_are_
 def test_constant_costs_are_those_of_the_jobs():
     """Without other costs: the pause up is charged at the rate before, and the useful share knows it."""
     state = pool_of([LINEAR], [[0, 1]], [True] * 4, None, scale_up_cost_s=[20.0], scale_down_cost_s=[10.0], lost=[0])
-    per_s = 0.5 * 0.5 / 3600
+    per_s = 0.5 / 3600
     value = problem_of(state).value[0]
     assert value[2] == pytest.approx(100 * 20 * math.exp(-per_s * 20))
     assert value[3] == pytest.approx(100 * 30 * math.exp(-1.3 * per_s * 20) - 20 * 20)
@@ -226,6 +227,29 @@ def test_the_most_needed_nodes_are_chosen_first():
     chosen = pool.choose(np.array([1, 3]))
     assert chosen[1].tolist() == [3, 4, 5]
     assert chosen[0].tolist() == [2]
+
+
+def test_a_job_takes_no_more_than_a_count_that_it_can_use():
+    """Of five free nodes the job runs on one, two or four."""
+    costs = costs_by(1, allowed=[[True, True, True, False, True, False]])
+    state = pool_of([[0.0, 10.0, 20.0, 20.0, 40.0, 40.0]], [[]], [True] * 5, costs)
+    pool = _Pool(state, Stretches(np.full(9, 3), np.full(9, 3), 3600.0))
+    pool.rates = np.array([[0.0, 10.0, 20.0, 40.0, 40.0, 40.0]])  # as if a third one helped
+    assert pool.choose(np.array([3]))[0].tolist() == [0, 1]
+
+
+def test_a_decision_with_fewer_nodes_than_the_solver_chose_is_no_proven_one(monkeypatch):
+    state = pool_of([LINEAR], [[]], [True] * 4, costs_by(1, save_every_s=[600.0]))
+    policy = ReclaimAwarePolicy(150.0)
+    assert policy.reasons(state).decision.solution.quality is Quality.PROVEN
+    monkeypatch.setattr(_Pool, "choose", lambda pool, counts: (np.arange(3),))
+    reasons = policy.reasons(state)
+    solution = reasons.decision.solution
+    assert reasons.decision.counts.tolist() == solution.counts.tolist() == [3]
+    assert solution.quality is Quality.FEASIBLE
+    assert solution.objective == reasons.problem.value[0, 3]
+    assert solution.objective < solution.bound == pytest.approx(reasons.problem.value[0, 4])
+    assert solution.message == "nodes left that are reclaimed too often: 1"
 
 
 def test_a_job_that_finds_too_few_nodes_leaves_them_to_others():

@@ -9,7 +9,6 @@ import pytest
 from bfreplay import explain, replay_log
 from bfreplay.errors import InputError
 from bfreplay.policies import BFTrainerPolicy
-from bfreplay.policies.reclaims.node_sets import CAUTION
 from bfreplay.policies.reclaims.policy import ReclaimAwarePolicy
 from bfreplay.replay import ReplaySettings
 from bfreplay.runs.explain.decision_answer import ChangePrice, ReclaimPrice, render_decision
@@ -151,7 +150,7 @@ def test_nodes_that_were_chosen_are_chosen_again():
     last = explained(run, jobs, events, 160)
     assert (last.reclaimed, last.before, last.after) == (0, 4, 4)
     assert explained(run, jobs, events, 100).reclaimed == 0
-    assert last.reclaims_per_hour == pytest.approx(CAUTION * 1.5)
+    assert last.reclaims_per_hour == pytest.approx(1.5 / (1 + 120 / 3600))
 
 
 def test_all_decisions_of_a_saved_run_are_explained_alike(tmp_path):
