@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import change_cost, charged_rate, preemption_pause_s
+from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.saved_tables import (
@@ -284,9 +285,7 @@ def job_story(
         return job_story_from_tables(run, name)
     life = Life(run, name)
     rerun = Rerun(run, life.last_decision(), progress, **inputs)
-    config = run.record.config
-    notice_s = config.clear_s if config.notice else 0.0
-    follower = _Follower(life, rerun, is_published=config.semantics == Semantics.PUBLISHED, notice_s=notice_s)
+    follower = _Follower(run, name, life, rerun)
     rerun.run(follower.watch)
     follower.close()
     job = rerun.jobs[life.number] if life.number < len(rerun.jobs) else None
@@ -319,15 +318,19 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
 class _Follower:
     """Follows one job through the decisions of a run."""
 
-    def __init__(self, life: Life, rerun: Rerun, *, is_published: bool, notice_s: float) -> None:
+    def __init__(self, run: RunResult, name: str, life: Life, rerun: Rerun) -> None:
+        config, nodes = run.record.config, nodes_over_time(run, name)
         self.steps: list[Step] = []
         self._life = life
         self._rerun = rerun
-        self._is_published = is_published
-        self._notice_s = notice_s
+        self._is_published = config.semantics == Semantics.PUBLISHED
+        self._notice_s = config.clear_s if config.notice else 0.0
+        self._settle_us = round(config.settle_s * 1e6)
+        self._edge_us, self._counts = nodes.edge_us, nodes.counts
         self._held = 0
         self._seen = -1  # the last decision that the job was part of
         self._started = False
+        self._hit_us = LONG_AGO_US
         self._table: NDArray[np.float64] | None = None
 
     def watch(self, moment: Moment) -> None:
@@ -358,17 +361,27 @@ class _Follower:
         if time_us in self._life.paused_us:
             self._add(time_us, PAUSED, 0, index, 0.0)
         elif time_us != self._life.ended_us:
-            self._add(time_us, PREEMPTED, 0, index, *self._cost(self._held, 0, notice_s=self._notice_s))
+            self._add_reclaims(index, 0)
 
     def _before_the_decision(self, moment: Moment, position: int) -> None:
         time_us, current = moment.state.time_us, int(moment.state.current[position])
         n_reclaimed = int(moment.reclaimed[position])
         if n_reclaimed:
-            after = self._held - n_reclaimed
-            cost = self._cost(self._held, after, notice_s=self._notice_s)
-            self._add(time_us, PREEMPTED, after, moment.index, *cost)
+            self._add_reclaims(moment.index, self._held - n_reclaimed)
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
+
+    def _add_reclaims(self, index: int, after_all: int) -> None:
+        """Add the reclaims since the decision before; with ``--settle`` at their instants before this one."""
+        time_us = int(self._life.times_us[index])
+        begin, end = np.searchsorted(self._edge_us, [self._life.times_us[max(index - 1, 0)] + 1, time_us])
+        earlier = zip(self._edge_us[begin:end].tolist(), self._counts[begin:end].tolist(), strict=True)
+        for reclaim_us, after in [*earlier, (time_us, after_all)]:
+            if after_all <= after < self._held:
+                cost = self._cost(self._held, after, notice_s=self._notice_s)
+                is_of_burst = self._job.restart == Restart.CHARGE and reclaim_us <= self._hit_us + self._settle_us
+                self._add(reclaim_us, PREEMPTED, after, index, *((0.0, 0.0) if is_of_burst else cost))
+                self._hit_us = reclaim_us
 
     def _add_decision(self, moment: Moment, position: int) -> None:
         nodes_after, held = int(moment.counts[position]), self._held
