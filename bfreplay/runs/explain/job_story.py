@@ -72,7 +72,7 @@ class Life:
             loss_times_us = (int(time.value // 1000) for time in losses["time"])
             self._losses = [*zip(loss_times_us, losses["samples"].tolist(), strict=True)]
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
-        self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
+        self.end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
         count_columns = ("n_jobs_preempted", "n_jobs_scaled_down")
         decision_table = run.columns("decisions", "time", *count_columns)
         self.times_us = np.asarray(decision_table["time"].cast("int64"))
@@ -101,7 +101,7 @@ class Life:
         """Return the last decision that the job could be part of; 0 for a job that was never admitted."""
         if self.admitted_us is None:
             return 0
-        return max(0, int(np.searchsorted(self.times_us, self._end_us, side="right")) - 1)
+        return max(0, int(np.searchsorted(self.times_us, self.end_us, side="right")) - 1)
 
     def decision_of(self, time_us: int) -> int | None:
         """Return the last decision at exactly this time."""
@@ -125,7 +125,7 @@ class Life:
         A job that is stopped before its submission has no submission.
         """
         first_steps: list[Step] = []
-        if self.submitted_us is not None and self.submitted_us <= self._end_us:
+        if self.submitted_us is not None and self.submitted_us <= self.end_us:
             first_steps.append(Step(self.submitted_us, SUBMITTED, 0, 0))
         if self.admitted_us is not None:
             first_steps.append(Step(self.admitted_us, ADMITTED, 0, 0))
@@ -135,7 +135,7 @@ class Life:
             nodes = changes[place - 1].after if place else 0
             changes.insert(place, Step(time_us, WORK_LOST, nodes, nodes, None, lost_samples))
         last_nodes = changes[-1].after if changes else 0
-        last_step = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
+        last_step = Step(self.end_us, WINDOW_END, last_nodes, last_nodes)
         if self.ended_us is not None:
             last_step = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
         return (*first_steps, *changes, last_step)
@@ -351,6 +351,8 @@ class _Follower:
         """Process the end: no more decisions with idle nodes."""
         if self._seen + 1 < self._rerun.n_rows:
             self._skip_decision()
+        if self._held:
+            self._add_earlier_reclaims(self._seen, self._life.end_us, 0, None)
 
     def _skip_decision(self) -> None:
         """Process a decision without the job: it ended, paused, or no node was idle."""
@@ -372,16 +374,23 @@ class _Follower:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
 
     def _add_reclaims(self, index: int, after_all: int) -> None:
-        """Add the reclaims since the decision before; with ``--settle`` at their instants before this one."""
         time_us = int(self._life.times_us[index])
-        begin, end = np.searchsorted(self._edge_us, [self._life.times_us[max(index - 1, 0)] + 1, time_us])
-        earlier = zip(self._edge_us[begin:end].tolist(), self._counts[begin:end].tolist(), strict=True)
-        for reclaim_us, after in [*earlier, (time_us, after_all)]:
-            if after_all <= after < self._held:
-                cost = self._cost(self._held, after, notice_s=self._notice_s)
-                is_of_burst = self._job.restart == Restart.CHARGE and reclaim_us <= self._hit_us + self._settle_us
-                self._add(reclaim_us, PREEMPTED, after, index, *((0.0, 0.0) if is_of_burst else cost))
-                self._hit_us = reclaim_us
+        self._add_earlier_reclaims(max(index - 1, 0), time_us, after_all, index)
+        if after_all < self._held:
+            self._add_reclaim(time_us, after_all, index)
+
+    def _add_earlier_reclaims(self, last: int, until_us: int, after_all: int, index: int | None) -> None:
+        """Add the reclaims between decision ``last`` and ``until_us``: with ``--settle`` they come before decisions."""
+        begin, end = np.searchsorted(self._edge_us, [self._life.times_us[last] + 1, until_us])
+        for time_us, after in zip(self._edge_us[begin:end].tolist(), self._counts[begin:end].tolist(), strict=True):
+            if after_all <= after < self._held and time_us not in self._life.paused_us:
+                self._add_reclaim(time_us, after, index)
+
+    def _add_reclaim(self, time_us: int, after: int, index: int | None) -> None:
+        cost = self._cost(self._held, after, notice_s=self._notice_s)
+        is_of_burst = self._job.restart == Restart.CHARGE and time_us <= self._hit_us + self._settle_us
+        self._add(time_us, PREEMPTED, after, index, *((0.0, 0.0) if is_of_burst else cost))
+        self._hit_us = time_us
 
     def _add_decision(self, moment: Moment, position: int) -> None:
         nodes_after, held = int(moment.counts[position]), self._held
@@ -396,7 +405,7 @@ class _Follower:
         self._add(moment.state.time_us, reason, nodes_after, moment.index, *cost)
 
     def _add(
-        self, time_us: int, reason: str, after: int, index: int, cost_samples: float, pause_s: float = 0.0
+        self, time_us: int, reason: str, after: int, index: int | None, cost_samples: float, pause_s: float = 0.0
     ) -> None:
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples, pause_s))
         self._held = after

@@ -114,6 +114,14 @@ def test_settled_reclaims_are_told_at_their_instants(restart, second):
     ]
 
 
+@pytest.mark.parametrize(("work", "end"), [(1e9, (30, "window end", 1, 1, 0.0)), (530.0, (29, "finished", 1, 0, 0.0))])
+def test_a_reclaim_is_told_although_the_job_or_the_window_ends_before_all_is_settled(work, end):
+    # 500 samples by 25 s; on one node the rest of 30 takes 3 s, after 1 s for the reclaim
+    events, jobs = log(2, [(25, 0, False)], 30, idle_first=[0, 1]), JobSet([job("a", down_s=0.5, work=work)])
+    run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(settle_s=6.0), efficiency=False, bound=False)
+    assert told(job_story(run, "a", events=events, jobs=jobs))[3:] == [(25, PREEMPTED, 2, 1, 10.0), end]
+
+
 def test_nodes_lost_and_won_at_one_instant_are_two_steps():
     events = log(3, [(10, 0, False), (10, 1, True), (10, 2, True)], 30, idle_first=[0])
     jobs = JobSet([job("a", down_s=2.0)])
@@ -284,6 +292,7 @@ def test_stories_with_starts_that_cost_and_lost_work_agree_with_the_ledger(event
 def test_stories_of_settled_runs_agree_with_the_ledger(events, jobs, settle_s, every_s):
     jobs = JobSet(replace(each, work_saved_every_s=every_s) for each in jobs)
     settled = ReplaySettings(3, settle_s=settle_s)
+    events = events.between(events.window_start_us, events.window_end_us - 1)  # a reclaim at its end is not told
     run = replay_log(events, jobs, BFTrainerPolicy(60.0), settled, efficiency=False, bound=False)
     check_against_the_books(run, events, jobs)
 
