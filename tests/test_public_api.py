@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -121,6 +122,13 @@ def test_what_cannot_be_is_refused_with_what_to_write_instead(options, message):
     events, jobs = small()
     with pytest.raises(InputError, match=re.escape(message)):
         replay_log(**{"events": events, "jobs": jobs, **options})
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(ReplaySettings) if field.name != "seed_map"])
+def test_no_option_is_ignored_beside_the_settings_that_have_it(name):
+    option = {"measured": "measure"}.get(name, name.removesuffix("_s"))
+    with pytest.raises(InputError, match=f"{option} is given twice: as an option and by a ReplaySettings"):
+        replay_log(*small(), settings=ReplaySettings(), **{option: 1})
 
 
 def test_an_option_without_effect_is_warned_of():

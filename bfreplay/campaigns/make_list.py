@@ -26,7 +26,7 @@ class JobShape:
         Seconds, or by count.
     node_hours
         Work of a job, in hours of one node by itself (of ``min_nodes`` nodes where one alone has no rate).
-    start_cost_s, restart, work_saved_every_s, saves
+    start_cost_s, restart, work_saved_every_s, saves, counts
         As of an ``ElasticJob``.
     """
 
@@ -39,6 +39,7 @@ class JobShape:
     restart: str = Restart.CHARGE.value
     work_saved_every_s: float = 0.0
     saves: str = Saves.NEVER.value
+    counts: Sequence[int] | None = None
 
 
 def jobs_of_list(items: Sequence[str], curves: Mapping[str, Curve], shape: JobShape, arrival: str, seed: int) -> JobSet:
@@ -118,6 +119,7 @@ def _job(model: str, job_name: str, submit_us: int, curve: Curve, shape: JobShap
         restart=shape.restart,
         work_saved_every_s=shape.work_saved_every_s,
         saves=shape.saves,
+        counts=tuple(shape.counts or ()),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import rich_click as click
 
 from bfreplay.commands.inputs import refuse_existing, say
-from bfreplay.commands.option_flags import PLACE, Parsed, adding, run_options
+from bfreplay.commands.option_flags import PLACE, ListOf, Parsed, adding, run_options
 from bfreplay.errors import InputError
 from bfreplay.experiments.option_checks import amount
 from bfreplay.wording import count
@@ -83,6 +83,12 @@ _job_options = adding(
         type=click.Choice(["never", "on-notice", "on-resize"]),
         default="never",
         help="Other checkpoints: on the notice of a preemption, or also before each rescale.",
+    ),
+    click.option(
+        "--counts",
+        type=ListOf(click.INT),
+        metavar="N,N,...",
+        help="Node counts that it can use, from --min-nodes to --max-nodes.  [default: all]",
     ),
 )
 """Adds the options of every job: bounds and costs."""
@@ -174,6 +180,7 @@ def hpo(
       bfreplay jobs make hpo -o c.toml --curve 'amdahl(rate_1=400, serial=0.02)'
       bfreplay jobs make hpo -o c.toml --curves curves.csv --curve resnet50
       bfreplay jobs make hpo -o campaign.toml --pruner median --arrival poisson:6
+      bfreplay jobs make hpo -o campaign.toml --max-nodes 8 --counts 1,2,4,8
       bfreplay jobs make hpo -o campaign.toml --proposer optuna
     """
     from bfreplay.campaigns.make_campaign import curves_of_file, hpo_text
@@ -256,6 +263,7 @@ def make_list(
       bfreplay jobs make list --job image-classifier:20 -o jobs.csv
       bfreplay jobs make list --job language-model:5 --job segmentation:10 -o jobs.csv
       bfreplay jobs make list --curves curves.csv --job resnet50:40 -o jobs.csv
+      bfreplay jobs make list --job segmentation:10 --max-nodes 8 --counts 1,2,4,8 -o jobs.csv
     """
     from bfreplay import write_jobs
     from bfreplay.campaigns.make_campaign import MAX_NODES, curves_of_file, family_curves
@@ -311,12 +319,12 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
     settings["budget"] = {setting: plain(value) for setting, value in limits.items() if value is not None}
     of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
-    other_costs = {"start_cost_s": 0.0, "restart": "charge", "work_saved_every_s": 0.0, "saves": "never"}
+    costs = {"start_cost_s": 0.0, "restart": "charge", "work_saved_every_s": 0.0, "saves": "never", "counts": None}
     trial = {setting: options[setting] for setting in of_jobs if options[setting] is not None}
-    trial |= {setting: options[setting] for setting, usual in other_costs.items() if options[setting] != usual}
+    trial |= {setting: options[setting] for setting, usual in costs.items() if options[setting] != usual}
     tables = {
         "campaign": {setting: value for setting, value in settings.items() if value is not None},
-        "trial": {setting: value if isinstance(value, str) else plain(value) for setting, value in trial.items()},
+        "trial": {setting: plain(value) if isinstance(value, float) else value for setting, value in trial.items()},
         "pruner": pruner_table(options["pruner"] or usual_pruner, options["pruner_options"]),
     }
     if options["failures_per_epoch"]:

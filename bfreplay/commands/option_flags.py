@@ -53,7 +53,7 @@ class Parsed(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-class _ListType(click.ParamType[list[Any]]):
+class ListOf(click.ParamType[list[Any]]):
     """Parameter type of a comma-separated list."""
 
     name = "list"
@@ -155,7 +155,7 @@ def option_lists(**usual: str) -> Callable[[_Command], _Command]:
             click.option(
                 f"--{option_name(field_name)}",
                 field_name,
-                type=_ListType(_click_type(OPTIONS[field_name])),
+                type=ListOf(_click_type(OPTIONS[field_name])),
                 metavar="LIST",
                 help=f"Comma-separated values to try. {OPTIONS[field_name].help}  [default: {usual_values}]",
             )

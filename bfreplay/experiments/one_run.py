@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from bfreplay import checks
 from bfreplay.datasets import NodeEvents
 from bfreplay.experiments.declared_options import OPTIONS, POLICY, SOLVER, DeclaredOptions
-from bfreplay.experiments.prepared_run import REPLAY_OPTIONS, prepare_run
+from bfreplay.experiments.prepared_run import prepare_run
 from bfreplay.options import checked_keywords
 from bfreplay.policies import Policy
 from bfreplay.policies.policy import not_a_policy
@@ -23,7 +24,7 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 if TYPE_CHECKING:
     from bfreplay.experiments.keywords import ReplayKeywords
 
-_OF_SETTINGS = {*REPLAY_OPTIONS, "max_parallel", "prices", "measure", "cluster", "until_done", "settle"}
+_OF_SETTINGS = {setting.name.removesuffix("_s") for setting in fields(ReplaySettings)} | {"measure", "cluster"}
 _OF_POLICY_TEXT = {name for name, declaration in OPTIONS.items() if declaration.group in (POLICY, SOLVER)}
 _OF_POLICY_TEXT = _OF_POLICY_TEXT - {"learn_curves", "measurement_noise"} | {"round"}
 

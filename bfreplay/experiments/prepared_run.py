@@ -28,7 +28,7 @@ from bfreplay.workload import JobSet, JobSource
 _BYTES_PER_MB = 1_000_000
 _DERIVED_SETTINGS = {"max_parallel", "prices", "until_done"}
 _RUN_OPTIONS = {setting.name for setting in fields(RunSettings)} & {*OPTIONS}
-REPLAY_OPTIONS: set[str] = {setting.name for setting in fields(ReplaySettings)} & {*OPTIONS} - _DERIVED_SETTINGS
+_REPLAY_OPTIONS: set[str] = {setting.name for setting in fields(ReplaySettings)} & {*OPTIONS} - _DERIVED_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSou
             fix="give more jobs, or measure fewer",
         )
     return ReplaySettings(
-        **{field_name: getattr(options, field_name) for field_name in REPLAY_OPTIONS},
+        **{field_name: getattr(options, field_name) for field_name in _REPLAY_OPTIONS},
         max_parallel=max_parallel_of(options, log, jobs),
         clear_s=float(options.clear),
         min_age_s=float(options.min_age),

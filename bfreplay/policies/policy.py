@@ -78,8 +78,8 @@ class Round:
         When the policy wants to be asked next: it wakes on ``Trigger.ROUND``. ``None``: at the next event, and at the
         time that an earlier decision named, if that is still to come; ``policies.NEVER_US`` withdraws that time.
     samples : (J,) float64
-        How many each job may process until then, inf for no limit: it then holds its nodes and waits. ``None``: no
-        limit.
+        By how much the progress of each job may rise until then, inf for no limit: it then holds its nodes and waits.
+        Work that it loses meanwhile may be done again. ``None``: no limit.
     not_before_us : (J,) int64
         A job that is done earlier holds its nodes until then, and completes then; times that are past mean nothing.
         ``None``: none waits.

@@ -28,7 +28,7 @@ from bfreplay.replay.tables import (
 
 @dataclass(slots=True)
 class RunTables:
-    """The tables of one run: ``nodes``, ``reports`` and ``losses`` on request, others where rows are kept.
+    """The tables of one run: ``nodes`` and ``reports`` on request, others where rows are kept.
 
     ``job_names`` is filled by the replay, job by job.
     """
@@ -55,7 +55,6 @@ class RunTables:
         checkpoints: Checkpoints | None = None,
         with_nodes: bool = False,
         with_reports: bool = False,
-        with_losses: bool = False,
         type_names: Sequence[str] = (ANY_TYPE,),
         shared: bool = False,
     ) -> RunTables:
@@ -77,8 +76,7 @@ class RunTables:
             run_tables.nodes = NodeTable(node_names, run_tables.job_names, sink("nodes", NODES))
         if with_reports:
             run_tables.reports = RowTable(REPORTS, sink("reports", REPORTS))
-        if with_losses:
-            run_tables.losses = RowTable(LOSSES, sink("losses", LOSSES), is_full=True)
+        run_tables.losses = RowTable(LOSSES, sink("losses", LOSSES), is_full=True)
         return run_tables
 
     @classmethod

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from bfreplay.datasets.arrow_columns import as_arrow, dtype_of
@@ -189,7 +191,11 @@ class ParquetSink(TableSink):
     """A Parquet file that grows chunk by chunk."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._writer = table_writer(path, schema)
+        self._path, self._schema = path, schema
+
+    @cached_property
+    def _writer(self) -> pq.ParquetWriter:
+        return table_writer(self._path, self._schema)
 
     def write(self, table: pa.Table) -> None:
         """Append rows as one row group."""

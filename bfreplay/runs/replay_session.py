@@ -174,7 +174,6 @@ class ReplaySession:
                 checkpoints=self._checkpoints,
                 with_nodes=self.settings.record_nodes,
                 with_reports=not isinstance(jobs, JobSet),
-                with_losses=not isinstance(jobs, JobSet) or any(job.work_saved_every_s for job in jobs),
                 type_names=events.node_types.names,
                 shared=isinstance(jobs, JobSet) and jobs.colocation is not None,
             )
@@ -418,6 +417,8 @@ class ReplaySession:
             if engine.end_us < events.window_end_us:
                 events = events.between(events.window_start_us, engine.end_us)
                 config = msgspec.structs.replace(config, window_end_us=engine.end_us)
+            if not engine.active.has_risk:
+                engine.run_tables.losses = None
             tables = engine.run_tables.close()
         if isinstance(self._anchored, JobSet):
             with _measure_into(seconds, "dedicated_s"):

@@ -192,7 +192,7 @@ def test_help_shows_examples(words):
 
 
 COSTS = ("--scale-up-cost", "0:20 4:29", "--start-cost", "1min", "--restart", "pause")
-COSTS += ("--work-saved-every", "10min", "--saves", "on-resize")
+COSTS += ("--work-saved-every", "10min", "--saves", "on-resize", "--max-nodes", "8", "--counts", "1,2,4,8")
 
 
 @pytest.mark.parametrize("kind", ["hpo", "nas", "list"])
@@ -204,6 +204,7 @@ def test_jobs_pay_what_the_options_say(kind):
     for job in jobs:
         assert (str(job.scale_up_cost_s), job.scale_down_cost_s, job.start_cost_s) == ("0:20 4:29", 10.0, 60.0)
         assert (job.restart, job.work_saved_every_s, job.saves) == ("pause", 600.0, "on-resize")
+        assert job.counts == (1, 2, 4, 8)
 
 
 def test_usual_costs_stand_in_the_file_as_comments_only(tmp_path):
@@ -224,6 +225,8 @@ def test_usual_costs_stand_in_the_file_as_comments_only(tmp_path):
         (("--restart", "puase"), "'charge', 'pause'"),
         (("--saves", "on-notice"), "nothing is ever at risk"),
         (("--work-saved-every", "0.1ms"), "--work-saved-every"),
+        (("--counts", "1,two"), "--counts"),
+        (("--counts", "1,2,4,8"), "increasing whole numbers from min_nodes 1 to max_nodes 16"),
     ],
 )
 @pytest.mark.parametrize("kind", ["hpo", "list"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,15 @@ def test_a_job_that_was_paused_with_its_new_batch_size_keeps_it():
     # the node is away from 25 to 30 s: 200 samples by 20 s, 100 more by 25 s, the last 100 from 30 s on
     events = log(1, [(25, 0, False), (30, 0, True)], 60, [0])
     assert finish_s(replay_log(events, JobSet([changing_job()]), Recorder(), efficiency=False)) == 35.0
+
+
+def test_a_job_keeps_its_new_batch_size_where_a_loss_takes_back_the_progress_of_the_change():
+    # 150 samples are saved at 15 s, 90 are lost at 22 s, and from 30 s on the last 250 are made at 20/s
+    losing_job, policy = replace(changing_job(), work_saved_every_s=15), Recorder()
+    events = log(1, [(22, 0, False), (30, 0, True)], 60, [0])
+    result = replay_log(events, JobSet([losing_job]), policy, efficiency=False)
+    assert (finish_s(result), of_job(result)["repeated_samples"]) == (42.5, 90)
+    assert policy.seen == [(0.0, [16], [10.0]), (20.0, [32], [20.0]), (30.0, [32], [20.0])]
 
 
 def test_a_policy_may_set_batch_sizes_itself_and_credit_samples():

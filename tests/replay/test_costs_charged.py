@@ -417,6 +417,16 @@ def test_a_report_that_was_made_before_a_loss_is_not_made_again():
     assert losses(run) == [(8, "trial", 80, 8)]
 
 
+@pytest.mark.parametrize("every_s", [0.0, 100.0])
+def test_a_source_whose_jobs_cannot_lose_work_has_no_table_of_losses(tmp_path, every_s):
+    source = ScriptedSource([Orders((costly("trial", work_saved_every_s=every_s, work_samples=50.0),))])
+    events, quick = log(1, [], 40, [0]), {"efficiency": False, "bound": False}
+    for out, checkpoint_every in ((None, None), (tmp_path / "plain", None), (tmp_path / "checked", "1h")):
+        run = replay_log(events, source, EqualSharePolicy(), out=out, checkpoint_every=checkpoint_every, **quick)
+        assert run.has_table("losses") == (every_s > 0)
+        assert out is None or (out / "losses.parquet").exists() == (every_s > 0)
+
+
 def test_a_job_that_its_source_pauses_saves_its_work():
     trial = costly("trial", work_saved_every_s=100, report_at_samples=(50.0,), work_samples=150.0)
     orders = [Orders((trial,)), Orders(ask_again_us=20 * SECOND), Orders(resume=("trial",))]

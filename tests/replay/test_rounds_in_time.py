@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -140,6 +142,15 @@ def test_what_is_made_up_for_does_not_count_towards_the_limit():
     row = of_job(run(typed_log("v100", 10), [typed_job()], policy))
     assert (row["rescaling"], row["useful"], row["stalled"]) == pytest.approx((4, 3, 3), abs=1e-5)
     assert row["done_samples"] == pytest.approx(30)
+
+
+def test_work_that_is_lost_may_be_done_again_within_the_limit():
+    # 100 samples by 5 s, all lost; 140 on the node that is left take 14 s, then 11 s of waiting
+    policy = Scripted(Step({0: [0, 1]}, samples={0: 140}, until_s=99), wakes_on=ROUNDS)
+    losing_job = replace(typed_job(), work_saved_every_s=100)
+    row = of_job(run(typed_log("v100 v100", 30, [(5, 1, False)]), [losing_job], policy))
+    assert (row["done_samples"], row["repeated_samples"]) == pytest.approx((140, 100))
+    assert (row["useful"], row["stalled"]) == pytest.approx((14, 11), abs=1e-5)
 
 
 @pytest.mark.parametrize(("work", "first"), [(193.71, 60.2), (333.939, 23.78), (318.7, 46.28), (10.1, 3.3)])

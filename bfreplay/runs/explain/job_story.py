@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.milp.charge_rule import change_cost, charged_rate, preemption_pause_s
+from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.saved_tables import (
@@ -71,7 +72,7 @@ class Life:
             loss_times_us = (int(time.value // 1000) for time in losses["time"])
             self._losses = [*zip(loss_times_us, losses["samples"].tolist(), strict=True)]
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
-        self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
+        self.end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
         count_columns = ("n_jobs_preempted", "n_jobs_scaled_down")
         decision_table = run.columns("decisions", "time", *count_columns)
         self.times_us = np.asarray(decision_table["time"].cast("int64"))
@@ -100,7 +101,7 @@ class Life:
         """Return the last decision that the job could be part of; 0 for a job that was never admitted."""
         if self.admitted_us is None:
             return 0
-        return max(0, int(np.searchsorted(self.times_us, self._end_us, side="right")) - 1)
+        return max(0, int(np.searchsorted(self.times_us, self.end_us, side="right")) - 1)
 
     def decision_of(self, time_us: int) -> int | None:
         """Return the last decision at exactly this time."""
@@ -124,7 +125,7 @@ class Life:
         A job that is stopped before its submission has no submission.
         """
         first_steps: list[Step] = []
-        if self.submitted_us is not None and self.submitted_us <= self._end_us:
+        if self.submitted_us is not None and self.submitted_us <= self.end_us:
             first_steps.append(Step(self.submitted_us, SUBMITTED, 0, 0))
         if self.admitted_us is not None:
             first_steps.append(Step(self.admitted_us, ADMITTED, 0, 0))
@@ -134,7 +135,7 @@ class Life:
             nodes = changes[place - 1].after if place else 0
             changes.insert(place, Step(time_us, WORK_LOST, nodes, nodes, None, lost_samples))
         last_nodes = changes[-1].after if changes else 0
-        last_step = Step(self._end_us, WINDOW_END, last_nodes, last_nodes)
+        last_step = Step(self.end_us, WINDOW_END, last_nodes, last_nodes)
         if self.ended_us is not None:
             last_step = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
         return (*first_steps, *changes, last_step)
@@ -284,9 +285,7 @@ def job_story(
         return job_story_from_tables(run, name)
     life = Life(run, name)
     rerun = Rerun(run, life.last_decision(), progress, **inputs)
-    config = run.record.config
-    notice_s = config.clear_s if config.notice else 0.0
-    follower = _Follower(life, rerun, is_published=config.semantics == Semantics.PUBLISHED, notice_s=notice_s)
+    follower = _Follower(run, name, life, rerun)
     rerun.run(follower.watch)
     follower.close()
     job = rerun.jobs[life.number] if life.number < len(rerun.jobs) else None
@@ -319,15 +318,19 @@ def job_story_from_tables(run: RunResult, name: str) -> JobStory:
 class _Follower:
     """Follows one job through the decisions of a run."""
 
-    def __init__(self, life: Life, rerun: Rerun, *, is_published: bool, notice_s: float) -> None:
+    def __init__(self, run: RunResult, name: str, life: Life, rerun: Rerun) -> None:
+        config, nodes = run.record.config, nodes_over_time(run, name)
         self.steps: list[Step] = []
         self._life = life
         self._rerun = rerun
-        self._is_published = is_published
-        self._notice_s = notice_s
+        self._is_published = config.semantics == Semantics.PUBLISHED
+        self._notice_s = config.clear_s if config.notice else 0.0
+        self._settle_us = round(config.settle_s * 1e6)
+        self._edge_us, self._counts = nodes.edge_us, nodes.counts
         self._held = 0
         self._seen = -1  # the last decision that the job was part of
         self._started = False
+        self._hit_us = LONG_AGO_US
         self._table: NDArray[np.float64] | None = None
 
     def watch(self, moment: Moment) -> None:
@@ -348,6 +351,8 @@ class _Follower:
         """Process the end: no more decisions with idle nodes."""
         if self._seen + 1 < self._rerun.n_rows:
             self._skip_decision()
+        if self._held:
+            self._add_earlier_reclaims(self._seen, self._life.end_us, 0, None)
 
     def _skip_decision(self) -> None:
         """Process a decision without the job: it ended, paused, or no node was idle."""
@@ -358,17 +363,34 @@ class _Follower:
         if time_us in self._life.paused_us:
             self._add(time_us, PAUSED, 0, index, 0.0)
         elif time_us != self._life.ended_us:
-            self._add(time_us, PREEMPTED, 0, index, *self._cost(self._held, 0, notice_s=self._notice_s))
+            self._add_reclaims(index, 0)
 
     def _before_the_decision(self, moment: Moment, position: int) -> None:
         time_us, current = moment.state.time_us, int(moment.state.current[position])
         n_reclaimed = int(moment.reclaimed[position])
         if n_reclaimed:
-            after = self._held - n_reclaimed
-            cost = self._cost(self._held, after, notice_s=self._notice_s)
-            self._add(time_us, PREEMPTED, after, moment.index, *cost)
+            self._add_reclaims(moment.index, self._held - n_reclaimed)
         if self._held > current:
             self._add(time_us, PAUSED, current, moment.index, 0.0)
+
+    def _add_reclaims(self, index: int, after_all: int) -> None:
+        time_us = int(self._life.times_us[index])
+        self._add_earlier_reclaims(max(index - 1, 0), time_us, after_all, index)
+        if after_all < self._held:
+            self._add_reclaim(time_us, after_all, index)
+
+    def _add_earlier_reclaims(self, last: int, until_us: int, after_all: int, index: int | None) -> None:
+        """Add the reclaims between decision ``last`` and ``until_us``: with ``--settle`` they come before decisions."""
+        begin, end = np.searchsorted(self._edge_us, [self._life.times_us[last] + 1, until_us])
+        for time_us, after in zip(self._edge_us[begin:end].tolist(), self._counts[begin:end].tolist(), strict=True):
+            if after_all <= after < self._held and time_us not in self._life.paused_us:
+                self._add_reclaim(time_us, after, index)
+
+    def _add_reclaim(self, time_us: int, after: int, index: int | None) -> None:
+        cost = self._cost(self._held, after, notice_s=self._notice_s)
+        is_of_burst = self._job.restart == Restart.CHARGE and time_us <= self._hit_us + self._settle_us
+        self._add(time_us, PREEMPTED, after, index, *((0.0, 0.0) if is_of_burst else cost))
+        self._hit_us = time_us
 
     def _add_decision(self, moment: Moment, position: int) -> None:
         nodes_after, held = int(moment.counts[position]), self._held
@@ -383,7 +405,7 @@ class _Follower:
         self._add(moment.state.time_us, reason, nodes_after, moment.index, *cost)
 
     def _add(
-        self, time_us: int, reason: str, after: int, index: int, cost_samples: float, pause_s: float = 0.0
+        self, time_us: int, reason: str, after: int, index: int | None, cost_samples: float, pause_s: float = 0.0
     ) -> None:
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples, pause_s))
         self._held = after

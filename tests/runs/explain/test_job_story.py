@@ -99,6 +99,29 @@ def test_a_reclaim_that_was_announced_costs_less():
     assert (10, PREEMPTED, 2, 1, 60.0) in told(job_story(run, "a", events=events, jobs=jobs))
 
 
+@pytest.mark.parametrize(("restart", "second"), [("charge", (0.0, 0.0)), ("pause", (40.0, 2.0))])
+def test_settled_reclaims_are_told_at_their_instants(restart, second):
+    # decided at 23 s; one charge covers both reclaims, and the second pause replaces what is left of the first
+    events = log(4, [(20, 0, False), (21, 1, False)], 30, idle_first=range(4))
+    jobs = JobSet([replace(job("a", down_s=2.0), restart=restart, work_saved_every_s=8.0)])
+    run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(settle_s=2.0), efficiency=False, bound=False)
+    story = job_story(run, "a", events=events, jobs=jobs)
+    first = (80.0, 0.0) if restart == "charge" else (60.0, 2.0)
+    assert [(*step, s.pause_s, s.decision) for step, s in zip(told(story), story.steps, strict=True)][3:-1] == [
+        (20, PREEMPTED, 4, 3, *first, 1),
+        (20, WORK_LOST, 3, 3, 160.0, 0.0, None),
+        (21, PREEMPTED, 3, 2, *second, 1),
+    ]
+
+
+@pytest.mark.parametrize(("work", "end"), [(1e9, (30, "window end", 1, 1, 0.0)), (530.0, (29, "finished", 1, 0, 0.0))])
+def test_a_reclaim_is_told_although_the_job_or_the_window_ends_before_all_is_settled(work, end):
+    # 500 samples by 25 s; on one node the rest of 30 takes 3 s, after 1 s for the reclaim
+    events, jobs = log(2, [(25, 0, False)], 30, idle_first=[0, 1]), JobSet([job("a", down_s=0.5, work=work)])
+    run = replay_log(events, jobs, EqualSharePolicy(), ReplaySettings(settle_s=6.0), efficiency=False, bound=False)
+    assert told(job_story(run, "a", events=events, jobs=jobs))[3:] == [(25, PREEMPTED, 2, 1, 10.0), end]
+
+
 def test_nodes_lost_and_won_at_one_instant_are_two_steps():
     events = log(3, [(10, 0, False), (10, 1, True), (10, 2, True)], 30, idle_first=[0])
     jobs = JobSet([job("a", down_s=2.0)])
@@ -256,6 +279,21 @@ def test_stories_with_starts_that_cost_and_lost_work_agree_with_the_ledger(event
     jobs = JobSet(replace(each, start_cost_s=start_s, work_saved_every_s=every_s) for each in jobs)
     notice = ReplaySettings(3, notice=clear_s > 0, clear_s=clear_s)
     run = replay_log(events, jobs, BFTrainerPolicy(60.0), notice, efficiency=False, bound=False)
+    check_against_the_books(run, events, jobs)
+
+
+@settings(max_examples=examples(25))
+@given(
+    events=logs(),
+    jobs=job_sets(),
+    settle_s=st.sampled_from([0.5, 5.0, 60.0]),
+    every_s=st.sampled_from([0.0, 2.0]),
+)
+def test_stories_of_settled_runs_agree_with_the_ledger(events, jobs, settle_s, every_s):
+    jobs = JobSet(replace(each, work_saved_every_s=every_s) for each in jobs)
+    settled = ReplaySettings(3, settle_s=settle_s)
+    events = events.between(events.window_start_us, events.window_end_us - 1)  # a reclaim at its end is not told
+    run = replay_log(events, jobs, BFTrainerPolicy(60.0), settled, efficiency=False, bound=False)
     check_against_the_books(run, events, jobs)
 
 
