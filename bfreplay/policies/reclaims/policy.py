@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bfreplay import defaults
 from bfreplay._compiled import compiled
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import DOWN, START, UP, change_cost
+from bfreplay.milp.charge_rule import DOWN, UP, losses
 from bfreplay.milp.problem import AllocationProblem
 from bfreplay.milp.solution import Quality, Solver
 from bfreplay.policies.bftrainer import BFTrainerPolicy
@@ -34,9 +34,10 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
     """BFTrainer's decision, with counts valued by what a job makes between reclaims, and nodes chosen for it.
 
     It remembers which nodes were reclaimed together (``ReclaimMemory``); nothing of the future. Jobs that lost a node,
-    or have none, restart anyway: their nodes and the free ones are one pool. Counts are those that maximise the
-    objective over the forward-looking time, times the share of it that is kept on the best nodes of that number; then
-    each job, most needed nodes first, takes the runs of neighbours that add most, and leaves nodes that add nothing.
+    or have none, restart anyway: their nodes and the free ones are one pool. Another job stays on its nodes, with more
+    or not, or moves: it restarts on the best nodes of the pool. Counts are those that maximise the objective over the
+    forward-looking time, times the share of it that is kept on the best nodes of that number; then each job, most
+    needed nodes first, takes the runs of neighbours that add most, and leaves nodes that add nothing.
 
     Parameters
     ----------
@@ -112,14 +113,15 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
             solution = replace(
                 solution, counts=node_counts, objective=objective, quality=Quality.FEASIBLE, message=message
             )
+        placement = Placement(nodes, restart_s=pool.restarts_s(nodes))
         wake = Round(self._next_checkpoint_us(state, pool, node_counts))
-        decision = Decision(node_counts, solution, self.t_fwd_s, Placement(nodes), wake)
+        decision = Decision(node_counts, solution, self.t_fwd_s, placement, wake)
         return Reasons(decision, problem, pool)
 
     def _next_checkpoint_us(self, state: PolicyState, pool: _Pool, counts: NDArray[np.int64]) -> int:
         """Return when the next job that may grow has nothing at risk, unless that comes more often than ``t_fwd_s``."""
         every_s = costs_of(state).save_every_s
-        may_grow = (counts > 0) & (counts < state.max_nodes) & (every_s >= self.t_fwd_s)
+        may_grow = (counts > 0) & (counts < state.max_nodes) & (every_s >= float(self.t_fwd_s or 0.0))
         if state.next_save_us is None or counts.sum() == state.n_idle or not may_grow.any():
             return NEVER_US
         goes_on = pool.stays & (counts == state.current)
@@ -162,7 +164,8 @@ class Reasons:
 class _Pool:
     """The nodes of one decision: those that jobs keep, and those to choose from.
 
-    ``rates (J, K + 1)`` is what sets of nodes are chosen by.
+    ``rates (J, K + 1)`` is what sets of nodes are chosen by; ``moves (J, K + 1)`` says where a count is worth more on
+    other nodes than on those that the job holds with some added.
     """
 
     rates: NDArray[np.float64]
@@ -182,6 +185,7 @@ class _Pool:
         self.hits = [count_hits(first, last, np.searchsorted(idle, held)) for held in kept]
         costs = costs_of(state)
         self.every_s, self.allowed = costs.save_every_s, costs.allowed
+        self.moves = np.zeros(state.throughput.shape, np.bool_)
         by_count = np.maximum(costs.seconds[:, UP], costs.seconds[:, DOWN])
         columns = np.minimum(np.arange(state.throughput.shape[1]), by_count.shape[1] - 1)
         self.restart_s = np.ascontiguousarray(by_count[:, columns])  # (J, K + 1)
@@ -230,22 +234,30 @@ class _Pool:
         """Return gains and losses of all counts, (J, K + 1) each."""
         state = self.state
         costs = costs_of(state)
-        at_risk = np.zeros(state.n_jobs) if state.at_risk_samples is None else state.at_risk_samples
-        next_s = np.zeros(state.n_jobs)
+        next_save_s = np.zeros(state.n_jobs)
         if state.next_save_us is not None:
-            next_s = np.where(costs.save_every_s > 0, (state.next_save_us - state.time_us) / 1e6, 0.0)
-        own = np.array([frequency(int(hits.sum()), self.reclaims.seconds) for hits in self.hits])
+            next_save_s = np.where(costs.save_every_s > 0, (state.next_save_us - state.time_us) / 1e6, 0.0)
+        risks = _Risks(
+            self.stays,
+            np.zeros(state.n_jobs) if state.at_risk_samples is None else state.at_risk_samples,
+            next_save_s,
+            self.restart_s,
+            np.array([frequency(int(hits.sum()), self.reclaims.seconds) for hits in self.hits]),
+            self.reclaims_per_s,
+        )
         throughput_now = state.throughput[np.arange(state.n_jobs), state.current]
-        of_jobs = state.current, state.min_nodes, value_rate, given_up, throughput_now
-        hazards = self.stays, self.restart_s, own, self.reclaims_per_s
-        arguments: tuple[Any, ...] = *of_jobs, *costs, at_risk, next_s, *hazards, t_fwd_s
-        return _worths(*arguments)
+        loss = losses(state.current, state.min_nodes, given_up, throughput_now, *costs[:-2])
+        gain, self.moves = _gains(
+            state.current, state.min_nodes, value_rate, given_up, throughput_now, costs, risks, t_fwd_s
+        )
+        return gain, loss
 
     def choose(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
         """Return the nodes of each job: what it keeps, and what it takes, most needed first."""
         state = self.state
-        if (self.stays & (counts == 0)).any():  # the others may take what these give up
-            self.stays = self.stays & (counts > 0)
+        leaves = self.stays & ((counts == 0) | self.moves[np.arange(state.n_jobs), counts])
+        if leaves.any():  # the others may take what these give up
+            self.stays = self.stays & ~leaves
             self._collect()
         nodes = [held if stays else held[:0] for held, stays in zip(self.held, self.stays, strict=True)]
         needs = counts - np.array([kept.size for kept in nodes])
@@ -260,6 +272,17 @@ class _Pool:
                 nodes[job_row] = np.concatenate((nodes[job_row], self.nodes[chosen]))
                 self.is_left[chosen] = False
         return tuple(nodes)
+
+    def restarts_s(self, nodes: tuple[NDArray[np.int64], ...]) -> NDArray[np.float64] | None:
+        """Return what jobs pay that move and keep their count, (J,): nobody else charges them. ``None``: none does."""
+        state = self.state
+        restarts_s = np.zeros(state.n_jobs)
+        lost_nodes = 0 if state.lost_nodes is None else state.lost_nodes
+        for job_row in np.flatnonzero(~self.stays & (lost_nodes == 0) & (state.current > 0)):
+            count = nodes[job_row].size
+            if count == state.current[job_row] and not np.array_equal(np.sort(nodes[job_row]), self.held[job_row]):
+                restarts_s[job_row] = self.restart_s[job_row, count]
+        return restarts_s if restarts_s.any() else None
 
     def _largest_allowed(self, job_row: int, most: int) -> int:
         """Return the largest count of at most ``most`` that the job can use, or 0."""
@@ -284,73 +307,61 @@ def _of_both(first: float, second: float) -> float:
     return max(first, second) + _SHARED * min(first, second)
 
 
+class _Risks(NamedTuple):
+    """What reclaims do to J jobs."""
+
+    stays: NDArray[np.bool_]  # (J,) neither hit nor without nodes
+    at_risk: NDArray[np.float64]  # (J,) samples
+    next_save_s: NDArray[np.float64]  # (J,) until its next checkpoint
+    restart_s: NDArray[np.float64]  # (J, K + 1)
+    own_per_s: NDArray[np.float64]  # (J,) reclaims of the nodes that it holds
+    free_per_s: NDArray[np.float64]  # (K + 1,) of the best nodes to choose from
+
+
 @compiled
-def _worths(
+def _gains(
     current: NDArray[np.int64],
     min_nodes: NDArray[np.int64],
     value_rate: NDArray[np.float64],
     given_up: NDArray[np.float64],
     throughput_now: NDArray[np.float64],
-    seconds: NDArray[np.float64],
-    pauses: NDArray[np.int64],
-    pause_left_s: NDArray[np.float64],
-    unsaved_samples: NDArray[np.float64],
-    allowed: NDArray[np.bool_],
-    every_s: NDArray[np.float64],
-    longest_s: float,
-    at_risk: NDArray[np.float64],
-    next_save_s: NDArray[np.float64],
-    stays: NDArray[np.bool_],
-    restart_s: NDArray[np.float64],
-    own_per_s: NDArray[np.float64],
-    free_per_s: NDArray[np.float64],
+    costs: ChangeCosts,
+    risks: _Risks,
     t_fwd_s: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what counts are worth over the forward-looking time, and what changes lose, see ``_Pool.worths``.
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return what counts are worth over the forward-looking time, and on which a job would move, (J, K + 1) each.
 
-    A job that changes makes ``T g(n) v(n)`` with the useful share ``g`` (``useful_share``) of its rate ``v``, and pays
-    for the change what the longest restart of all leaves of it. One that stays also has what it would save at its next
-    checkpoint, in ``tau`` seconds, if no reclaim comes before, with probability ``p = exp(-L tau)``: its work at risk
-    ``w``, the work until then, and no restart; for that its useful share does not count until then.
+    A job that changes makes ``T g(n) v(n)`` with the useful share ``g`` (``useful_share``) of its rate ``v``, and what
+    the longest restart of all leaves of its own. One that stays also has what it would save at its next checkpoint, in
+    ``tau`` seconds, if no reclaim comes before, with probability ``p = exp(-L tau)``: its work at risk ``w``, the work
+    until then, and no restart; for that its useful share does not count until then. A job that keeps its count and
+    moves pays the restart all the same, and the work that it has not saved.
     """
     gain = np.zeros(given_up.shape)
-    loss = np.zeros(given_up.shape)
+    moves = np.zeros(given_up.shape, np.bool_)
     for j in range(current.shape[0]):
         before = current[j]
+        stays, own, every_s = risks.stays[j], risks.own_per_s[j], costs.save_every_s[j]
         rate_now = given_up[j, before] if before >= min_nodes[j] else 0.0
         per_sample = rate_now / throughput_now[j] if rate_now > 0.0 and throughput_now[j] > 0.0 else 0.0
-        for n in range(given_up.shape[1]):
-            if n == before and stays[j]:
-                own = own_per_s[j]
-                share = useful_share(own, every_s[j], restart_s[j, n])
-                survives = exp(-own * next_save_s[j])
-                kept = at_risk[j] * per_sample + rate_now * next_save_s[j]
-                kept += exp(-own * every_s[j]) * rate_now * (longest_s - pause_left_s[j])
-                until_saved = share * rate_now * (1.0 - survives) / own
-                saved_by_change = (at_risk[j] - unsaved_samples[j]) * per_sample
-                gain[j, n] = t_fwd_s * share * value_rate[j, n]
-                gain[j, n] += survives * kept - until_saved - saved_by_change
-                continue
-            is_shrinking = stays[j] and 0 < n < before
-            if is_shrinking or not allowed[j, min(n, allowed.shape[1] - 1)]:
-                loss[j, n] = np.inf
-                continue
-            per_s = free_per_s[n]
-            if stays[j] and n > before:
-                per_s = _of_both(own_per_s[j], free_per_s[n - before])
-            share = useful_share(per_s, every_s[j], restart_s[j, n]) if n > 0 else 1.0
-            column = min(n, seconds.shape[2] - 1)
-            cost = change_cost(
-                pauses[j] > 0,
-                rate_now,
-                given_up[j, n],
-                before,
-                n,
-                min_nodes[j],
-                seconds[j, START, column],
-                seconds[j, UP, column],
-                seconds[j, DOWN, column],
-            )
-            gain[j, n] = t_fwd_s * share * value_rate[j, n] + longest_s * given_up[j, n]
-            loss[j, n] = pause_left_s[j] * rate_now if n == before else cost
-    return gain, loss
+        for n in range(1, given_up.shape[1]):
+            per_s = risks.free_per_s[n]
+            moves[j, n] = stays
+            if stays and n > before:
+                of_both = _of_both(own, risks.free_per_s[n - before])
+                moves[j, n] = per_s < of_both
+                per_s = min(per_s, of_both)
+            share = useful_share(per_s, every_s, risks.restart_s[j, n])
+            gain[j, n] = t_fwd_s * share * value_rate[j, n] + costs.longest_s * given_up[j, n]
+            if stays and n == before:
+                moved = gain[j, n] - risks.restart_s[j, n] * rate_now - costs.unsaved_samples[j] * per_sample
+                share = useful_share(own, every_s, risks.restart_s[j, n])
+                tau_s = risks.next_save_s[j]
+                survives = exp(-own * tau_s)
+                kept = rate_now * (tau_s + exp(-own * every_s) * (costs.longest_s - costs.pause_left_s[j]))
+                stayed = t_fwd_s * share * value_rate[j, n] + survives * kept
+                stayed -= (1.0 - survives) * (risks.at_risk[j] * per_sample + share * rate_now / own)
+                moves[j, n] = moved > stayed and costs.allowed[j, min(n, costs.allowed.shape[1] - 1)]
+                # the loss of a count that stays is the rest of its pause, which both know already
+                gain[j, n] = (moved if moves[j, n] else stayed) + costs.pause_left_s[j] * rate_now
+    return gain, moves
