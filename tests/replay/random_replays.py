@@ -187,6 +187,16 @@ def _placed(seed: int, log: Log, rules: Rules) -> tuple[Log, Rules]:
     return (_spread(rng, log) if rng.random() < 0.7 else log), replace(rules, on_runs=True)
 
 
+def _told(seed: int, policy: str, rules: Rules) -> tuple[str, Rules]:
+    """Return the policy, sometimes told another price, and the rules, in half of all cases with notice."""
+    rng = np.random.default_rng([seed, 49])
+    if policy in ("bftrainer", "bftrainer auto") and rng.random() < 0.2:
+        policy = f"bftrainer(price_s={rng.choice([0, 60, 360])})"
+        rules = replace(rules, solves_own_objective=False)
+    rules = replace(rules, clear_us=int(rng.choice([0, 250_000, 4_000_000, 30_000_000])))
+    return policy, replace(rules, notice_us=rules.clear_us if rng.random() < 0.5 else None)
+
+
 def _settled(seed: int, rules: Rules) -> Rules:
     """Return the case's rules, in a third of all cases with a settle time."""
     rng = np.random.default_rng([seed, 46])
@@ -223,11 +233,11 @@ def _jobs(rng: np.random.Generator, log: Log, types: list[str], *, in_rounds: bo
     return jobs
 
 
-def _draw_costs(seed: int, jobs: list[Job]) -> bool:
-    """Let the jobs of every third case pay what BFTrainer's model does not know; return whether they do."""
+def _draw_costs(seed: int, jobs: list[Job]) -> None:
+    """Let the jobs of every third case pay what BFTrainer's model does not know."""
     rng = np.random.default_rng([seed, 45])
     if rng.random() > 0.4:
-        return False
+        return
     for job in jobs:
         job.pauses = bool(rng.random() < 0.6)
         job.start_s = float(rng.choice([0.0, 3.0, 60.0]))
@@ -238,11 +248,37 @@ def _draw_costs(seed: int, jobs: list[Job]) -> bool:
             if rng.random() < 0.3:
                 counts = sorted({0, *rng.integers(1, job.max_nodes + 2, 2).tolist()})
                 setattr(job, name, {n: float(rng.choice([0.0, 2.0, 29.0, 95.0])) for n in counts})
-    return not all(job.is_published for job in jobs)
 
 
-def case_of(seed: int) -> Case:
-    """Return the case of one seed."""
+_SECONDS = 0.0, 0.0, 0.25, 1 / 3, 2.0, 29.0, 95.0, 600.0
+
+
+def _draw_real_costs(seed: int, log: Log, jobs: list[Job]) -> None:
+    """Let the jobs pay what BFTrainer's model does not know, one job at least."""
+    rng = np.random.default_rng([seed, 48])
+    kind = rng.choice(["start", "risk", "pause", "any", "any", "any", "any"])
+    least_us = (log.end_us - log.start_us) // 3000  # the second engine goes from checkpoint to checkpoint
+    for job in jobs:
+        job.pauses = bool(rng.random() < {"start": 0.5, "risk": 0.0, "pause": 1.0, "any": 0.6}[kind])
+        for name in ("start_s", "up_s", "down_s"):
+            counts = sorted({0, *rng.integers(1, job.max_nodes + 2, 2).tolist()})
+            by_count = {n: float(rng.choice(_SECONDS)) for n in counts}
+            setattr(job, name, by_count if kind == "any" and rng.random() < 0.3 else by_count[0])
+        if kind != "any":  # nothing but a start cost; nothing but work at risk, the restart free
+            job.start_s, job.up_s, job.down_s = float(rng.choice(_SECONDS[2:])) * (kind == "start"), 0.0, 0.0
+        if kind == "risk" or (kind != "start" and rng.random() < 0.8):
+            every_us = rng.choice([1_000, 500_000, 2_000_000, 20_000_001, 333_333_333, 1_800_000_000])
+            job.every_us = max(int(every_us), least_us)
+            job.saves = str(rng.choice(["never", "on-notice", "on-resize"]))
+        if rng.random() < 0.3:
+            between = range(job.min_nodes, job.max_nodes + 1)
+            job.counts = tuple(n for n in between if n in (between[0], between[-1]) or rng.random() < 0.4)
+    if all(job.is_published for job in jobs):
+        jobs[0].start_s = 3.0
+
+
+def case_of(seed: int, *, with_costs: bool = False) -> Case:
+    """Return the case of one seed; ``with_costs``: never published, and with costs that BFTrainer does not know."""
     rng = np.random.default_rng(seed)
     kind = rng.random()
     in_rounds = kind > 0.85
@@ -253,8 +289,11 @@ def case_of(seed: int) -> Case:
     if is_typed and len(log.nodes) == 1:
         log.types, is_typed = None, False
     policy = str(rng.choice(IN_ROUNDS)) if in_rounds else "bftrainer" if is_typed else str(rng.choice(BY_COUNTS))
-    is_published = not in_rounds and not is_typed and rng.random() < 0.3
-    has_costs = not is_published and _draw_costs(seed, jobs)
+    is_published = not in_rounds and not is_typed and rng.random() < 0.3 and not with_costs
+    if with_costs:
+        _draw_real_costs(seed, log, jobs)
+    elif not is_published:
+        _draw_costs(seed, jobs)
     wakes = frozenset({"pool", "arrival", "completion"})
     if policy == "random counts" and rng.random() < 0.4:
         wakes = frozenset(str(word) for word in rng.choice(sorted(wakes), int(rng.integers(1, 3)), replace=False))
@@ -271,6 +310,8 @@ def case_of(seed: int) -> Case:
         log, rules = _placed(seed, log, rules)
     if not is_published:
         rules = _settled(seed, rules)
+    if with_costs:
+        policy, rules = _told(seed, policy, rules)
     deadlines = {
         job.name: job.submit_us + int(rng.integers(1, log.end_us - log.start_us + 2))
         for job in jobs
@@ -287,14 +328,14 @@ def case_of(seed: int) -> Case:
         objective=str(rng.choice(OBJECTIVES)) if policy == "bftrainer objective" else None,
         solver=solver,
         unlimited_work=bool(rng.random() < 0.1 and not in_rounds),
-        via_files=bool(rng.random() < 0.15) and not has_costs,
+        via_files=bool(rng.random() < 0.15),
         bound=bool(rng.random() < 0.2),
         random_state=int(rng.integers(1000)),
         options={"round_s": float(rng.choice([30.0, 120.0, 360.0]))} if in_rounds else {},
     )
 
 
-def portions_case_of(seed: int) -> Case:
+def portions_case_of(seed: int, *, with_costs: bool = False) -> Case:
     """Return the case of one seed of the family with policies of published systems."""
     rng = np.random.default_rng([seed, 41])
     kind = rng.random()
@@ -309,7 +350,10 @@ def portions_case_of(seed: int) -> Case:
     is_typed = policy.startswith("gavel") and (rng.random() < 0.6 or "cost" in policy)
     log = _log(rng, ["v100", "k80"] if is_typed else None)
     jobs = _jobs(rng, log, ["v100", "k80"] if is_typed else ["any"], in_rounds=kind < 0.9)
-    _draw_costs(seed, jobs)
+    if with_costs:
+        _draw_real_costs(seed, log, jobs)
+    else:
+        _draw_costs(seed, jobs)
     span_us = log.end_us - log.start_us
     objective, options, wakes = None, {}, {"pool", "arrival", "completion"}
     if has_types:
@@ -320,6 +364,7 @@ def portions_case_of(seed: int) -> Case:
         for job in jobs:
             if "allox" in policy:
                 job.min_nodes = 1
+                job.counts = tuple(sorted({1, *job.counts})) if job.counts else ()
     elif kind < 0.9:
         wakes |= {"round", "batch_size"}
         slot = f"slot_s={rng.choice([7, 60, 240])}"
@@ -336,13 +381,15 @@ def portions_case_of(seed: int) -> Case:
         min_age_us=int(rng.choice([0, 0, 1_000_000, 20_000_000, 300_000_000])),
         clear_us=int(rng.choice([0, 4_000_000, 30_000_000])),
     )
-    if rng.random() < 0.5:
+    if rng.random() < 0.5 and rules.clear_us:
         rules = replace(rules, notice_us=rules.clear_us)
     if not has_types:
         log, rules = _placed(seed, log, rules)
     if is_aware:
         rules = replace(rules, on_runs=False)  # it chooses nodes itself; the numbers of its log stay far apart
     rules = _settled(seed, rules)
+    if with_costs:
+        policy, rules = _told(seed, policy, rules)
     likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
     deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}
     return Case(
@@ -384,7 +431,7 @@ def _settings(case: Case) -> ReplaySettings:
         settle_s=rules.settle_us / 1e6,
         placement="runs" if rules.on_runs else "lowest-id",
         clear_s=rules.clear_us / 1e6,
-        notice=rules.notice_us > 0,
+        notice=rules.notice_us is not None,
     )
 
 
@@ -479,12 +526,14 @@ def _elastic(job: Job, case: Case) -> ElasticJob:
         restart="pause" if job.pauses else "charge",
         work_saved_every_s=job.every_us / 1e6,
         saves=job.saves if job.every_us else "never",
+        counts=job.counts,
     )
 
 
 def _csv(case: Case) -> str:
     columns = (
-        "name,submit_time,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,weight,deadline,curve\n"
+        "name,submit_time,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,weight,deadline,"
+        "start_cost_s,restart,work_saved_every_s,saves,counts,curve\n"
     )
     lines = []
     for job in case.jobs:
@@ -493,10 +542,16 @@ def _csv(case: Case) -> str:
         due_us = case.deadlines.get(job.name)
         due = "" if due_us is None else _seconds(due_us)
         lines.append(
-            f"{job.name},{_seconds(job.submit_us)},{job.min_nodes},{job.max_nodes},{job.up_s!r},{job.down_s!r},"
-            f"{job.work!r},{job.weight!r},{due},{points}\n"
+            f"{job.name},{_seconds(job.submit_us)},{job.min_nodes},{job.max_nodes},{_cost(job.up_s)},"
+            f"{_cost(job.down_s)},{job.work!r},{job.weight!r},{due},{_cost(job.start_s)},"
+            f"{'pause' if job.pauses else 'charge'},{_seconds(job.every_us)},{job.saves if job.every_us else 'never'},"
+            f"{' '.join(map(str, job.counts))},{points}\n"
         )
     return columns + "".join(lines)
+
+
+def _cost(cost: float | dict[int, float]) -> str:
+    return " ".join(f"{n}:{seconds!r}" for n, seconds in cost.items()) if isinstance(cost, dict) else repr(cost)
 
 
 def _seconds(time_us: int) -> str:
@@ -504,9 +559,9 @@ def _seconds(time_us: int) -> str:
     return f"{sign}{whole // 1_000_000}.{whole % 1_000_000:06d}"
 
 
-def run_and_check_portions(seed: int, folder: Path) -> str:
+def run_and_check_portions(seed: int, folder: Path, *, with_costs: bool = False) -> str:
     """As ``run_and_check``, for the family with policies of published systems; also replays the log in portions."""
-    case = portions_case_of(seed)
+    case = portions_case_of(seed, with_costs=with_costs)
     policy, answers = _policy(case), []
     decide = policy.decide
 
@@ -524,9 +579,9 @@ def run_and_check_portions(seed: int, folder: Path) -> str:
     return case.policy.partition("(")[0]
 
 
-def run_and_check(seed: int, folder: Path) -> str:
+def run_and_check(seed: int, folder: Path, *, with_costs: bool = False) -> str:
     """Replay the case of ``seed`` and check it; returns the policy's name. Raises AssertionError where it is wrong."""
-    case = case_of(seed)
+    case = case_of(seed, with_costs=with_costs)
     result = run(case, folder)
     jobs, log = case.jobs, case.log
     if case.unlimited_work:
@@ -537,4 +592,4 @@ def run_and_check(seed: int, folder: Path) -> str:
         check_tables(log, jobs, result)
     else:
         check(log, jobs, case.rules, result)
-    return case.policy
+    return case.policy.partition("(")[0]

@@ -60,6 +60,7 @@ class Job:
     pauses: bool = False
     every_us: int = 0
     saves: str = "never"
+    counts: tuple[int, ...] = ()  # that it can use; empty: all
     pause: tuple[float, str] = (-math.inf, "")  # until when, and its label
     run_since_us: int = 0
     saved: float = 0.0
@@ -70,7 +71,7 @@ class Job:
     def is_published(self) -> bool:
         """Whether BFTrainer's model knows all that its changes cost."""
         is_plain = not any(isinstance(cost, dict) for cost in (self.start_s, self.up_s, self.down_s))
-        return is_plain and not (self.start_s or self.pauses or self.every_us)
+        return is_plain and not (self.start_s or self.pauses or self.every_us or self.counts)
 
     def longest_s(self, n_nodes: int) -> float:
         """The longest start, or pause, on a count that it may have on so many nodes."""
@@ -100,7 +101,11 @@ class Job:
     def rate_at(self, n: int) -> float:
         """Samples/s on n nodes of its type; nothing below min_nodes."""
         curve = self.rates[self.node_type] if self.node_type in self.rates else next(iter(self.rates.values()))
-        return curve[n] if n >= self.min_nodes else 0.0
+        return curve[self.usable(n)] if n >= self.min_nodes else 0.0
+
+    def usable(self, n: int) -> int:
+        """Nodes of n that it can use, if it runs."""
+        return max(count for count in self.counts if count <= n) if self.counts else n
 
     @property
     def pace(self) -> float:
@@ -157,7 +162,7 @@ class Rules:
     reserve: int = 0
     min_age_us: int = 0
     clear_us: int = 30_000_000
-    notice_us: int = 0
+    notice_us: int | None = None
     on_runs: bool = False
     settle_us: int = 0
 
@@ -374,8 +379,8 @@ class SecondEngine:
                     job.lost_nodes += len(taken & set(job.nodes))
                     job.nodes = [node for node in job.nodes if node not in taken]
                     job.waits = False
-                    seconds = max(0.0, at(job.down_s, job.count) - self.rules.notice_us / US)
-                    self.gain(job, -job.restart(now, is_saved=job.saves != "never" and self.rules.notice_us > 0))
+                    seconds = max(0.0, at(job.down_s, job.count) - (self.rules.notice_us or 0) / US)
+                    self.gain(job, -job.restart(now, is_saved=job.saves != "never" and self.rules.notice_us is not None))
                     is_of_burst = job.hit_us is not None and 0 < now - job.hit_us <= self.rules.settle_us
                     job.hit_us = now
                     if job.pauses:
@@ -710,13 +715,12 @@ class SecondEngine:
         worth = 0.0
         size = 1.0
         for job, was, chosen in zip(self.active, before, counts, strict=True):
-            (curve,) = job.rates.values()
 
-            def value(n: int, job=job, was=was, curve=curve) -> float:
-                return job.weight * (horizon_s * curve[n] - self.samples_given_up(job, was, n, curve))
+            def value(n: int, job=job, was=was) -> float:
+                return job.weight * (horizon_s * job.rate_at(n) - self.samples_given_up(job, was, n))
 
-            choices = {0: value(0)}
-            choices |= {n: value(n) for n in range(job.min_nodes, min(job.max_nodes, capacity) + 1)}
+            allowed = job.counts or range(job.min_nodes, job.max_nodes + 1)
+            choices = {n: value(n) for n in (0, *allowed, *([was] if was >= job.min_nodes else [])) if n <= capacity}
             assert chosen in choices, f"decision {k}: {job.name} on {chosen} nodes, below its least"
             worth += choices[chosen]
             size += max(abs(v) for v in choices.values())
@@ -728,7 +732,7 @@ class SecondEngine:
         else:
             assert row["solver_status"] is None or row["quality"] in ("feasible", "none"), row
 
-    def samples_given_up(self, job: Job, was: int, n: int, curve: list[float]) -> float:
+    def samples_given_up(self, job: Job, was: int, n: int) -> float:
         """Return what a job on ``was`` nodes loses by a decision for ``n``."""
         rate = job.rate_at(was)
         if n == was:
@@ -737,8 +741,8 @@ class SecondEngine:
         begins = was < job.min_nodes <= n
         seconds = at(job.up_s if n > was else job.down_s, n)
         if job.pauses:
-            return unsaved + (0.0 if n == 0 else curve[n] * (at(job.start_s, n) if begins else seconds))
-        return unsaved + rate * seconds + (curve[n] * at(job.start_s, n) if begins else 0.0)
+            return unsaved + job.rate_at(n) * (at(job.start_s, n) if begins else seconds)
+        return unsaved + rate * seconds + (job.rate_at(n) * at(job.start_s, n) if begins else 0.0)
 
     # -- what is recorded ---------------------------------------------------------------------------------
 
@@ -881,7 +885,7 @@ def check_tables(log: Log, jobs: list[Job], result) -> None:
         assert 1 <= row["count"] <= job.max_nodes, row
         held_us[job.name] += row["count"] * dt
         curve = job.rates[row["node_type"]] if row["node_type"] in job.rates else next(iter(job.rates.values()))
-        could[job.name] += (curve[row["count"]] if row["count"] >= job.min_nodes else 0.0) * dt / US
+        could[job.name] += (curve[job.usable(row["count"])] if row["count"] >= job.min_nodes else 0.0) * dt / US
         intervals[job.name].append((row["from"], row["to"]))
     for name, taken in intervals.items():
         taken.sort()

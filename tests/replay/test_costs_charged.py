@@ -17,6 +17,7 @@ from bfreplay.policies import Decision, EqualSharePolicy, Policy, PolicyState, R
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.ledger import HELD
 from bfreplay.runs import RunResult
+from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet, Orders, Verdict
 from tests.replay.test_job_sources import Scripted as ScriptedSource
 from tests.replay.test_job_sources import by_name, reports
@@ -337,6 +338,15 @@ def test_a_job_that_waits_with_its_nodes_saves_its_work(every_s, lost):
 def test_a_job_that_already_waits_when_a_checkpoint_is_due_saves_its_work():
     run = replayed(costly(work_saved_every_s=8), {0: [1], 7: [1]}, reclaim(10, 0), limits={0: 50.0, 7: 0.0})
     assert (losses(run), made(run)) == ([], pytest.approx(50))
+
+
+def test_a_job_that_has_waited_since_a_part_of_a_microsecond_loses_what_it_made_and_no_more():
+    # 3 samples/us: checkpoint at 1 s, 4 million samples at 1.33 s, between two microseconds
+    fast = costly(work_saved_every_s=1.0, throughput=TabulatedCurve((0, 1, 8), (0, 3e6, 3e6)))
+    run = replayed(fast, {0: [1]}, reclaim(1.5, 0), limits={0: 4e6})
+    ((_, _, samples, seconds),) = losses(run)
+    assert samples == pytest.approx(1e6, rel=1e-9)
+    assert seconds == pytest.approx(1 / 3, abs=1e-6)
 
 
 def test_progress_at_the_end_counts_work_at_risk():
