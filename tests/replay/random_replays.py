@@ -23,7 +23,9 @@ from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import ReplaySession, RunResult
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
-from tests.replay.second_engine import Job, Log, Rules, check, check_tables
+from tests.replay.second_checks import check_tables
+from tests.replay.second_engine import check
+from tests.replay.second_jobs import Job, Log, Rules
 
 BY_COUNTS = (
     "bftrainer",

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.replay.random_replays import case_of, run, run_and_check, run_and_check_portions
-from tests.replay.second_engine import check, check_tables
+from tests.replay.second_checks import check_tables
+from tests.replay.second_engine import check
 
 SCRIPT = Path(__file__).resolve().parents[2] / "fuzz/replays.py"
 
