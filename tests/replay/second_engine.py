@@ -357,7 +357,7 @@ class SecondEngine:
         close(f"rescale cost of decision {k}", row["rescale_cost_samples"], cost, cost)
         close(f"preemption cost of decision {k}", row["preemption_cost_samples"], preemption_cost, preemption_cost)
         # a job that finishes within the tolerance of its finish time may have been trimmed by a little more or less
-        scale = sum(job.work for job in self.jobs if job.work < math.inf) + abs(self.total) + rate
+        scale = sum(job.gross for job in self.jobs) + rate
         close(f"samples before decision {k}", row["samples_since_last"], self.total - self.logged, scale)
         self.logged = self.total
         self.n_rows += 1

@@ -163,7 +163,9 @@ class Job:
             left_late = self.not_before_us < now - 2
             assert not left_late, f"{self.name} is done, may leave at {self.not_before_us} and goes on"
         if is_published:
-            self.progress += self.rate * (now - since) / US - self.rescale_cost
+            made = self.rate * (now - since) / US
+            self.gross += made
+            self.progress += made - self.rescale_cost
             self.rescale_cost = 0.0
             return
         while since < now:  # from checkpoint to checkpoint, and to the end of a pause
@@ -221,20 +223,20 @@ class Job:
         rate_before = self.rate
         self.lost_nodes += len(taken & set(self.nodes))
         self.nodes = [node for node in self.nodes if node not in taken]
-        self.waits = False
         self.preempted += 1
         is_of_burst = self.hit_us is not None and 0 < now - self.hit_us <= rules.settle_us
         self.hit_us = now
         self._begin_run(now, is_saved=self.saves != "never" and rules.notice_us is not None)
         seconds = max(0.0, at(self.down_s, self.count) - (rules.notice_us or 0) / US)
-        if self.pauses:
-            self._pause(now, seconds, "preempted")
-            return self.rate * seconds
         cost = 0.0 if is_of_burst else rate_before * seconds
-        if rules.is_published:
+        if self.pauses:
+            cost = self.pace * seconds
+            self._pause(now, seconds, "preempted")
+        elif rules.is_published:
             self.progress -= cost
         else:
             self.preempt_debt += cost
+        self._go_on(now)
         return cost
 
     def pay_for_change(
@@ -252,8 +254,7 @@ class Job:
         if n != was and is_charged and not self.pauses:
             cost = rate_before * self.rescale_s(was)
         self.rescale_debt += cost
-        is_done = self.progress >= self.work and self.preempt_debt + self.rescale_debt == 0
-        self.waits = (is_done and self.not_before_us > now) or (self.progress >= self.halt and self.halt < self.work)
+        self._go_on(now)
         if is_charged and was < self.min_nodes <= n:
             restart_s += at(self.start_s, n)
         elif is_charged and self.pauses and n != was:
@@ -267,6 +268,11 @@ class Job:
     def rescale_s(self, was: int) -> float:
         """Seconds of the change from ``was`` nodes to those that it has."""
         return at(self.up_s if self.count > was else self.down_s, self.count)
+
+    def _go_on(self, now: int) -> None:
+        """Work, unless it has to wait for the next decision or is done: then nothing is paid either."""
+        is_done = self.progress >= self.work and self.preempt_debt + self.rescale_debt == 0
+        self.waits = (is_done and self.not_before_us > now) or (self.progress >= self.halt and self.halt < self.work)
 
     def _pause(self, now: int, seconds: float, label: str) -> None:
         """Pause, in place of what is left of another pause; a job that cannot run does not."""

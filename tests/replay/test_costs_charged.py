@@ -349,6 +349,15 @@ def test_a_job_that_has_waited_since_a_part_of_a_microsecond_loses_what_it_made_
     assert seconds == pytest.approx(1 / 3, abs=1e-6)
 
 
+@BOTH
+def test_a_job_that_waits_at_its_limit_still_waits_after_a_reclaim_that_settles(restart):
+    # 50 samples in 2.5 s; one node goes at 10 s, and the decision that lifts the limit comes at 14 s
+    job_of_one = costly(scale_down_cost_s=3, restart=restart)
+    run = replayed(job_of_one, {0: [2]}, reclaim(10, 0), limits={0: 50.0}, settle_s=4)
+    assert made(run) == pytest.approx(50 + 26 * 10)
+    assert node_s(run) == approx({"useful": 5 + 26, "stalled": 15 + 4})
+
+
 def test_progress_at_the_end_counts_work_at_risk():
     run = replayed(costly(work_saved_every_s=100), {0: [2]})
     assert made(run) == pytest.approx(800)
