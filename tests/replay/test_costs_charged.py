@@ -452,3 +452,16 @@ def test_a_job_left_on_a_count_that_it_cannot_use_runs_at_the_rate_of_the_next_l
     assert made(run) == pytest.approx(800 + 30 * 40 - 3 * 80)
     assert run.jobs.loc[0, "useful_node_us"] + run.jobs.loc[0, "preempted_node_us"] == (80 + 30 * 7) * SECOND
     assert run.decisions["n_nodes_used"].tolist()[-1] == 7
+
+
+@pytest.mark.parametrize("other", [{}, {"start_cost_s": 1.0}])
+def test_a_decision_is_told_the_counts_of_jobs_that_have_no_other_costs_too(other):
+    told = []
+
+    class Asks(EqualSharePolicy):
+        def decide(self, state: PolicyState) -> Decision:
+            told.append(np.flatnonzero(state.costs.allowed[0]).tolist())
+            return super().decide(state)
+
+    replay_log(log(8, [], 40, range(8)), JobSet([costly(counts=(1, 2, 4, 8), **other)]), Asks())
+    assert told == [[0, 1, 2, 4, 8]]
