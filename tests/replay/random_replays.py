@@ -180,29 +180,35 @@ def _elastic(job: Job, case: Case) -> ElasticJob:
         start_cost_s=job.start_s,
         restart="pause" if job.pauses else "charge",
         work_saved_every_s=job.every_us / 1e6,
-        saves=job.saves if job.every_us else "never",
+        saves=job.saves,
         counts=job.counts,
     )
 
 
 def _csv(case: Case) -> str:
-    columns = (
-        "name,submit_time,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,weight,deadline,"
-        "start_cost_s,restart,work_saved_every_s,saves,counts,curve\n"
-    )
-    lines = []
-    for job in case.jobs:
-        (rates,) = job.rates.values()
-        points = " ".join(f"{n}:{rate!r}" for n, rate in enumerate(rates))
-        due_us = case.deadlines.get(job.name)
-        due = "" if due_us is None else _seconds(due_us)
-        lines.append(
-            f"{job.name},{_seconds(job.submit_us)},{job.min_nodes},{job.max_nodes},{_cost(job.up_s)},"
-            f"{_cost(job.down_s)},{job.work!r},{job.weight!r},{due},{_cost(job.start_s)},"
-            f"{'pause' if job.pauses else 'charge'},{_seconds(job.every_us)},{job.saves if job.every_us else 'never'},"
-            f"{' '.join(map(str, job.counts))},{points}\n"
-        )
-    return columns + "".join(lines)
+    rows = [_cells(job, case.deadlines.get(job.name)) for job in case.jobs]
+    return "".join(",".join(line) + "\n" for line in (rows[0], *(row.values() for row in rows)))
+
+
+def _cells(job: Job, due_us: int | None) -> dict[str, str]:
+    (rates,) = job.rates.values()
+    return {
+        "name": job.name,
+        "submit_time": _seconds(job.submit_us),
+        "min_nodes": str(job.min_nodes),
+        "max_nodes": str(job.max_nodes),
+        "scale_up_cost_s": _cost(job.up_s),
+        "scale_down_cost_s": _cost(job.down_s),
+        "work_samples": repr(job.work),
+        "weight": repr(job.weight),
+        "deadline": "" if due_us is None else _seconds(due_us),
+        "start_cost_s": _cost(job.start_s),
+        "restart": "pause" if job.pauses else "charge",
+        "work_saved_every_s": _seconds(job.every_us),
+        "saves": job.saves,
+        "counts": " ".join(map(str, job.counts)),
+        "curve": " ".join(f"{n}:{rate!r}" for n, rate in enumerate(rates)),
+    }
 
 
 def _cost(cost: Cost) -> str:
@@ -228,7 +234,9 @@ def run_and_check_portions(seed: int, folder: Path, *, with_costs: bool = False)
     result = run(case, folder, policy)
     in_portions = run_in_portions(case, folder / "state")
     assert in_portions.record == result.record, "the run in portions is another one"
-    for name in ("decisions", "jobs", "allocations", "nodes", "pool", "idle_intervals"):
+    names = ["decisions", "jobs", "allocations", "nodes", "pool", "idle_intervals"]
+    assert in_portions.has_table("losses") == result.has_table("losses")
+    for name in names + ["losses"] * result.has_table("losses"):
         assert in_portions.table(name).equals(result.table(name)), f"{name} of the run in portions"
     check(case.log, case.jobs, case.rules, result, answers)
     return case.policy.partition("(")[0]
