@@ -110,8 +110,8 @@ class PolicyState:
     next_save_us : (J,) int64
         Next checkpoint of each job with work at risk; ``NO_DEADLINE_US`` for none. ``None``: all is saved at all times.
     costs
-        What changes cost where the constant ``scale_up_cost_s`` and ``scale_down_cost_s`` are not all of it; ``None``:
-        they are. By count, those two are the highest of any count.
+        What changes cost where the constant ``scale_up_cost_s`` and ``scale_down_cost_s`` are not all of it, or a job
+        lists its counts; ``None``: they are. By count, those two are the highest of any count.
     lost_nodes : (J,) int64
         Nodes reclaimed from the job since the policy last decided; ``None`` only in states that no replay made.
     waiting

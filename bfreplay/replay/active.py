@@ -181,7 +181,7 @@ class ActiveJobs:
         self.by_type = np.zeros((n_rows if self.is_placed else 0, len(self.type_names), 1))
         self.costs_s = np.zeros((n_rows, 4, 1))
         self.has_risk = False  # of losing work, for a job admitted so far
-        self.has_published_costs = True  # every job admitted so far
+        self.has_published_costs = True  # every job admitted so far, and may use all counts
         self.allowed = np.ones((n_rows, 1), dtype=np.bool_)  # (rows, 1 or K + 1), counts that a job can use
         self.held = np.full((n_rows, 1), -1, dtype=np.int32)
         self.row_of_job = np.full(_FIRST_ROWS, -1, dtype=np.int32)
@@ -286,7 +286,7 @@ class ActiveJobs:
 
     def _write_costs(self, job_row: int, job: ElasticJob) -> None:
         self.has_risk |= job.work_saved_every_s > 0
-        self.has_published_costs &= job.has_published_costs
+        self.has_published_costs &= job.has_published_costs and not job.counts
         costs = {START: job.start_cost_s, UP: job.scale_up_cost_s, DOWN: job.scale_down_cost_s}
         is_by_count = not all(isinstance(cost, float) for cost in costs.values())
         width = self.throughput.shape[1] if is_by_count else 1

@@ -70,13 +70,13 @@ def _save_work(
     rate: float,
     node_us: int,
     since_us: int,
-    made_until_us: int,
     now_us: int,
+    waited_s: float = 0.0,
 ) -> None:
     """Take the checkpoints after ``since_us``, up to now; the rest of what was made is at risk.
 
-    ``made`` samples, part of the progress already, were made at ``rate`` on ``node_us`` of node time that ended at
-    ``made_until_us``.
+    ``made`` samples, part of the progress already, were made at ``rate`` on ``node_us`` of node time that ended
+    ``waited_s`` before now.
     """
     run_since_us = records[job_row]["run_since_us"]
     every_us = records[job_row]["save_every_us"]
@@ -84,9 +84,9 @@ def _save_work(
     if saved_us <= max(since_us, run_since_us):
         records[job_row]["at_risk"] += node_us
         return
-    after_us = max(made_until_us - saved_us, 0)
-    after = min(made, rate * (after_us * 1e-6))
-    records[job_row]["saved"] = records[job_row]["progress"] - after
+    after_s = max((now_us - saved_us) * 1e-6 - waited_s, 0.0)
+    records[job_row]["saved"] = records[job_row]["progress"] - min(made, rate * after_s)
+    after_us = int(after_s * 1e6 + 0.5)
     charged_us = node_charge_us(records[job_row]["sharing"], saved_us, saved_us + after_us)
     records[job_row]["at_risk"] = min(node_us, records[job_row]["count"] * charged_us)
 
@@ -147,7 +147,7 @@ def advance(
         if rate <= 0.0:
             records[job_row]["stalled"] += count * useful_us
             if is_at_risk and count >= records[job_row]["min_nodes"]:
-                _save_work(records, job_row, 0.0, 0.0, 0, now_us - dt_us, now_us - dt_us, now_us)
+                _save_work(records, job_row, 0.0, 0.0, 0, now_us - dt_us, now_us)
             if is_published:
                 cost = records[job_row]["rescale_cost"]
                 records[job_row]["rescale_cost"] = 0.0
@@ -193,8 +193,8 @@ def advance(
             records[job_row]["useful"] += count * useful_us
             records[job_row]["progress"] = stop
             if is_at_risk:
-                late_us = int(max(beyond, 0.0) / rate * 1e6 + 0.5)
-                _save_work(records, job_row, made, rate, count * useful_us, now_us - dt_us, now_us - late_us, now_us)
+                waited_s = max(beyond, 0.0) / rate
+                _save_work(records, job_row, made, rate, count * useful_us, now_us - dt_us, now_us, waited_s)
             continue
         records[job_row]["useful"] += count * useful_us
         if is_published:
@@ -205,7 +205,7 @@ def advance(
         records[job_row]["progress"] += useful
         progress += useful
         if is_at_risk:
-            _save_work(records, job_row, useful, rate, count * useful_us, now_us - dt_us, now_us, now_us)
+            _save_work(records, job_row, useful, rate, count * useful_us, now_us - dt_us, now_us)
     return progress, gross, nodes
 
 

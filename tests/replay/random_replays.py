@@ -1,14 +1,14 @@
-"""Random replays: log, jobs, policy and options made from one seed, run by bfreplay, checked by the second engine.
+"""Random replays: cases made from one seed each, run by bfreplay, checked by the second engine.
 
-Two families: ``run_and_check`` has BFTrainer, its neighbours and rounds on logs as they are; ``run_and_check_portions``
-has the policies of published systems, nodes left alone and notice, and logs that come in portions, saved and restored.
+Two families (random_cases.py): ``run_and_check`` replays logs as they are; ``run_and_check_portions`` has the policies
+of published systems, and also replays each log in portions, saved and restored.
 """
 
 from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,66 +23,10 @@ from bfreplay.replay import ReplaySettings, Semantics
 from bfreplay.runs import ReplaySession, RunResult
 from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet
-from tests.replay.second_engine import Job, Log, Rules, check, check_tables
-
-BY_COUNTS = (
-    "bftrainer",
-    "bftrainer",
-    "bftrainer auto",
-    "bftrainer objective",
-    "equal-share",
-    "look-ahead",
-    "foresight",
-    "random counts",
-    "random counts",
-)
-OBJECTIVES = (
-    "throughput",
-    "speed-up",
-    "priority",
-    "proportional-fairness",
-    "max-min",
-    "deadline",
-    "cost(price=0.1)",
-    "energy",
-    "throughput + 0.5*speed-up",
-)
-IN_ROUNDS = (
-    "gavel.max_min_fairness",
-    "gavel.max_min_fairness_perf",
-    "gavel.max_min_fairness_water_filling_perf",
-    "gavel.finish_time_fairness_perf",
-    "gavel.min_total_duration_perf",
-    "gavel.max_sum_throughput_perf",
-    "gavel.isolated",
-    "gavel.proportional",
-    "gavel.fifo",
-    "gavel.fifo_perf",
-)
-ON_TYPES = (
-    *IN_ROUNDS,
-    "gavel.max_min_fairness_water_filling",
-    "gavel.finish_time_fairness",
-    "gavel.min_total_duration",
-    "gavel.max_sum_throughput_normalized_by_cost_perf",
-    "gavel.max_sum_throughput_normalized_by_cost_perf_SLOs",
-    "gavel.max_min_fairness_strategy_proof_perf",
-    "gavel.allox",
-    "shockwave.shockwave",
-    "shockwave.ossp",
-    "shockwave.themis",
-    "shockwave.gavel",
-    "shockwave.allox",
-    "shockwave.mst",
-    "shockwave.gandiva_fair",
-)
-ELASTICFLOW = tuple(
-    f"elasticflow.{name}"
-    for name in ("elasticflow", "elastic", "edf", "edf_admission", "gandiva", "tiresias", "themis", "chronus")
-)
-_GAPS = 1, 1, 1, 2, 9, 17, 18, 19, 20, 40
-"""Between the numbers of neighbours: a gap above 18 splits a run."""
-_NOT_IDLE = [state for state in NodeState if state != NodeState.IDLE]
+from tests.replay.random_cases import Case, case_of, portions_case_of
+from tests.replay.second_checks import check_tables
+from tests.replay.second_engine import check
+from tests.replay.second_jobs import Cost, Job, Log
 
 
 class RandomCounts(Policy):
@@ -118,248 +62,6 @@ class RandomCounts(Policy):
         return Decision(counts)
 
 
-@dataclass
-class Case:
-    """Everything that one replay is made from."""
-
-    seed: int
-    log: Log
-    jobs: list[Job]
-    deadlines: dict[str, int]
-    policy: str
-    rules: Rules
-    t_fwd_s: float = 120.0
-    objective: str | None = None
-    solver: str = "exact"
-    unlimited_work: bool = False
-    via_files: bool = False
-    bound: bool = False
-    random_state: int = 0
-    options: dict[str, float] = field(default_factory=dict)
-
-
-def _log(rng: np.random.Generator, types: list[str] | None) -> Log:
-    n_nodes = int(rng.choice([1, 2, 3, 5, 8, 13, 24]))
-    start_us = int(rng.choice([0, 1_600_000_000_000_000, 1_719_800_000_123_457, -86_400_000_000]))
-    unit = int(rng.choice([1, 1_000, 1_000_000]))  # whole seconds make coincidences
-    length = max(3, int(rng.choice([60, 600, 7_200])) * 1_000_000 // unit)
-    width = len(str(n_nodes)) if rng.random() < 0.5 else 1  # n10 before n2: order of names, not of numbers
-    nodes = sorted(f"n{k:0{width}d}" for k in range(n_nodes))
-    idle = {int(k) for k in np.flatnonzero(rng.random(n_nodes) < rng.choice([0.0, 0.3, 0.7, 1.0]))}
-    first = set(idle)
-    changes: list[tuple[int, int, bool]] = []
-    states: list[str] = []
-    n_instants = int(rng.choice([0, 1, 5, 20, 50]))
-    times = sorted({int(t) for t in rng.integers(1, length + (rng.random() < 0.3), n_instants)})
-    for step in times:
-        most = n_nodes if rng.random() < 0.3 else min(3, n_nodes)
-        for node in sorted(rng.choice(n_nodes, int(rng.integers(1, most + 1)), replace=False).tolist()):
-            now_idle = node not in idle
-            state = NodeState.IDLE if now_idle else _NOT_IDLE[int(rng.integers(len(_NOT_IDLE)))]
-            if now_idle and rng.random() < 0.1:  # from one kind of not idle to another
-                state, now_idle = _NOT_IDLE[int(rng.integers(len(_NOT_IDLE)))], False
-            idle = (idle | {node}) if now_idle else idle - {node}
-            changes.append((start_us + step * unit, node, now_idle))
-            states.append(state.name.lower())
-    of_node = [types[int(rng.integers(len(types)))] for _ in nodes] if types else None
-    if of_node:
-        of_node[: len(types)] = types[:n_nodes]
-    return Log(nodes, start_us, start_us + length * unit, first, changes, of_node, states)
-
-
-def _spread(rng: np.random.Generator, log: Log) -> Log:
-    """Return the log with nodes that are never idle between its nodes, so that they lie on several runs."""
-    numbers = np.cumsum(rng.choice(_GAPS, len(log.nodes))).tolist()
-    width = len(str(numbers[-1]))
-    return replace(
-        log,
-        nodes=[f"n{k:0{width}d}" for k in range(numbers[-1] + 1)],
-        first_idle={numbers[k] for k in log.first_idle},
-        changes=[(time_us, numbers[k], is_idle) for time_us, k, is_idle in log.changes],
-    )
-
-
-def _placed(seed: int, log: Log, rules: Rules) -> tuple[Log, Rules]:
-    """Return the case's log and rules, in half of all cases with placement on runs, on few or many of them."""
-    rng = np.random.default_rng([seed, 45])
-    if rng.random() < 0.5:
-        return log, rules
-    return (_spread(rng, log) if rng.random() < 0.7 else log), replace(rules, on_runs=True)
-
-
-def _settled(seed: int, rules: Rules) -> Rules:
-    """Return the case's rules, in a third of all cases with a settle time."""
-    rng = np.random.default_rng([seed, 46])
-    return replace(rules, settle_us=int(rng.choice([0, 0, 0, 0, 300_000, 1_000_000, 5_000_000, 60_000_000])))
-
-
-def _jobs(rng: np.random.Generator, log: Log, types: list[str], *, in_rounds: bool) -> list[Job]:
-    span = log.end_us - log.start_us
-    jobs = []
-    for k in range(int(rng.choice([1, 2, 4, 7, 12]))):
-        most = int(rng.integers(1, 1 + rng.choice([1, 4, 8, 30])))
-        scale = float(rng.choice([1e-3, 1.0, 100.0, 1e6]))
-        rates = {}
-        for name in types:
-            if rng.random() < 0.6:
-                curve = scale * np.arange(most + 1) ** rng.uniform(0.3, 1.2)
-            else:
-                curve = np.concatenate([[0.0], scale * rng.random(most)])
-            if rng.random() < 0.1 and not in_rounds:
-                curve[int(rng.integers(most + 1))] = 0.0
-            rates[name] = [float(rate) for rate in curve]
-        peak = max(max(curve) for curve in rates.values())
-        work = max(peak, 1e-9) * span / 1e6 * float(rng.choice([1e-3, 0.05, 0.3, 1.0, 10.0]))
-        when = rng.random()
-        submit_us = log.start_us + int(0 if when < 0.4 else rng.integers(-span // 4, span + span // 10))
-        if when > 0.9 and log.changes:
-            submit_us = log.changes[int(rng.integers(len(log.changes)))][0]  # at the instant of an event
-        if when > 0.98:
-            submit_us = log.end_us
-        costs = rng.choice([0.0, 1.0, 5.0, 30.0, 200.0], 2)
-        weight = float(rng.choice([1.0, 1.0, 0.5, 3.0]))
-        least = int(rng.integers(1, most + 1)) if rng.random() < 0.5 else 1
-        jobs.append(Job(f"job{k}", submit_us, least, most, float(costs[0]), float(costs[1]), work, rates, weight))
-    return jobs
-
-
-def _draw_costs(seed: int, jobs: list[Job]) -> bool:
-    """Let the jobs of every third case pay what BFTrainer's model does not know; return whether they do."""
-    rng = np.random.default_rng([seed, 45])
-    if rng.random() > 0.4:
-        return False
-    for job in jobs:
-        job.pauses = bool(rng.random() < 0.6)
-        job.start_s = float(rng.choice([0.0, 3.0, 60.0]))
-        if rng.random() < 0.7:
-            job.every_us = int(rng.choice([2_000_000, 20_000_000, 333_333_333, 1_800_000_000]))
-            job.saves = str(rng.choice(["never", "on-notice", "on-resize"]))
-        for name in ("start_s", "up_s", "down_s"):
-            if rng.random() < 0.3:
-                counts = sorted({0, *rng.integers(1, job.max_nodes + 2, 2).tolist()})
-                setattr(job, name, {n: float(rng.choice([0.0, 2.0, 29.0, 95.0])) for n in counts})
-    return not all(job.is_published for job in jobs)
-
-
-def case_of(seed: int) -> Case:
-    """Return the case of one seed."""
-    rng = np.random.default_rng(seed)
-    kind = rng.random()
-    in_rounds = kind > 0.85
-    is_typed = kind > 0.95 or 0.80 < kind <= 0.85
-    types = ["v100", "k80"] if is_typed else ["any"]
-    log = _log(rng, types if is_typed else None)
-    jobs = _jobs(rng, log, types if is_typed and len(log.nodes) > 1 else ["any"], in_rounds=in_rounds)
-    if is_typed and len(log.nodes) == 1:
-        log.types, is_typed = None, False
-    policy = str(rng.choice(IN_ROUNDS)) if in_rounds else "bftrainer" if is_typed else str(rng.choice(BY_COUNTS))
-    is_published = not in_rounds and not is_typed and rng.random() < 0.3
-    has_costs = not is_published and _draw_costs(seed, jobs)
-    wakes = frozenset({"pool", "arrival", "completion"})
-    if policy == "random counts" and rng.random() < 0.4:
-        wakes = frozenset(str(word) for word in rng.choice(sorted(wakes), int(rng.integers(1, 3)), replace=False))
-    solver = "exact"
-    if policy == "bftrainer" and not is_typed and rng.random() < 0.01:
-        solver = str(rng.choice(["highs", "cbc"]))
-    rules = Rules(
-        int(rng.choice([1, 2, 4, 10])),
-        is_published,
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto") and not is_typed,
-        wakes=wakes,
-    )
-    if not (is_typed or in_rounds or is_published):
-        log, rules = _placed(seed, log, rules)
-    if not is_published:
-        rules = _settled(seed, rules)
-    deadlines = {
-        job.name: job.submit_us + int(rng.integers(1, log.end_us - log.start_us + 2))
-        for job in jobs
-        if rng.random() < 0.3
-    }
-    return Case(
-        seed,
-        log,
-        jobs,
-        deadlines,
-        policy,
-        rules,
-        t_fwd_s=float(rng.choice([1.0, 30.0, 120.0, 600.0])),
-        objective=str(rng.choice(OBJECTIVES)) if policy == "bftrainer objective" else None,
-        solver=solver,
-        unlimited_work=bool(rng.random() < 0.1 and not in_rounds),
-        via_files=bool(rng.random() < 0.15) and not has_costs,
-        bound=bool(rng.random() < 0.2),
-        random_state=int(rng.integers(1000)),
-        options={"round_s": float(rng.choice([30.0, 120.0, 360.0]))} if in_rounds else {},
-    )
-
-
-def portions_case_of(seed: int) -> Case:
-    """Return the case of one seed of the family with policies of published systems."""
-    rng = np.random.default_rng([seed, 41])
-    kind = rng.random()
-    is_aware = np.random.default_rng([seed, 46]).random() < 0.2
-    if is_aware:
-        kind = 1.0
-    has_types = kind < 0.6
-    by_counts = [name for name in BY_COUNTS if name != "foresight"]  # it cannot see a log that is still to come
-    policy = str(rng.choice(ON_TYPES if has_types else ELASTICFLOW if kind < 0.9 else by_counts))
-    if is_aware:
-        policy = "reclaim-aware" if rng.random() < 0.7 else "reclaim-aware objective"
-    is_typed = policy.startswith("gavel") and (rng.random() < 0.6 or "cost" in policy)
-    log = _log(rng, ["v100", "k80"] if is_typed else None)
-    jobs = _jobs(rng, log, ["v100", "k80"] if is_typed else ["any"], in_rounds=kind < 0.9)
-    _draw_costs(seed, jobs)
-    span_us = log.end_us - log.start_us
-    objective, options, wakes = None, {}, {"pool", "arrival", "completion"}
-    if has_types:
-        wakes = {"round", "pool"} if rng.random() < 0.7 else {"round"}
-        gang = "min" if policy == "gavel.allox" else str(rng.choice(["min", "max", "2"]))
-        policy += f"(gang={gang},refill={'true' if 'pool' in wakes else 'false'},restart_s={rng.choice([0, 5, 20])})"
-        options = {"round_s": float(rng.choice([30.0, 120.0, 360.0]))}
-        for job in jobs:
-            if "allox" in policy:
-                job.min_nodes = 1
-    elif kind < 0.9:
-        wakes |= {"round", "batch_size"}
-        slot = f"slot_s={rng.choice([7, 60, 240])}"
-        policy += f"({slot},backend=greedy)" if policy.endswith("chronus") else f"({slot})"
-    elif policy.endswith(" objective"):
-        objective = str(rng.choice([name for name in OBJECTIVES if name != "max-min" or not is_aware]))
-    elif policy == "random counts":
-        options = {"restarts": 1.0}
-    rules = Rules(
-        int(rng.choice([1, 2, 4, 10])),
-        solves_own_objective=policy in ("bftrainer", "bftrainer auto"),
-        wakes=frozenset(wakes),
-        reserve=int(rng.choice([0, 0, 1, 2, 5])),
-        min_age_us=int(rng.choice([0, 0, 1_000_000, 20_000_000, 300_000_000])),
-        clear_us=int(rng.choice([0, 4_000_000, 30_000_000])),
-    )
-    if rng.random() < 0.5:
-        rules = replace(rules, notice_us=rules.clear_us)
-    if not has_types:
-        log, rules = _placed(seed, log, rules)
-    if is_aware:
-        rules = replace(rules, on_runs=False)  # it chooses nodes itself; the numbers of its log stay far apart
-    rules = _settled(seed, rules)
-    likely = 0.8 if policy.startswith("elasticflow") or "SLOs" in policy else 0.3
-    deadlines = {job.name: job.submit_us + int(rng.integers(1, span_us + 2)) for job in jobs if rng.random() < likely}
-    return Case(
-        seed,
-        log,
-        jobs,
-        deadlines,
-        policy,
-        rules,
-        t_fwd_s=float(rng.choice([1.0, 30.0, 120.0, 600.0])),
-        objective=objective,
-        bound=bool(rng.random() < 0.2),
-        random_state=int(rng.integers(1000)),
-        options=options,
-    )
-
-
 def _events(log: Log) -> NodeEvents:
     states = [NodeState[state.upper()] for state in log.states]
     times, nodes = [t for t, _, _ in log.changes], [k for _, k, _ in log.changes]
@@ -384,7 +86,7 @@ def _settings(case: Case) -> ReplaySettings:
         settle_s=rules.settle_us / 1e6,
         placement="runs" if rules.on_runs else "lowest-id",
         clear_s=rules.clear_us / 1e6,
-        notice=rules.notice_us > 0,
+        notice=rules.notice_us is not None,
     )
 
 
@@ -478,25 +180,39 @@ def _elastic(job: Job, case: Case) -> ElasticJob:
         start_cost_s=job.start_s,
         restart="pause" if job.pauses else "charge",
         work_saved_every_s=job.every_us / 1e6,
-        saves=job.saves if job.every_us else "never",
+        saves=job.saves,
+        counts=job.counts,
     )
 
 
 def _csv(case: Case) -> str:
-    columns = (
-        "name,submit_time,min_nodes,max_nodes,scale_up_cost_s,scale_down_cost_s,work_samples,weight,deadline,curve\n"
-    )
-    lines = []
-    for job in case.jobs:
-        (rates,) = job.rates.values()
-        points = " ".join(f"{n}:{rate!r}" for n, rate in enumerate(rates))
-        due_us = case.deadlines.get(job.name)
-        due = "" if due_us is None else _seconds(due_us)
-        lines.append(
-            f"{job.name},{_seconds(job.submit_us)},{job.min_nodes},{job.max_nodes},{job.up_s!r},{job.down_s!r},"
-            f"{job.work!r},{job.weight!r},{due},{points}\n"
-        )
-    return columns + "".join(lines)
+    rows = [_cells(job, case.deadlines.get(job.name)) for job in case.jobs]
+    return "".join(",".join(line) + "\n" for line in (rows[0], *(row.values() for row in rows)))
+
+
+def _cells(job: Job, due_us: int | None) -> dict[str, str]:
+    (rates,) = job.rates.values()
+    return {
+        "name": job.name,
+        "submit_time": _seconds(job.submit_us),
+        "min_nodes": str(job.min_nodes),
+        "max_nodes": str(job.max_nodes),
+        "scale_up_cost_s": _cost(job.up_s),
+        "scale_down_cost_s": _cost(job.down_s),
+        "work_samples": repr(job.work),
+        "weight": repr(job.weight),
+        "deadline": "" if due_us is None else _seconds(due_us),
+        "start_cost_s": _cost(job.start_s),
+        "restart": "pause" if job.pauses else "charge",
+        "work_saved_every_s": _seconds(job.every_us),
+        "saves": job.saves,
+        "counts": " ".join(map(str, job.counts)),
+        "curve": " ".join(f"{n}:{rate!r}" for n, rate in enumerate(rates)),
+    }
+
+
+def _cost(cost: Cost) -> str:
+    return " ".join(f"{n}:{seconds!r}" for n, seconds in cost.items()) if isinstance(cost, dict) else repr(cost)
 
 
 def _seconds(time_us: int) -> str:
@@ -504,9 +220,9 @@ def _seconds(time_us: int) -> str:
     return f"{sign}{whole // 1_000_000}.{whole % 1_000_000:06d}"
 
 
-def run_and_check_portions(seed: int, folder: Path) -> str:
+def run_and_check_portions(seed: int, folder: Path, *, with_costs: bool = False) -> str:
     """As ``run_and_check``, for the family with policies of published systems; also replays the log in portions."""
-    case = portions_case_of(seed)
+    case = portions_case_of(seed, with_costs=with_costs)
     policy, answers = _policy(case), []
     decide = policy.decide
 
@@ -518,15 +234,17 @@ def run_and_check_portions(seed: int, folder: Path) -> str:
     result = run(case, folder, policy)
     in_portions = run_in_portions(case, folder / "state")
     assert in_portions.record == result.record, "the run in portions is another one"
-    for name in ("decisions", "jobs", "allocations", "nodes", "pool", "idle_intervals"):
+    names = ["decisions", "jobs", "allocations", "nodes", "pool", "idle_intervals"]
+    assert in_portions.has_table("losses") == result.has_table("losses")
+    for name in names + ["losses"] * result.has_table("losses"):
         assert in_portions.table(name).equals(result.table(name)), f"{name} of the run in portions"
     check(case.log, case.jobs, case.rules, result, answers)
     return case.policy.partition("(")[0]
 
 
-def run_and_check(seed: int, folder: Path) -> str:
+def run_and_check(seed: int, folder: Path, *, with_costs: bool = False) -> str:
     """Replay the case of ``seed`` and check it; returns the policy's name. Raises AssertionError where it is wrong."""
-    case = case_of(seed)
+    case = case_of(seed, with_costs=with_costs)
     result = run(case, folder)
     jobs, log = case.jobs, case.log
     if case.unlimited_work:
@@ -537,4 +255,4 @@ def run_and_check(seed: int, folder: Path) -> str:
         check_tables(log, jobs, result)
     else:
         check(log, jobs, case.rules, result)
-    return case.policy
+    return case.policy.partition("(")[0]

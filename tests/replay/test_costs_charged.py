@@ -17,6 +17,7 @@ from bfreplay.policies import Decision, EqualSharePolicy, Policy, PolicyState, R
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.ledger import HELD
 from bfreplay.runs import RunResult
+from bfreplay.scalability import TabulatedCurve
 from bfreplay.workload import ElasticJob, JobSet, Orders, Verdict
 from tests.replay.test_job_sources import Scripted as ScriptedSource
 from tests.replay.test_job_sources import by_name, reports
@@ -339,6 +340,24 @@ def test_a_job_that_already_waits_when_a_checkpoint_is_due_saves_its_work():
     assert (losses(run), made(run)) == ([], pytest.approx(50))
 
 
+def test_a_job_that_has_waited_since_a_part_of_a_microsecond_loses_what_it_made_and_no_more():
+    # 3 samples/us: checkpoint at 1 s, 4 million samples at 1.33 s, between two microseconds
+    fast = costly(work_saved_every_s=1.0, throughput=TabulatedCurve((0, 1, 8), (0, 3e6, 3e6)))
+    run = replayed(fast, {0: [1]}, reclaim(1.5, 0), limits={0: 4e6})
+    ((_, _, samples, seconds),) = losses(run)
+    assert samples == pytest.approx(1e6, rel=1e-9)
+    assert seconds == pytest.approx(1 / 3, abs=1e-6)
+
+
+@BOTH
+def test_a_job_that_waits_at_its_limit_still_waits_after_a_reclaim_that_settles(restart):
+    # 50 samples in 2.5 s; one node goes at 10 s, and the decision that lifts the limit comes at 14 s
+    job_of_one = costly(scale_down_cost_s=3, restart=restart)
+    run = replayed(job_of_one, {0: [2]}, reclaim(10, 0), limits={0: 50.0}, settle_s=4)
+    assert made(run) == pytest.approx(50 + 26 * 10)
+    assert node_s(run) == approx({"useful": 5 + 26, "stalled": 15 + 4})
+
+
 def test_progress_at_the_end_counts_work_at_risk():
     run = replayed(costly(work_saved_every_s=100), {0: [2]})
     assert made(run) == pytest.approx(800)
@@ -443,3 +462,16 @@ def test_a_job_left_on_a_count_that_it_cannot_use_runs_at_the_rate_of_the_next_l
     assert made(run) == pytest.approx(800 + 30 * 40 - 3 * 80)
     assert run.jobs.loc[0, "useful_node_us"] + run.jobs.loc[0, "preempted_node_us"] == (80 + 30 * 7) * SECOND
     assert run.decisions["n_nodes_used"].tolist()[-1] == 7
+
+
+@pytest.mark.parametrize("other", [{}, {"start_cost_s": 1.0}])
+def test_a_decision_is_told_the_counts_of_jobs_that_have_no_other_costs_too(other):
+    told = []
+
+    class Asks(EqualSharePolicy):
+        def decide(self, state: PolicyState) -> Decision:
+            told.append(np.flatnonzero(state.costs.allowed[0]).tolist())
+            return super().decide(state)
+
+    replay_log(log(8, [], 40, range(8)), JobSet([costly(counts=(1, 2, 4, 8), **other)]), Asks())
+    assert told == [[0, 1, 2, 4, 8]]

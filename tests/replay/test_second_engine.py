@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from tests.replay.random_replays import case_of, run, run_and_check, run_and_check_portions
-from tests.replay.second_engine import check, check_tables
+from tests.replay.random_cases import case_of, portions_case_of
+from tests.replay.random_replays import run, run_and_check, run_and_check_portions
+from tests.replay.second_checks import check_tables
+from tests.replay.second_engine import check
 
 SCRIPT = Path(__file__).resolve().parents[2] / "fuzz/replays.py"
 
@@ -28,6 +31,40 @@ def test_the_second_engine_computes_the_same_runs(first, tmp_path):
 def test_the_second_engine_computes_the_same_runs_of_published_systems_and_portions(first, tmp_path):
     for seed in range(first, first + 20):
         run_and_check_portions(seed, tmp_path)
+
+
+@pytest.mark.often("0")
+@pytest.mark.parametrize("first", range(0, 80, 20))
+def test_the_second_engine_computes_the_same_runs_with_real_costs(first, tmp_path):
+    for seed in range(first, first + 20):
+        run_and_check(seed, tmp_path, with_costs=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.thorough) for first in range(20, 60, 20))]
+)
+def test_the_second_engine_computes_the_same_runs_of_published_systems_with_real_costs(first, tmp_path):
+    for seed in range(first, first + 20):
+        run_and_check_portions(seed, tmp_path, with_costs=True)
+
+
+@pytest.mark.parametrize("drawn", [case_of, portions_case_of])
+def test_cases_with_real_costs_have_every_kind_of_cost_and_are_never_published(drawn):
+    cases = [drawn(seed, with_costs=True) for seed in range(200)]
+    assert not any(case.rules.is_published or all(job.is_published for job in case.jobs) for case in cases)
+    jobs = [job for case in cases for job in case.jobs]
+    assert {(job.saves, job.pauses) for job in jobs if job.every_us} == set(
+        product(["never", "on-notice", "on-resize"], [False, True])
+    )
+    assert any(job.start_s and not (job.up_s or job.down_s or job.every_us) for job in jobs)
+    assert any(job.every_us and not (job.start_s or job.up_s or job.down_s) for job in jobs)
+    assert any(isinstance(job.up_s, float) and 0 < job.every_us < job.up_s * 1e6 for job in jobs)
+    assert any(isinstance(job.down_s, dict) for job in jobs)
+    assert any(len(job.counts) > 2 for job in jobs)
+    rules = [case.rules for case in cases]
+    assert {None, 0, 30_000_000} <= {rule.notice_us for rule in rules}
+    assert any(rule.settle_us and rule.on_runs for rule in rules)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +133,7 @@ def test_the_script_counts_its_replays_and_names_seeds_that_fail(monkeypatch):
     done, failed = script.check_seeds(0, 3)
     assert (done.total(), failed) == (3, [])
 
-    def fails(seed, folder):
+    def fails(seed, folder, *, with_costs):
         raise AssertionError(f"seed {seed} differs")
 
     monkeypatch.setattr("tests.replay.random_replays.run_and_check", fails)
