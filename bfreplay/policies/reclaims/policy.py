@@ -116,7 +116,7 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
         placement = Placement(nodes, restart_s=pool.restarts_s(nodes))
         wake = Round(self._next_checkpoint_us(state, pool, node_counts))
         decision = Decision(node_counts, solution, self.t_fwd_s, placement, wake)
-        return Reasons(decision, problem, pool)
+        return Reasons(decision, problem, counts, pool)
 
     def _next_checkpoint_us(self, state: PolicyState, pool: _Pool, counts: NDArray[np.int64]) -> int:
         """Return when the next job that may grow has nothing at risk, unless that comes more often than ``t_fwd_s``."""
@@ -147,10 +147,11 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reasons:
-    """A decision, the problem whose optimum it is, and the nodes that it chose from."""
+    """A decision, the problem and the counts (J,) that solve it best, and the nodes that it chose from."""
 
     decision: Decision
     problem: AllocationProblem
+    best: NDArray[np.int64]
     pool: _Pool
 
     def reclaims_per_hour(self, job_row: int) -> float:
