@@ -318,6 +318,8 @@ def portions_case_of(seed: int, *, with_costs: bool = False) -> Case:
         _draw_costs(seed, jobs)
     span_us = log.end_us - log.start_us
     objective, options, wakes = None, {}, {"pool", "arrival", "completion"}
+    if is_aware:
+        wakes.add("round")
     if has_types:
         wakes = {"round", "pool"} if rng.random() < 0.7 else {"round"}
         gang = "min" if policy == "gavel.allox" else str(rng.choice(["min", "max", "2"]))
