@@ -240,32 +240,6 @@ def problem_with_charges(
     return problem
 
 
-def problem_by_count(
-    current: NDArray[np.int64],
-    min_nodes: NDArray[np.int64],
-    max_nodes: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    loss: NDArray[np.float64],
-    value: NDArray[np.float64],
-    capacity: int,
-) -> AllocationProblem:
-    """Return the decision of ``AllocationProblem.by_count`` whose value table is there, as ``problem_with_charges``.
-
-    ``value`` is that of ``value_table``, to the bit: a formulation's call compares them.
-    """
-    problem = _ProblemByCount.__new__(_ProblemByCount)
-    vars(problem).update(
-        current=current,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-        gain=gain,
-        loss=loss,
-        value=value,
-        capacity=capacity,
-    )
-    return problem
-
-
 @compiled
 def charge(
     current: NDArray[np.int64],

@@ -45,6 +45,12 @@ def charge_first_map(records: NDArray[np.void]) -> float:
     return float(cost.sum())
 
 
+def not_published(problem: str, fix: str) -> InputError:
+    """Return the error for a replay that the published clock does not know."""
+    semantics = Semantics.PUBLISHED.value
+    return InputError(problem, column="semantics", value=semantics, expected="continuous time", fix=fix)
+
+
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
     """Options of a replay.
@@ -128,30 +134,14 @@ class ReplaySettings:
         object.__setattr__(self, "placement", PlacementRule(placement))
         semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
         object.__setattr__(self, "semantics", Semantics(semantics))
-        if (self.reserve or self.min_age_s) and self.semantics is Semantics.PUBLISHED:
-            raise InputError(
-                "the published clock of BFTrainer leaves no idle node alone",
-                column="semantics",
-                value=self.semantics.value,
-                expected="continuous time",
-                fix="remove --semantics, or --reserve and --min-age",
-            )
-        if self.settle_s and self.semantics is Semantics.PUBLISHED:
-            raise InputError(
-                "the published clock of BFTrainer decides at every event",
-                column="semantics",
-                value=self.semantics.value,
-                expected="continuous time",
-                fix="remove --semantics, or --settle",
-            )
-        if self.placement is PlacementRule.RUNS and self.semantics is Semantics.PUBLISHED:
-            raise InputError(
-                "the published clock of BFTrainer gives out idle nodes by number",
-                column="semantics",
-                value=self.semantics.value,
-                expected="continuous time",
-                fix="remove --semantics, or --placement",
-            )
+        for conflicts, what_it_does, options in (
+            (self.reserve or self.min_age_s, "leaves no idle node alone", "--reserve and --min-age"),
+            (self.settle_s, "decides at every event", "--settle"),
+            (self.placement is PlacementRule.RUNS, "gives out idle nodes by number", "--placement"),
+        ):
+            if conflicts and self.semantics is Semantics.PUBLISHED:
+                problem = f"the published clock of BFTrainer {what_it_does}"
+                raise not_published(problem, f"remove --semantics, or {options}")
 
     @property
     def notice_s(self) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Unpack
 
 import numpy as np
@@ -62,6 +62,9 @@ _COLUMNS = (*_SAME, *_CLOSE, *OF_THE_ANSWER, "t_fwd_s")
 _ROWS = 4_096
 """Recorded rows that are compared at once."""
 _POSITION = {name: k for k, name in enumerate(DECISIONS.names)}
+_OF_WHOLE_RUNS = {"record_nodes", "until_done", "measured", "prices", "seed_map"}
+_SETTINGS = tuple(field.name for field in fields(ReplaySettings) if field.name not in _OF_WHOLE_RUNS)
+"""Settings of the replay that a rerun has as well, by their names in the record."""
 _TOLERANCE = 1e-6
 """Another processor may round sums of samples otherwise."""
 
@@ -243,19 +246,7 @@ class Rerun:
         config = run.record.config
         log, jobs_of_record = inputs_of(run, **inputs)
         policy = _PolicyOfRecord(self, _aware_policy(run, inputs.get("allow_code", False)))
-        settings = ReplaySettings(
-            config.max_parallel,
-            config.semantics,
-            config.seed,
-            seed_map=policy.first_map,
-            clear_s=config.clear_s,
-            notice=config.notice,
-            reserve=config.reserve,
-            min_age_s=config.min_age_s,
-            settle_s=config.settle_s,
-            placement=config.placement,
-            **{name: getattr(config, name) for name in ("restart_cost", "work_saved_every", "saves")},
-        )
+        settings = ReplaySettings(seed_map=policy.first_map, **{name: getattr(config, name) for name in _SETTINGS})
         jobs = jobs_in_window(jobs_of_record, log, settings, unlimited_work=config.unlimited_work)
         run_tables = RunTables.nowhere(log.node_types.names)
         run_tables.decisions = self._compared

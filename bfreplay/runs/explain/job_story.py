@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import change_cost, charged_rate, preemption_pause_s
+from bfreplay.milp.charge_rule import DOWN, START, UP, change_cost, charged_rate
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.saved_tables import (
@@ -37,6 +37,35 @@ _MOST_SHOWN = 3
 def time_words(time_us: int, origin_us: int | None) -> str:
     """Return a time in UTC; in a relative log seconds from ``origin_us``, such as ``+407.5``, as for ``--at``."""
     return iso_utc(time_us) if origin_us is None else f"+{(time_us - origin_us) / 1e6:.6f}".rstrip("0").rstrip(".")
+
+
+class ChangeCost(NamedTuple):
+    """Cost of a change of a job's nodes, as the replay charges it."""
+
+    kind: int  # START, UP or DOWN
+    seconds: float  # its length, of a pause or a charge
+    samples: float
+    pause_s: float  # 0 for a charge
+
+
+def cost_of_change(
+    job: ElasticJob,
+    rates: NDArray[np.float64],
+    before: int,
+    after: int,
+    *,
+    is_published: bool = False,
+    notice_s: float = 0.0,
+) -> ChangeCost:
+    """Return the cost of a change of ``job``, which makes ``rates (K + 1,)`` samples/s at each count."""
+    costs_s = [seconds_at(cost, after) for cost in (job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s)]
+    costs_s[DOWN] = max(0.0, costs_s[DOWN] - notice_s)
+    kind = START if before < job.min_nodes <= after else UP if after > before else DOWN
+    pauses = job.restart == Restart.PAUSE
+    rate_before = charged_rate(float(rates[before]), before, job.min_nodes, is_published)
+    rate_after = charged_rate(float(rates[after]), after, job.min_nodes)
+    cost_samples = change_cost(pauses, rate_before, rate_after, before, after, job.min_nodes, *costs_s)
+    return ChangeCost(kind, costs_s[kind], cost_samples, costs_s[kind] if pauses and after >= job.min_nodes else 0.0)
 
 
 class Life:
@@ -285,8 +314,7 @@ def job_story(
     life = Life(run, name)
     rerun = Rerun(run, life.last_decision(), progress, **inputs)
     config = run.record.config
-    notice_s = config.clear_s if config.notice else 0.0
-    follower = _Follower(life, rerun, is_published=config.semantics == Semantics.PUBLISHED, notice_s=notice_s)
+    follower = _Follower(life, rerun, is_published=config.semantics == Semantics.PUBLISHED, notice_s=config.notice_s)
     rerun.run(follower.watch)
     follower.close()
     job = rerun.jobs[life.number] if life.number < len(rerun.jobs) else None
@@ -341,7 +369,7 @@ class _Follower:
         self._seen = moment.index
         self._before_the_decision(moment, position)
         self._add_decision(moment, position)
-        if self._job.adaptation is not None:  # its rates until the next decision
+        if self._rerun.jobs[self._life.number].adaptation is not None:  # its rates until the next decision
             self._table = moment.state.throughput[position].copy()
 
     def close(self) -> None:
@@ -356,59 +384,35 @@ class _Follower:
         index = self._seen + 1
         time_us = int(self._life.times_us[index])
         if time_us in self._life.paused_us:
-            self._add(time_us, PAUSED, 0, index, 0.0)
+            self._add(time_us, PAUSED, 0, index)
         elif time_us != self._life.ended_us:
-            self._add(time_us, PREEMPTED, 0, index, *self._cost(self._held, 0, notice_s=self._notice_s))
+            self._add(time_us, PREEMPTED, 0, index, notice_s=self._notice_s)
 
     def _before_the_decision(self, moment: Moment, position: int) -> None:
         time_us, current = moment.state.time_us, int(moment.state.current[position])
         n_reclaimed = int(moment.reclaimed[position])
         if n_reclaimed:
-            after = self._held - n_reclaimed
-            cost = self._cost(self._held, after, notice_s=self._notice_s)
-            self._add(time_us, PREEMPTED, after, moment.index, *cost)
+            self._add(time_us, PREEMPTED, self._held - n_reclaimed, moment.index, notice_s=self._notice_s)
         if self._held > current:
-            self._add(time_us, PAUSED, current, moment.index, 0.0)
+            self._add(time_us, PAUSED, current, moment.index)
 
     def _add_decision(self, moment: Moment, position: int) -> None:
         nodes_after, held = int(moment.counts[position]), self._held
         if nodes_after == held:
             return
-        if self._is_published and moment.index == 0:  # the published first map is charged as a scale-up
-            cost = self._rate(nodes_after) * seconds_at(self._job.scale_up_cost_s, nodes_after), 0.0
-        else:
-            cost = self._cost(held, nodes_after, is_published=self._is_published)
         reason = SCALED_DOWN if nodes_after < held else SCALED_UP if held else RESTARTED if self._started else STARTED
         self._started = True
-        self._add(moment.state.time_us, reason, nodes_after, moment.index, *cost)
+        self._add(moment.state.time_us, reason, nodes_after, moment.index, is_published=self._is_published)
 
     def _add(
-        self, time_us: int, reason: str, after: int, index: int, cost_samples: float, pause_s: float = 0.0
+        self, time_us: int, reason: str, after: int, index: int, *, is_published: bool = False, notice_s: float = 0.0
     ) -> None:
+        job = self._rerun.jobs[self._life.number]
+        rates: NDArray[np.float64] = job.throughput.table(job.max_nodes) if self._table is None else self._table
+        cost = cost_of_change(job, rates, self._held, after, is_published=is_published, notice_s=notice_s)
+        cost_samples, pause_s = (0.0, 0.0) if reason == PAUSED else (cost.samples, cost.pause_s)
+        if is_published and index == 0:  # the published first map is charged as a scale-up
+            rate = charged_rate(float(rates[after]), after, job.min_nodes)
+            cost_samples = rate * seconds_at(job.scale_up_cost_s, after)
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples, pause_s))
         self._held = after
-
-    def _cost(
-        self, before: int, after: int, *, is_published: bool = False, notice_s: float = 0.0
-    ) -> tuple[float, float]:
-        """Return the samples that a change costs, and the seconds that it pauses the job."""
-        job = self._job
-        pauses = job.restart == Restart.PAUSE
-        costs = job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s
-        costs_s = np.array([seconds_at(cost, after) for cost in costs])
-        costs_s[2:] = preemption_pause_s(costs_s[2:], notice_s)
-
-        def cost_at(rate_before: float, rate_after: float) -> float:
-            return change_cost(pauses, rate_before, rate_after, before, after, job.min_nodes, *costs_s.tolist())
-
-        cost_samples = cost_at(self._rate(before, is_published=is_published), self._rate(after))
-        return cost_samples, cost_at(0.0, 1.0) if pauses else 0.0
-
-    @property
-    def _job(self) -> ElasticJob:
-        return self._rerun.jobs[self._life.number]
-
-    def _rate(self, count: int, *, is_published: bool = False) -> float:
-        job = self._job
-        table: NDArray[np.float64] = job.throughput.table(job.max_nodes) if self._table is None else self._table
-        return charged_rate(float(table[count]), count, job.min_nodes, is_published)
