@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bfreplay.commands.inputs import refuse_existing, say
+from bfreplay.documents import pick
 from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned_lines, count, digits
 
 if TYPE_CHECKING:
     from bfreplay.workload.cost_fit import CostStep, FittedCosts
 
+_OF_STEP = ("first_nodes", "last_nodes", "n_restarts", "median_s", "quartiles_s")
 _HEAD = ("cost", "on nodes", "restarts", "median, s", "middle half, s")
 
 
@@ -49,7 +51,7 @@ def _rows(costs: FittedCosts) -> Iterator[tuple[str, str, str, str, str]]:
         for position, step in enumerate(steps):
             low_s, high_s = step.quartiles_s
             spread = f"{digits(low_s)} to {digits(high_s)}"
-            yield name if position == 0 else "", _nodes(step), f"{len(step.pauses_s):,}", digits(step.median_s), spread
+            yield name if position == 0 else "", _nodes(step), f"{step.n_restarts:,}", digits(step.median_s), spread
 
 
 def _nodes(step: CostStep) -> str:
@@ -82,24 +84,8 @@ def _table(kind: str, name: str, log: Path, n_restarts: int, costs: FittedCosts)
 
 
 def _document(costs: FittedCosts) -> Mapping[str, object]:
-    by_name = costs.costs()
-    return {
-        **{
-            name: {
-                "cost": cost if isinstance(cost := by_name[name], float) else str(cost),
-                "steps": [
-                    {
-                        "first_nodes": step.first_nodes,
-                        "last_nodes": step.last_nodes,
-                        "n_restarts": len(step.pauses_s),
-                        "median_s": step.median_s,
-                        "quartiles_s": step.quartiles_s,
-                    }
-                    for step in steps
-                ],
-            }
-            for name, steps in costs.steps.items()
-        },
-        "restart": "pause",
-        "warnings": costs.warnings,
-    }
+    document: dict[str, object] = {}
+    for name, cost in costs.costs().items():
+        steps = [pick(step, *_OF_STEP) for step in costs.steps[name]]
+        document[name] = {"cost": cost if isinstance(cost, float) else str(cost), "steps": steps}
+    return {**document, "restart": "pause", "warnings": costs.warnings}

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from bfreplay import checks
-from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveCache, number_of
+from bfreplay.datasets.hints import did_you_mean, kind_of_table
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveCache
 from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS, RateColumns, count_and_rate_columns, rate_columns
 from bfreplay.datasets.jobs.tables import JobTable, named_curves
 from bfreplay.datasets.located import locate_errors
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, ROW_TABLE_READERS, read_by_ending
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
@@ -51,8 +50,7 @@ def load_measurements(path: str | PathLike[str], numbers: Mapping[str, float] | 
         curve of fewer than two node counts.
     """
     table_file = Path(path)
-    readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    return _measurements_of(read_by_ending(table_file, readers), numbers or {})
+    return _measurements_of(read_by_ending(table_file, ROW_TABLE_READERS), numbers or {})
 
 
 def read_curves_file(curves_file: Path, curve_cache: CurveCache) -> dict[str, Curve]:
@@ -89,8 +87,8 @@ def read_curves_file(curves_file: Path, curve_cache: CurveCache) -> dict[str, Cu
     points: dict[str, list[tuple[int | str, float, float]]] = {}
     for row_number, cells in job_table.rows:
         with locate_errors(curves_file, row_number):
-            name = str(_cell(cells, "curve"))
-            node, value = (_number(job_table, cells, column_name) for column_name in ("nodes", "value"))
+            name = str(job_table.cell(cells, "curve"))
+            node, value = (job_table.number(cells, column_name) for column_name in ("nodes", "value"))
         points.setdefault(name, []).append((row_number, node, value))
     if not points:
         problem, fix = "the file has no curves", "add a row for each point"
@@ -124,7 +122,7 @@ def _measurements_of(job_table: JobTable, numbers: Mapping[str, float]) -> dict[
     for row_number, cells in job_table.rows:
         with locate_errors(table_file, row_number):
             curve = _curve_name(job_table, cells)
-            count, rate = read.measurement(partial(_number, job_table, {**cells, **numbers}))
+            count, rate = read.measurement(partial(job_table.number, {**cells, **numbers}))
             check_measurement(count, rate, columns=(read.counts, read.rates))
         if "repeat" in job_table.columns:
             label = (curve, count, str(cells.get("repeat", "")).strip())
@@ -180,7 +178,7 @@ def _check_columns(job_table: JobTable, columns: Sequence[str]) -> RateColumns:
 def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
     if "curve" not in job_table.columns:
         return job_table.file.stem
-    column_name = str(_cell(cells, "curve")).strip()
+    column_name = str(job_table.cell(cells, "curve")).strip()
     if INLINE_CURVE in column_name or "(" in column_name:
         raise InputError(
             "the name of a curve has a colon or a parenthesis",
@@ -190,14 +188,3 @@ def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
             fix="rename the curve",
         )
     return column_name
-
-
-def _cell(cells: Mapping[str, Cell], column_name: str) -> Any:
-    if column_name not in cells:
-        raise empty_cell(column_name)
-    return cells[column_name]
-
-
-def _number(job_table: JobTable, cells: Mapping[str, Cell], column_name: str) -> float:
-    column_cells = (row.get(column_name) for _, row in job_table.rows)
-    return number_of(_cell(cells, column_name), column_name, column_cells)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
 from bfreplay import checks
-from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
-from bfreplay.datasets.jobs.curve_points import number_of
+from bfreplay.datasets.hints import did_you_mean, kind_of_table
 from bfreplay.datasets.jobs.tables import JobTable
 from bfreplay.datasets.located import locate_errors
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
-from bfreplay.documents import Cell
+from bfreplay.datasets.readers_by_ending import ROW_TABLE_READERS, read_by_ending
 from bfreplay.errors import InputError
 from bfreplay.workload.cost_fit import MeasuredRestart
 
@@ -41,8 +38,7 @@ def load_restarts(path: str | PathLike[str]) -> tuple[str, dict[str, list[Measur
         Other columns; cells that are empty, no numbers or out of range; or no row.
     """
     table_file = Path(path)
-    readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    job_table: JobTable = read_by_ending(table_file, readers)
+    job_table: JobTable = read_by_ending(table_file, ROW_TABLE_READERS)
     _check_columns(job_table)
     if not job_table.rows:
         raise InputError("the file has no restarts", file=table_file, expected="a row for each restart")
@@ -50,10 +46,11 @@ def load_restarts(path: str | PathLike[str]) -> tuple[str, dict[str, list[Measur
     restarts: dict[str, list[MeasuredRestart]] = {}
     for row_number, cells in job_table.rows:
         with locate_errors(table_file, row_number):
-            name = table_file.stem if by_column is None else str(_cell(cells, by_column)).strip()
+            name = table_file.stem if by_column is None else str(job_table.cell(cells, by_column)).strip()
             checks.name(by_column or _NAMES[0], name, by_column or _NAMES[0])
-            before, after, pause_s = (_number(job_table, cells, column) for column in RESTART_COLUMNS)
-        restarts.setdefault(name, []).append(MeasuredRestart(int(before), int(after), pause_s))
+            before, after = (_count(column, job_table.number(cells, column)) for column in RESTART_COLUMNS[:2])
+            pause_s = checks.number("pause_s", job_table.number(cells, "pause_s"), least=0)
+        restarts.setdefault(name, []).append(MeasuredRestart(before, after, pause_s))
     return by_column or _NAMES[0], restarts
 
 
@@ -72,15 +69,5 @@ def _check_columns(job_table: JobTable) -> None:
         )
 
 
-def _cell(cells: Mapping[str, Cell], column: str) -> Cell:
-    if column not in cells:
-        raise empty_cell(column)
-    return cells[column]
-
-
-def _number(job_table: JobTable, cells: Mapping[str, Cell], column: str) -> float:
-    column_cells = (row.get(column) for _, row in job_table.rows)
-    number = number_of(_cell(cells, column), column, column_cells)
-    if column == "pause_s":
-        return checks.number(column, number, least=0)
+def _count(column: str, number: float) -> int:
     return checks.whole(column, int(number) if number.is_integer() else number, 0, checks.MOST_NODES)
