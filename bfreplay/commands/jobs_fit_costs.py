@@ -21,7 +21,7 @@ _HEAD = ("cost", "on nodes", "restarts", "median, s", "middle half, s")
 
 def fit_costs_of(log: Path, out: Path | None, force: bool, as_json: bool) -> None:
     """Fit the costs of each model in a log of restarts; print them, and write them as TOML."""
-    from bfreplay.datasets.jobs.restarts import load_restarts
+    from bfreplay.datasets.jobs.measurements import load_restarts
     from bfreplay.outputs import written_whole
     from bfreplay.workload.cost_fit import fit_costs
 
