@@ -144,16 +144,17 @@ def advance(
         records[job_row]["span_rate"] = rate
         useful_us = node_charge_us(records[job_row]["sharing"], now_us - dt_us, now_us)
         is_at_risk = records[job_row]["save_every_us"] > 0
+        cost = 0.0
+        if is_published:
+            cost = records[job_row]["rescale_cost"]
+            records[job_row]["rescale_cost"] = 0.0
+            records[job_row]["rescale_paid"] += cost
         if rate <= 0.0:
             records[job_row]["stalled"] += count * useful_us
             if is_at_risk and count >= records[job_row]["min_nodes"]:
                 _save_work(records, job_row, 0.0, 0.0, 0, now_us - dt_us, now_us - dt_us, now_us)
-            if is_published:
-                cost = records[job_row]["rescale_cost"]
-                records[job_row]["rescale_cost"] = 0.0
-                records[job_row]["rescale_paid"] += cost
-                records[job_row]["progress"] -= cost
-                progress -= cost
+            records[job_row]["progress"] -= cost
+            progress -= cost
             continue
         samples_made = rate * (dt_us * 1e-6)
         gross += samples_made
@@ -198,10 +199,7 @@ def advance(
             continue
         records[job_row]["useful"] += count * useful_us
         if is_published:
-            cost = records[job_row]["rescale_cost"]
             useful = samples_made - cost
-            records[job_row]["rescale_cost"] = 0.0
-            records[job_row]["rescale_paid"] += cost
         records[job_row]["progress"] += useful
         progress += useful
         if is_at_risk:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from bfreplay.runs.saved_inputs import GivenInputs
 from bfreplay.wording import count, samples
 from bfreplay.workload import ElasticJob, Restart
 from bfreplay.workload.change_costs import seconds_at
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_SHOWN = 3
 """Largest number of pauses that are listed."""
@@ -90,15 +93,11 @@ class Life:
         self._reports: list[tuple[int, bool]] = []  # time, is a pause; ascending
         reports = reports_frame(run)
         if reports is not None:
-            reports = reports[reports["job"] == name]
-            times_us = (int(time.value // 1000) for time in reports["time"])
-            self._reports = [*zip(times_us, (reports["verdict"].astype(str) == "paused").tolist(), strict=True)]
+            verdicts = _of_job(reports, name, "verdict")
+            self._reports = [(time_us, str(verdict) == "paused") for time_us, verdict in verdicts]
         self._losses: list[tuple[int, float]] = []  # time, samples; ascending
         if run.has_table("losses"):
-            losses = run.frame("losses")
-            losses = losses[losses["job"] == name]
-            loss_times_us = (int(time.value // 1000) for time in losses["time"])
-            self._losses = [*zip(loss_times_us, losses["samples"].tolist(), strict=True)]
+            self._losses = _of_job(run.frame("losses"), name, "samples")
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
         self._end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
         count_columns = ("n_jobs_preempted", "n_jobs_scaled_down")
@@ -195,6 +194,12 @@ class Life:
         n_omitted = len(pause_words) - _MOST_SHOWN
         text = ", ".join(pause_words[:_MOST_SHOWN]) + (f" and {count(n_omitted, 'time')} more" if n_omitted > 0 else "")
         return f"admitted at {self._words(self.admitted_us)}, paused at {text}, active until {end_words}"
+
+
+def _of_job(frame: pd.DataFrame, name: str, column: str) -> list[tuple[int, Any]]:
+    """Return time and cell of each row of a job, in the order of the table."""
+    rows = frame[frame["job"] == name]
+    return [(int(time.value // 1000), cell) for time, cell in zip(rows["time"], rows[column].tolist(), strict=True)]
 
 
 def is_active_after(

@@ -158,8 +158,10 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
     solver_answer = decision.about["answer"]
     has_costs = decision.state.costs is not None
     n_held, n_reclaimed = int(decision.held[index]), int(decision.reclaimed[index])
-    change = _cost(decision, index, nodes_before, nodes_after, is_published=config.semantics == Semantics.PUBLISHED)
-    reclaim = _cost(decision, index, n_held, n_held - n_reclaimed, notice_s=config.notice_s)
+    job, rates = decision.jobs[index], decision.state.throughput[index]
+    is_published = config.semantics == Semantics.PUBLISHED
+    change = cost_of_change(job, rates, nodes_before, nodes_after, is_published=is_published)
+    reclaim = cost_of_change(job, rates, n_held, n_held - n_reclaimed, notice_s=config.notice_s)
     is_priced = "price_s" in config.policy
     whole = partial(_whole, job_names, index, best_value)
 
@@ -248,14 +250,6 @@ def _others(decision: RecordedDecision, index: int) -> list[Change]:
     changes = [Change(job_name, *node_counts) for job_name, node_counts in zip(decision.job_names, rows, strict=True)]
     del changes[index]
     return [change for change in changes if not change.held == change.before == change.after]
-
-
-def _cost(
-    decision: RecordedDecision, index: int, before: int, after: int, *, is_published: bool = False, notice_s: float = 0
-) -> ChangeCost:
-    """Return the cost of a change of the ``index``-th job, as charged by the replay."""
-    rates = decision.state.throughput[index]
-    return cost_of_change(decision.jobs[index], rates, before, after, is_published=is_published, notice_s=notice_s)
 
 
 _CHANGES = {START: "start", UP: "scale-up", DOWN: "scale-down"}
