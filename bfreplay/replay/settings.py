@@ -130,10 +130,9 @@ class ReplaySettings:
             checks.number(column, getattr(self, column), least=0)
         for node_type, price in self.prices.items():
             checks.number(f"price of {node_type}", price, above=0)
-        placement = checks.one_of("placement", self.placement, [word.value for word in PlacementRule])
-        object.__setattr__(self, "placement", PlacementRule(placement))
-        semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
-        object.__setattr__(self, "semantics", Semantics(semantics))
+        for column, words in (("placement", PlacementRule), ("semantics", Semantics)):
+            word = checks.one_of(column, getattr(self, column), [known.value for known in words])
+            object.__setattr__(self, column, words(word))
         for conflicts, what_it_does, options in (
             (self.reserve or self.min_age_s, "leaves no idle node alone", "--reserve and --min-age"),
             (self.settle_s, "decides at every event", "--settle"),

@@ -252,7 +252,7 @@ class Rerun:
         run_tables.decisions = self._compared
         self._engine = _EngineOfRerun(log, jobs, policy, settings, run_tables, progress)
         self._watch: Watcher | None = None
-        self._before: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None  # index, jobs, counts
+        self._before: tuple[int, dict[int, int]] = -1, {}  # index, counts by number of the job
 
     @property
     def jobs(self) -> list[ElasticJob]:
@@ -305,20 +305,14 @@ class Rerun:
         n_missing = np.maximum(nodes_before - state.current, 0)
         n_reclaimed = np.minimum(state.lost_nodes, n_missing) if record.value("n_reclaimed") else 0 * n_missing
         self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row(), reasons))
-        self._before = (index, state.job.copy(), counts)
+        self._before = index, dict(zip(state.job.tolist(), counts.tolist(), strict=True))
         return counts
 
     def _counts_before(self, index: int, job_numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        nodes_of_jobs = np.zeros(job_numbers.size, dtype=np.int64)
-        if self._before is None or self._before[0] != index - 1:
-            return nodes_of_jobs  # the row before had no job, or no node
-        _, jobs, counts = self._before
-        order = np.argsort(jobs, kind="stable")
-        place = np.searchsorted(jobs, job_numbers, sorter=order)
-        place = order[np.minimum(place, jobs.size - 1)]
-        is_same = jobs[place] == job_numbers
-        nodes_of_jobs[is_same] = counts[place[is_same]]
-        return nodes_of_jobs
+        """Return the counts of the row before: none where that had no job, or no node."""
+        index_before, counts = self._before
+        known = counts if index_before == index - 1 else {}
+        return np.array([known.get(number, 0) for number in job_numbers.tolist()], dtype=np.int64)
 
     def difference(self, replay_words: str, record_words: str) -> InputError:
         """Return the error for a decision that is not the recorded one."""
