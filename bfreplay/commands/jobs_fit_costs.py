@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bfreplay.commands.inputs import refuse_existing, say
+from bfreplay.commands.inputs import say
 from bfreplay.documents import pick
 from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned_lines, count, digits
@@ -25,10 +25,6 @@ def fit_costs_of(log: Path, out: Path | None, force: bool, as_json: bool) -> Non
     from bfreplay.outputs import written_whole
     from bfreplay.workload.cost_fit import fit_costs
 
-    if out is not None:
-        if out.suffix.lower() != ".toml":
-            raise InputError("--out: costs are written as TOML", value=out.name, expected="a name ending in .toml")
-        refuse_existing(out, force)
     kind, restarts = load_restarts(log)
     fitted = {name: fit_costs(of_name) for name, of_name in restarts.items()}
     for name, costs in fitted.items():

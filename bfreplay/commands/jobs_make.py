@@ -35,10 +35,22 @@ def _cost(text: str) -> float | str:
 
 def _cost_option(change: str, default_s: float, when: str) -> Callable[[_Command], _Command]:
     name, help_text = f"{change.replace('-', '_')}_cost_s", f"Seconds lost when it {when}."
-    return click.option(f"--{change}-cost", name, type=Parsed(_cost), default=default_s, metavar="TIME", help=help_text)
+    return click.option(
+        f"--{change}-cost",
+        name,
+        type=Parsed(_cost),
+        default=default_s,
+        metavar="TIME",
+        help=help_text,
+    )
 
 
-_OTHER_COSTS = {"start_cost_s": 0.0, "restart": "charge", "work_saved_every_s": 0.0, "saves": "never"}
+_OTHER_COSTS = {
+    "start_cost_s": 0.0,
+    "restart": "charge",
+    "work_saved_every_s": 0.0,
+    "saves": "never",
+}
 """What else a change does to a job, as by default."""
 _NODES = click.IntRange(1, 100_000)
 _MEASURED = "what the curve of --curves was measured at"

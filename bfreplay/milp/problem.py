@@ -116,7 +116,8 @@ class AllocationProblem:
         count, current = np.arange(self.gain.shape[1]), self.current[:, None]
         loss_below = np.where(count < current, self.scale_down_loss[:, None], 0.0)
         loss = np.where(count > current, self.scale_up_loss[:, None], loss_below)
-        loss.setflags(write=False)  # nothing is computed from it: a change would go unseen
+        # nothing is computed from it: a change would go unseen
+        loss.setflags(write=False)
         return loss
 
     @property

@@ -273,7 +273,8 @@ class Engine:
         """Return what is decided on now, and since when it waits; a trigger of 0 where nothing is."""
         at_once = trigger & ~_WAITING or self._is_first or not self.job_flow.jobs_remain
         settled = self.settling.settle(now_us, trigger, changes, at_once=bool(at_once))
-        if trigger and not settled[0]:  # until the decision that waits jobs go on with the nodes that they have left
+        # until the decision that waits jobs go on with the nodes that they have left
+        if trigger and not settled[0]:
             counts, _ = self.active.counts_and_debts()
             self._apply(counts, now_us)
         return settled

@@ -54,7 +54,8 @@ def _skip_blocks(holder: NDArray[np.int32], first: int) -> int:
     """Return the first block of nodes with a free one, from that at ``first`` on."""
     while first + _BLOCK <= holder.shape[0]:
         n_free = 0
-        for node in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
+        # without a question at each node: the compiler takes several at once
+        for node in range(first, first + _BLOCK):
             n_free += holder[node] == FREE
         if n_free > 0:
             break

@@ -47,8 +47,13 @@ def charge_first_map(records: NDArray[np.void]) -> float:
 
 def not_published(problem: str, fix: str) -> InputError:
     """Return the error for a replay that the published clock does not know."""
-    semantics = Semantics.PUBLISHED.value
-    return InputError(problem, column="semantics", value=semantics, expected="continuous time", fix=fix)
+    return InputError(
+        problem,
+        column="semantics",
+        value=Semantics.PUBLISHED.value,
+        expected="continuous time",
+        fix=fix,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import pick
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.solution import ProcessStatus
 from bfreplay.policies import Decision, Policy, PolicyState
@@ -246,13 +247,15 @@ class Rerun:
         config = run.record.config
         log, jobs_of_record = inputs_of(run, **inputs)
         policy = _PolicyOfRecord(self, _aware_policy(run, inputs.get("allow_code", False)))
-        settings = ReplaySettings(seed_map=policy.first_map, **{name: getattr(config, name) for name in _SETTINGS})
+        of_record: dict[str, Any] = pick(config, *_SETTINGS)
+        settings = ReplaySettings(seed_map=policy.first_map, **of_record)
         jobs = jobs_in_window(jobs_of_record, log, settings, unlimited_work=config.unlimited_work)
         run_tables = RunTables.nowhere(log.node_types.names)
         run_tables.decisions = self._compared
         self._engine = _EngineOfRerun(log, jobs, policy, settings, run_tables, progress)
         self._watch: Watcher | None = None
-        self._before: tuple[int, dict[int, int]] = -1, {}  # index, counts by number of the job
+        # index, counts by number of the job
+        self._before: tuple[int, dict[int, int]] = -1, {}
 
     @property
     def jobs(self) -> list[ElasticJob]:

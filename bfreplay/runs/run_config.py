@@ -127,7 +127,8 @@ class JobInputs(RecordPart, frozen=True, kw_only=True):
     files: tuple[SourceFile, ...]
     n_jobs: Count | None
     source: JsonObject | None
-    costs: str = ""  # what their changes cost, of those with other costs than BFTrainer's model knows
+    # what their changes cost, of those with other costs than BFTrainer's model knows
+    costs: str = ""
 
     @property
     def of_source(self) -> bool:

@@ -22,18 +22,25 @@ _EXPECTED = "seconds >= 0, or seconds by the new count: '0:20 4:29 8:95' (29 s o
 
 
 class Restart(StrEnum):
-    """Ways to pay for a change."""
+    """Ways to pay for a change.
 
-    CHARGE = "charge"  # a debt in samples, worked off at the new rate (BFTrainer's)
-    PAUSE = "pause"  # no progress for that time; a change during a pause begins a whole one
+    ``charge``: a debt in samples, worked off at the new rate (BFTrainer's). ``pause``: no progress for that time; a
+    change during a pause begins a whole one.
+    """
+
+    CHARGE = "charge"
+    PAUSE = "pause"
 
 
 class Saves(StrEnum):
-    """Occasions on which the work at risk is saved, besides every ``work_saved_every_s``."""
+    """Occasions on which the work at risk is saved, besides every ``work_saved_every_s``.
+
+    ``on-notice``: at every reclaim of a replay with --notice. ``on-resize``: also before changes by decisions.
+    """
 
     NEVER = "never"
-    ON_NOTICE = "on-notice"  # at every reclaim of a replay with --notice
-    ON_RESIZE = "on-resize"  # also before changes by decisions
+    ON_NOTICE = "on-notice"
+    ON_RESIZE = "on-resize"
 
 
 @restorable

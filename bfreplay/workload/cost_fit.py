@@ -100,13 +100,17 @@ def fit_costs(restarts: Iterable[MeasuredRestart]) -> FittedCosts:
     by_kind: dict[str, list[MeasuredRestart]] = {kind: [] for kind in (*_UNUSED, *_KINDS)}
     for restart in restarts:
         by_kind[_kind(restart)].append(restart)
-    warnings = [f"not used: {count(len(by_kind[kind]), 'restart')} {kind}." for kind in _UNUSED if by_kind[kind]]
+    warnings = []
+    for kind in _UNUSED:
+        if by_kind[kind]:
+            warnings.append(f"not used: {count(len(by_kind[kind]), 'restart')} {kind}.")
     for kind, change in _KINDS.items():
         if not by_kind[kind]:
             warnings.append(f"no restart {change}: {kind} is not known.")
         elif len(by_kind[kind]) < FEWEST:
             warnings.append(f"fewer than {FEWEST} restarts {change}: {kind} may be far off.")
-    return FittedCosts({kind: _steps(by_kind[kind]) for kind in _KINDS if by_kind[kind]}, tuple(warnings))
+    steps = {kind: _steps(by_kind[kind]) for kind in _KINDS if by_kind[kind]}
+    return FittedCosts(steps, tuple(warnings))
 
 
 def _kind(restart: MeasuredRestart) -> str:
@@ -115,16 +119,25 @@ def _kind(restart: MeasuredRestart) -> str:
         return "to 0 nodes"
     if after == before:
         return "on as many nodes as before"
-    return "start_cost_s" if before == 0 else "scale_up_cost_s" if after > before else "scale_down_cost_s"
+    if before == 0:
+        return "start_cost_s"
+    return "scale_up_cost_s" if after > before else "scale_down_cost_s"
 
 
 def _steps(restarts: Iterable[MeasuredRestart]) -> tuple[CostStep, ...]:
-    in_order = sorted(restarts, key=lambda restart: restart.nodes_after)
-    steps = [CostStep(restart.nodes_after, restart.nodes_after, (restart.pause_s,)) for restart in in_order]
+    steps = []
+    for restart in sorted(restarts, key=lambda restart: restart.nodes_after):
+        nodes = restart.nodes_after
+        steps.append(CostStep(nodes, nodes, (restart.pause_s,)))
     steps = _joined(steps, lambda low, high: low.first_nodes == high.first_nodes)
     steps = _joined(steps, lambda low, _: low.n_restarts < FEWEST)
     steps = _joined(steps, lambda _, high: high.n_restarts < FEWEST)
-    return tuple(_joined(steps, lambda low, high: abs(high.median_s - low.median_s) <= MERGED_WITHIN * low.median_s))
+    return tuple(_joined(steps, _cost_the_same))
+
+
+def _cost_the_same(low: CostStep, high: CostStep) -> bool:
+    difference_s = abs(high.median_s - low.median_s)
+    return difference_s <= MERGED_WITHIN * low.median_s
 
 
 def _joined(steps: Iterable[CostStep], is_one: Callable[[CostStep, CostStep], bool]) -> list[CostStep]:

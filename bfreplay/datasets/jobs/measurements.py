@@ -246,4 +246,5 @@ def _check_columns_of_restarts(job_table: JobTable) -> None:
 
 
 def _count(column: str, number: float) -> int:
-    return checks.whole(column, int(number) if number.is_integer() else number, 0, checks.MOST_NODES)
+    nodes = int(number) if number.is_integer() else number
+    return checks.whole(column, nodes, 0, checks.MOST_NODES)

@@ -43,12 +43,24 @@ def time_words(time_us: int, origin_us: int | None) -> str:
 
 
 class ChangeCost(NamedTuple):
-    """Cost of a change of a job's nodes, as the replay charges it."""
+    """Cost of a change of a job's nodes, as the replay charges it.
 
-    kind: int  # START, UP or DOWN
-    seconds: float  # its length, of a pause or a charge
+    Parameters
+    ----------
+    kind
+        ``START``, ``UP`` or ``DOWN``.
+    seconds
+        Length of the pause or charge.
+    samples
+        The cost.
+    pause_s
+        Seconds that the job then pauses; 0 for a charge.
+    """
+
+    kind: int
+    seconds: float
     samples: float
-    pause_s: float  # 0 for a charge
+    pause_s: float
 
 
 def cost_of_change(
@@ -61,14 +73,17 @@ def cost_of_change(
     notice_s: float = 0.0,
 ) -> ChangeCost:
     """Return the cost of a change of ``job``, which makes ``rates (K + 1,)`` samples/s at each count."""
-    costs_s = [seconds_at(cost, after) for cost in (job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s)]
+    costs = job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s
+    costs_s = [seconds_at(cost, after) for cost in costs]
     costs_s[DOWN] = max(0.0, costs_s[DOWN] - notice_s)
     kind = START if before < job.min_nodes <= after else UP if after > before else DOWN
     pauses = job.restart == Restart.PAUSE
     rate_before = charged_rate(float(rates[before]), before, job.min_nodes, is_published)
     rate_after = charged_rate(float(rates[after]), after, job.min_nodes)
     cost_samples = change_cost(pauses, rate_before, rate_after, before, after, job.min_nodes, *costs_s)
-    return ChangeCost(kind, costs_s[kind], cost_samples, costs_s[kind] if pauses and after >= job.min_nodes else 0.0)
+    seconds = costs_s[kind]
+    pause_s = seconds if pauses and after >= job.min_nodes else 0.0
+    return ChangeCost(kind, seconds, cost_samples, pause_s)
 
 
 class Life:
@@ -143,7 +158,8 @@ class Life:
             return PAUSED
         rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
         if self._n_preemptions[rows].size and not self._n_preemptions[rows].any():
-            return SCALED_DOWN  # with --settle nodes are lost before there is a decision
+            # with --settle nodes are lost before there is a decision
+            return SCALED_DOWN
         return LOST if self._n_scale_downs[rows].any() else PREEMPTED
 
     def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:
@@ -374,7 +390,8 @@ class _Follower:
         self._seen = moment.index
         self._before_the_decision(moment, position)
         self._add_decision(moment, position)
-        if self._rerun.jobs[self._life.number].adaptation is not None:  # its rates until the next decision
+        # its rates until the next decision
+        if self._rerun.jobs[self._life.number].adaptation is not None:
             self._table = moment.state.throughput[position].copy()
 
     def close(self) -> None:
@@ -416,7 +433,8 @@ class _Follower:
         rates: NDArray[np.float64] = job.throughput.table(job.max_nodes) if self._table is None else self._table
         cost = cost_of_change(job, rates, self._held, after, is_published=is_published, notice_s=notice_s)
         cost_samples, pause_s = (0.0, 0.0) if reason == PAUSED else (cost.samples, cost.pause_s)
-        if is_published and index == 0:  # the published first map is charged as a scale-up
+        # the published first map is charged as a scale-up
+        if is_published and index == 0:
             rate = charged_rate(float(rates[after]), after, job.min_nodes)
             cost_samples = rate * seconds_at(job.scale_up_cost_s, after)
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples, pause_s))
