@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import DOWN, START, UP, change_cost, charged_rate
+from bfreplay.milp.charge_rule import DOWN, START, UP, change_cost, charged_rate, preemption_pause_s
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
 from bfreplay.runs.explain.saved_tables import (
@@ -74,14 +74,14 @@ def cost_of_change(
 ) -> ChangeCost:
     """Return the cost of a change of ``job``, which makes ``rates (K + 1,)`` samples/s at each count."""
     costs = job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s
-    costs_s = [seconds_at(cost, after) for cost in costs]
-    costs_s[DOWN] = max(0.0, costs_s[DOWN] - notice_s)
+    costs_s = np.array([seconds_at(cost, after) for cost in costs])
+    costs_s[DOWN:] = preemption_pause_s(costs_s[DOWN:], notice_s)
     kind = START if before < job.min_nodes <= after else UP if after > before else DOWN
     pauses = job.restart == Restart.PAUSE
     rate_before = charged_rate(float(rates[before]), before, job.min_nodes, is_published)
     rate_after = charged_rate(float(rates[after]), after, job.min_nodes)
-    cost_samples = change_cost(pauses, rate_before, rate_after, before, after, job.min_nodes, *costs_s)
-    seconds = costs_s[kind]
+    cost_samples = change_cost(pauses, rate_before, rate_after, before, after, job.min_nodes, *costs_s.tolist())
+    seconds = float(costs_s[kind])
     pause_s = seconds if pauses and after >= job.min_nodes else 0.0
     return ChangeCost(kind, seconds, cost_samples, pause_s)
 
