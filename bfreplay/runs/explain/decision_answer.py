@@ -58,7 +58,8 @@ class ChangePrice:
 class ReclaimPrice:
     """Price of the reclaim at this instant: a pause or a charge, less the notice, and the work that was lost.
 
-    From ``seconds`` the ``notice_s`` seconds of notice are taken off already.
+    With ``--settle``, of all reclaims since the decision before. From ``seconds`` the ``notice_s`` seconds of notice
+    are taken off already.
     """
 
     seconds: float

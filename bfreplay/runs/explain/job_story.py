@@ -184,9 +184,15 @@ class Life:
             last_step = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
         return (*first_steps, *changes, last_step)
 
-    def lost_samples_at(self, time_us: int) -> float:
-        """Return the work since the last checkpoint that was lost at this time."""
-        return sum(samples for loss_us, samples in self._losses if loss_us == time_us)
+    def lost_to_reclaims(self, decision: int, unsaved_samples: float) -> float:
+        """Return the work lost to the reclaims since the decision before ``decision``.
+
+        A change by ``decision`` itself loses the ``unsaved_samples`` that the job then has: none where it was hit just
+        then.
+        """
+        since_us, now_us = self.times_us[decision - 1 : decision + 1].tolist()
+        last_us = now_us - 1 if unsaved_samples else now_us
+        return sum(samples for time_us, samples in self._losses if since_us < time_us <= last_us)
 
     def _words(self, time_us: int) -> str:
         return time_words(time_us, self._origin_us)
@@ -321,7 +327,8 @@ def job_story(
     """Return the story of job ``name`` from a rerun; arguments and errors as for ``recorded_jobs``.
 
     A job may lose nodes to the batch scheduler at the instant at which it ends: as its source stops it, or under the
-    published clock as its end is noticed. The story has its end alone; ``n_preemptions`` counts the loss.
+    published clock as its end is noticed. The story has its end alone; ``n_preemptions`` counts the loss. So it is with
+    ``--settle`` at the end of the window, as nothing is decided on after it.
 
     A run whose policy chose the nodes itself cannot be rerun: its story is from the tables.
 

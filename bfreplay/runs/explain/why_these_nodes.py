@@ -257,11 +257,13 @@ _CHANGES = {START: "start", UP: "scale-up", DOWN: "scale-down"}
 
 def _reclaim_price(run: RunResult, decision: RecordedDecision, index: int, cost: ChangeCost) -> ReclaimPrice:
     job, nodes_left = decision.jobs[index], int(decision.held[index] - decision.reclaimed[index])
+    assert decision.state.costs is not None
+    unsaved_samples = float(decision.state.costs.unsaved_samples[index])
     return ReclaimPrice(
         seconds=cost.seconds,
         is_pause=job.restart == Restart.PAUSE,
         notice_s=min(run.record.config.notice_s, seconds_at(job.scale_down_cost_s, nodes_left)),
-        lost_samples=Life(run, job.name).lost_samples_at(decision.time_us),
+        lost_samples=Life(run, job.name).lost_to_reclaims(decision.index, unsaved_samples),
     )
 
 
