@@ -150,9 +150,8 @@ def job_classes(jobs: Iterable[ElasticJob], most_nodes: int) -> tuple[JobClass, 
             JobClass(
                 rate=class_rate,
                 min_nodes=min_nodes,
-                scale_up_s=min(
-                    _least_s(job, job.scale_up_cost_s) for job in members
-                ),  # of one kind: loops compile once
+                # of one kind: loops compile once
+                scale_up_s=min(_least_s(job, job.scale_up_cost_s) for job in members),
                 scale_down_s=min(_least_s(job, job.scale_down_cost_s) for job in members),
                 submit_us=np.array([job.submit_us for job in members], np.int64),
                 work_samples=np.array([job.work_samples for job in members], np.float64),

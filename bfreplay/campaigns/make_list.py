@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bfreplay import checks
@@ -11,7 +11,7 @@ from bfreplay.campaigns.make_campaign import arrival_of, find_curve, node_bounds
 from bfreplay.campaigns.parts import Purpose, stream
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
-from bfreplay.workload import ElasticJob, JobSet, Restart, Saves
+from bfreplay.workload import ElasticJob, JobSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class JobShape:
         Seconds, or by count.
     node_hours
         Work of a job, in hours of one node by itself (of ``min_nodes`` nodes where one alone has no rate).
-    start_cost_s, restart, work_saved_every_s, saves, counts
-        As of an ``ElasticJob``.
+    changes
+        Other fields of an ``ElasticJob`` that say what a change does to it, and the counts that it may change to.
     """
 
     min_nodes: int | None
@@ -35,11 +35,7 @@ class JobShape:
     scale_up_cost_s: Any
     scale_down_cost_s: Any
     node_hours: float
-    start_cost_s: Any = 0.0
-    restart: str = Restart.CHARGE.value
-    work_saved_every_s: float = 0.0
-    saves: str = Saves.NEVER.value
-    counts: Sequence[int] | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def jobs_of_list(items: Sequence[str], curves: Mapping[str, Curve], shape: JobShape, arrival: str, seed: int) -> JobSet:
@@ -115,11 +111,7 @@ def _job(model: str, job_name: str, submit_us: int, curve: Curve, shape: JobShap
         work_samples,
         curve,
         model=model,
-        start_cost_s=shape.start_cost_s,
-        restart=shape.restart,
-        work_saved_every_s=shape.work_saved_every_s,
-        saves=shape.saves,
-        counts=tuple(shape.counts or ()),
+        **shape.changes,
     )
 
 

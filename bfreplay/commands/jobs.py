@@ -108,15 +108,17 @@ def fit(
             if value is not None:
                 option = f"--{option_name(name)}"
                 raise InputError(f"{option} is for curves, not for --costs", value=value, fix=f"drop {option}")
-        return fit_costs_of(measurements, out, force, as_json)
     measured_as = Scaling(scaling or Scaling.EITHER)
     laws = laws_for(measured_as) if law is None else [find_law(law)]
     if law is not None:
         _check_scaling(law, laws[0].scaling, measured_as)
     if out is not None:  # refuse before the fit, not after
         if out.suffix.lower() != ".toml":
-            raise InputError("--out: curves are written as TOML", value=out.name, expected="a name ending in .toml")
+            problem = f"--out: {'costs' if of_costs else 'curves'} are written as TOML"
+            raise InputError(problem, value=out.name, expected="a name ending in .toml")
         refuse_existing(out, force)
+    if of_costs:
+        return fit_costs_of(measurements, out, force, as_json)
     given = {name: number for name, number in numbers.items() if number is not None}
     measurements_by_curve = load_measurements(measurements, given)
     pictures = {} if picture is None else _picture_files(picture, list(measurements_by_curve), force)

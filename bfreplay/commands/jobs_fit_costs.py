@@ -7,26 +7,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bfreplay.commands.inputs import refuse_existing, say
+from bfreplay.commands.inputs import say
+from bfreplay.documents import pick
 from bfreplay.errors import InputError, printable
 from bfreplay.wording import aligned_lines, count, digits
 
 if TYPE_CHECKING:
     from bfreplay.workload.cost_fit import CostStep, FittedCosts
 
+_OF_STEP = ("first_nodes", "last_nodes", "n_restarts", "median_s", "quartiles_s")
 _HEAD = ("cost", "on nodes", "restarts", "median, s", "middle half, s")
 
 
 def fit_costs_of(log: Path, out: Path | None, force: bool, as_json: bool) -> None:
     """Fit the costs of each model in a log of restarts; print them, and write them as TOML."""
-    from bfreplay.datasets.jobs.restarts import load_restarts
+    from bfreplay.datasets.jobs.measurements import load_restarts
     from bfreplay.outputs import written_whole
     from bfreplay.workload.cost_fit import fit_costs
 
-    if out is not None:
-        if out.suffix.lower() != ".toml":
-            raise InputError("--out: costs are written as TOML", value=out.name, expected="a name ending in .toml")
-        refuse_existing(out, force)
     kind, restarts = load_restarts(log)
     fitted = {name: fit_costs(of_name) for name, of_name in restarts.items()}
     for name, costs in fitted.items():
@@ -49,7 +47,7 @@ def _rows(costs: FittedCosts) -> Iterator[tuple[str, str, str, str, str]]:
         for position, step in enumerate(steps):
             low_s, high_s = step.quartiles_s
             spread = f"{digits(low_s)} to {digits(high_s)}"
-            yield name if position == 0 else "", _nodes(step), f"{len(step.pauses_s):,}", digits(step.median_s), spread
+            yield name if position == 0 else "", _nodes(step), f"{step.n_restarts:,}", digits(step.median_s), spread
 
 
 def _nodes(step: CostStep) -> str:
@@ -82,24 +80,8 @@ def _table(kind: str, name: str, log: Path, n_restarts: int, costs: FittedCosts)
 
 
 def _document(costs: FittedCosts) -> Mapping[str, object]:
-    by_name = costs.costs()
-    return {
-        **{
-            name: {
-                "cost": cost if isinstance(cost := by_name[name], float) else str(cost),
-                "steps": [
-                    {
-                        "first_nodes": step.first_nodes,
-                        "last_nodes": step.last_nodes,
-                        "n_restarts": len(step.pauses_s),
-                        "median_s": step.median_s,
-                        "quartiles_s": step.quartiles_s,
-                    }
-                    for step in steps
-                ],
-            }
-            for name, steps in costs.steps.items()
-        },
-        "restart": "pause",
-        "warnings": costs.warnings,
-    }
+    document: dict[str, object] = {}
+    for name, cost in costs.costs().items():
+        steps = [pick(step, *_OF_STEP) for step in costs.steps[name]]
+        document[name] = {"cost": cost if isinstance(cost, float) else str(cost), "steps": steps}
+    return {**document, "restart": "pause", "warnings": costs.warnings}

@@ -33,36 +33,34 @@ def _cost(text: str) -> float | str:
     return text if ":" in text else amount(text)
 
 
-_COST = Parsed(_cost)
+def _cost_option(change: str, default_s: float, when: str) -> Callable[[_Command], _Command]:
+    name, help_text = f"{change.replace('-', '_')}_cost_s", f"Seconds lost when it {when}."
+    return click.option(
+        f"--{change}-cost",
+        name,
+        type=Parsed(_cost),
+        default=default_s,
+        metavar="TIME",
+        help=help_text,
+    )
+
+
+_OTHER_COSTS = {
+    "start_cost_s": 0.0,
+    "restart": "charge",
+    "work_saved_every_s": 0.0,
+    "saves": "never",
+    "counts": None,
+}
+"""What else a change does to a job, and the counts that it may change to, as by default."""
 _NODES = click.IntRange(1, 100_000)
 _MEASURED = "what the curve of --curves was measured at"
 _job_options = adding(
     click.option("--min-nodes", type=int, help=f"Minimum nodes of a job.  [default: {_MEASURED}, else 1]"),
     click.option("--max-nodes", type=_NODES, help=f"Maximum nodes of a job.  [default: {_MEASURED}, else 16]"),
-    click.option(
-        "--scale-up-cost",
-        "scale_up_cost_s",
-        type=_COST,
-        default=20.0,
-        metavar="TIME",
-        help="Seconds lost when it gains nodes while it runs; by the new count of nodes, '0:20 4:29'.",
-    ),
-    click.option(
-        "--scale-down-cost",
-        "scale_down_cost_s",
-        type=_COST,
-        default=10.0,
-        metavar="TIME",
-        help="Seconds lost when it loses nodes, also by preemption.",
-    ),
-    click.option(
-        "--start-cost",
-        "start_cost_s",
-        type=_COST,
-        default=0.0,
-        metavar="TIME",
-        help="Seconds lost when it begins to run, from fewer nodes than its minimum.",
-    ),
+    _cost_option("scale-up", 20.0, "gains nodes while it runs; by the new count of nodes, '0:20 4:29'"),
+    _cost_option("scale-down", 10.0, "loses nodes, also by preemption"),
+    _cost_option("start", 0.0, "begins to run, from fewer nodes than its minimum"),
     click.option(
         "--restart",
         type=click.Choice(["charge", "pause"]),
@@ -276,7 +274,8 @@ def make_list(
         if curves_file is None
         else curves_of_file(curves_file, allow_code=allow_code)
     )
-    job_set = jobs_of_list(items, curves, JobShape(**shape), arrival, seed)
+    changes = _changes(shape)
+    job_set = jobs_of_list(items, curves, JobShape(**shape, changes=changes), arrival, seed)
     write_jobs(job_set, out, overwrite=force)
     _say(out, count(len(job_set), "job"))
 
@@ -304,6 +303,12 @@ def make_throughputs(out: Path, force: bool) -> None:
     _say(out, description, f"bfreplay replay --cluster {cluster} {jobs} --policy gavel.max_min_fairness_perf")
 
 
+def _changes(options: dict[str, Any]) -> dict[str, Any]:
+    """Remove ``_OTHER_COSTS`` from the options; return those that are not as by default."""
+    given = {setting: options.pop(setting) for setting in _OTHER_COSTS}
+    return {setting: value for setting, value in given.items() if value != _OTHER_COSTS[setting]}
+
+
 def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     """Return the tables of a campaign file from the given options; the file has defaults for the others."""
     from bfreplay.campaigns.make_campaign import arrival_of, plain, pruner_table
@@ -319,9 +324,7 @@ def _tables(options: dict[str, Any], *, usual_pruner: str) -> dict[str, Any]:
     limits = {"node_hours": options["budget_node_hours"], "hours": options["budget_hours"]}
     settings["budget"] = {setting: plain(value) for setting, value in limits.items() if value is not None}
     of_jobs = ("epochs", "samples_per_epoch", "min_nodes", "max_nodes", "scale_up_cost_s", "scale_down_cost_s")
-    costs = {"start_cost_s": 0.0, "restart": "charge", "work_saved_every_s": 0.0, "saves": "never", "counts": None}
-    trial = {setting: options[setting] for setting in of_jobs if options[setting] is not None}
-    trial |= {setting: options[setting] for setting, usual in costs.items() if options[setting] != usual}
+    trial = {setting: options[setting] for setting in of_jobs if options[setting] is not None} | _changes(options)
     tables = {
         "campaign": {setting: value for setting, value in settings.items() if value is not None},
         "trial": {setting: plain(value) if isinstance(value, float) else value for setting, value in trial.items()},

@@ -33,6 +33,8 @@ JOB_TABLE_READERS: Mapping[str, str] = {
     ".toml": "bfreplay.datasets.jobs.tables:read_toml_table",
 }
 
+ROW_TABLE_READERS = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
+
 _START_BYTES = 65_536
 _SIGNATURES = ((b"PAR1", "Parquet (.parquet)"), (b"\x1f\x8b", "gzip (.csv.gz, .tar.gz)"), (b"\x80", "pickle (.pkl)"))
 

@@ -201,7 +201,7 @@ class DeclaredOptions:
     )
     work_saved_every: float | str | None = option(
         None,
-        option_checks.optional_seconds,
+        option_checks.seconds,
         JOBS,
         "Checkpoint interval of every job, whatever its file says: a reclaim or change loses what was made since the "
         "last one. 0: nothing is ever lost.",

@@ -103,20 +103,15 @@ def seconds(name: str, value: object) -> float:
     return checks.length_of_time(name, value, 0.0)
 
 
-def optional_seconds(name: str, value: object) -> float | None:
-    """Check a length of time as ``seconds`` does, or ``None``."""
-    return None if value is None else seconds(name, value)
-
-
-def cost(name: str, value: object) -> float | str | None:
+def cost(name: str, value: object) -> float | str:
     """Check the cost of a change, and return its seconds, or its text where it is by count."""
     from bfreplay.workload.change_costs import cost_of
 
     try:
-        of_change = None if value is None else cost_of(value)
+        of_change = cost_of(value)
     except InputError as error:
         raise error.with_changes(column=name) from error
-    return of_change if of_change is None or isinstance(of_change, float) else str(of_change)
+    return of_change if isinstance(of_change, float) else str(of_change)
 
 
 def parse_seconds(text: str) -> float:

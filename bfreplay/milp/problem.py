@@ -116,7 +116,8 @@ class AllocationProblem:
         count, current = np.arange(self.gain.shape[1]), self.current[:, None]
         loss_below = np.where(count < current, self.scale_down_loss[:, None], 0.0)
         loss = np.where(count > current, self.scale_up_loss[:, None], loss_below)
-        loss.setflags(write=False)  # nothing is computed from it: a change would go unseen
+        # nothing is computed from it: a change would go unseen
+        loss.setflags(write=False)
         return loss
 
     @property
@@ -236,32 +237,6 @@ def problem_with_charges(
         scale_down_loss=scale_down_loss,
         capacity=capacity,
         value=value,
-    )
-    return problem
-
-
-def problem_by_count(
-    current: NDArray[np.int64],
-    min_nodes: NDArray[np.int64],
-    max_nodes: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    loss: NDArray[np.float64],
-    value: NDArray[np.float64],
-    capacity: int,
-) -> AllocationProblem:
-    """Return the decision of ``AllocationProblem.by_count`` whose value table is there, as ``problem_with_charges``.
-
-    ``value`` is that of ``value_table``, to the bit: a formulation's call compares them.
-    """
-    problem = _ProblemByCount.__new__(_ProblemByCount)
-    vars(problem).update(
-        current=current,
-        min_nodes=min_nodes,
-        max_nodes=max_nodes,
-        gain=gain,
-        loss=loss,
-        value=value,
-        capacity=capacity,
     )
     return problem
 

@@ -24,9 +24,8 @@ class ProcessStatus(StrEnum):
     NOT_NEEDED = "not_needed"  # no job or no node: there is one feasible answer
     CRASHED = "crashed"
     TIMED_OUT = "timed_out"  # our own deadline passed and the worker was killed
-    REFUSED = (
-        "refused"  # the back end cannot take this model (size, missing capability), or the formulation this decision
-    )
+    # the back end cannot take this model (size, missing capability), or the formulation this decision
+    REFUSED = "refused"
 
 
 @restorable

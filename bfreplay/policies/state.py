@@ -196,22 +196,38 @@ class ChangeCosts(NamedTuple):
     """Costs of a change for each of J jobs now, as ``milp.charge_rule`` has it.
 
     Policies that optimise subtract ``milp.charge_rule.losses`` from what counts are worth.
+
+    Parameters
+    ----------
+    seconds : (J, 4, 1 or K + 1) float64
+        Of a start, a scale-up, a scale-down and a reclaim, by the new count; one column stands for all counts.
+    pauses : (J,) int64
+        1: it pauses for that time; 0: it owes samples.
+    pause_left_s : (J,) float64
+        Rest of a pause.
+    unsaved_samples : (J,) float64
+        Lost by a change of this decision.
+    allowed : (J, 1 or K + 1) bool
+        Counts that it can use; one column stands for all.
+    save_every_s : (J,) float64
+        Checkpoint interval, 0 for none.
+    longest_s
+        The longest of their starts and pauses.
     """
 
-    seconds: NDArray[np.float64]  # (J, 4, 1 or K + 1): of a start, scale-up, scale-down, reclaim, by the new count
-    pauses: NDArray[np.int64]  # (J,) 1: it pauses for that time, 0: it owes samples
-    pause_left_s: NDArray[np.float64]  # (J,)
-    unsaved_samples: NDArray[np.float64]  # (J,) lost by a change of this decision
-    allowed: NDArray[np.bool_]  # (J, 1 or K + 1): counts that it can use; one column stands for all
-    save_every_s: NDArray[np.float64]  # (J,) checkpoint interval, 0 for none
-    longest_s: float  # the longest of their starts and pauses
+    seconds: NDArray[np.float64]
+    pauses: NDArray[np.int64]
+    pause_left_s: NDArray[np.float64]
+    unsaved_samples: NDArray[np.float64]
+    allowed: NDArray[np.bool_]
+    save_every_s: NDArray[np.float64]
+    longest_s: float
 
     def only(self, job_rows: NDArray[np.int64]) -> ChangeCosts:
         """Return the costs of some of the jobs."""
-        of_jobs: dict[str, Any] = {
-            name: column[job_rows] for name, column in self._asdict().items() if name != "longest_s"
-        }
-        return self._replace(**of_jobs)
+        columns: dict[str, Any] = self._asdict()
+        del columns["longest_s"]
+        return self._replace(**{name: column[job_rows] for name, column in columns.items()})
 
 
 class JobTables(NamedTuple):

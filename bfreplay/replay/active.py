@@ -135,8 +135,8 @@ class ActiveJobs:
     ``records[:n]`` are the active jobs in order of admission; ``throughput`` and ``objective`` ``(rows, K + 1)``
     hold their curves at every count, where they are now; ``by_type (rows, T, K + 1)`` on each node type alone, where
     it matters; ``costs_s (rows, 4, 1 or K + 1)`` the seconds of a start, a scale-up, a scale-down and a reclaim by the
-    new count; ``held[j, :count]`` the nodes of job j, last gained last. The arrays grow with what is admitted: take
-    them from here each time.
+    new count; ``allowed (rows, 1 or K + 1)`` the counts that each can use; ``held[j, :count]`` the nodes of job j, last
+    gained last. The arrays grow with what is admitted: take them from here each time.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class ActiveJobs:
             names = "throughput", "objective", "throughput_by_type"
             columns |= {name: table[: self.n] for name, table in zip(names, tables[1:], strict=True)}
             for array in columns.values():
-                array.flags.writeable = False  # a policy that writes here would corrupt the ledger
+                _read_only(array)
             arrays = {**columns, **({} if self.is_placed else {"throughput_by_type": None})}
             self._policy_arrays = tables, arrays
         return arrays
@@ -292,7 +292,8 @@ class ActiveJobs:
         width = self.throughput.shape[1] if is_by_count else 1
         if width > self.costs_s.shape[2]:
             self.costs_s = _widen(self.costs_s, width)
-        counts = np.minimum(np.arange(self.costs_s.shape[2]), self.records[job_row]["max_nodes"])  # it never has more
+        # it never has more
+        counts = np.minimum(np.arange(self.costs_s.shape[2]), self.records[job_row]["max_nodes"])
         for change, cost in costs.items():
             self.costs_s[job_row, change] = cost_table(cost, self.costs_s.shape[2])[counts]
         if job.counts and self.allowed.shape[1] < self.throughput.shape[1]:
@@ -397,7 +398,8 @@ def _new_record(job_index: int, job: ElasticJob, max_nodes: int, model: int, now
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False  # a policy that writes here would corrupt the ledger
+    # a policy that writes here would corrupt the ledger
+    array.flags.writeable = False
     return array
 
 

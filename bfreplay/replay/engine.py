@@ -29,7 +29,7 @@ from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.placement import FREE
 from bfreplay.replay.pool import NodePool, PoolView, Timeline
 from bfreplay.replay.pool_tables import node_time_of_bins, write_idle_intervals
-from bfreplay.replay.progress import Semantics, advance, apply_and_predict
+from bfreplay.replay.progress import Semantics, advance, apply_decision
 from bfreplay.replay.run_tables import RunTables
 from bfreplay.replay.settings import ReplaySettings, charge_first_map
 from bfreplay.replay.settling import Settling
@@ -271,31 +271,32 @@ class Engine:
 
     def _settle(self, now_us: int, trigger: int, changes: PoolChanges) -> tuple[int, PoolChanges, int]:
         """Return what is decided on now, and since when it waits; a trigger of 0 where nothing is."""
-        settling = self.settling
-        if trigger:
-            settling.note(now_us, trigger)
-        is_settled = settling.due_us <= now_us
-        if is_settled or trigger & ~_WAITING or self._is_first or not self.job_flow.jobs_remain:
-            trigger, earlier_changes, since_us = settling.take()
-            return trigger, earlier_changes.plus(changes), since_us
-        if trigger:
-            settling.add(changes)
-            self._go_on(now_us)
-        return 0, NO_CHANGES, NEVER_US
+        at_once = trigger & ~_WAITING or self._is_first or not self.job_flow.jobs_remain
+        settled = self.settling.settle(now_us, trigger, changes, at_once=bool(at_once))
+        # until the decision that waits jobs go on with the nodes that they have left
+        if trigger and not settled[0]:
+            counts, _ = self.active.counts_and_debts()
+            self._apply(counts, now_us)
+        return settled
 
-    def _go_on(self, now_us: int) -> None:
-        """Let the jobs go on with the nodes that they have left until the decision that waits."""
+    def _apply(
+        self,
+        counts_before: NDArray[np.int64],
+        now_us: int,
+        charges_rescales: bool = True,
+        lifts_limits: bool = False,
+        waits_since_us: int = NEVER_US,
+    ) -> Outcome:
+        """Let the jobs go on with the nodes that they have now."""
         active = self.active
-        counts, _ = active.counts_and_debts()
-        of_jobs = active.records, counts, active.throughput, active.costs_s
-        _, next_finish_us = apply_and_predict(*of_jobs, now_us, self.is_published, True, False, NEVER_US)
+        of_jobs = active.records, counts_before, active.throughput, active.costs_s
+        how = self.is_published, charges_rescales, lifts_limits, waits_since_us
+        effects, next_finish_us = apply_decision(*of_jobs, now_us, *how)
         self.job_flow.next_finish_us = int(next_finish_us)
-        self._close_intervals(now_us)
-
-    def _close_intervals(self, now_us: int) -> None:
-        self.run_tables.allocations.close_intervals(self.active.records, self.active.n, now_us)
+        self.run_tables.allocations.close_intervals(active.records, active.n, now_us)
         if self.run_tables.nodes is not None:
             self.run_tables.nodes.close_intervals(self.pool.holder, now_us)
+        return Outcome(*effects)
 
     def _change_pool(self, now_us: int) -> tuple[int, PoolChanges]:
         """Let nodes leave and join as the log says; return the ``Trigger`` as well."""
@@ -317,7 +318,6 @@ class Engine:
 
     def _decide(self, now_us: int, trigger: int, changes: PoolChanges, waits_since_us: int) -> None:
         active = self.active
-        records = active.records
         is_seeding = self._is_first and self.is_published
         counts_before, debts = active.counts_and_debts()
         decision: Decision | None = None
@@ -333,25 +333,13 @@ class Engine:
             self._carry_out(decision, state)
         is_charged = decision is None or decision.placement is None or decision.placement.charges_rescales
         lifts_limits = decision is not None and decision.round is None
-        effects, next_finish_us = apply_and_predict(
-            records,
-            counts_before,
-            active.throughput,
-            active.costs_s,
-            now_us,
-            self.is_published,
-            is_charged,
-            lifts_limits,
-            waits_since_us,
-        )
+        outcome = self._apply(counts_before, now_us, is_charged, lifts_limits, waits_since_us)
         self.job_flow.note_losses(now_us)
-        outcome, self.job_flow.next_finish_us = Outcome(*effects), int(next_finish_us)
         if is_seeding:
-            outcome = outcome._replace(rescale_cost=charge_first_map(records[: active.n]))
+            outcome = outcome._replace(rescale_cost=charge_first_map(active.records[: active.n]))
         if self.is_published and not self.job_flow.jobs_remain:
             outcome = outcome._replace(rate=self._last_rate)  # the published log's last row repeats the rate before
         self._last_rate = outcome.rate
-        self._close_intervals(now_us)
         counts = (counts_before if decision is None else np.asarray(decision.counts)).astype(np.int32)
         point = DecisionPoint(now_us, trigger, self.pool.n_usable, counts, self.totals.samples - self._samples_logged)
         self._samples_logged = self.totals.samples

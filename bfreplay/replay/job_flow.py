@@ -94,7 +94,7 @@ class JobFlow:
 
     def note_losses(self, now_us: int) -> None:
         """Take the work that jobs have lost at this instant out of the totals, and write a row for each."""
-        if not self._active.has_risk:
+        if self._active.has_published_costs:
             return
         records = self._active.records[: self._active.n]
         for job_row in np.flatnonzero((records["loss_samples"] > 0) | (records["loss"] > 0)).tolist():

@@ -54,7 +54,8 @@ def _skip_blocks(holder: NDArray[np.int32], first: int) -> int:
     """Return the first block of nodes with a free one, from that at ``first`` on."""
     while first + _BLOCK <= holder.shape[0]:
         n_free = 0
-        for node in range(first, first + _BLOCK):  # without a question at each node: the compiler takes several at once
+        # without a question at each node: the compiler takes several at once
+        for node in range(first, first + _BLOCK):
             n_free += holder[node] == FREE
         if n_free > 0:
             break
@@ -128,19 +129,27 @@ def place_on_runs(
         n_wanted += counts[job_row] - n_kept
     if n_wanted == 0:
         return
-    free, run_ends = _runs_of_free(holder)
-    n_runs = run_ends.shape[0] - 1
-    next_free = run_ends[:n_runs].copy()  # of each run, the first that is left: a position in ``free``
-    job_beside = np.full(n_runs, -1)
+    free = np.flatnonzero(holder == FREE)
+    breaks = np.flatnonzero(np.diff(free) > LARGEST_GAP) + 1
+    # of each run, the first that is left and the end: positions in ``free``
+    next_free = np.append(np.zeros(1, np.int64), breaks)
+    run_ends = np.append(breaks, free.size)
+    first_nodes, last_nodes = free[next_free], free[run_ends - 1]
+    job_beside = np.full(run_ends.size, -1)
     for job_row in ascending(-needed):
         count = records[job_row]["count"]
         if count == counts[job_row]:
             break  # nor does anybody after it need nodes
         for slot in range(count_before[job_row]):
-            _mark_beside(nodes_of_job[job_row, slot], free, run_ends, job_row, job_beside)
+            node_index = nodes_of_job[job_row, slot]
+            # it is in or near two runs at most: the last ones that do not begin too far above it
+            end = np.searchsorted(first_nodes, node_index + LARGEST_GAP, side="right")
+            for run in range(max(0, end - 2), end):
+                if last_nodes[run] >= node_index - LARGEST_GAP:
+                    job_beside[run] = job_row
         while count < counts[job_row]:
             run = _choose_run(next_free, run_ends, job_row, job_beside)
-            while count < counts[job_row] and next_free[run] < run_ends[run + 1]:
+            while count < counts[job_row] and next_free[run] < run_ends[run]:
                 node_index = free[next_free[run]]
                 next_free[run] += 1
                 holder[node_index] = records[job_row]["job"]
@@ -151,53 +160,13 @@ def place_on_runs(
 
 
 @compiled
-def _runs_of_free(holder: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the free nodes by number, ``(F,)``, and where their runs begin among them, and end, ``(R + 1,)``."""
-    free = np.empty(holder.shape[0], np.int64)
-    run_ends = np.empty(holder.shape[0] + 1, np.int64)
-    n_free = 0
-    n_runs = 0
-    for node_index in range(holder.shape[0]):
-        if holder[node_index] != FREE:
-            continue
-        if n_free == 0 or node_index - free[n_free - 1] > LARGEST_GAP:
-            run_ends[n_runs] = n_free
-            n_runs += 1
-        free[n_free] = node_index
-        n_free += 1
-    run_ends[n_runs] = n_free
-    return free[:n_free], run_ends[: n_runs + 1]
-
-
-@compiled
-def _mark_beside(
-    node_index: int,
-    free: NDArray[np.int64],
-    run_ends: NDArray[np.int64],
-    job_row: int,
-    job_beside: NDArray[np.int64],
-) -> None:
-    """Note for the runs that a node of a job is in or near, two at most, that they are beside this job."""
-    first_after, last = 0, run_ends.shape[0] - 1
-    while first_after < last:  # the first run that begins too far above the node
-        middle = (first_after + last) // 2
-        if free[run_ends[middle]] <= node_index + LARGEST_GAP:
-            first_after = middle + 1
-        else:
-            last = middle
-    for run in range(max(0, first_after - 2), first_after):
-        if free[run_ends[run + 1] - 1] >= node_index - LARGEST_GAP:
-            job_beside[run] = job_row
-
-
-@compiled
 def _choose_run(
     next_free: NDArray[np.int64], run_ends: NDArray[np.int64], job_row: int, job_beside: NDArray[np.int64]
 ) -> int:
     """Return the run that a job takes from next: beside it, then with the most nodes left, then the lowest."""
     best_run, best_rank = 0, 0
     for run in range(next_free.shape[0]):
-        n_left = run_ends[run + 1] - next_free[run]
+        n_left = run_ends[run] - next_free[run]
         rank = n_left
         if n_left > 0 and job_beside[run] == job_row:
             rank += run_ends[-1]  # more than any other run has

@@ -144,16 +144,17 @@ def advance(
         records[job_row]["span_rate"] = rate
         useful_us = node_charge_us(records[job_row]["sharing"], now_us - dt_us, now_us)
         is_at_risk = records[job_row]["save_every_us"] > 0
+        cost = 0.0
+        if is_published:
+            cost = records[job_row]["rescale_cost"]
+            records[job_row]["rescale_cost"] = 0.0
+            records[job_row]["rescale_paid"] += cost
         if rate <= 0.0:
             records[job_row]["stalled"] += count * useful_us
             if is_at_risk and count >= records[job_row]["min_nodes"]:
                 _save_work(records, job_row, 0.0, 0.0, 0, now_us - dt_us, now_us)
-            if is_published:
-                cost = records[job_row]["rescale_cost"]
-                records[job_row]["rescale_cost"] = 0.0
-                records[job_row]["rescale_paid"] += cost
-                records[job_row]["progress"] -= cost
-                progress -= cost
+            records[job_row]["progress"] -= cost
+            progress -= cost
             continue
         samples_made = rate * (dt_us * 1e-6)
         gross += samples_made
@@ -198,10 +199,7 @@ def advance(
             continue
         records[job_row]["useful"] += count * useful_us
         if is_published:
-            cost = records[job_row]["rescale_cost"]
             useful = samples_made - cost
-            records[job_row]["rescale_cost"] = 0.0
-            records[job_row]["rescale_paid"] += cost
         records[job_row]["progress"] += useful
         progress += useful
         if is_at_risk:
@@ -262,12 +260,16 @@ def apply_decision(
     now_us: int,
     is_published: bool,
     charges_rescales: bool = True,
+    lifts_limits: bool = False,
     waits_since_us: int = NEVER_US,
-) -> tuple[float, float, int, int, int, int]:
-    """Set the rates after a decision, and charge starts and rescales, if they cost anything.
+) -> tuple[tuple[float, float, int, int, int, int], int]:
+    """Set the rates after a decision, and charge starts and rescales, if they cost anything; then ``predict_finish``.
 
-    ``waits_since_us``: since when changes have waited for this decision; ``NEVER_US``: they are of this instant.
-    Returns (sum of rates, samples charged, jobs scaled_up, jobs scaled_down, jobs that run, nodes held).
+    ``lifts_limits``: the limits of the decision before no longer hold, and this one sets none. ``waits_since_us``:
+    since when changes have waited for this decision; ``NEVER_US``: they are of this instant.
+
+    Returns (sum of rates, samples charged, jobs scaled_up, jobs scaled_down, jobs that run, nodes held), and the
+    earliest finish.
     """
     total_rate = 0.0
     charges = 0.0
@@ -276,6 +278,9 @@ def apply_decision(
     n_running = 0
     nodes = 0
     for j in range(counts_before.shape[0]):
+        if lifts_limits:
+            records[j]["halt"] = np.inf
+            records[j]["not_before_us"] = LONG_AGO_US
         count = records[j]["count"]
         # the decision may have moved it to nodes of another type: ``throughput`` is that of the new ones
         rate = throughput[j, counts_before[j]] if is_published else records[j]["pace"]
@@ -330,7 +335,8 @@ def apply_decision(
             nodes += count
         if rate > 0.0:
             n_running += 1
-    return total_rate, charges, n_scaled_up, n_scaled_down, n_running, nodes
+    effects = total_rate, charges, n_scaled_up, n_scaled_down, n_running, nodes
+    return effects, predict_finish(records, counts_before.shape[0], now_us)
 
 
 @compiled
@@ -356,32 +362,6 @@ def predict_finish(records: NDArray[np.void], n_active: int, now_us: int) -> int
         records[job_row]["finish_us"] = finish
         earliest = min(earliest, finish)
     return earliest
-
-
-@compiled
-def apply_and_predict(
-    records: NDArray[np.void],
-    counts_before: NDArray[np.int64],
-    throughput: NDArray[np.float64],
-    costs_s: NDArray[np.float64],
-    now_us: int,
-    is_published: bool,
-    charges_rescales: bool,
-    lifts_limits: bool,
-    waits_since_us: int,
-) -> tuple[tuple[float, float, int, int, int, int], int]:
-    """Return what ``apply_decision`` and then ``predict_finish`` do: one call of compiled code a decision.
-
-    ``lifts_limits``: the limits of the decision before no longer hold, and this one sets none.
-    """
-    if lifts_limits:
-        for job_row in range(counts_before.shape[0]):
-            records[job_row]["halt"] = np.inf
-            records[job_row]["not_before_us"] = LONG_AGO_US
-    effects = apply_decision(
-        records, counts_before, throughput, costs_s, now_us, is_published, charges_rescales, waits_since_us
-    )
-    return effects, predict_finish(records, counts_before.shape[0], now_us)
 
 
 def trim_to_work(record: np.void, is_published: bool) -> float:

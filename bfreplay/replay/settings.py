@@ -45,6 +45,17 @@ def charge_first_map(records: NDArray[np.void]) -> float:
     return float(cost.sum())
 
 
+def not_published(problem: str, fix: str) -> InputError:
+    """Return the error for a replay that the published clock does not know."""
+    return InputError(
+        problem,
+        column="semantics",
+        value=Semantics.PUBLISHED.value,
+        expected="continuous time",
+        fix=fix,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
     """Options of a replay.
@@ -124,34 +135,17 @@ class ReplaySettings:
             checks.number(column, getattr(self, column), least=0)
         for node_type, price in self.prices.items():
             checks.number(f"price of {node_type}", price, above=0)
-        placement = checks.one_of("placement", self.placement, [word.value for word in PlacementRule])
-        object.__setattr__(self, "placement", PlacementRule(placement))
-        semantics = checks.one_of("semantics", self.semantics, [word.value for word in Semantics])
-        object.__setattr__(self, "semantics", Semantics(semantics))
-        if (self.reserve or self.min_age_s) and self.semantics is Semantics.PUBLISHED:
-            raise InputError(
-                "the published clock of BFTrainer leaves no idle node alone",
-                column="semantics",
-                value=self.semantics.value,
-                expected="continuous time",
-                fix="remove --semantics, or --reserve and --min-age",
-            )
-        if self.settle_s and self.semantics is Semantics.PUBLISHED:
-            raise InputError(
-                "the published clock of BFTrainer decides at every event",
-                column="semantics",
-                value=self.semantics.value,
-                expected="continuous time",
-                fix="remove --semantics, or --settle",
-            )
-        if self.placement is PlacementRule.RUNS and self.semantics is Semantics.PUBLISHED:
-            raise InputError(
-                "the published clock of BFTrainer gives out idle nodes by number",
-                column="semantics",
-                value=self.semantics.value,
-                expected="continuous time",
-                fix="remove --semantics, or --placement",
-            )
+        for column, words in (("placement", PlacementRule), ("semantics", Semantics)):
+            word = checks.one_of(column, getattr(self, column), [known.value for known in words])
+            object.__setattr__(self, column, words(word))
+        for conflicts, what_it_does, options in (
+            (self.reserve or self.min_age_s, "leaves no idle node alone", "--reserve and --min-age"),
+            (self.settle_s, "decides at every event", "--settle"),
+            (self.placement is PlacementRule.RUNS, "gives out idle nodes by number", "--placement"),
+        ):
+            if conflicts and self.semantics is Semantics.PUBLISHED:
+                problem = f"the published clock of BFTrainer {what_it_does}"
+                raise not_published(problem, f"remove --semantics, or {options}")
 
     @property
     def notice_s(self) -> float | None:

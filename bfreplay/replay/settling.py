@@ -31,18 +31,20 @@ class Settling:
         self.due_us = self._since_us = NEVER_US
         self._trigger, self._changes = 0, NO_CHANGES
 
-    def note(self, now_us: int, trigger: int) -> None:
-        """Let a trigger wait, and all that waits already go on waiting with it."""
-        self._trigger |= trigger
-        self._since_us = min(self._since_us, now_us)
-        self.due_us = min(now_us + self.settle_us, self._since_us + _LONGEST * self.settle_us)
+    def settle(self, now_us: int, trigger: int, changes: PoolChanges, *, at_once: bool) -> tuple[int, PoolChanges, int]:
+        """Return all that waited, a trigger of now included, and since when: what is decided now; 0 while it waits.
 
-    def add(self, changes: PoolChanges) -> None:
-        """Let changes wait as well."""
-        self._changes = self._changes.plus(changes)
-
-    def take(self) -> tuple[int, PoolChanges, int]:
-        """Return the triggers and changes that wait, and since when; nothing waits any more."""
+        A trigger makes all that waits already go on waiting with it; ``at_once``: nothing waits.
+        """
+        if trigger:
+            self._trigger |= trigger
+            self._since_us = min(self._since_us, now_us)
+            self.due_us = min(now_us + self.settle_us, self._since_us + _LONGEST * self.settle_us)
+        is_settled = at_once or self.due_us <= now_us
+        if trigger or is_settled:
+            self._changes = self._changes.plus(changes)
+        if not is_settled:
+            return 0, NO_CHANGES, NEVER_US
         waiting = self._trigger, self._changes, self._since_us
         self._forget()
         return waiting

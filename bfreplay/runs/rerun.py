@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
+from bfreplay.documents import pick
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.solution import ProcessStatus
 from bfreplay.policies import Decision, Policy, PolicyState
@@ -62,6 +63,9 @@ _COLUMNS = (*_SAME, *_CLOSE, *OF_THE_ANSWER, "t_fwd_s")
 _ROWS = 4_096
 """Recorded rows that are compared at once."""
 _POSITION = {name: k for k, name in enumerate(DECISIONS.names)}
+_OF_WHOLE_RUNS = {"record_nodes", "until_done", "measured", "prices", "seed_map"}
+_SETTINGS = tuple(field.name for field in fields(ReplaySettings) if field.name not in _OF_WHOLE_RUNS)
+"""Settings of the replay that a rerun has as well, by their names in the record."""
 _TOLERANCE = 1e-6
 """Another processor may round sums of samples otherwise."""
 
@@ -243,25 +247,15 @@ class Rerun:
         config = run.record.config
         log, jobs_of_record = inputs_of(run, **inputs)
         policy = _PolicyOfRecord(self, _aware_policy(run, inputs.get("allow_code", False)))
-        settings = ReplaySettings(
-            config.max_parallel,
-            config.semantics,
-            config.seed,
-            seed_map=policy.first_map,
-            clear_s=config.clear_s,
-            notice=config.notice,
-            reserve=config.reserve,
-            min_age_s=config.min_age_s,
-            settle_s=config.settle_s,
-            placement=config.placement,
-            **{name: getattr(config, name) for name in ("restart_cost", "work_saved_every", "saves")},
-        )
+        of_record: dict[str, Any] = pick(config, *_SETTINGS)
+        settings = ReplaySettings(seed_map=policy.first_map, **of_record)
         jobs = jobs_in_window(jobs_of_record, log, settings, unlimited_work=config.unlimited_work)
         run_tables = RunTables.nowhere(log.node_types.names)
         run_tables.decisions = self._compared
         self._engine = _EngineOfRerun(log, jobs, policy, settings, run_tables, progress)
         self._watch: Watcher | None = None
-        self._before: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None  # index, jobs, counts
+        # index, counts by number of the job
+        self._before: tuple[int, dict[int, int]] = -1, {}
 
     @property
     def jobs(self) -> list[ElasticJob]:
@@ -314,20 +308,14 @@ class Rerun:
         n_missing = np.maximum(nodes_before - state.current, 0)
         n_reclaimed = np.minimum(state.lost_nodes, n_missing) if record.value("n_reclaimed") else 0 * n_missing
         self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row(), reasons))
-        self._before = (index, state.job.copy(), counts)
+        self._before = index, dict(zip(state.job.tolist(), counts.tolist(), strict=True))
         return counts
 
     def _counts_before(self, index: int, job_numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        nodes_of_jobs = np.zeros(job_numbers.size, dtype=np.int64)
-        if self._before is None or self._before[0] != index - 1:
-            return nodes_of_jobs  # the row before had no job, or no node
-        _, jobs, counts = self._before
-        order = np.argsort(jobs, kind="stable")
-        place = np.searchsorted(jobs, job_numbers, sorter=order)
-        place = order[np.minimum(place, jobs.size - 1)]
-        is_same = jobs[place] == job_numbers
-        nodes_of_jobs[is_same] = counts[place[is_same]]
-        return nodes_of_jobs
+        """Return the counts of the row before: none where that had no job, or no node."""
+        index_before, counts = self._before
+        known = counts if index_before == index - 1 else {}
+        return np.array([known.get(number, 0) for number in job_numbers.tolist()], dtype=np.int64)
 
     def difference(self, replay_words: str, record_words: str) -> InputError:
         """Return the error for a decision that is not the recorded one."""

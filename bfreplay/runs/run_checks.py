@@ -12,7 +12,7 @@ from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.feed import refuse_other_types
 from bfreplay.replay.placement import PlacementRule
 from bfreplay.replay.progress import Semantics
-from bfreplay.replay.settings import ReplaySettings
+from bfreplay.replay.settings import ReplaySettings, not_published
 from bfreplay.wording import duration
 from bfreplay.workload import JobSet, JobSource
 
@@ -27,30 +27,16 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
     types = events.node_types.names
     if len(types) > 1:
         policy.check_types(types)
-    if settings.semantics is Semantics.PUBLISHED and len(types) > 1:
-        raise InputError(
-            "the published clock of BFTrainer supports nodes of one type only",
-            column="semantics",
-            value=settings.semantics.value,
-            expected="continuous time",
-            fix="remove --semantics published",
-        )
-    if settings.semantics is Semantics.PUBLISHED and Trigger.ROUND in policy.wakes_on:
-        raise InputError(
-            f"the policy {policy.name!r} decides in rounds; the published clock of BFTrainer supports pool events only",
-            column="semantics",
-            value=settings.semantics.value,
-            expected="continuous time",
-            fix="remove --semantics",
-        )
-    if policy.capabilities.restarts_jobs and settings.semantics is Semantics.PUBLISHED:
-        raise InputError(
-            f"the policy {policy.name!r} brings its own cost of a change, which the published clock does not know",
-            column="semantics",
-            value=settings.semantics.value,
-            expected="continuous time",
-            fix="remove --semantics",
-        )
+    if settings.semantics is Semantics.PUBLISHED:
+        if len(types) > 1:
+            problem = "the published clock of BFTrainer supports nodes of one type only"
+            raise not_published(problem, "remove --semantics published")
+        if Trigger.ROUND in policy.wakes_on:
+            behaviour = "decides in rounds; the published clock of BFTrainer supports pool events only"
+            raise not_published(f"the policy {policy.name!r} {behaviour}", "remove --semantics")
+        if policy.capabilities.restarts_jobs:
+            behaviour = "brings its own cost of a change, which the published clock does not know"
+            raise not_published(f"the policy {policy.name!r} {behaviour}", "remove --semantics")
     if settings.placement is PlacementRule.RUNS and (len(types) > 1 or policy.capabilities.chooses_nodes):
         where = "on nodes of several types" if len(types) > 1 else "itself"
         raise InputError(
@@ -126,14 +112,13 @@ def jobs_in_window(
             fix="measure fewer, or give more jobs",
         )
     jobs_at_times = jobs.anchored_at(events.window_start_us)
-    if costs := settings.costs_of_jobs:
-        changed = (replace(job, **costs) for job in jobs_at_times)
+    costs = settings.costs_of_jobs
+    # reports are of jobs that a source made once, which is not part of this replay
+    if costs or any(job.report_at_samples for job in jobs_at_times):
+        changed = (replace(job, report_at_samples=(), **costs) for job in jobs_at_times)
         jobs_at_times = JobSet(changed, sources=jobs_at_times.sources, colocation=jobs_at_times.colocation)
     if settings.semantics is Semantics.PUBLISHED:
         _refuse_unpublished_costs(jobs_at_times)
-    if any(job.report_at_samples for job in jobs_at_times):  # made by a source once, which is not part of this replay
-        silent = (replace(job, report_at_samples=()) for job in jobs_at_times)
-        jobs_at_times = JobSet(silent, sources=jobs_at_times.sources, colocation=jobs_at_times.colocation)
     return jobs_at_times.endless(settings.max_parallel, events.window_start_us) if unlimited_work else jobs_at_times
 
 

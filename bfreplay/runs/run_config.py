@@ -99,6 +99,11 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
         return msgspec.convert(self.policy, PolicyDescription)
 
     @property
+    def notice_s(self) -> float:
+        """Seconds of notice of a reclaim."""
+        return self.clear_s if self.notice else 0.0
+
+    @property
     def frees_rescaling(self) -> bool:
         """True if the upper bound has to count rescaling as free: some changes of a job's nodes cost less."""
         return self.decides_in_rounds or self.notice or self.settle_s > 0
@@ -122,7 +127,8 @@ class JobInputs(RecordPart, frozen=True, kw_only=True):
     files: tuple[SourceFile, ...]
     n_jobs: Count | None
     source: JsonObject | None
-    costs: str = ""  # what their changes cost, of those with other costs than BFTrainer's model knows
+    # what their changes cost, of those with other costs than BFTrainer's model knows
+    costs: str = ""
 
     @property
     def of_source(self) -> bool:

@@ -247,8 +247,8 @@ class RecordedDecision:
         Time of the decision.
     problem
         Problem as posed by the objective of the run.
-    job_names : (J,)
-        Names of the jobs, in the problem's order.
+    jobs : (J,)
+        Jobs as they were replayed, in the problem's order.
     counts : (J,) int64
         Counts decided by the run.
     about
@@ -268,7 +268,7 @@ class RecordedDecision:
     index: int
     time_us: int
     problem: AllocationProblem
-    job_names: tuple[str, ...]
+    jobs: tuple[ElasticJob, ...]
     counts: NDArray[np.int64]
     about: dict[str, Any]
     state: PolicyState
@@ -276,6 +276,11 @@ class RecordedDecision:
     reclaimed: NDArray[np.int64]
     restart_loss: NDArray[np.float64]
     reasons: Reasons | None = None
+
+    @property
+    def job_names(self) -> tuple[str, ...]:
+        """(J,) names of the jobs, in the problem's order."""
+        return tuple(job.name for job in self.jobs)
 
 
 def recorded_decisions(
@@ -333,8 +338,8 @@ def recorded_decisions(
     def watch(moment: Moment) -> None:
         posed = poser.pose(moment, rerun, needs_problem=moment.index in distinct_numbers)
         if posed is not None:
-            names = [rerun.jobs[job_index].name for job_index in moment.state.job.tolist()]
-            decisions[moment.index] = _decision(run, moment, posed, names, poser.t_fwd_s(moment))
+            jobs = [rerun.jobs[job_index] for job_index in moment.state.job.tolist()]
+            decisions[moment.index] = _decision(run, moment, posed, jobs, poser.t_fwd_s(moment))
 
     rerun.run(watch)
     return [decisions[index] for index in decision_numbers]
@@ -402,7 +407,7 @@ def _check_something_to_decide(run_result: RunResult, index: int) -> None:
 
 
 def _decision(
-    run_result: RunResult, moment: Moment, posed: PosedProblem, names: Sequence[str], t_fwd_s: float
+    run_result: RunResult, moment: Moment, posed: PosedProblem, jobs: Sequence[ElasticJob], t_fwd_s: float
 ) -> RecordedDecision:
     problem = posed.problem
     worth = worth_of(problem, moment.counts)
@@ -413,7 +418,7 @@ def _decision(
         "time": iso_utc(moment.state.time_us),
         "trigger": moment.row["trigger"],
         "t_fwd_s": t_fwd_s,
-        "jobs": list(names),
+        "jobs": [job.name for job in jobs],
         "counts": moment.counts.tolist(),
         "objective_of_counts": worth if math.isfinite(worth) else None,
         "answer": {name: moment.row[name] for name in OF_THE_ANSWER},
@@ -428,7 +433,7 @@ def _decision(
         moment.index,
         moment.state.time_us,
         problem,
-        tuple(names),
+        tuple(jobs),
         moment.counts,
         about,
         deepcopy(moment.state),

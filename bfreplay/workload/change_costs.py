@@ -22,18 +22,25 @@ _EXPECTED = "seconds >= 0, or seconds by the new count: '0:20 4:29 8:95' (29 s o
 
 
 class Restart(StrEnum):
-    """Ways to pay for a change."""
+    """Ways to pay for a change.
 
-    CHARGE = "charge"  # a debt in samples, worked off at the new rate (BFTrainer's)
-    PAUSE = "pause"  # no progress for that time; a change during a pause begins a whole one
+    ``charge``: a debt in samples, worked off at the new rate (BFTrainer's). ``pause``: no progress for that time; a
+    change during a pause begins a whole one.
+    """
+
+    CHARGE = "charge"
+    PAUSE = "pause"
 
 
 class Saves(StrEnum):
-    """Occasions on which the work at risk is saved, besides every ``work_saved_every_s``."""
+    """Occasions on which the work at risk is saved, besides every ``work_saved_every_s``.
+
+    ``on-notice``: at every reclaim of a replay with --notice. ``on-resize``: also before changes by decisions.
+    """
 
     NEVER = "never"
-    ON_NOTICE = "on-notice"  # at every reclaim of a replay with --notice
-    ON_RESIZE = "on-resize"  # also before changes by decisions
+    ON_NOTICE = "on-notice"
+    ON_RESIZE = "on-resize"
 
 
 @restorable
@@ -91,15 +98,20 @@ def cost_of(value: object) -> Cost:
     InputError
         It is none of these; the column is left to the caller.
     """
-    if isinstance(value, str):
-        value = _parsed(value)
-    elif isinstance(value, Mapping | list | tuple):
-        try:
-            pairs = value.items() if isinstance(value, Mapping) else value
-            steps = sorted((_count_of(count) if isinstance(count, str) else count, cost) for count, cost in pairs)
-        except (TypeError, ValueError):
-            raise _error("a cost cannot be read", value) from None
-        value = CostByCount(tuple(steps))
+    given = value
+    try:
+        if isinstance(value, str) and ":" not in value:
+            value = checks.decimal(value)
+        elif isinstance(value, str):
+            pairs_of_text = (step.split(":") for step in value.split())
+            value = [(_count_of(count), checks.decimal(seconds)) for count, seconds in pairs_of_text]
+        elif isinstance(value, Mapping):
+            value = list(value.items())
+        if isinstance(value, list | tuple):
+            steps = ((_count_of(count) if isinstance(count, str) else count, seconds) for count, seconds in value)
+            value = CostByCount(tuple(sorted(steps)))
+    except (TypeError, ValueError):
+        raise _error("a cost cannot be read", given) from None
     if isinstance(value, CostByCount):
         return value.steps[0][1] if len({seconds for _, seconds in value.steps}) == 1 else value
     return seconds_of(value)
@@ -114,17 +126,6 @@ def seconds_of(value: object) -> float:
     if not 0 <= value <= sys.float_info.max:
         raise _error(_OUT_OF_RANGE, value)
     return float(value) + 0.0  # -0.0 is 0
-
-
-def _parsed(text: str) -> float | CostByCount:
-    try:
-        if ":" not in text:
-            return checks.decimal(text)
-        pairs = [step.split(":") for step in text.split()]
-        steps = sorted((_count_of(count), checks.decimal(seconds)) for count, seconds in pairs)
-    except ValueError:
-        raise _error("a cost cannot be read", text) from None
-    return CostByCount(tuple(steps))
 
 
 def _count_of(text: str) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +40,11 @@ class CostStep:
     first_nodes: int
     last_nodes: int
     pauses_s: tuple[float, ...]
+
+    @property
+    def n_restarts(self) -> int:
+        """Number of pauses."""
+        return len(self.pauses_s)
 
     @property
     def median_s(self) -> float:
@@ -83,6 +87,7 @@ _KINDS = {
     "scale_up_cost_s": "to more nodes",
     "scale_down_cost_s": "to fewer nodes",
 }
+_UNUSED = "to 0 nodes", "on as many nodes as before"
 
 
 def fit_costs(restarts: Iterable[MeasuredRestart]) -> FittedCosts:
@@ -92,47 +97,57 @@ def fit_costs(restarts: Iterable[MeasuredRestart]) -> FittedCosts:
     before it. From small counts to large, such a group joins the step before it while its median is within
     ``MERGED_WITHIN`` of the step's.
     """
-    by_kind: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in _KINDS}
-    n_unused = {"to 0 nodes": 0, "on as many nodes as before": 0}
+    by_kind: dict[str, list[MeasuredRestart]] = {kind: [] for kind in (*_UNUSED, *_KINDS)}
     for restart in restarts:
-        before, after = restart.nodes_before, restart.nodes_after
-        if after == 0:
-            n_unused["to 0 nodes"] += 1
-        elif after == before:
-            n_unused["on as many nodes as before"] += 1
-        else:
-            name = "start_cost_s" if before == 0 else "scale_up_cost_s" if after > before else "scale_down_cost_s"
-            by_kind[name][after].append(restart.pause_s)
-    warnings = [f"not used: {count(number, 'restart')} {where}." for where, number in n_unused.items() if number]
-    for name, pauses in by_kind.items():
-        n_restarts = sum(map(len, pauses.values()))
-        if n_restarts == 0:
-            warnings.append(f"no restart {_KINDS[name]}: {name} is not known.")
-        elif n_restarts < FEWEST:
-            warnings.append(f"fewer than {FEWEST} restarts {_KINDS[name]}: {name} may be far off.")
-    steps = {name: _steps(pauses) for name, pauses in by_kind.items() if pauses}
+        by_kind[_kind(restart)].append(restart)
+    warnings = []
+    for kind in _UNUSED:
+        if by_kind[kind]:
+            warnings.append(f"not used: {count(len(by_kind[kind]), 'restart')} {kind}.")
+    for kind, change in _KINDS.items():
+        if not by_kind[kind]:
+            warnings.append(f"no restart {change}: {kind} is not known.")
+        elif len(by_kind[kind]) < FEWEST:
+            warnings.append(f"fewer than {FEWEST} restarts {change}: {kind} may be far off.")
+    steps = {kind: _steps(by_kind[kind]) for kind in _KINDS if by_kind[kind]}
     return FittedCosts(steps, tuple(warnings))
 
 
-def _steps(pauses_of_count: Mapping[int, Sequence[float]]) -> tuple[CostStep, ...]:
-    groups: list[CostStep] = []
-    for nodes, pauses_s in sorted(pauses_of_count.items()):
-        at_count = CostStep(nodes, nodes, tuple(pauses_s))
-        if groups and len(groups[-1].pauses_s) < FEWEST:
-            groups[-1] = groups[-1].joined(at_count)
-        else:
-            groups.append(at_count)
-    if len(groups) > 1 and len(groups[-1].pauses_s) < FEWEST:
-        remainder = groups.pop()
-        groups[-1] = groups[-1].joined(remainder)
-    steps = groups[:1]
-    for group in groups[1:]:
-        median_s = steps[-1].median_s
-        if abs(group.median_s - median_s) <= MERGED_WITHIN * median_s:
-            steps[-1] = steps[-1].joined(group)
-        else:
-            steps.append(group)
-    return tuple(steps)
+def _kind(restart: MeasuredRestart) -> str:
+    before, after = restart.nodes_before, restart.nodes_after
+    if after == 0:
+        return "to 0 nodes"
+    if after == before:
+        return "on as many nodes as before"
+    if before == 0:
+        return "start_cost_s"
+    return "scale_up_cost_s" if after > before else "scale_down_cost_s"
+
+
+def _steps(restarts: Iterable[MeasuredRestart]) -> tuple[CostStep, ...]:
+    steps = []
+    for restart in sorted(restarts, key=lambda restart: restart.nodes_after):
+        nodes = restart.nodes_after
+        steps.append(CostStep(nodes, nodes, (restart.pause_s,)))
+    steps = _joined(steps, lambda low, high: low.first_nodes == high.first_nodes)
+    steps = _joined(steps, lambda low, _: low.n_restarts < FEWEST)
+    steps = _joined(steps, lambda _, high: high.n_restarts < FEWEST)
+    return tuple(_joined(steps, _cost_the_same))
+
+
+def _cost_the_same(low: CostStep, high: CostStep) -> bool:
+    difference_s = abs(high.median_s - low.median_s)
+    return difference_s <= MERGED_WITHIN * low.median_s
+
+
+def _joined(steps: Iterable[CostStep], is_one: Callable[[CostStep, CostStep], bool]) -> list[CostStep]:
+    """Join each step to the one before it where ``is_one`` of the two, which may have grown already."""
+    joined: list[CostStep] = []
+    for step in steps:
+        if joined and is_one(joined[-1], step):
+            step = joined.pop().joined(step)
+        joined.append(step)
+    return joined
 
 
 def _cost(steps: Sequence[CostStep]) -> Cost:

@@ -14,7 +14,7 @@ from bfreplay.campaigns.load import load_campaign
 from bfreplay.cli import main
 from bfreplay.commands.jobs import fit
 from bfreplay.datasets import load_jobs
-from bfreplay.datasets.jobs.restarts import load_restarts
+from bfreplay.datasets.jobs.measurements import load_restarts
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.workload.cost_fit import MeasuredRestart
 

@@ -12,7 +12,7 @@ import pytest
 from bfreplay import solve
 from bfreplay.errors import InputError
 from bfreplay.milp import AllocationProblem
-from bfreplay.milp.problem import charge, problem_by_count, problem_with_charges, value_table
+from bfreplay.milp.problem import charge, problem_with_charges, value_table
 
 _GOOD = {
     "current": np.array([1, 0]),
@@ -217,14 +217,3 @@ def test_a_charged_problem_has_the_losses_of_the_rule_and_the_value_table_of_its
     assert (posed.value == value_table(posed)).all()
     assert posed.value[0].tolist() == [-5, 0, 9, -8]
     posed.validate()
-
-
-def test_a_problem_by_count_is_made_from_its_table_as_well():
-    made = AllocationProblem.by_count(**_BY_COUNT)
-    table = value_table(made)
-    posed = problem_by_count(**_BY_COUNT, value=table)
-    posed.validate()
-    assert posed.value is table
-    assert not posed.has_constant_losses
-    assert posed.change_limit is None
-    assert solve(posed).objective == 3.0

@@ -29,7 +29,8 @@ def decided(active: ActiveJobs, count: int, at_s: float = 0.0, *, is_published: 
 
 
 def _applied(active: ActiveJobs, before: np.ndarray, now_us: int = 0, *, is_published: bool = False) -> tuple:
-    return apply_decision(active.records, before, active.throughput, active.costs_s, now_us, is_published)
+    effects, _ = apply_decision(active.records, before, active.throughput, active.costs_s, now_us, is_published)
+    return effects
 
 
 def reclaimed(active: ActiveJobs, n_nodes: int, *, is_published: bool = False) -> float:

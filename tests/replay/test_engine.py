@@ -387,7 +387,7 @@ def test_a_summary_holds_plain_numbers_also_where_nothing_is_compiled(monkeypatc
     from bfreplay.replay import engine, job_flow
 
     for module, names in (
-        (engine, ("advance", "apply_and_predict")),
+        (engine, ("advance", "apply_decision")),
         (job_flow, ("charge_preemption", "predict_finish")),
     ):
         for name in names:

@@ -1,4 +1,4 @@
-"""Tables of measured rates, in any unit of `UNITS`, and files of curves, which may hold such rates."""
+"""Tables of measured rates, in any unit of `UNITS`; files of curves, which may hold such rates; logs of restarts."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from bfreplay import checks
-from bfreplay.datasets.hints import did_you_mean, empty_cell, kind_of_table
-from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveCache, number_of
+from bfreplay.datasets.hints import did_you_mean, kind_of_table
+from bfreplay.datasets.jobs.curve_points import INLINE_CURVE, CurveCache
 from bfreplay.datasets.jobs.rate_units import NEEDS, UNITS, RateColumns, count_and_rate_columns, rate_columns
 from bfreplay.datasets.jobs.tables import JobTable, named_curves
 from bfreplay.datasets.located import locate_errors
-from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, read_by_ending
+from bfreplay.datasets.readers_by_ending import JOB_TABLE_READERS, ROW_TABLE_READERS, read_by_ending
 from bfreplay.documents import Cell
 from bfreplay.errors import InputError
 from bfreplay.scalability import Curve
 from bfreplay.scalability.choice import means_as_points
 from bfreplay.scalability.measurements import COLUMNS, Measurements, check_measurement
 from bfreplay.wording import count as amount_of
+from bfreplay.workload.cost_fit import MeasuredRestart
 
 OPTIONAL = ("repeat", "curve")
 _KNOWN = (*OPTIONAL, *NEEDS)
+_OF_RESTARTS = ("nodes_before", "nodes_after", "pause_s")
+_OWNERS = ("model", "job")
 
 
 def load_measurements(path: str | PathLike[str], numbers: Mapping[str, float] | None = None) -> dict[str, Measurements]:
@@ -51,8 +53,7 @@ def load_measurements(path: str | PathLike[str], numbers: Mapping[str, float] | 
         curve of fewer than two node counts.
     """
     table_file = Path(path)
-    readers = {ending: reader for ending, reader in JOB_TABLE_READERS.items() if ending != ".toml"}
-    return _measurements_of(read_by_ending(table_file, readers), numbers or {})
+    return _measurements_of(read_by_ending(table_file, ROW_TABLE_READERS), numbers or {})
 
 
 def read_curves_file(curves_file: Path, curve_cache: CurveCache) -> dict[str, Curve]:
@@ -89,8 +90,8 @@ def read_curves_file(curves_file: Path, curve_cache: CurveCache) -> dict[str, Cu
     points: dict[str, list[tuple[int | str, float, float]]] = {}
     for row_number, cells in job_table.rows:
         with locate_errors(curves_file, row_number):
-            name = str(_cell(cells, "curve"))
-            node, value = (_number(job_table, cells, column_name) for column_name in ("nodes", "value"))
+            name = str(job_table.cell(cells, "curve"))
+            node, value = (job_table.number(cells, column_name) for column_name in ("nodes", "value"))
         points.setdefault(name, []).append((row_number, node, value))
     if not points:
         problem, fix = "the file has no curves", "add a row for each point"
@@ -124,7 +125,7 @@ def _measurements_of(job_table: JobTable, numbers: Mapping[str, float]) -> dict[
     for row_number, cells in job_table.rows:
         with locate_errors(table_file, row_number):
             curve = _curve_name(job_table, cells)
-            count, rate = read.measurement(partial(_number, job_table, {**cells, **numbers}))
+            count, rate = read.measurement(partial(job_table.number, {**cells, **numbers}))
             check_measurement(count, rate, columns=(read.counts, read.rates))
         if "repeat" in job_table.columns:
             label = (curve, count, str(cells.get("repeat", "")).strip())
@@ -180,7 +181,7 @@ def _check_columns(job_table: JobTable, columns: Sequence[str]) -> RateColumns:
 def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
     if "curve" not in job_table.columns:
         return job_table.file.stem
-    column_name = str(_cell(cells, "curve")).strip()
+    column_name = str(job_table.cell(cells, "curve")).strip()
     if INLINE_CURVE in column_name or "(" in column_name:
         raise InputError(
             "the name of a curve has a colon or a parenthesis",
@@ -192,12 +193,58 @@ def _curve_name(job_table: JobTable, cells: Mapping[str, Cell]) -> str:
     return column_name
 
 
-def _cell(cells: Mapping[str, Cell], column_name: str) -> Any:
-    if column_name not in cells:
-        raise empty_cell(column_name)
-    return cells[column_name]
+def load_restarts(path: str | PathLike[str]) -> tuple[str, dict[str, list[MeasuredRestart]]]:
+    """Read a log of restarts.
+
+    Parameters
+    ----------
+    path
+        ``.csv`` or ``.parquet`` with the columns ``nodes_before`` (0 for a start), ``nodes_after`` and ``pause_s``,
+        seconds without progress; optional ``model`` or ``job``. With both, restarts are grouped by model.
+
+    Returns
+    -------
+    tuple
+        ``"model"`` or ``"job"``, and the restarts of each, in the order of the file; without such a column all are of
+        a model with the name of the file.
+
+    Raises
+    ------
+    InputError
+        Other columns; cells that are empty, no numbers or out of range; or no row.
+    """
+    table_file = Path(path)
+    job_table: JobTable = read_by_ending(table_file, ROW_TABLE_READERS)
+    _check_columns_of_restarts(job_table)
+    if not job_table.rows:
+        raise InputError("the file has no restarts", file=table_file, expected="a row for each restart")
+    by_column = next((name for name in _OWNERS if name in job_table.columns), None)
+    restarts: dict[str, list[MeasuredRestart]] = {}
+    for row_number, cells in job_table.rows:
+        with locate_errors(table_file, row_number):
+            name = table_file.stem if by_column is None else str(job_table.cell(cells, by_column)).strip()
+            checks.name(by_column or _OWNERS[0], name, by_column or _OWNERS[0])
+            before, after = (_count(column, job_table.number(cells, column)) for column in _OF_RESTARTS[:2])
+            pause_s = checks.number("pause_s", job_table.number(cells, "pause_s"), least=0)
+        restarts.setdefault(name, []).append(MeasuredRestart(before, after, pause_s))
+    return by_column or _OWNERS[0], restarts
 
 
-def _number(job_table: JobTable, cells: Mapping[str, Cell], column_name: str) -> float:
-    column_cells = (row.get(column_name) for _, row in job_table.rows)
-    return number_of(_cell(cells, column_name), column_name, column_cells)
+def _check_columns_of_restarts(job_table: JobTable) -> None:
+    unknown = [name for name in job_table.columns if name not in (*_OF_RESTARTS, *_OWNERS)]
+    missing = [name for name in _OF_RESTARTS if name not in job_table.columns]
+    if unknown or missing:
+        kind = kind_of_table(job_table.columns) if missing else None
+        raise job_table.error(
+            f"the column {(missing or unknown)[0]!r} is {'missing' if missing else 'unknown'}",
+            column=(missing or unknown)[0],
+            expected=f"{', '.join(_OF_RESTARTS)}; optional {' or '.join(_OWNERS)}",
+            fix=f"this looks like {kind}: give a log of restarts here"
+            if kind is not None
+            else did_you_mean(unknown, missing or _OWNERS) or "rename or drop the column",
+        )
+
+
+def _count(column: str, number: float) -> int:
+    nodes = int(number) if number.is_integer() else number
+    return checks.whole(column, nodes, 0, checks.MOST_NODES)

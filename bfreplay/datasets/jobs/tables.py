@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bfreplay import checks
-from bfreplay.datasets.hints import did_you_mean, refuse_other_separators
-from bfreplay.datasets.jobs.curve_points import LAW_KEY, CurveCache, is_law, law_of, points_of
+from bfreplay.datasets.hints import did_you_mean, empty_cell, refuse_other_separators
+from bfreplay.datasets.jobs.curve_points import LAW_KEY, CurveCache, is_law, law_of, number_of, points_of
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.readers_by_ending import check_is_file
 from bfreplay.documents import Cell, check_toml_size, not_utf8, parse_toml, refuse_other_toml, text_lines
@@ -46,6 +46,16 @@ class JobTable:
     def error(self, problem: str, **parts: Any) -> InputError:
         """Return the error for unusable columns, which are its value unless ``parts`` have another."""
         return InputError(problem, file=self.file, **{"value": list(self.columns), **parts})
+
+    def cell(self, cells: Mapping[str, Cell], column: str) -> Cell:
+        """Return the cell of a column; InputError for an empty one."""
+        if column not in cells:
+            raise empty_cell(column)
+        return cells[column]
+
+    def number(self, cells: Mapping[str, Cell], column: str) -> float:
+        """Return the number in a column; InputError for an empty cell, and for text that is no number."""
+        return number_of(self.cell(cells, column), column, (row.get(column) for _, row in self.rows))
 
 
 def read_csv_table(file: Path) -> JobTable:

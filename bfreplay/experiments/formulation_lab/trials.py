@@ -29,9 +29,8 @@ class Outcome(StrEnum):
     WRONG = "wrong"  # infeasible, a wrong objective, or falsely called optimal or infeasible
     CRASHED = "crashed"  # the worker died
     TIMED_OUT = "timed_out"  # no answer by the deadline: the worker was killed
-    REFUSED = (
-        "refused"  # the back end takes no such model (for example as too large), or the formulation no such decision
-    )
+    # the back end takes no such model (for example as too large), or the formulation no such decision
+    REFUSED = "refused"
     ERROR = "error"  # the formulation or the back end raised
     NO_ANSWER = "no_answer"  # stopped without an answer
 

@@ -11,12 +11,12 @@ from bfreplay.wording import count, duration, paragraphs, samples
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Nodes of another job that changed at the same instant."""
+    """Nodes of another job that changed at the same instant, as the same fields of ``DecisionAnswer``."""
 
     job: str
-    held: int  # before this instant
-    reclaimed: int  # of these, by the batch scheduler
-    before: int  # at the decision
+    held: int
+    reclaimed: int
+    before: int
     after: int
 
 
@@ -56,23 +56,41 @@ class ChangePrice:
 
 @dataclass(frozen=True, slots=True)
 class ReclaimPrice:
-    """Price of the reclaim at this instant: a pause or a charge, less the notice, and the work that was lost."""
+    """Price of the reclaim at this instant: a pause or a charge, less the notice, and the work that was lost.
+
+    With ``--settle``, of all reclaims since the decision before. From ``seconds`` the ``notice_s`` seconds of notice
+    are taken off already.
+    """
 
     seconds: float
     is_pause: bool
-    notice_s: float  # seconds of notice that are taken off already
+    notice_s: float
     lost_samples: float
 
 
 @dataclass(frozen=True, slots=True)
 class WholeDecision:
-    """A whole decision: its objective, and the nodes of every job."""
+    """A whole decision: its objective, and the nodes of every job.
 
-    nodes: int  # of the job in question
-    objective: float  # values of all jobs, less what they lose by rescaling
+    Parameters
+    ----------
+    nodes
+        Nodes of the job in question.
+    objective
+        Values of all jobs, less what they lose by rescaling.
+    counts
+        Nodes of every job.
+    difference
+        The chosen decision's objective less this; ``None`` where the chosen one has none.
+    difference_percent
+        The same in percent of the chosen decision's objective; ``None`` where that is (nearly) 0.
+    """
+
+    nodes: int
+    objective: float
     counts: Mapping[str, int]
-    difference: float | None  # the chosen decision's objective less this; None where the chosen one has none
-    difference_percent: float | None  # of the chosen decision's objective; None where that is (nearly) 0
+    difference: float | None
+    difference_percent: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
-from bfreplay.milp.charge_rule import change_cost, charged_rate, preemption_pause_s
+from bfreplay.milp.charge_rule import DOWN, START, UP, change_cost, charged_rate, preemption_pause_s
 from bfreplay.policies.state import LONG_AGO_US
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.replay.progress import Semantics
@@ -31,6 +31,9 @@ from bfreplay.wording import count, samples
 from bfreplay.workload import ElasticJob, Restart
 from bfreplay.workload.change_costs import seconds_at
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _MOST_SHOWN = 3
 """Largest number of pauses that are listed."""
 
@@ -38,6 +41,50 @@ _MOST_SHOWN = 3
 def time_words(time_us: int, origin_us: int | None) -> str:
     """Return a time in UTC; in a relative log seconds from ``origin_us``, such as ``+407.5``, as for ``--at``."""
     return iso_utc(time_us) if origin_us is None else f"+{(time_us - origin_us) / 1e6:.6f}".rstrip("0").rstrip(".")
+
+
+class ChangeCost(NamedTuple):
+    """Cost of a change of a job's nodes, as the replay charges it.
+
+    Parameters
+    ----------
+    kind
+        ``START``, ``UP`` or ``DOWN``.
+    seconds
+        Length of the pause or charge.
+    samples
+        The cost.
+    pause_s
+        Seconds that the job then pauses; 0 for a charge.
+    """
+
+    kind: int
+    seconds: float
+    samples: float
+    pause_s: float
+
+
+def cost_of_change(
+    job: ElasticJob,
+    rates: NDArray[np.float64],
+    before: int,
+    after: int,
+    *,
+    is_published: bool = False,
+    notice_s: float = 0.0,
+) -> ChangeCost:
+    """Return the cost of a change of ``job``, which makes ``rates (K + 1,)`` samples/s at each count."""
+    costs = job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s
+    costs_s = np.array([seconds_at(cost, after) for cost in costs])
+    costs_s[DOWN:] = preemption_pause_s(costs_s[DOWN:], notice_s)
+    kind = START if before < job.min_nodes <= after else UP if after > before else DOWN
+    pauses = job.restart == Restart.PAUSE
+    rate_before = charged_rate(float(rates[before]), before, job.min_nodes, is_published)
+    rate_after = charged_rate(float(rates[after]), after, job.min_nodes)
+    cost_samples = change_cost(pauses, rate_before, rate_after, before, after, job.min_nodes, *costs_s.tolist())
+    seconds = float(costs_s[kind])
+    pause_s = seconds if pauses and after >= job.min_nodes else 0.0
+    return ChangeCost(kind, seconds, cost_samples, pause_s)
 
 
 class Life:
@@ -62,15 +109,11 @@ class Life:
         self._reports: list[tuple[int, bool]] = []  # time, is a pause; ascending
         reports = reports_frame(run)
         if reports is not None:
-            reports = reports[reports["job"] == name]
-            times_us = (int(time.value // 1000) for time in reports["time"])
-            self._reports = [*zip(times_us, (reports["verdict"].astype(str) == "paused").tolist(), strict=True)]
+            verdicts = _of_job(reports, name, "verdict")
+            self._reports = [(time_us, str(verdict) == "paused") for time_us, verdict in verdicts]
         self._losses: list[tuple[int, float]] = []  # time, samples; ascending
         if run.has_table("losses"):
-            losses = run.frame("losses")
-            losses = losses[losses["job"] == name]
-            loss_times_us = (int(time.value // 1000) for time in losses["time"])
-            self._losses = [*zip(loss_times_us, losses["samples"].tolist(), strict=True)]
+            self._losses = _of_job(run.frame("losses"), name, "samples")
         self.paused_us = tuple(time_us for time_us, is_pause in self._reports if is_pause)
         self.end_us = run.record.config.window_end_us if self.ended_us is None else self.ended_us
         count_columns = ("n_jobs_preempted", "n_jobs_scaled_down")
@@ -116,7 +159,8 @@ class Life:
             return PAUSED
         rows = slice(*np.searchsorted(self.times_us, [time_us, time_us + 1]).tolist())
         if self._n_preemptions[rows].size and not self._n_preemptions[rows].any():
-            return SCALED_DOWN  # with --settle nodes are lost before there is a decision
+            # with --settle nodes are lost before there is a decision
+            return SCALED_DOWN
         return LOST if self._n_scale_downs[rows].any() else PREEMPTED
 
     def all_steps(self, changes: list[Step]) -> tuple[Step, ...]:
@@ -140,9 +184,15 @@ class Life:
             last_step = Step(self.ended_us, self.status, last_nodes, 0, self.decision_of(self.ended_us))
         return (*first_steps, *changes, last_step)
 
-    def lost_samples_at(self, time_us: int) -> float:
-        """Return the work since the last checkpoint that was lost at this time."""
-        return sum(samples for loss_us, samples in self._losses if loss_us == time_us)
+    def lost_to_reclaims(self, decision: int, unsaved_samples: float) -> float:
+        """Return the work lost to the reclaims since the decision before ``decision``.
+
+        A change by ``decision`` itself loses the ``unsaved_samples`` that the job then has: none where it was hit just
+        then.
+        """
+        since_us, now_us = self.times_us[decision - 1 : decision + 1].tolist()
+        last_us = now_us - 1 if unsaved_samples else now_us
+        return sum(samples for time_us, samples in self._losses if since_us < time_us <= last_us)
 
     def _words(self, time_us: int) -> str:
         return time_words(time_us, self._origin_us)
@@ -167,6 +217,12 @@ class Life:
         n_omitted = len(pause_words) - _MOST_SHOWN
         text = ", ".join(pause_words[:_MOST_SHOWN]) + (f" and {count(n_omitted, 'time')} more" if n_omitted > 0 else "")
         return f"admitted at {self._words(self.admitted_us)}, paused at {text}, active until {end_words}"
+
+
+def _of_job(frame: pd.DataFrame, name: str, column: str) -> list[tuple[int, Any]]:
+    """Return time and cell of each row of a job, in the order of the table."""
+    rows = frame[frame["job"] == name]
+    return [(int(time.value // 1000), cell) for time, cell in zip(rows["time"], rows[column].tolist(), strict=True)]
 
 
 def is_active_after(
@@ -271,7 +327,8 @@ def job_story(
     """Return the story of job ``name`` from a rerun; arguments and errors as for ``recorded_jobs``.
 
     A job may lose nodes to the batch scheduler at the instant at which it ends: as its source stops it, or under the
-    published clock as its end is noticed. The story has its end alone; ``n_preemptions`` counts the loss.
+    published clock as its end is noticed. The story has its end alone; ``n_preemptions`` counts the loss. So it is with
+    ``--settle`` at the end of the window, as nothing is decided on after it.
 
     A run whose policy chose the nodes itself cannot be rerun: its story is from the tables.
 
@@ -324,7 +381,7 @@ class _Follower:
         self._life = life
         self._rerun = rerun
         self._is_published = config.semantics == Semantics.PUBLISHED
-        self._notice_s = config.clear_s if config.notice else 0.0
+        self._notice_s = config.notice_s
         self._settle_us = round(config.settle_s * 1e6)
         self._edge_us, self._counts = nodes.edge_us, nodes.counts
         self._held = 0
@@ -361,7 +418,7 @@ class _Follower:
         index = self._seen + 1
         time_us = int(self._life.times_us[index])
         if time_us in self._life.paused_us:
-            self._add(time_us, PAUSED, 0, index, 0.0)
+            self._add(time_us, PAUSED, 0, index, is_free=True)
         elif time_us != self._life.ended_us:
             self._add_reclaims(index, 0)
 
@@ -371,7 +428,7 @@ class _Follower:
         if n_reclaimed:
             self._add_reclaims(moment.index, self._held - n_reclaimed)
         if self._held > current:
-            self._add(time_us, PAUSED, current, moment.index, 0.0)
+            self._add(time_us, PAUSED, current, moment.index, is_free=True)
 
     def _add_reclaims(self, index: int, after_all: int) -> None:
         time_us = int(self._life.times_us[index])
@@ -387,50 +444,40 @@ class _Follower:
                 self._add_reclaim(time_us, after, index)
 
     def _add_reclaim(self, time_us: int, after: int, index: int | None) -> None:
-        cost = self._cost(self._held, after, notice_s=self._notice_s)
         is_of_burst = self._job.restart == Restart.CHARGE and time_us <= self._hit_us + self._settle_us
-        self._add(time_us, PREEMPTED, after, index, *((0.0, 0.0) if is_of_burst else cost))
+        self._add(time_us, PREEMPTED, after, index, is_free=is_of_burst, notice_s=self._notice_s)
         self._hit_us = time_us
 
     def _add_decision(self, moment: Moment, position: int) -> None:
         nodes_after, held = int(moment.counts[position]), self._held
         if nodes_after == held:
             return
-        if self._is_published and moment.index == 0:  # the published first map is charged as a scale-up
-            cost = self._rate(nodes_after) * seconds_at(self._job.scale_up_cost_s, nodes_after), 0.0
-        else:
-            cost = self._cost(held, nodes_after, is_published=self._is_published)
         reason = SCALED_DOWN if nodes_after < held else SCALED_UP if held else RESTARTED if self._started else STARTED
         self._started = True
-        self._add(moment.state.time_us, reason, nodes_after, moment.index, *cost)
+        self._add(moment.state.time_us, reason, nodes_after, moment.index, is_published=self._is_published)
 
     def _add(
-        self, time_us: int, reason: str, after: int, index: int | None, cost_samples: float, pause_s: float = 0.0
+        self,
+        time_us: int,
+        reason: str,
+        after: int,
+        index: int | None,
+        *,
+        is_free: bool = False,
+        is_published: bool = False,
+        notice_s: float = 0.0,
     ) -> None:
+        job = self._job
+        rates: NDArray[np.float64] = job.throughput.table(job.max_nodes) if self._table is None else self._table
+        cost = cost_of_change(job, rates, self._held, after, is_published=is_published, notice_s=notice_s)
+        cost_samples, pause_s = (0.0, 0.0) if is_free else (cost.samples, cost.pause_s)
+        # the published first map is charged as a scale-up
+        if is_published and index == 0:
+            rate = charged_rate(float(rates[after]), after, job.min_nodes)
+            cost_samples = rate * seconds_at(job.scale_up_cost_s, after)
         self.steps.append(Step(time_us, reason, self._held, after, index, cost_samples, pause_s))
         self._held = after
-
-    def _cost(
-        self, before: int, after: int, *, is_published: bool = False, notice_s: float = 0.0
-    ) -> tuple[float, float]:
-        """Return the samples that a change costs, and the seconds that it pauses the job."""
-        job = self._job
-        pauses = job.restart == Restart.PAUSE
-        costs = job.start_cost_s, job.scale_up_cost_s, job.scale_down_cost_s
-        costs_s = np.array([seconds_at(cost, after) for cost in costs])
-        costs_s[2:] = preemption_pause_s(costs_s[2:], notice_s)
-
-        def cost_at(rate_before: float, rate_after: float) -> float:
-            return change_cost(pauses, rate_before, rate_after, before, after, job.min_nodes, *costs_s.tolist())
-
-        cost_samples = cost_at(self._rate(before, is_published=is_published), self._rate(after))
-        return cost_samples, cost_at(0.0, 1.0) if pauses else 0.0
 
     @property
     def _job(self) -> ElasticJob:
         return self._rerun.jobs[self._life.number]
-
-    def _rate(self, count: int, *, is_published: bool = False) -> float:
-        job = self._job
-        table: NDArray[np.float64] = job.throughput.table(job.max_nodes) if self._table is None else self._table
-        return charged_rate(float(table[count]), count, job.min_nodes, is_published)

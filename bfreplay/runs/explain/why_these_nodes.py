@@ -13,17 +13,7 @@ from numpy.typing import NDArray
 
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError
-from bfreplay.milp.charge_rule import (
-    DOWN,
-    RECLAIM,
-    START,
-    UP,
-    change_cost,
-    charged_rate,
-    preemption_cost,
-    preemption_pause_s,
-    rescale_cost,
-)
+from bfreplay.milp.charge_rule import DOWN, START, UP, charged_rate
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.exact.solver import LARGEST, PROOF_TOLERANCE, optimal_counts
 from bfreplay.milp.problem import AllocationProblem
@@ -41,13 +31,15 @@ from bfreplay.runs.explain.decision_answer import (
     ReclaimPrice,
     WholeDecision,
 )
-from bfreplay.runs.explain.job_story import Life, is_active_after
+from bfreplay.runs.explain.job_story import ChangeCost, Life, cost_of_change, is_active_after
 from bfreplay.runs.explain.saved_tables import nodes_over_time, refuse_unknown_job
 from bfreplay.runs.run_config import PolicyDescription
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.saved_decisions import RecordedDecision, decision_at, recorded_decisions, refuse_placed_by_policy
 from bfreplay.runs.saved_inputs import GivenInputs
 from bfreplay.wording import count
+from bfreplay.workload import ElasticJob, Restart
+from bfreplay.workload.change_costs import seconds_at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,6 +157,11 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
     is_optimal = best is not None and best_value is not None and agrees(best_value, best.objective, magnitude(problem))
     solver_answer = decision.about["answer"]
     has_costs = decision.state.costs is not None
+    n_held, n_reclaimed = int(decision.held[index]), int(decision.reclaimed[index])
+    job, rates = decision.jobs[index], decision.state.throughput[index]
+    is_published = config.semantics == Semantics.PUBLISHED
+    change = cost_of_change(job, rates, nodes_before, nodes_after, is_published=is_published)
+    reclaim = cost_of_change(job, rates, n_held, n_held - n_reclaimed, notice_s=config.notice_s)
     is_priced = "price_s" in config.policy
     whole = partial(_whole, job_names, index, best_value)
 
@@ -175,12 +172,12 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
         trigger=decision.about["trigger"],
         n_idle=problem.capacity,
         n_jobs=problem.n_jobs,
-        held=int(decision.held[index]),
-        reclaimed=int(decision.reclaimed[index]),
+        held=n_held,
+        reclaimed=n_reclaimed,
         before=nodes_before,
         after=nodes_after,
-        preemption_cost_samples=_preemption_cost(run, decision, index),
-        rescale_cost_samples=_rescale_cost(decision, index, is_published=config.semantics == Semantics.PUBLISHED),
+        preemption_cost_samples=reclaim.samples,
+        rescale_cost_samples=change.samples,
         t_fwd_s=decision.about["t_fwd_s"],
         objective_spec=policy.objective_spec,
         is_believed=policy.learning is not None,
@@ -202,8 +199,8 @@ def answer(run: RunResult, decision: RecordedDecision, index: int) -> DecisionAn
         quality=solver_answer["quality"],
         notes=tuple(_notes(run, decision, index, is_optimal=is_optimal)),
         horizon_s=None if is_priced or not has_costs else horizon_s(decision.state, decision.about["t_fwd_s"]),
-        change_price=_change_price(decision, index, rescale_loss) if has_costs else None,
-        reclaim_price=_reclaim_price(run, decision, index) if has_costs else None,
+        change_price=_change_price(decision, index, change, rescale_loss) if has_costs else None,
+        reclaim_price=_reclaim_price(run, decision, index, reclaim) if has_costs and n_reclaimed else None,
         reclaims_per_hour=None if decision.reasons is None else decision.reasons.reclaims_per_hour(index),
     )
 
@@ -215,8 +212,13 @@ def _value(problem: AllocationProblem, index: int, nodes: int) -> float:
 
 def _loss(problem: AllocationProblem, index: int, nodes_after: int) -> float:
     """Return what the job loses more by ``nodes_after`` than by staying, which may cost the rest of a pause."""
-    loss_before, loss_after = (float(problem.loss[index, n]) for n in (problem.current[index], nodes_after))
-    return loss_after - (loss_before if math.isfinite(loss_before) else 0.0)
+    return float(problem.loss[index, nodes_after]) - _loss_by_staying(problem, index)
+
+
+def _loss_by_staying(problem: AllocationProblem, index: int) -> float:
+    """Return what the rest of a pause costs; 0 where a reclaim left it on a count that is forbidden."""
+    loss_now = float(problem.loss[index, problem.current[index]])
+    return loss_now if math.isfinite(loss_now) else 0.0
 
 
 def _whole(
@@ -250,101 +252,52 @@ def _others(decision: RecordedDecision, index: int) -> list[Change]:
     return [change for change in changes if not change.held == change.before == change.after]
 
 
-def _rate(decision: RecordedDecision, index: int, nodes: int, *, is_published: bool = False) -> float:
-    """Return the rate in samples/s by which a change from ``nodes`` is charged."""
-    state = decision.state
-    return charged_rate(float(state.throughput[index, nodes]), nodes, int(state.min_nodes[index]), is_published)
+_CHANGES = {START: "start", UP: "scale-up", DOWN: "scale-down"}
 
 
-def _seconds(decision: RecordedDecision, index: int, kind: int, nodes: int) -> float:
-    """Return the seconds of a change of this kind to ``nodes``; of a job with costs by count or pauses."""
+def _reclaim_price(run: RunResult, decision: RecordedDecision, index: int, cost: ChangeCost) -> ReclaimPrice:
+    job, nodes_left = decision.jobs[index], int(decision.held[index] - decision.reclaimed[index])
     assert decision.state.costs is not None
-    of_kind = decision.state.costs.seconds[index, kind]
-    return float(of_kind[min(nodes, of_kind.size - 1)])
-
-
-def _notice_s(run: RunResult) -> float:
-    config = run.record.config
-    return config.clear_s if config.notice else 0.0
-
-
-def _preemption_cost(run: RunResult, decision: RecordedDecision, index: int) -> float:
-    """Return the preemption cost, charged once as by the replay."""
-    if not decision.reclaimed[index]:
-        return 0.0
-    held, costs = int(decision.held[index]), decision.state.costs
-    nodes_left = held - int(decision.reclaimed[index])
-    if costs is None:
-        down_s = decision.state.scale_down_cost_s[index : index + 1]
-        return preemption_cost(_rate(decision, index, held), float(preemption_pause_s(down_s, _notice_s(run))[0]))
-    rate = _rate(decision, index, nodes_left if costs.pauses[index] else held)
-    return preemption_cost(rate, _seconds(decision, index, RECLAIM, nodes_left))
-
-
-def _reclaim_price(run: RunResult, decision: RecordedDecision, index: int) -> ReclaimPrice | None:
-    if not decision.reclaimed[index]:
-        return None
-    costs = decision.state.costs
-    assert costs is not None
-    nodes_left = int(decision.held[index] - decision.reclaimed[index])
-    seconds = _seconds(decision, index, RECLAIM, nodes_left)
+    unsaved_samples = float(decision.state.costs.unsaved_samples[index])
     return ReclaimPrice(
-        seconds=seconds,
-        is_pause=bool(costs.pauses[index]),
-        notice_s=min(_notice_s(run), _seconds(decision, index, DOWN, nodes_left)),
-        lost_samples=Life(run, decision.job_names[index]).lost_samples_at(decision.time_us),
+        seconds=cost.seconds,
+        is_pause=job.restart == Restart.PAUSE,
+        notice_s=min(run.record.config.notice_s, seconds_at(job.scale_down_cost_s, nodes_left)),
+        lost_samples=Life(run, job.name).lost_to_reclaims(decision.index, unsaved_samples),
     )
 
 
-def _change_price(decision: RecordedDecision, index: int, rescale_loss: float) -> ChangePrice:
+def _change_price(decision: RecordedDecision, index: int, cost: ChangeCost, rescale_loss: float) -> ChangePrice:
     """Return the parts of the price of a change, of a job with costs by count, pauses or work at risk."""
-    state, problem = decision.state, decision.problem
-    costs = state.costs
-    assert costs is not None
-    before, after = int(problem.current[index]), int(decision.counts[index])
-    starts = before < state.min_nodes[index] <= after
-    kind = START if starts else UP if after > before else DOWN
-    has_changed = after != before
-    at_risk = 0.0 if state.at_risk_samples is None else float(costs.unsaved_samples[index])
-    pause_left_s = float(costs.pause_left_s[index])
-    loss_now = float(problem.loss[index, before])
-    pause_loss = 0.0 if not math.isfinite(loss_now) else loss_now
+    state, job, before = decision.state, decision.jobs[index], int(decision.problem.current[index])
+    assert state.costs is not None
+    has_changed = bool(decision.counts[index] != before)
+    at_risk = float(state.costs.unsaved_samples[index])
+    pause_left_s = float(state.costs.pause_left_s[index])
+    pause_loss = _loss_by_staying(decision.problem, index)
     restart_loss = float(decision.restart_loss[index]) if has_changed else 0.0
     return ChangePrice(
-        change="none" if not has_changed else {START: "start", UP: "scale-up", DOWN: "scale-down"}[kind],
-        seconds=_seconds(decision, index, kind, after) if has_changed else 0.0,
-        is_pause=bool(costs.pauses[index]),
-        samples=_rescale_cost(decision, index, is_published=False),
+        change=_CHANGES[cost.kind] if has_changed else "none",
+        seconds=cost.seconds if has_changed else 0.0,
+        is_pause=job.restart == Restart.PAUSE,
+        samples=cost.samples,
         pause_left_s=pause_left_s,
-        pause_left_samples=pause_left_s * _rate(decision, index, before),
+        pause_left_samples=pause_left_s * charged_rate(float(state.throughput[index, before]), before, job.min_nodes),
         at_risk_samples=at_risk,
-        at_risk_since=iso_utc(_last_save_us(state, index)) if at_risk else None,
+        at_risk_since=iso_utc(_last_save_us(state, index, job)) if at_risk else None,
         restart_loss=restart_loss,
         at_risk_loss=rescale_loss - restart_loss + pause_loss if has_changed else 0.0,
         pause_left_loss=pause_loss,
     )
 
 
-def _last_save_us(state: PolicyState, index: int) -> int:
+def _last_save_us(state: PolicyState, index: int, job: ElasticJob) -> int:
     """Return the last checkpoint of a job that runs, or its last start."""
-    assert state.costs is not None
     assert state.next_save_us is not None
     assert state.started_us is not None
     if state.next_save_us[index] == NO_DEADLINE_US:
         return int(state.started_us[index])
-    return int(state.next_save_us[index]) - round(1e6 * float(state.costs.save_every_s[index]))
-
-
-def _rescale_cost(decision: RecordedDecision, index: int, *, is_published: bool) -> float:
-    """Return the rescale cost as charged by the replay."""
-    before, after, state = int(decision.problem.current[index]), int(decision.counts[index]), decision.state
-    rate = _rate(decision, index, before, is_published=is_published)
-    if state.costs is None:
-        up_s, down_s = float(state.scale_up_cost_s[index]), float(state.scale_down_cost_s[index])
-        return rescale_cost(rate, before, after, up_s, down_s)
-    seconds = [_seconds(decision, index, kind, after) for kind in (START, UP, DOWN)]
-    rate_after, pauses = _rate(decision, index, after), bool(state.costs.pauses[index])
-    return change_cost(pauses, rate, rate_after, before, after, int(state.min_nodes[index]), *seconds)
+    return int(state.next_save_us[index]) - round(1e6 * job.work_saved_every_s)
 
 
 def _has_change_limit(policy: PolicyDescription) -> bool:

@@ -104,6 +104,25 @@ def test_a_reclaim_pauses_and_loses_work(notice, saves, seconds, notice_s, cost,
     assert ("and 200 samples of work" in render_decision(hit)) == bool(lost)
 
 
+@pytest.mark.parametrize(
+    ("changes", "at_s", "lost", "at_risk"),
+    [
+        # decided on at 52 s: what was made since 30 s, by 30/s
+        ([(50, 1, False)], 52, 600.0, 0.0),
+        # a node that comes meanwhile is taken at 53 s: what was made since the pause of 2 s is lost by that change
+        ([(50, 1, False), (51, 3, True)], 53, 600.0, 20.0),
+        # the longest wait is over at the instant of the second reclaim, which takes what was made in 18 s by 20/s
+        ([(50, 1, False), *((51.5 + 1.5 * k, 3, k % 2 == 0) for k in range(12)), (70, 2, False)], 70, 960.0, 0.0),
+    ],
+)
+def test_work_lost_to_settled_reclaims_is_told_with_their_decision(changes, at_s, lost, at_risk):
+    events = log(4, changes, 100, idle_first=[0, 1, 2])
+    run, jobs = replay(events, {**PAUSES, "work_saved_every_s": 30.0}, settle_s=2.0)
+    hit = explained(run, jobs, events, at_s)
+    assert hit.reclaim_price.lost_samples == pytest.approx(lost)
+    assert (hit.change_price.at_risk_samples, hit.after > hit.before) == (pytest.approx(at_risk), at_risk > 0)
+
+
 def test_a_reclaim_with_notice_of_a_job_with_published_costs_costs_the_rest():
     events = log(2, [(50, 1, False)], 100, idle_first=[0, 1])
     run, jobs = replay(events, {}, notice=True, clear_s=1.5)
