@@ -59,7 +59,8 @@ class Placement:
     restart_s : (J,) float64
         As ``Decision.restart_s``, from a policy that always chooses nodes.
     charges_rescales
-        A job that gains or loses nodes also pays what it says itself (``scale_up_cost_s``, ``scale_down_cost_s``).
+        A job that has more or fewer nodes than before also pays what it says itself (``scale_up_cost_s``,
+        ``scale_down_cost_s``). One that has as many, but others, pays ``restart_s`` alone.
     """
 
     assigned: tuple[NDArray[np.int64], ...]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -339,13 +339,15 @@ class _PolicyOfRecord(Policy):
     def __init__(self, rerun: Rerun, aware: ReclaimAwarePolicy | None) -> None:
         self._rerun = rerun
         self._aware = aware
+        if aware is not None:
+            self.wakes_on = aware.wakes_on
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the counts of the run."""
         if self._aware is None:
             return Decision(self._rerun.counts_for(state))
         reasons = self._aware.reasons(state)
-        return Decision(self._rerun.counts_for(state, reasons), placement=reasons.decision.placement)
+        return replace(reasons.decision, counts=self._rerun.counts_for(state, reasons))
 
     def first_map(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
         """Return the seeded first map of the published semantics, which names nodes, not only counts."""

@@ -119,14 +119,14 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
         return Reasons(decision, problem, counts, pool)
 
     def _next_checkpoint_us(self, state: PolicyState, pool: _Pool, counts: NDArray[np.int64]) -> int:
-        """Return when the next job that may grow has nothing at risk, unless that comes more often than ``t_fwd_s``."""
+        """Return when the next job has nothing at risk, unless that comes more often than every ``t_fwd_s``."""
         every_s = costs_of(state).save_every_s
-        may_grow = (counts > 0) & (counts < state.max_nodes) & (every_s >= float(self.t_fwd_s or 0.0))
-        if state.next_save_us is None or counts.sum() == state.n_idle or not may_grow.any():
+        waits = (counts > 0) & (every_s >= float(self.t_fwd_s or 0.0))
+        if state.next_save_us is None or counts.sum() == state.n_idle or not waits.any():
             return NEVER_US
         goes_on = pool.stays & (counts == state.current)
         next_us = np.where(goes_on, state.next_save_us, state.time_us + np.rint(every_s * 1e6).astype(np.int64))
-        return int(next_us[may_grow].min())
+        return int(next_us[waits].min())
 
     def _problem(self, state: PolicyState, pool: _Pool) -> AllocationProblem:
         t_fwd_s = float(self.t_fwd_s or 0.0)
@@ -153,6 +153,11 @@ class Reasons:
     problem: AllocationProblem
     best: NDArray[np.int64]
     pool: _Pool
+
+    @property
+    def restarts_s(self) -> NDArray[np.float64] | None:
+        """Seconds that jobs restart for which keep their count and move, (J,)."""
+        return None if self.decision.placement is None else self.decision.placement.restart_s
 
     def reclaims_per_hour(self, job_row: int) -> float:
         """Return the reclaims that it expected of the nodes of one job."""

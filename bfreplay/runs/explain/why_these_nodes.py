@@ -320,17 +320,17 @@ def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal
         yield "the first map of the published program is drawn at random, not decided"
     elif solver_answer["process_status"] == "not_needed":
         yield "the policy does not decide at this event: every job kept its nodes"
-    elif not is_optimal and solver_answer["quality"] != "proven":
+    elif decision.reasons is None and not is_optimal and solver_answer["quality"] != "proven":
         yield f"the solver {solver_answer['solver']!r} did not prove its answer optimal, and it is not"
     if decision.reasons is not None:
         reclaims = f"{decision.reasons.reclaims_per_hour(index):.3g} reclaims an hour of the job's nodes"
         yield f"the policy {policy.name!r} values counts by what reclaims leave: it had learned to expect {reclaims}"
-        solution = decision.reasons.decision.solution
-        n_wanted = (
-            int(decision.counts[index]) if solution is None or solution.counts is None else solution.counts[index]
-        )
-        if n_wanted != decision.counts[index]:
-            yield f"the solver gave it {count(n_wanted, 'node')}, some of which added nothing where they were"
+        best = int(decision.reasons.best[index])
+        if best != decision.counts[index]:
+            yield f"the solver gave it {count(best, 'node')}, some of which added nothing where they were"
+        restarts_s = decision.reasons.restarts_s
+        if restarts_s is not None and restarts_s[index] > 0:
+            yield f"it moves to other nodes, for a restart of {restarts_s[index]:g} s"
     if run.record.summary.ignores_costs:
         price_s = config.policy.get("price_s")
         own = "" if price_s is None else f", but was told {price_s:g} s for every change"

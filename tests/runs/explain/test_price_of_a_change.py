@@ -144,7 +144,7 @@ def test_a_price_that_the_policy_was_told_is_that_of_the_decision():
 
 
 def test_decisions_from_learned_reclaims_are_repeated_and_say_what_was_expected():
-    # one reclaim seen and half a one added, in an hour at least, halved
+    # one reclaim seen and half a one added, in an hour at least
     changes = [(100, 0, False), (200, 0, True), (300, 0, False), (400, 4, True)]
     events = log(6, changes, 500, idle_first=[0, 1, 2, 3])
     run, jobs = replay(events, PAUSES, ReclaimAwarePolicy(60.0))
@@ -170,6 +170,24 @@ def test_nodes_that_were_chosen_are_chosen_again():
     assert (last.reclaimed, last.before, last.after) == (0, 4, 4)
     assert explained(run, jobs, events, 100).reclaimed == 0
     assert last.reclaims_per_hour == pytest.approx(1.5 / (1 + 120 / 3600))
+
+
+def test_a_move_to_as_many_other_nodes_is_paid_and_told():
+    """The lowest node comes and goes sixty times, then the job's two are the lowest; it moves at its checkpoint."""
+    changes = [(100 + 50 * k + 25 * is_back, 0, is_back) for k in range(60) for is_back in (False, True)]
+    changes += [(3110, node, False) for node in range(4)] + [(3140, node, True) for node in (7, 8)]
+    events = log(9, changes, 3400, idle_first=range(6))
+    costs = PAUSES | {"work_saved_every_s": 100.0}
+    jobs = JobSet([replace(job("a", rates=(0.0, 10.0, 20.0), up_s=3.0, down_s=2.0), **costs)])
+    settings = ReplaySettings(record_nodes=True)
+    run = replay_log(events, jobs, ReclaimAwarePolicy(60.0), settings, efficiency=False, bound=False)
+    held = [(row["node"], row["from"].timestamp()) for row in run.table("nodes").to_pylist()]
+    assert sorted(held, key=lambda span: span[1])[-4:] == [("n4", 100), ("n5", 100), ("n7", 3200), ("n8", 3200)]
+    assert run.summary.ledger.rescaling_node_us == 2 * (5 + 3) * SECOND  # the start, and the move
+    assert run.summary.ledger.repeated_node_us == 0
+    moved, before = explained(run, jobs, events, 3200), explained(run, jobs, events, 3140)
+    assert "it moves to other nodes, for a restart of 3 s" in moved.notes
+    assert len(before.notes) == 1
 
 
 def test_all_decisions_of_a_saved_run_are_explained_alike(tmp_path):
