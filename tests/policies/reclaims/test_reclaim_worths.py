@@ -11,10 +11,11 @@ import pytest
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.milp.solution import Quality
 from bfreplay.policies.objectives.objective import horizon_s, problem_with_costs
-from bfreplay.policies.reclaims import policy as policy_module
+from bfreplay.policies.reclaims import pool as pool_module
 from bfreplay.policies.reclaims.memory import Stretches, frequency
 from bfreplay.policies.reclaims.node_sets import useful_share
-from bfreplay.policies.reclaims.policy import ReclaimAwarePolicy, _Pool
+from bfreplay.policies.reclaims.policy import ReclaimAwarePolicy
+from bfreplay.policies.reclaims.pool import Pool
 from tests.policies.reclaims.small_pools import costs_by, pool_of
 from tests.policies.small_states import SECOND
 
@@ -24,7 +25,7 @@ NOTHING = Stretches(np.zeros(0, np.int64), np.zeros(0, np.int64), 3600.0)
 
 def problem_of(state, stretches=NOTHING, t_fwd_s=100.0):
     policy = ReclaimAwarePolicy(t_fwd_s)
-    problem = policy._problem(state, _Pool(state, stretches))
+    problem = policy._problem(state, Pool(state, stretches))
     problem.validate()
     return problem
 
@@ -32,8 +33,8 @@ def problem_of(state, stretches=NOTHING, t_fwd_s=100.0):
 @pytest.fixture
 def without_reclaims(monkeypatch):
     """Let no reclaim ever come, also none that was not seen."""
-    monkeypatch.setattr(policy_module, "frequency", lambda n_hits, seconds: 1e-12)
-    monkeypatch.setattr(policy_module._Pool, "_choose", _choose_at_no_risk(_Pool._choose))
+    monkeypatch.setattr(pool_module, "frequency", lambda n_hits, seconds: 1e-12)
+    monkeypatch.setattr(pool_module.Pool, "_choose", _choose_at_no_risk(Pool._choose))
 
 
 def _choose_at_no_risk(choose):
@@ -108,7 +109,7 @@ def test_more_nodes_come_with_their_reclaims_unless_the_job_moves():
     for is_idle, moves in (([True] * 4, False), ([True] * 6, True)):
         state = pool_of([LINEAR], [[1, 2]], is_idle, costs, at_risk=[0.0], next_save_s=[600.0])
         policy = ReclaimAwarePolicy(100.0)
-        pool = _Pool(state, often)
+        pool = Pool(state, often)
         value = policy._problem(state, pool).value[0]
         own, others = frequency(9, 3600.0), frequency(0, 3600.0)
         per_s = others if moves else own + 0.3 * others
@@ -232,7 +233,7 @@ def random_case(rng):
 def test_the_counts_are_the_best_of_all_and_the_nodes_are_as_many_at_most(seed):
     state, stretches = random_case(np.random.default_rng([45, seed]))
     policy = ReclaimAwarePolicy(150.0)
-    pool = _Pool(state, stretches)
+    pool = Pool(state, stretches)
     problem = policy._problem(state, pool)
     problem.validate()
     solution = ExactSolver().solve(problem)
@@ -272,7 +273,7 @@ def test_the_most_needed_nodes_are_chosen_first():
         costs_by(2, save_every_s=[600.0, 600.0]),
         min_nodes=[1, 3],
     )
-    pool = _Pool(state, Stretches(np.zeros(20, np.int64), np.zeros(20, np.int64), 3600.0))  # of the lowest node
+    pool = Pool(state, Stretches(np.zeros(20, np.int64), np.zeros(20, np.int64), 3600.0))  # of the lowest node
     pool.rates = state.objective
     chosen = pool.choose(np.array([1, 3]))
     assert chosen[1].tolist() == [3, 4, 5]
@@ -283,7 +284,7 @@ def test_a_job_takes_no_more_than_a_count_that_it_can_use():
     """Of five free nodes the job runs on one, two or four."""
     costs = costs_by(1, allowed=[[True, True, True, False, True, False]])
     state = pool_of([[0.0, 10.0, 20.0, 20.0, 40.0, 40.0]], [[]], [True] * 5, costs)
-    pool = _Pool(state, Stretches(np.full(9, 3), np.full(9, 3), 3600.0))
+    pool = Pool(state, Stretches(np.full(9, 3), np.full(9, 3), 3600.0))
     pool.rates = np.array([[0.0, 10.0, 20.0, 40.0, 40.0, 40.0]])  # as if a third one helped
     assert pool.choose(np.array([3]))[0].tolist() == [0, 1]
 
@@ -292,7 +293,7 @@ def test_a_decision_with_fewer_nodes_than_the_solver_chose_is_no_proven_one(monk
     state = pool_of([LINEAR], [[]], [True] * 4, costs_by(1, save_every_s=[600.0]))
     policy = ReclaimAwarePolicy(150.0)
     assert policy.reasons(state).decision.solution.quality is Quality.PROVEN
-    monkeypatch.setattr(_Pool, "choose", lambda pool, counts: (np.arange(3),))
+    monkeypatch.setattr(Pool, "choose", lambda pool, counts: (np.arange(3),))
     reasons = policy.reasons(state)
     solution = reasons.decision.solution
     assert reasons.decision.counts.tolist() == solution.counts.tolist() == [3]
@@ -304,7 +305,7 @@ def test_a_decision_with_fewer_nodes_than_the_solver_chose_is_no_proven_one(monk
 
 def test_a_job_that_finds_too_few_nodes_leaves_them_to_others():
     state = pool_of([[0.0, 0.0, 0.0, 30.0], [0.0, 10.0, 20.0, 30.0]], [[], []], [True] * 2, None, min_nodes=[3, 1])
-    pool = _Pool(state, NOTHING)
+    pool = Pool(state, NOTHING)
     pool.rates = state.objective
     chosen = pool.choose(np.array([3, 2]))
     assert chosen[0].size == 0
