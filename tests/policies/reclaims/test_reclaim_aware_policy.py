@@ -13,9 +13,12 @@ from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies import Policy
 from bfreplay.policies.catalogue import policy_of
 from bfreplay.policies.reclaims.policy import ReclaimAwarePolicy
+from bfreplay.policies.reclaims.pool import Pool
+from bfreplay.policies.state import NEVER_US
 from bfreplay.replay import ReplaySettings
 from bfreplay.workload import JobSet
-from tests.replay.tiny import job, log
+from tests.policies.reclaims.small_pools import costs_by, pool_of
+from tests.replay.tiny import SECOND, job, log
 
 COSTS = {"start_cost_s": 60.0, "restart": "pause", "work_saved_every_s": 600.0}
 SIX = tuple(10.0 * n for n in range(7))
@@ -145,3 +148,25 @@ def test_what_it_cannot_do_is_refused(options, message):
 def test_several_node_types_are_refused():
     with pytest.raises(InputError, match="nodes of one type"):
         ReclaimAwarePolicy().check_types(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("held", "n_idle", "every_s", "lost", "expected_s"),
+    [
+        ([[0, 1], []], 3, 600.0, 0, 250.0),  # the first goes on, to its checkpoint
+        ([[0, 1], []], 3, 600.0, 1, 600.0),  # it restarts now
+        ([[], [0, 1]], 3, 600.0, 0, 100.0),
+        ([[0, 1], []], 2, 600.0, 0, None),  # no node is left
+        ([[0, 1], []], 3, 149.0, 0, None),  # more often than every 150 s
+        ([[], []], 3, 600.0, 0, None),
+    ],
+)
+def test_it_decides_again_when_a_job_is_at_a_checkpoint(held, n_idle, every_s, lost, expected_s):
+    rates = [[0.0, 10.0, 20.0]] * 2
+    is_idle = [True] * n_idle
+    costs = costs_by(2, save_every_s=[every_s] * 2)
+    state = pool_of(rates, held, is_idle, costs, next_save_s=[250.0, 100.0], lost=[lost, lost])
+    policy = ReclaimAwarePolicy(150.0)
+    counts = np.array([len(nodes) for nodes in held])
+    wake_us = policy._next_checkpoint_us(state, Pool(state, policy.memory.stretches()), counts)
+    assert wake_us == (NEVER_US if expected_s is None else state.time_us + expected_s * SECOND)
