@@ -214,9 +214,10 @@ class ActiveJobs:
     def risks(self, now_us: int) -> dict[str, Any]:
         """Return what a policy sees of restarts and work at risk, by the names in a ``PolicyState``."""
         records = self.records[: self.n]
-        columns: dict[str, Any] = {"started_us": _read_only(records["run_since_us"].copy())}
+        started_us = records["run_since_us"].copy()
+        started_us.setflags(write=False)
         if self.has_published_costs:
-            return columns | dict.fromkeys(("at_risk_samples", "next_save_us", "costs"))
+            return {"started_us": started_us, "at_risk_samples": None, "next_save_us": None, "costs": None}
         every_us, begun_us = records["save_every_us"], records["run_since_us"]
         at_risk = np.where(every_us > 0, records["progress"] - records["saved"], 0.0)
         is_on = (every_us > 0) & (records["count"] >= records["min_nodes"])
@@ -234,7 +235,8 @@ class ActiveJobs:
             longest_s=float(pauses_s.max(initial=0.0)),
         )
         next_save_us = _read_only(np.where(is_on, next_us, NEVER_US))
-        return columns | {"at_risk_samples": _read_only(at_risk), "next_save_us": next_save_us, "costs": costs}
+        at_risk = _read_only(at_risk)
+        return {"started_us": started_us, "at_risk_samples": at_risk, "next_save_us": next_save_us, "costs": costs}
 
     @property
     def has_types(self) -> bool:
