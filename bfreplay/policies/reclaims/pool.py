@@ -173,7 +173,7 @@ def _of_both(first: float, second: float) -> float:
 
 
 class _Risks(NamedTuple):
-    """What reclaims do to J jobs."""
+    """Frequencies of reclaims for J jobs, and what each has at risk."""
 
     stays: NDArray[np.bool_]  # (J,) neither hit nor without nodes
     at_risk: NDArray[np.float64]  # (J,) samples
