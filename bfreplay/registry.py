@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from bfreplay.errors import BfreplayError, InputError
 
 _PACKAGE_FOLDER = Path(__file__).parent
-_SYSTEMS = ("bfreplay.systems.gavel", "bfreplay.systems.shockwave", "bfreplay.systems.elasticflow")
+_SYSTEMS = tuple(f"bfreplay.systems.{name}" for name in ("gavel", "shockwave", "elasticflow", "products"))
 _Made = TypeVar("_Made")
 
 
@@ -32,12 +32,13 @@ class PublishedSystem:
         Policies by name, without the prefix.
     is_trace, read_trace
         Functions of a file that return whether it is a trace in the system's format, and, with the file of throughputs
-        or ``None``, its ``JobSet``.
+        or ``None``, its ``JobSet``. Empty for a system without traces.
     traces_are_csv
         True if traces are CSV files with a header; ``is_trace`` then gets only these, otherwise files without another
         known ending.
     generated_jobs
-        Function from the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``.
+        Function from the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``. Empty for
+        none.
     isolated_policy
         Function of a run's policy: the policy that gives each job an equal part of the nodes, a baseline of the run.
     check_ideal, ideal_jct_s
@@ -46,9 +47,9 @@ class PublishedSystem:
 
     name: str
     policies: Mapping[str, str]
-    is_trace: str
-    read_trace: str
-    generated_jobs: str
+    is_trace: str = ""
+    read_trace: str = ""
+    generated_jobs: str = ""
     traces_are_csv: bool = False
     isolated_policy: str = ""
     check_ideal: str = ""

@@ -16,7 +16,9 @@ CLASS_PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")  # no path of Windows: 
 
 _GENERATOR = re.compile(r"\s*(?P<name>[A-Za-z_][\w-]*)\s*(?P<call>\([^()]*\)?)?\s*")
 
-JOB_GENERATORS: Mapping[str, str] = {system.name: system.generated_jobs for system in published_systems()}
+JOB_GENERATORS: Mapping[str, str] = {
+    system.name: system.generated_jobs for system in published_systems() if system.generated_jobs
+}
 """Name of a generated job set -> ``"module:function"`` that makes it of its text, ``gavel(n=1000)``, and the curves."""
 
 JOB_SOURCES = Registry(

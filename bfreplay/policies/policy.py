@@ -163,6 +163,9 @@ class PolicyCapabilities:
         It brings its own cost of a change (``Decision.restart_s``).
     sees_queue
         It looks at the jobs that wait to be admitted (``PolicyState.waiting``).
+    decides_again
+        A rerun asks the policy itself, not only its recorded counts: it makes the same decisions from the same states,
+        and says ``why``.
     learns_with
         Its own parameter that, where it is set, hides from it what it then learns (``Policy.with_known_curves``).
     warm_up
@@ -176,6 +179,7 @@ class PolicyCapabilities:
     linear_programs: bool = False
     restarts_jobs: bool = False
     sees_queue: bool = False
+    decides_again: bool = False
     learns_with: str | None = None
     warm_up: str | None = None
 
@@ -280,6 +284,13 @@ class Policy(ABC):
     def __repr__(self) -> str:
         words = [f"{option} {_short_text(value)}" for option, value in self.describe().items() if option != "name"]
         return f"<{type(self).__name__}{': ' if words else ''}{', '.join(words)}>"
+
+    def why(self, state: PolicyState, job_row: int) -> str | None:
+        """Return a clause on the nodes that a job got in the last decision, which was on ``state``; ``None``: nothing.
+
+        ``explain`` shows it for policies that declare ``decides_again``.
+        """
+        return None
 
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
         """See the log that is about to be replayed, to measure what a forecast would be worth."""

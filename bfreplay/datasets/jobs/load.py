@@ -78,7 +78,8 @@ def load_jobs(
     ending = ending_of(file, JOB_TABLE_READERS)
     if ending in (None, ".csv") and not _is_published(file):
         for system in reversed(published_systems()):  # a later one's format has more columns, and the same ending
-            if system.traces_are_csv == (ending == ".csv") and built_in(system.is_trace)(file):
+            is_of_kind = system.is_trace and system.traces_are_csv == (ending == ".csv")
+            if is_of_kind and built_in(system.is_trace)(file):
                 jobs: JobSet = built_in(system.read_trace)(file, curves_file)
                 return jobs
     if curves_file is not None:

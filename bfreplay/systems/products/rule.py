@@ -1,0 +1,187 @@
+"""Base of the rules that products ship: options of all of them, jobs as a rule sees them, and its decision."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bfreplay.options import Number, Whole, option
+from bfreplay.policies.policy import (
+    ANY_TRIGGER,
+    Decision,
+    PolicyCapabilities,
+    PolicyOptions,
+    PolicyWithOptions,
+    Round,
+    Trigger,
+)
+from bfreplay.policies.state import LONG_AGO_US, NEVER_US, PolicyState
+
+US_PER_S = 1_000_000
+
+
+@dataclass(frozen=True)
+class RuleOptions(PolicyOptions):
+    """Options of all rules. What a change costs is the jobs' own, or the run's: ``--restart-cost``.
+
+    Parameters
+    ----------
+    max_nodes
+        Most nodes of a job, but never fewer than its minimum. ``None``: its own ``max_nodes`` alone.
+    restart_s
+        Seconds that every start and every change of a running job take besides what it pays itself.
+    snooze_s
+        Seconds after a start or restart in which a running job does not grow. No product but HyperPod has it.
+
+    Raises
+    ------
+    InputError
+        A value that makes no sense.
+    """
+
+    max_nodes: int | None = option(None, Whole(1))
+    restart_s: float = option(0.0, Number(least=0))
+    snooze_s: float = option(0.0, Number(least=0))
+
+
+class RuleJobs:
+    """The J jobs of a state as plain lists, which rules go through job by job.
+
+    Attributes
+    ----------
+    now_us, n_idle
+        As in the state.
+    number, count, least, most, hit, weight
+        Of each job: its number in order of submission, nodes held now, fewest and most nodes, whether nodes were
+        reclaimed from it since the last decision, and its weight, which stands for a priority.
+    """
+
+    def __init__(self, state: PolicyState, most_nodes: int | None) -> None:
+        self.now_us, self.n_idle, self.n_jobs = state.time_us, state.n_idle, state.n_jobs
+        self.number: list[int] = state.job.tolist()
+        self.count: list[int] = state.current.tolist()
+        self.least: list[int] = state.min_nodes.tolist()
+        most = state.max_nodes
+        if most_nodes is not None:
+            most = np.maximum(np.minimum(most, most_nodes), state.min_nodes)
+        self.most: list[int] = most.tolist()
+        self.weight: list[float] = state.weight.tolist()
+        self.hit: list[bool] = [False] * state.n_jobs if state.lost_nodes is None else (state.lost_nodes > 0).tolist()
+        self._allowed = None if state.costs is None else state.costs.allowed
+
+    def __iter__(self) -> Iterator[int]:
+        """Rows of the jobs, first come first served."""
+        return iter(range(self.n_jobs))
+
+    def runs(self, row: int) -> bool:
+        """Return whether a job has enough nodes to run."""
+        return self.count[row] >= self.least[row] > 0
+
+    def fit(self, row: int, n_nodes: int) -> int:
+        """Return the most nodes that a job can use of ``n_nodes``: 0 if its minimum does not fit."""
+        n_nodes = min(n_nodes, self.most[row])
+        if self._allowed is not None and self._allowed.shape[1] > 1 and n_nodes > 0:
+            n_nodes = int(np.flatnonzero(self._allowed[row, : n_nodes + 1])[-1])
+        return n_nodes if n_nodes >= self.least[row] else 0
+
+    def by_priority(self) -> list[int]:
+        """Return the rows by weight, largest first, then in order of submission."""
+        return sorted(self, key=lambda row: (-self.weight[row], self.number[row]))
+
+    def n_free(self, counts: Sequence[int]) -> int:
+        """Return the idle nodes that are left beside ``counts``."""
+        return self.n_idle - sum(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Answer of a rule.
+
+    Parameters
+    ----------
+    counts
+        Nodes of each job: as many as it holds, or so many that it can use; below its minimum it holds them and waits.
+    until_us
+        When the rule wants to be asked again, if nothing happens before. ``NEVER_US``: it need not be.
+    waits_s
+        Seconds for which each job that starts, changes or was hit waits before it restarts; ``None``: none waits.
+    """
+
+    counts: list[int]
+    until_us: int = NEVER_US
+    waits_s: list[float] | None = None
+
+
+class RulePolicy(PolicyWithOptions):
+    """Base of the rules. A subclass writes ``shares`` and ``why``; its product and our reading of it are data.
+
+    Attributes
+    ----------
+    product
+        Name and version of the product that the rule was read from.
+    readings
+        What the product leaves open, and how it is read here.
+    """
+
+    wakes_on = ANY_TRIGGER | Trigger.ROUND
+    capabilities = PolicyCapabilities(asks_solver=False, restarts_jobs=True, decides_again=True)
+    options_type = RuleOptions
+    options: RuleOptions
+    product: ClassVar[str]
+    readings: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def shares(self, jobs: RuleJobs) -> Shares:
+        """Return the nodes of each job."""
+
+    @abstractmethod
+    def why(self, state: PolicyState, job_row: int) -> str:
+        """Return why a job has the nodes that it was given by the last decision, which was on ``state``."""
+
+    def jobs_of(self, state: PolicyState) -> RuleJobs:
+        """Return the jobs of a state with the bounds that the rule knows."""
+        return RuleJobs(state, self.options.max_nodes)
+
+    def decide(self, state: PolicyState) -> Decision:
+        """Return the counts of the rule, the restarts, and the time of its next look."""
+        self.note_time(state)
+        answer = self.shares(self.jobs_of(state))
+        counts, until_us = np.array(answer.counts, np.int64), answer.until_us
+        if self.options.snooze_s and state.started_us is not None:
+            until_us = min(until_us, self._snooze(state, counts))
+        return Decision(counts, round=Round(until_us), restart_s=self._restarts(state, counts, answer.waits_s))
+
+    def _snooze(self, state: PolicyState, counts: NDArray[np.int64]) -> int:
+        """Keep jobs from growing that have started a moment ago; return when the first of them may grow."""
+        assert state.started_us is not None
+        hit = np.zeros(state.n_jobs, np.bool_) if state.lost_nodes is None else state.lost_nodes > 0
+        grows = (state.current >= state.min_nodes) & (counts > state.current) & ~hit
+        since_us = np.where(state.started_us == LONG_AGO_US, state.time_us, state.started_us)
+        until_us = since_us + round(self.options.snooze_s * US_PER_S)
+        waits = grows & (until_us > state.time_us)
+        counts[waits] = state.current[waits]
+        return int(until_us[waits].min(initial=NEVER_US))
+
+    def _restarts(
+        self, state: PolicyState, counts: NDArray[np.int64], waits_s: Sequence[float] | None
+    ) -> NDArray[np.float64] | None:
+        """Return the seconds that jobs restart for besides what they pay themselves, (J,)."""
+        if waits_s is None and not self.options.restart_s:
+            return None
+        seconds = self.options.restart_s + (np.zeros(state.n_jobs) if waits_s is None else np.array(waits_s))
+        hit = np.zeros(state.n_jobs, np.bool_) if state.lost_nodes is None else state.lost_nodes > 0
+        keeps = counts == state.current
+        seconds[(counts < state.min_nodes) | (keeps & ~hit)] = 0.0
+        if state.costs is not None:  # the restart takes the place of the pause that the reclaim has begun
+            goes_on = keeps & hit & (seconds > 0.0)
+            seconds[goes_on] += state.costs.pause_left_s[goes_on]
+        return seconds if seconds.any() else None
+
+    def describe(self) -> dict[str, object]:
+        """Return every option, the product, and our reading of it."""
+        return {**super().describe(), "product": self.product, "readings": list(self.readings)}
