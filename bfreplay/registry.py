@@ -37,8 +37,8 @@ class PublishedSystem:
         True if traces are CSV files with a header; ``is_trace`` then gets only these, otherwise files without another
         known ending.
     generated_jobs
-        Function from the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``. Empty for
-        none.
+        Function from the text ``NAME(key=value, ...)`` and the file of throughputs or ``None``: the ``JobSet``. Empty
+        for a system without one.
     isolated_policy
         Function of a run's policy: the policy that gives each job an equal part of the nodes, a baseline of the run.
     check_ideal, ideal_jct_s

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from bfreplay.errors import InputError
 from bfreplay.milp.solution import Solver
+from bfreplay.options import options_of
 from bfreplay.policies.names import POLICIES
 from bfreplay.policies.objectives.objective import Objective
 from bfreplay.policies.policy import Policy, PolicyCapabilities, PolicyWithOptions, not_a_policy
@@ -122,6 +123,24 @@ def _check_round(term: TermSpec, factory: type[Policy], round_s: float) -> None:
             expected=f"--round, or round_s in {term}",
             fix="leave one of the two out",
         )
+
+
+def policy_of_record(described: Mapping[str, Any]) -> PolicyWithOptions | None:
+    """Make the policy again that described itself so in a run's record, if it ``decides_again``; ``None`` if not.
+
+    Only built-in policies: a record does not have code imported.
+
+    Raises
+    ------
+    InputError
+        It has no such options.
+    """
+    name = described["name"]
+    factory = POLICIES.load(name, allow_code=False) if name in POLICIES.built_in else None
+    if factory is None or not factory.capabilities.decides_again:
+        return None
+    options = {option: described[option] for option in options_of(factory.options_type) if option in described}
+    return cast(PolicyWithOptions, factory(factory.options_type(**options)))
 
 
 def policy_settings(spec: str) -> tuple[str, Mapping[str, object]]:

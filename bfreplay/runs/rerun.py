@@ -18,6 +18,7 @@ from bfreplay.documents import pick
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.milp.solution import ProcessStatus
 from bfreplay.policies import Decision, Policy, PolicyState
+from bfreplay.policies.catalogue import policy_of_record
 from bfreplay.policies.objectives.catalogue import objective_of
 from bfreplay.policies.reclaims.policy import Reasons, ReclaimAwarePolicy
 from bfreplay.replay.engine import Engine, ProgressCallback
@@ -190,6 +191,8 @@ class Moment:
         Recorded row of the decision, without its counts.
     reasons
         What the decision of a ``ReclaimAwarePolicy`` came from; ``None`` for any other.
+    policy
+        The policy that has just made the decision again, and says ``why``; ``None`` where counts are enough.
     """
 
     index: int
@@ -199,6 +202,7 @@ class Moment:
     counts: NDArray[np.int64]
     row: dict[str, Any]
     reasons: Reasons | None = None
+    policy: Policy | None = None
 
 
 Watcher = Callable[[Moment], None]
@@ -246,7 +250,8 @@ class Rerun:
         self._compared = ComparedDecisions(run, run.n_rows("decisions") - 1 if last is None else last)
         config = run.record.config
         log, jobs_of_record = inputs_of(run, **inputs)
-        policy = _PolicyOfRecord(self, _aware_policy(run, inputs.get("allow_code", False)))
+        own = _aware_policy(run, inputs.get("allow_code", False)) or policy_of_record(config.policy)
+        policy = _PolicyOfRecord(self, own)
         of_record: dict[str, Any] = pick(config, *_SETTINGS)
         settings = ReplaySettings(seed_map=policy.first_map, **of_record)
         jobs = jobs_in_window(jobs_of_record, log, settings, unlimited_work=config.unlimited_work)
@@ -292,22 +297,31 @@ class Rerun:
         active = self._engine.active
         return number in active.records["job"][: active.n].tolist()
 
-    def counts_for(self, state: PolicyState, reasons: Reasons | None = None) -> NDArray[np.int64]:
-        """Return the recorded counts for ``state``, after comparing it with the record and calling ``watch``."""
+    def counts_for(
+        self,
+        state: PolicyState,
+        decision: Decision | None = None,
+        reasons: Reasons | None = None,
+        policy: Policy | None = None,
+    ) -> NDArray[np.int64]:
+        """Return the recorded counts for ``state``, after comparing it with the record and calling ``watch``.
+
+        So is the ``decision`` of a policy that decides again; ``reasons`` and ``policy`` are for ``watch``.
+        """
         record, index = self._compared, self._compared.n_rows
         for name, replay_value in (("time", state.time_us), ("n_idle", state.n_idle), ("n_jobs", state.n_jobs)):
             record.check(name, replay_value)
         counts = record.counts
         if counts.size != state.n_jobs:
             raise record.difference(f"there are {state.n_jobs} jobs", f"counts {counts.tolist()}")
-        if reasons is not None and not np.array_equal(reasons.decision.counts, counts):
-            raise record.difference(f"counts are {reasons.decision.counts.tolist()}", f"{counts.tolist()}")
+        if decision is not None and not np.array_equal(decision.counts, counts):
+            raise record.difference(f"counts are {decision.counts.tolist()}", f"{counts.tolist()}")
         nodes_before = self._counts_before(index, state.job)
         assert self._watch is not None
         assert state.lost_nodes is not None
         n_missing = np.maximum(nodes_before - state.current, 0)
         n_reclaimed = np.minimum(state.lost_nodes, n_missing) if record.value("n_reclaimed") else 0 * n_missing
-        self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row(), reasons))
+        self._watch(Moment(index, state, nodes_before, n_reclaimed, counts, record.row(), reasons, policy))
         self._before = index, dict(zip(state.job.tolist(), counts.tolist(), strict=True))
         return counts
 
@@ -332,22 +346,24 @@ def _aware_policy(run: RunResult, allow_code: bool) -> ReclaimAwarePolicy | None
 
 
 class _PolicyOfRecord(Policy):
-    """Policy that repeats the recorded decisions; ``aware`` decides again, and chooses the nodes."""
+    """Policy that repeats the recorded decisions; ``own`` decides again, for more than counts."""
 
     name = "recorded"
 
-    def __init__(self, rerun: Rerun, aware: ReclaimAwarePolicy | None) -> None:
+    def __init__(self, rerun: Rerun, own: Policy | None) -> None:
         self._rerun = rerun
-        self._aware = aware
-        if aware is not None:
-            self.wakes_on = aware.wakes_on
+        self._own = own
+        if own is not None:
+            self.wakes_on = own.wakes_on
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the counts of the run."""
-        if self._aware is None:
+        own = self._own
+        if own is None:
             return Decision(self._rerun.counts_for(state))
-        reasons = self._aware.reasons(state)
-        return replace(reasons.decision, counts=self._rerun.counts_for(state, reasons))
+        reasons = own.reasons(state) if isinstance(own, ReclaimAwarePolicy) else None
+        decision = own.decide(state) if reasons is None else reasons.decision
+        return replace(decision, counts=self._rerun.counts_for(state, decision, reasons, own))
 
     def first_map(self, state: PolicyState, free: NDArray[np.int64], rng: np.random.Generator) -> Decision:
         """Return the seeded first map of the published semantics, which names nodes, not only counts."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from bfreplay import defaults
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
@@ -27,6 +28,7 @@ from bfreplay.milp.verify import agrees, magnitude
 from bfreplay.milp.verify import objective_of as worth_of
 from bfreplay.policies import ANY_TRIGGER, BFTrainerPolicy, PolicyState, Trigger
 from bfreplay.policies.bftrainer import at_price
+from bfreplay.policies.catalogue import policy_of_record
 from bfreplay.policies.forward_time import FixedForwardTime
 from bfreplay.policies.learning import LearningPolicy, learning_from_record
 from bfreplay.policies.objectives.catalogue import objective_of
@@ -77,6 +79,8 @@ class Poser:
         policy = config.policy_description
         # for decisions without a recorded one, which were not put to the policy
         self._default_s = policy.t_fwd_s if policy.forward_time is None else policy.forward_time.start_s
+        if policy_of_record(config.policy) is not None:
+            self._default_s = defaults.T_FWD_S  # decisions by a rule are measured by something
         self._given = None if t_fwd_s is None else FixedForwardTime(t_fwd_s).t_fwd_s
         if self._given is None and self._default_s is None:
             raise InputError(
@@ -209,9 +213,12 @@ def _wake_triggers(run_result: RunResult) -> Trigger:
 def is_placed_by_policy(run_result: RunResult) -> bool:
     """Return whether the policy chose nodes, not only their number, so that counts alone do not repeat the run.
 
-    Those that ``ReclaimAwarePolicy`` chose by counts that are proven, on known curves, can be chosen again.
+    Those that ``ReclaimAwarePolicy`` chose by counts that are proven, on known curves, can be chosen again, and so can
+    those of a policy that ``decides_again``.
     """
     policy = run_result.record.config.policy_description
+    if policy_of_record(run_result.record.config.policy) is not None:
+        return False
     if policy.name == ReclaimAwarePolicy.name:
         solver_name = None if policy.solver is None else policy.solver.name
         return solver_name != ExactSolver().name or policy.learning is not None
@@ -263,6 +270,8 @@ class RecordedDecision:
         Loss of the problem by each job's change, but for its work at risk.
     reasons
         What the decision of a ``ReclaimAwarePolicy`` came from; ``None`` for any other.
+    whys : (J,)
+        What a policy that decides again says of each job's nodes; empty for any other.
     """
 
     index: int
@@ -276,6 +285,7 @@ class RecordedDecision:
     reclaimed: NDArray[np.int64]
     restart_loss: NDArray[np.float64]
     reasons: Reasons | None = None
+    whys: tuple[str | None, ...] = ()
 
     @property
     def job_names(self) -> tuple[str, ...]:
@@ -441,4 +451,5 @@ def _decision(
         moment.reclaimed.copy(),
         posed.restart_loss,
         moment.reasons,
+        tuple(moment.policy.why(moment.state, row) for row in range(len(jobs))) if moment.policy else (),
     )

@@ -187,6 +187,9 @@ def policy_words(config: RunConfig) -> str:
         own_entries = policy_entries.keys() - {*PolicyDescription.__struct_fields__}
         details += [f"{key} {policy_entries[key]}" for key in sorted(own_entries) if type(policy_entries[key]) is int]
         details.append(f"decided by {policy.solver.name}")
+    if "product" in policy_entries:
+        options = {key: value for key, value in policy_entries.items() if isinstance(value, int | float | str) and value}
+        details += [f"{key} {value}" for key, value in options.items() if key not in ("name", "product")]
     if isinstance(policy_entries.get("round_s"), int | float):
         details.append(f"rounds of {duration(policy_entries['round_s'])}")
     if policy.t_fwd_s is not None:

@@ -313,6 +313,9 @@ def _notes(run: RunResult, decision: RecordedDecision, index: int, *, is_optimal
     config, solver_answer = run.record.config, decision.about["answer"]
     policy, measure = config.policy_description, f"by the jobs' own curves over {decision.about['t_fwd_s']:g} s"
     if policy.t_fwd_s is None and policy.forward_time is None:
+        why = decision.whys[index] if decision.whys else None
+        if why is not None:
+            yield f"the rule: {why}"
         yield f"the policy {policy.name!r} does not maximise an objective: the decision is measured {measure}"
     elif policy.name in _LOOKING_AHEAD:
         yield f"the policy {policy.name!r} values counts over future pools: the decision is measured here {measure}"
