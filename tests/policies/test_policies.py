@@ -136,8 +136,10 @@ def test_every_policy_declares_its_needs_before_it_is_made():
     asks_solver = {"bftrainer": True, "look-ahead": True, "foresight": True, "equal-share": False}
     for name in POLICIES.names():
         declared, system = capabilities_of(name), name.partition(".")[0] if "." in name else None
-        assert declared.in_rounds == (system is not None)
-        assert declared.chooses_nodes == (system in ("gavel", "shockwave") or name == "reclaim-aware")
+        assert declared.in_rounds == (system not in (None, "products"))
+        assert declared.restarts_jobs == declared.decides_again == (system == "products")
+        chooses_nodes = system in ("gavel", "shockwave") or name in ("reclaim-aware", "products.horovod")
+        assert declared.chooses_nodes == chooses_nodes
         assert declared.linear_programs == (system in ("gavel", "shockwave") or name == "elasticflow.chronus")
         assert declared.asks_solver == asks_solver.get(name, declared.asks_solver and system is None)
         assert declared.node_types == (name == "bftrainer" or system == "gavel")

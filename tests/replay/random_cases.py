@@ -68,6 +68,16 @@ ELASTICFLOW = tuple(
     f"elasticflow.{name}"
     for name in ("elasticflow", "elastic", "edf", "edf_admission", "gandiva", "tiresias", "themis", "chronus")
 )
+RULES = {
+    "scavenger": ("size=1", "size=3", "size=50,backfill=false", "requeue_s=20", "requeue_s=600,backfill=false"),
+    "ray": ("interval_s=60", "interval_s=7", "share=one-cluster-each", "interval_s=600,share=one-cluster-each"),
+    "torchrun": ("last_call_s=30", "last_call_s=5,keep_alive_s=0", "max_restarts=2", "join_timeout_s=40"),
+    "gang": ("order=volcano", "order=kai", "order=kai,stale_s=0", "preempt=any,stale_s=20", "preempt=lower-priority"),
+    "kueue": ("growth=partial", "growth=atomic,strict=true", "reading=evict", "growth=partial,preempt=lower-priority"),
+    "horovod": ("cooldown=forever", "cooldown='5:60'", "reclaims=orderly", "start_nodes=3"),
+}
+"""Options of the rules that products ship."""
+_ANY_RULE = {"max_nodes": [1, 2, 5], "restart_s": [5, 60], "snooze_s": [30, 400]}
 _GAPS = 1, 1, 1, 2, 9, 17, 18, 19, 20, 40
 """Between the numbers of neighbours: a gap above 18 splits a run."""
 _NOT_IDLE = [state for state in NodeState if state != NodeState.IDLE]
@@ -297,6 +307,14 @@ def case_of(seed: int, *, with_costs: bool = False) -> Case:
     )
 
 
+def _rule(rng: np.random.Generator) -> str:
+    """Return the spec of a rule of a product with random options."""
+    name = str(rng.choice(list(RULES)))
+    options = [str(rng.choice(RULES[name]))]
+    options += [f"{option}={rng.choice(values)}" for option, values in _ANY_RULE.items() if rng.random() < 0.3]
+    return f"products.{name}({','.join(options)})"
+
+
 def portions_case_of(seed: int, *, with_costs: bool = False) -> Case:
     """Return the case of one seed of the family with policies of published systems; ``with_costs``: as above."""
     rng = np.random.default_rng([seed, 41])
@@ -304,11 +322,17 @@ def portions_case_of(seed: int, *, with_costs: bool = False) -> Case:
     is_aware = np.random.default_rng([seed, 46]).random() < 0.2
     if is_aware:
         kind = 1.0
+    of_rule = np.random.default_rng([seed, 48])
+    is_rule = not is_aware and of_rule.random() < 0.3
+    if is_rule:
+        kind = 1.0
     has_types = kind < 0.6
     by_counts = [name for name in BY_COUNTS if name != "foresight"]  # it cannot see a log that is still to come
     policy = str(rng.choice(ON_TYPES if has_types else ELASTICFLOW if kind < 0.9 else by_counts))
     if is_aware:
         policy = "reclaim-aware" if rng.random() < 0.7 else "reclaim-aware objective"
+    if is_rule:
+        policy = _rule(of_rule)
     is_typed = policy.startswith("gavel") and (rng.random() < 0.6 or "cost" in policy)
     log = _log(rng, ["v100", "k80"] if is_typed else None)
     jobs = _jobs(rng, log, ["v100", "k80"] if is_typed else ["any"], in_rounds=kind < 0.9)
@@ -318,7 +342,7 @@ def portions_case_of(seed: int, *, with_costs: bool = False) -> Case:
         _draw_costs(seed, jobs)
     span_us = log.end_us - log.start_us
     objective, options, wakes = None, {}, {"pool", "arrival", "completion"}
-    if is_aware:
+    if is_aware or is_rule:
         wakes.add("round")
     if has_types:
         wakes = {"round", "pool"} if rng.random() < 0.7 else {"round"}
@@ -349,7 +373,7 @@ def portions_case_of(seed: int, *, with_costs: bool = False) -> Case:
         rules = replace(rules, notice_us=rules.clear_us)
     if not has_types:
         log, rules = _placed(seed, log, rules)
-    if is_aware:
+    if is_aware or "horovod" in policy:
         rules = replace(rules, on_runs=False)  # it chooses nodes itself; the numbers of its log stay far apart
     rules = _settled(seed, rules)
     if with_costs:
