@@ -188,8 +188,8 @@ def policy_words(config: RunConfig) -> str:
         details += [f"{key} {policy_entries[key]}" for key in sorted(own_entries) if type(policy_entries[key]) is int]
         details.append(f"decided by {policy.solver.name}")
     if "product" in policy_entries:
-        options = {key: value for key, value in policy_entries.items() if isinstance(value, int | float | str) and value}
-        details += [f"{key} {value}" for key, value in options.items() if key not in ("name", "product")]
+        options = {key: value for key, value in policy_entries.items() if key not in ("name", "product", "readings")}
+        details += [f"{key} {value}" for key, value in options.items() if value]
     if isinstance(policy_entries.get("round_s"), int | float):
         details.append(f"rounds of {duration(policy_entries['round_s'])}")
     if policy.t_fwd_s is not None:

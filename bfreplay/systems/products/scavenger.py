@@ -10,6 +10,7 @@ from bfreplay import checks
 from bfreplay.options import Number, Whole, option
 from bfreplay.policies.state import NEVER_US, PolicyState
 from bfreplay.systems.products.rule import US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
+from bfreplay.wording import count
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Scavenger(RulePolicy):
                 counts[row] = jobs.count[row]
             elif jobs.hit[row]:
                 self._ready_us[jobs.number[row]] = jobs.now_us + round(self.options.requeue_s * US_PER_S)
-        n_free = jobs.n_free(counts)
+        n_free, head_waits = jobs.n_free(counts), False
         for row in jobs.by_priority():
             ready_us = self._ready_us.get(jobs.number[row], jobs.now_us)
             if counts[row]:
@@ -90,17 +91,17 @@ class Scavenger(RulePolicy):
             if ready_us > jobs.now_us:
                 until_us = min(until_us, ready_us)
                 self._waits[row] = f"it was preempted, and may start again in {(ready_us - jobs.now_us) / US_PER_S:g} s"
+            elif head_waits:
+                self._waits[row] = "the queue waits with a job before it (no backfill)"
             elif sizes[row] <= n_free:
                 counts[row] = sizes[row]
                 n_free -= sizes[row]
-            elif self.options.backfill:
-                self._waits[row] = f"its size is {sizes[row]}, and {n_free} nodes were free at its turn"
             else:
-                self._waits[row] = f"its size is {sizes[row]}, and {n_free} nodes were free: the queue waits with it"
-                break
+                self._waits[row] = f"its size is {sizes[row]}, of {count(n_free, 'free node')} at its turn"
+                head_waits = not self.options.backfill
         return Shares(counts, until_us)
 
     def why(self, state: PolicyState, job_row: int) -> str:
         """Return why a job waits, or its size."""
         size = self.jobs_of(state).most[job_row]
-        return self._waits.get(job_row, f"it runs on its fixed size, {size} nodes, or not at all")
+        return self._waits.get(job_row, f"it runs on its fixed size, {count(size, 'node')}, or not at all")
