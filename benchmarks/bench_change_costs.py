@@ -10,9 +10,10 @@ ceiling: an idle interval of L seconds gives at most floor(L / c) c - 60 useful 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 from measure import SUMMIT, heading, table_head, table_row
@@ -38,27 +39,30 @@ def in_speed_up(job: ElasticJob) -> ElasticJob:
     return replace(job, throughput=curve, objective=None, weight=1.0)
 
 
-def shares(log: NodeEvents, jobs: JobSet, parallel: int, every_s: float) -> dict[str, float]:
+def shares(
+    log: NodeEvents,
+    jobs: JobSet,
+    parallel: int,
+    every_s: float,
+    policies: Mapping[str, dict[str, Any]] = POLICIES,
+    restart_s: float = RESTART_S,
+) -> dict[str, float]:
     """Share of the bound by policy, and the ceiling."""
     endless = jobs.endless(parallel, log.window_start_us)
     bound = upper_bound(log, endless, parallel).free_rescaling_samples
     assert bound is not None
+    costs = {"restart_cost": restart_s, "work_saved_every": every_s}
     found = {}
-    for label, options in POLICIES.items():
-        run = replay_log(
-            log,
-            jobs,
-            **options | {"policy": options["policy"].format(price=RESTART_S + every_s / 2)},
-            max_parallel=parallel,
-            unlimited_work=True,
-            restart_cost=RESTART_S,
-            work_saved_every=every_s,
-            efficiency=False,
-            bound=False,
-            with_tables=False,
-        )
-        found[label] = run.summary.ledger.samples / bound
+    for label, options in policies.items():
+        policy = options["policy"].format(price=restart_s + every_s / 2)
+        found[label] = samples(log, jobs, parallel, **costs | options | {"policy": policy}) / bound
     return found | {"ceiling": ceiling(log, every_s)}
+
+
+def samples(log: NodeEvents, jobs: JobSet, parallel: int, **options: Any) -> float:
+    """Samples of a run without end."""
+    common = {"unlimited_work": True, "efficiency": False, "bound": False, "with_tables": False}
+    return replay_log(log, jobs, max_parallel=parallel, **common, **options).summary.ledger.samples
 
 
 def ceiling(log: NodeEvents, every_s: float) -> float:
@@ -85,17 +89,21 @@ def cases() -> None:
     """Every checkpoint interval on the sample and on four days of Summit."""
     print(heading("Work at risk: shares of the bound with free rescaling, %"))
     table_head("case, c", *POLICIES, "ceiling")
+    for label, case in all_cases().items():
+        for every_s in INTERVALS_S:
+            row(f"{label}, {every_s:g} s", shares(*case, every_s))
+
+
+def all_cases() -> dict[str, tuple[NodeEvents, JobSet, int]]:
+    """Log, jobs and their number at once: the sample in speed-up, and four days of Summit."""
     summit = load_events(SUMMIT / "summit-2021-02-node-events.parquet").between("2021-02-11", "2021-02-15")
     sample = JobSet(map(in_speed_up, load_jobs("sample")))
     hpo = published_jobs("HPO")
-    logs = (
-        ("sample", load_events("sample"), sample, 10),
-        ("Summit 10", summit, hpo, 10),
-        ("Summit 35", summit, hpo, 35),
-    )
-    for label, log, jobs, parallel in logs:
-        for every_s in INTERVALS_S:
-            row(f"{label}, {every_s:g} s", shares(log, jobs, parallel, every_s))
+    return {
+        "sample": (load_events("sample"), sample, 10),
+        "Summit 10": (summit, hpo, 10),
+        "Summit 35": (summit, hpo, 35),
+    }
 
 
 def row(label: str, found: dict[str, float]) -> None:
@@ -107,18 +115,24 @@ def windows() -> None:
     """Ten windows of 1.4 days of Summit, and two ingested logs, at c = 600 s; nothing was tuned on them."""
     print(heading("Work at risk: ten other windows of Summit and two other logs, c = 600 s, 10 jobs, %"))
     table_head("log", *POLICIES, "ceiling")
-    summit = load_events(SUMMIT / "summit-2021-02-node-events.parquet")
     hpo = published_jobs("HPO")
     gains = []
-    begin = datetime(2021, 2, 15, tzinfo=UTC)
-    for k in range(10):
-        start = begin + k * timedelta(days=0.92)
-        found = shares(summit.between(start, start + timedelta(days=1.4)), hpo, 10, 600.0)
+    for label, log in summit_windows():
+        found = shares(log, hpo, 10, 600.0)
         gains.append(found["reclaim-aware"] - found["told"])
-        row(f"Summit, {start:%m-%d %H:%M}", found)
+        row(label, found)
     print(f"reclaim-aware over told: {100 * np.mean(gains):.1f}, {100 * min(gains):.1f} to {100 * max(gains):.1f}")
     for label, log in list(real_logs().items())[1:]:
         row(label, shares(log, hpo, 10, 600.0))
+
+
+def summit_windows() -> Iterator[tuple[str, NodeEvents]]:
+    """Ten windows of 1.4 days, 0.92 days apart, after the days of ``all_cases``."""
+    summit = load_events(SUMMIT / "summit-2021-02-node-events.parquet")
+    begin = datetime(2021, 2, 15, tzinfo=UTC)
+    for k in range(10):
+        start = begin + k * timedelta(days=0.92)
+        yield f"Summit, {start:%m-%d %H:%M}", summit.between(start, start + timedelta(days=1.4))
 
 
 PARTS = {"cases": cases, "windows": windows}
