@@ -396,6 +396,7 @@ def test_only_these_classes_are_made_by_a_state():
         "bfreplay.systems.gavel.rounds_in_replay": "PairRates",
         "bfreplay.systems.gavel.rounds.state": "Assignment Entries Jobs RoundRules RoundState",
         "bfreplay.systems.gavel.shares.finish_time_fairness": "_Before",
+        "bfreplay.systems.products.ray": "ElasticRun",
         "bfreplay.systems.shockwave.planner.options": "PlannerQuirks",
         "bfreplay.systems.shockwave.planner.planned_rounds": "JobPrediction",
         "bfreplay.systems.shockwave.planner.solve": "CallReport Plan",
