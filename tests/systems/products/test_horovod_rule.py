@@ -11,7 +11,7 @@ from tests.systems.products.rule_decisions import decisions_of
 def hosts(events, jobs, **options):
     """Return the nodes of each job by the second of the decision."""
     _, decisions = decisions_of(Horovod(HorovodOptions(**options)), events, jobs)
-    return {second: nodes for second, _, _, nodes in decisions}
+    return {decision.second: decision.hosts for decision in decisions}
 
 
 _BACK = [(10, 1, False), (20, 1, True)]
@@ -46,8 +46,14 @@ def test_a_job_wakes_up_only_for_a_host_that_it_can_use():
 def test_with_fewer_hosts_than_its_minimum_a_job_waits_600_s_and_is_launched_anew():
     chosen = {0: [[0, 1]], 10: [[0]], 20: [[0]], 610: [[1, 0]]}  # a new driver has no blacklist
     assert hosts(log(3, _BACK, 1000, [0, 1]), [job(min_nodes=2)]) == chosen
-    chosen = {0: [[0, 1]], 10: [[0]], 500: [[0, 2]]}
-    assert hosts(log(3, [(10, 1, False), (500, 2, True)], 1000, [0, 1]), [job(min_nodes=2)]) == chosen
+    events = log(3, [(10, 1, False), (500, 2, True), (700, 1, True)], 1000, [0, 1])
+    assert hosts(events, [job(min_nodes=2)]) == {0: [[0, 1]], 10: [[0]], 500: [[0, 2]], 700: [[0, 2]]}
+    _, decisions = decisions_of(Horovod(), log(2, [(10, 1, False)], 1000, [0, 1]), [job(min_nodes=2)])
+    assert [decision.reasons[0] for decision in decisions] == [
+        "it uses every free host at its turn but 0 blacklisted ones",
+        "it has fewer hosts than its minimum, and gives up in 600 s",
+        "the hosts that it needs to start were not free at its turn",
+    ]
 
 
 def test_a_job_that_lost_all_its_hosts_starts_anew_without_a_blacklist():
@@ -56,7 +62,7 @@ def test_a_job_that_lost_all_its_hosts_starts_anew_without_a_blacklist():
 
 
 def test_a_job_starts_with_its_start_nodes_and_goes_on_with_fewer():
-    events = log(4, [(10, 2, True), (20, 3, True), (30, 3, False), (30, 2, False)], 100, [0, 1])
+    events = log(4, [(10, 2, True), (20, 3, True), (30, 3, False), (30, 2, False)], 1000, [0, 1])
     chosen = {0: [[]], 10: [[0, 1, 2]], 20: [[0, 1, 2, 3]], 30: [[0, 1]]}
     assert hosts(events, [job()], start_nodes=3) == chosen
     assert hosts(events, [job()], start_nodes=9)[20] == [[0, 1, 2, 3]]  # never more than its maximum
@@ -64,8 +70,9 @@ def test_a_job_starts_with_its_start_nodes_and_goes_on_with_fewer():
 
 def test_hosts_are_used_in_the_order_in_which_they_were_seen():
     events = log(4, [(10, 2, True), (20, 1, True), (30, 3, False)], 100, [3])
-    one = job(rates=(0.0, 10.0))
-    assert hosts(events, [one]) == {0: [[3]], 10: [[3]], 20: [[3]], 30: [[2]]}
+    assert hosts(events, [job(rates=(0.0, 10.0))]) == {0: [[3]], 10: [[3]], 20: [[3]], 30: [[2]]}
+    jobs = [job(rates=(0.0, 10.0), work=300), job("late", rates=(0.0, 10.0), submit_s=40)]
+    assert hosts(log(2, [], 100, [0, 1]), jobs) == {0: [[0]], 40: [[1]]}  # host 0 is free since 30
 
 
 def test_a_job_that_snoozes_keeps_its_hosts_and_blacklists_none_that_it_was_not_given():
