@@ -98,12 +98,11 @@ class Horovod(RulePolicy):
         nodes = [self._kept(jobs, row) for row in jobs]
         self._see_hosts(jobs, nodes)
         free, until_us = list(self._free), NEVER_US
-        for row in jobs:
-            number, kept = jobs.number[row], nodes[row]
+        for row, number in enumerate(jobs.number):
+            kept, failures = nodes[row], self._failures.get(number, {})
             if len(kept) == jobs.most[row]:
                 continue
-            blacklist = self._blacklist(number, jobs.now_us)
-            hosts = kept + [host for host in free if host not in blacklist]
+            hosts = kept + [host for host in free if host not in failures or failures[host][1] <= jobs.now_us]
             count = jobs.fit(row, len(hosts))
             if not kept and count < min(self.options.start_nodes or 1, jobs.most[row]):
                 count = 0
@@ -114,10 +113,11 @@ class Horovod(RulePolicy):
                 free = [host for host in free + kept if host not in taken]
             elif kept:
                 until_us = min(until_us, self._give_up_us.setdefault(number, jobs.now_us + _TIMEOUT_US))
-        for row in jobs:
+        for row, number in enumerate(jobs.number):
             if nodes[row] and len(nodes[row]) < jobs.most[row]:
-                blacklist = self._blacklist(jobs.number[row], jobs.now_us)
-                until_us = min([until_us, *(blacklist[host] for host in free if host in blacklist)])
+                failures = self._failures.get(number, {})
+                ends_us = [failures[host][1] for host in free if host in failures]
+                until_us = min([until_us, *(end_us for end_us in ends_us if end_us > jobs.now_us)])
         return Shares([len(hosts) for hosts in nodes], until_us, nodes=nodes)
 
     def _kept(self, jobs: RuleJobs, row: int) -> list[int]:
@@ -148,11 +148,6 @@ class Horovod(RulePolicy):
         self._free = [host for host in self._free if host in still_free]
         self._free += [host for host in free if host not in still_free]
 
-    def _blacklist(self, number: int, now_us: int) -> dict[int, int]:
-        """Return until when a job blacklists each host that it does."""
-        failures = self._failures.get(number, {})
-        return {host: until_us for host, (_, until_us) in failures.items() if until_us > now_us}
-
     def decide(self, state: PolicyState) -> Decision:
         """Return the decision of the rule, and remember which hosts it gave to whom."""
         decision = super().decide(state)
@@ -171,4 +166,6 @@ class Horovod(RulePolicy):
             return f"it has fewer hosts than its minimum, and gives up in {left_s:g} s"
         if not self._hosts.get(number):
             return "the hosts that it needs to start were not free at its turn"
-        return f"it uses every free host at its turn but {len(self._blacklist(number, state.time_us))} blacklisted ones"
+        ends_us = [end_us for _, end_us in self._failures.get(number, {}).values()]
+        n_blacklisted = sum(end_us > state.time_us for end_us in ends_us)
+        return f"it uses every free host at its turn, up to its maximum; {n_blacklisted} hosts are on its blacklist"

@@ -41,6 +41,9 @@ def test_a_job_wakes_up_only_for_a_host_that_it_can_use():
     full = log(4, [*_BACK, (30, 2, True)], 100, [0, 1])
     chosen = {0: [[0, 1]], 10: [[0]], 20: [[0]], 30: [[0, 2]]}
     assert hosts(full, [job(rates=(0.0, 10.0, 20.0))], cooldown="30:1000") == chosen  # 85: it is at its maximum
+    two_lost = log(3, [(10, 1, False), (10, 2, False), (20, 1, True)], 100, range(3))
+    chosen = {0: [[0, 1, 2]], 10: [[0]], 20: [[0]], 35: [[0]]}  # two hosts are too few
+    assert hosts(two_lost, [job(min_nodes=3)], cooldown="10:1000") == chosen
 
 
 def test_with_fewer_hosts_than_its_minimum_a_job_waits_600_s_and_is_launched_anew():
@@ -50,7 +53,7 @@ def test_with_fewer_hosts_than_its_minimum_a_job_waits_600_s_and_is_launched_ane
     assert hosts(events, [job(min_nodes=2)]) == {0: [[0, 1]], 10: [[0]], 500: [[0, 2]], 700: [[0, 2]]}
     _, decisions = decisions_of(Horovod(), log(2, [(10, 1, False)], 1000, [0, 1]), [job(min_nodes=2)])
     assert [decision.reasons[0] for decision in decisions] == [
-        "it uses every free host at its turn but 0 blacklisted ones",
+        "it uses every free host at its turn, up to its maximum; 0 hosts are on its blacklist",
         "it has fewer hosts than its minimum, and gives up in 600 s",
         "the hosts that it needs to start were not free at its turn",
     ]

@@ -13,11 +13,10 @@ def running(rendezvous, events, seconds):
     """Return [second, agents that run] at each change; ``events`` are (second, ``new`` or ``vanish``, agent)."""
     changes = []
     for second in range(seconds):
-        of_kind = {"new": [], "vanish": []}
-        for when, kind, agent in events:
-            if when == second:
-                of_kind[kind].append(agent)
-        agents = rendezvous.step(second, *of_kind.values())
+        new, lost = (
+            [who for when, what, who in events if (when, what) == (second, kind)] for kind in ("new", "vanish")
+        )
+        agents = rendezvous.step(second, new, lost)
         if not changes or agents != changes[-1][1]:
             changes.append([second, agents])
     return changes

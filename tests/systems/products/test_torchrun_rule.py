@@ -33,7 +33,7 @@ def test_every_change_waits_for_its_rendezvous():
         (120, 3, True),  # the maximum
         (200, 3, False),  # 215, 245
         (205, 3, True),  # at the maximum as soon as the seat is free
-        (300, 3, False),  # 315, 345, whoever comes at 299
+        (300, 3, False),  # 315, 345, whoever is submitted just before
         (330, 2, False),  # its seat does not extend the last call
         (400, 2, True),
         (500, 0, False),  # all are lost, and replaced: it starts
@@ -42,8 +42,8 @@ def test_every_change_waits_for_its_rendezvous():
         (500, 4, True),
         (500, 5, True),
     ]
-    waits_s = {0: 30, 20: 10, 100: 45, 110: 35, 120: 1, 200: 45, 205: 11, 299: 0, 300: 45, 330: 15, 400: 30, 500: 30}
-    decisions = answers(log(6, changes, 600, [0, 1]), [wide(), wide("other", submit_s=299)])
+    waits_s = {0: 30, 20: 10, 100: 45, 110: 35, 120: 1, 200: 45, 205: 11, 299.5: 0, 300: 45, 330: 15, 400: 30, 500: 30}
+    decisions = answers(log(6, changes, 600, [0, 1]), [wide(), wide("other", submit_s=299.5)])
     assert {second: restarts_s[0] for second, (_, restarts_s) in decisions.items()} == waits_s
 
 
