@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from bfreplay.options import Number, Whole, option
 from bfreplay.policies.policy import (
     ANY_TRIGGER,
     Decision,
+    Placement,
     PolicyCapabilities,
     PolicyOptions,
     PolicyWithOptions,
@@ -59,10 +60,13 @@ class RuleJobs:
     number, count, least, most, hit, weight
         Of each job: its number in order of submission, nodes held now, fewest and most nodes, whether nodes were
         reclaimed from it since the last decision, and its weight, which stands for a priority.
+    nodes
+        As in the state, for rules that choose nodes.
     """
 
     def __init__(self, state: PolicyState, most_nodes: int | None) -> None:
         self.now_us, self.n_idle, self.n_jobs = state.time_us, state.n_idle, state.n_jobs
+        self.nodes = state.nodes
         self.number: list[int] = state.job.tolist()
         self.count: list[int] = state.current.tolist()
         self.least: list[int] = state.min_nodes.tolist()
@@ -110,11 +114,17 @@ class Shares:
         When the rule wants to be asked again, if nothing happens before. ``NEVER_US``: it need not be.
     waits_s
         Seconds for which each job that starts, changes or was hit waits before it restarts; ``None``: none waits.
+    failed
+        Rows of the jobs that are given up, with a count of 0.
+    nodes
+        Numbers of the nodes of each job, those that it keeps first; ``None``: the replay places the counts.
     """
 
     counts: list[int]
     until_us: int = NEVER_US
     waits_s: list[float] | None = None
+    failed: list[int] = field(default_factory=list)
+    nodes: list[list[int]] | None = None
 
 
 class RulePolicy(PolicyWithOptions):
@@ -154,7 +164,13 @@ class RulePolicy(PolicyWithOptions):
         counts, until_us = np.array(answer.counts, np.int64), answer.until_us
         if self.options.snooze_s and state.started_us is not None:
             until_us = min(until_us, self._snooze(state, counts))
-        return Decision(counts, round=Round(until_us), restart_s=self._restarts(state, counts, answer.waits_s))
+        failed = np.isin(np.arange(state.n_jobs), answer.failed) if answer.failed else None
+        placement = None
+        if answer.nodes is not None:  # of those that were not to grow only the nodes that they keep
+            chosen = zip(answer.nodes, counts.tolist(), strict=True)
+            placement = Placement(tuple(np.array(nodes[:count], np.int64) for nodes, count in chosen))
+        restart_s = self._restarts(state, counts, answer.waits_s)
+        return Decision(counts, placement=placement, round=Round(until_us, failed=failed), restart_s=restart_s)
 
     def _snooze(self, state: PolicyState, counts: NDArray[np.int64]) -> int:
         """Keep jobs from growing that have started a moment ago; return when the first of them may grow."""
