@@ -102,4 +102,6 @@ class Scavenger(RulePolicy):
 
     def why(self, state: PolicyState, job_row: int) -> str:
         """Return why a job waits, or its size."""
-        return self._waits.get(job_row, f"it runs on its fixed size, {self.jobs_of(state).most[job_row]}, or not at all")
+        return self._waits.get(
+            job_row, f"it runs on its fixed size, {self.jobs_of(state).most[job_row]}, or not at all"
+        )
