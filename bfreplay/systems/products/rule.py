@@ -93,6 +93,14 @@ class RuleJobs:
             n_nodes = int(np.flatnonzero(self._allowed[row, : n_nodes + 1])[-1])
         return n_nodes if n_nodes >= self.least[row] else 0
 
+    def fit_from(self, row: int, n_nodes: int) -> int:
+        """Return the fewest nodes that a job can use, at least ``n_nodes``: 0 if it cannot use as many."""
+        n_nodes = max(n_nodes, self.least[row])
+        if self._allowed is not None and self._allowed.shape[1] > 1 and n_nodes <= self.most[row]:
+            allowed = self._allowed[row, n_nodes : self.most[row] + 1]
+            n_nodes = n_nodes + int(allowed.argmax()) if allowed.any() else self.most[row] + 1
+        return n_nodes if n_nodes <= self.most[row] else 0
+
     def by_priority(self) -> list[int]:
         """Return the rows by weight, largest first, then in order of submission."""
         return sorted(self, key=lambda row: (-self.weight[row], self.number[row]))

@@ -1,0 +1,248 @@
+"""Kueue's elastic jobs: growth waits in the queue like a new job, and what does not fit may be reduced."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from bfreplay import checks
+from bfreplay.options import OneOf, option
+from bfreplay.policies.state import PolicyState
+from bfreplay.systems.products.rule import RuleJobs, RuleOptions, RulePolicy, Shares
+from bfreplay.wording import count
+
+Fits = Callable[[list[int]], bool]
+"""Whether pod sets of these counts fit; if they do, so do smaller ones."""
+
+
+def at_most(n_pods: int) -> Fits:
+    """Return the condition that all pod sets together have at most ``n_pods`` pods."""
+    return lambda counts: sum(counts) <= n_pods
+
+
+def take_pods(most: Sequence[int], least: Sequence[int], n_pods: int, in_order: bool = True) -> list[int]:
+    """Return the counts of pod sets that have ``most`` pods after ``n_pods`` are taken away, none below its ``least``.
+
+    ``in_order``: from the last set, then from the one before it; else from all in proportion to what they can give, in
+    whole pods rounded down.
+    """
+    rooms = [count - floor for count, floor in zip(most, least, strict=True)]
+    if not in_order:
+        return [count - room * n_pods // sum(rooms) for count, room in zip(most, rooms, strict=True)]
+    counts = list(most)
+    for index in reversed(range(len(counts))):
+        taken = min(rooms[index], n_pods)
+        counts[index] -= taken
+        n_pods -= taken
+    return counts
+
+
+def shrink_to_fit(most: Sequence[int], least: Sequence[int], fits: Fits, in_order: bool = True) -> list[int] | None:
+    """Return the counts after the fewest pods are taken away with which they fit; ``None``: they never do.
+
+    Pod sets that can give no pod away are not reduced: ``None``.
+    """
+    room = sum(most) - sum(least)
+    if not room:
+        return None
+    n_pods = bisect_left(range(room + 1), True, key=lambda n_pods: fits(take_pods(most, least, n_pods, in_order)))
+    return take_pods(most, least, n_pods, in_order) if n_pods <= room else None
+
+
+def give_back(counts: Sequence[int], most: Sequence[int], fits: Fits) -> list[int]:
+    """Return counts that fit, raised as far as they still fit: the first pod set, then the next."""
+    counts = list(counts)
+    for index, full in enumerate(most):
+        before, after = counts[:index], counts[index + 1 :]
+        larger = range(counts[index] + 1, full + 1)
+        counts[index] += bisect_left(larger, True, key=lambda larger: not fits([*before, larger, *after]))
+    return counts
+
+
+def grow_pods(held: Sequence[int], wanted: Sequence[int], fits: Fits, partial: bool) -> list[int]:
+    """Return the counts of the pod sets of a running job that wants others (KEP-77; KEP-12100 with kueue#15699).
+
+    All that it wants; else, if ``partial``, as many as fit, at least one more in all; else what it has.
+    """
+    if fits(list(wanted)):
+        return list(wanted)
+    least = [min(counts) for counts in zip(held, wanted, strict=True)]
+    counts = shrink_to_fit(wanted, least, fits) if partial else None
+    if counts is None:
+        return list(held)
+    counts = give_back(counts, wanted, fits)
+    return list(held) if counts == least else counts
+
+
+@dataclass(frozen=True)
+class KueueOptions(RuleOptions):
+    """Options of ``products.kueue``.
+
+    Parameters
+    ----------
+    growth
+        ``atomic``: all that a job wants more or nothing; ``partial``: as many nodes as fit. The product's default is
+        ``atomic``: ``partial`` is behind a feature gate, off by default.
+    strict
+        Nobody passes a job that does not fit (``StrictFIFO``); false: others that fit do (``BestEffortFIFO``).
+    preempt
+        ``lower-priority``: a job that does not fit takes whole jobs of lower weight away. Off by default.
+    reading
+        Loss of nodes, when more are granted than there are: ``pod``: jobs lose those nodes; ``evict``: whole jobs, the
+        latest admitted first, give up theirs.
+
+    Raises
+    ------
+    InputError
+        A value that makes no sense.
+    """
+
+    growth: str = option("atomic", OneOf(("atomic", "partial")))
+    strict: bool = option(False, checks.truth)
+    preempt: str = option("never", OneOf(("never", "lower-priority")))
+    reading: str = option("pod", OneOf(("pod", "evict")))
+
+
+class Kueue(RulePolicy):
+    """A job starts on its minimum; the difference to its maximum then waits in the queue like another job.
+
+    The queue is in order of weight, then of creation. Sources: Kueue's KEP-77 (workload slices) and KEP-12100 (partial
+    growth), and its pages on cluster queues and preemption.
+    """
+
+    name = "products.kueue"
+    options_type = KueueOptions
+    options: KueueOptions
+    product = "Kueue, elastic jobs (2026-08, ff69552e), partial scale-up (2026-09)"
+    readings = (
+        "a job always wants its maximum, and is first admitted on its minimum; quota is the pool of idle nodes",
+        "it is created when the rule first sees it, and its growth when it is admitted, grows, or is no longer whole",
+        "a growth is an admission: of two jobs the latest admitted is the one that grew last",
+        "a lost node is replaced at once while the pool has as many nodes as were granted; if it has fewer, the latest"
+        " admitted job loses its lost nodes first (pod), or all that it has (evict)",
+        "below its minimum a job makes nothing, holds its nodes without end, and waits at its first place for more",
+        "an evicted or preempted job waits at its first place, to start on its minimum again",
+        "a growth preempts like a start (kueue#6969); whoever need not go after all stays",
+        "a job with a list of counts gets the largest of them that fits",
+    )
+
+    def forget(self) -> None:
+        """Forget the queue and what was granted."""
+        self._tick = 0
+        self._records: dict[int, dict[str, int]] = {}
+        self._clauses: dict[int, str] = {}
+
+    def __init__(self, options: KueueOptions | None = None) -> None:
+        super().__init__(options)
+        self.forget()
+
+    def _next_tick(self) -> int:
+        """Return the next of the ticks, in whose order jobs and their growths are created and admitted."""
+        self._tick += 1
+        return self._tick
+
+    def shares(self, jobs: RuleJobs) -> Shares:
+        """Return the nodes granted to each job."""
+        self._clauses = {}
+        for number in jobs.number:
+            if number not in self._records:
+                tick = self._next_tick()
+                self._records[number] = {"created": tick, "growth": tick, "admitted": tick, "granted": 0}
+        self._records = {number: self._records[number] for number in jobs.number}
+        records = list(self._records.values())
+        most = [jobs.fit(row, jobs.most[row]) for row in jobs]
+        granted = [max(jobs.count[row], jobs.fit(row, records[row]["granted"])) for row in jobs]
+        self._lose_nodes(jobs, records, granted, most)
+        self._admit(jobs, records, granted, most)
+        for row in jobs:
+            records[row]["granted"] = granted[row]
+        return Shares(granted)
+
+    def _lose_nodes(self, jobs: RuleJobs, records: list[dict[str, int]], granted: list[int], most: list[int]) -> None:
+        """Reduce what is granted to the nodes that there are, from the latest admitted job on."""
+        excess = sum(granted) - jobs.n_idle
+        for row in sorted(jobs, key=lambda row: -records[row]["admitted"]):
+            if excess <= 0:
+                break
+            kept = 0
+            if self.options.reading == "pod":
+                kept = max(jobs.count[row], jobs.fit(row, granted[row] - excess))
+                if kept < granted[row] == most[row]:
+                    records[row]["growth"] = self._next_tick()
+            elif granted[row]:
+                self._clauses[row] = "it was evicted, as more was granted than is left; "
+            excess -= granted[row] - kept
+            granted[row] = kept
+
+    def _admit(self, jobs: RuleJobs, records: list[dict[str, int]], granted: list[int], most: list[int]) -> None:
+        """Go through the queue until nobody in it fits, and write why those that are left wait."""
+
+        def place(row: int) -> tuple[float, int, int]:
+            since = "created" if granted[row] < jobs.least[row] else "growth"
+            return -jobs.weight[row], records[row][since], row
+
+        queue = [place(row) for row in jobs if granted[row] < most[row]]
+        heapify(queue)
+        while queue:
+            row = heappop(queue)[-1]
+            starts = granted[row] < jobs.least[row]
+            wanted = jobs.least[row] if starts else most[row]
+            n_free = jobs.n_free(granted)
+            victims = self._victims(jobs, records, granted, row)
+            n_at_hand = n_free + sum(granted[victim] for victim in victims)
+            is_partial = self.options.growth == "partial" and not starts and n_at_hand > 0
+            (n_nodes,) = grow_pods([granted[row]], [wanted], at_most(granted[row] + n_at_hand), is_partial)
+            n_nodes = jobs.fit(row, n_nodes)
+            if n_nodes <= granted[row]:
+                reason = self._why_not(granted[row], wanted, n_free, starts)
+                self._clauses[row] = self._clauses.get(row, "") + reason
+                if not self.options.strict:
+                    continue
+                self._clauses |= {later: "the queue waits with an earlier job (strict)" for _, _, later in queue}
+                break
+            for victim in _fewest(victims, granted, n_nodes - granted[row] - n_free):
+                granted[victim] = 0
+                self._clauses[victim] = f"it gave way to a job of weight {jobs.weight[row]:g}; "
+                queue = [place(victim), *(entry for entry in queue if entry[-1] != victim)]
+                heapify(queue)
+            granted[row] = n_nodes
+            self._clauses.pop(row, None)
+            records[row]["admitted"] = records[row]["growth"] = self._next_tick()
+            if n_nodes < most[row]:
+                heappush(queue, place(row))
+
+    def _victims(self, jobs: RuleJobs, records: list[dict[str, int]], granted: list[int], row: int) -> list[int]:
+        """Return the jobs that may be preempted for the one in ``row``, in that order."""
+        if self.options.preempt == "never":
+            return []
+        lower = [other for other in jobs if granted[other] and jobs.weight[other] < jobs.weight[row]]
+        return sorted(lower, key=lambda other: (jobs.weight[other], -records[other]["admitted"]))
+
+    def _why_not(self, held: int, wanted: int, n_free: int, starts: bool) -> str:
+        """Return why a job that holds ``held`` nodes gets no more."""
+        if starts and held:
+            return f"it holds {count(held, 'node')}, below its minimum of {wanted}, until the others come"
+        if starts:
+            return f"it needs {count(wanted, 'node')} to start, and {n_free} were free at its turn"
+        growth = f"{self.options.growth} growth by {count(wanted - held, 'node')}"
+        return f"its {growth} waits, and {n_free} were free at its turn"
+
+    def why(self, state: PolicyState, job_row: int) -> str:
+        """Return why a job waits, or does not grow."""
+        return self._clauses.get(job_row, "it was granted all that it wants, its maximum")
+
+
+def _fewest(victims: list[int], granted: list[int], n_nodes: int) -> list[int]:
+    """Return the first of ``victims`` that hold ``n_nodes`` together, but those that are not needed then."""
+    targets: list[int] = []
+    for row in victims:
+        if n_nodes > 0:
+            targets.append(row)
+            n_nodes -= granted[row]
+    for row in reversed(targets.copy()):
+        if n_nodes + granted[row] <= 0:
+            targets.remove(row)
+            n_nodes += granted[row]
+    return targets
