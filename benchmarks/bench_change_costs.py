@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from measure import SUMMIT, heading, table_head, table_row
 from real_logs import published_jobs, real_logs
 
-from bfreplay import ElasticJob, JobSet, NodeEvents, TabulatedCurve, load_events, load_jobs, replay_log
+from bfreplay import ElasticJob, JobSet, NodeEvents, load_events, load_jobs, replay_log
 from bfreplay.bounds import upper_bound
 
 RESTART_S = 60.0
@@ -29,13 +28,6 @@ POLICIES = {
     "known, runs": {"policy": "bftrainer", "t_fwd": 150.0, "placement": "runs"},
     "reclaim-aware": {"policy": "reclaim-aware", "t_fwd": 150.0},
 }
-
-
-def in_speed_up(job: ElasticJob) -> ElasticJob:
-    """The job with its rates divided by that on one node, and a weight of 1."""
-    rates = job.throughput.table(job.max_nodes)
-    curve = TabulatedCurve(range(rates.size), (rates / rates[1]).tolist())
-    return replace(job, throughput=curve, objective=None, weight=1.0)
 
 
 def shares(log: NodeEvents, jobs: JobSet, parallel: int, every_s: float) -> dict[str, float]:
@@ -86,7 +78,7 @@ def cases() -> None:
     print(heading("Work at risk: shares of the bound with free rescaling, %"))
     table_head("case, c", *POLICIES, "ceiling")
     summit = load_events(SUMMIT / "summit-2021-02-node-events.parquet").between("2021-02-11", "2021-02-15")
-    sample = JobSet(map(in_speed_up, load_jobs("sample")))
+    sample = JobSet(map(ElasticJob.in_speed_up, load_jobs("sample")))
     hpo = published_jobs("HPO")
     logs = (
         ("sample", load_events("sample"), sample, 10),
