@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bfreplay.result_folders.records import JsonObject
 from bfreplay.result_folders.rules import RuleComparison, RulesRecord, best_of, best_of_first_half
 from bfreplay.runs.rule_tables import points_gained, rule_table
-from bfreplay.wording import amount, count, paragraphs, percent
+from bfreplay.wording import amount, paragraphs, percent
 
 
 def render(result: RuleComparison) -> str:
     """Return the result as text: answer, warnings, a row a rule, and notes."""
     record = result.record
+    table, n_rules, chosen = rule_table(record), len(record.by_rule), ("tried", "best_setting", "first_half")
+    measured = [column.key for column in table.columns if column.key not in ("rule", *chosen)]
     return paragraphs(
         [
             [record.answer],
             [f"Warning: {warning}" for warning in record.warnings],
-            rule_table(record).lines(),
+            table.without(*chosen).lines(),
+            replace(table, caption="Settings", rows=table.rows[:n_rules]).without(*measured).lines(),
             [f"Note: {note}" for note in record.notes],
             [] if result.folder is None else [f"Folder       {result.folder}"],
         ]
@@ -41,25 +46,29 @@ def answer_of(record: RulesRecord) -> str:
     if len(tried) == 1:
         return f"{answer}."
     if best is subject:
-        answer += f"; none of the {count(len(tried) - 1, 'other setting')} tried on this log reaches more."
+        answer += f"; no other of the {len(tried)} settings tried on this log reaches more."
     else:
-        settings = count(len(tried), "setting")
-        answer += f"; {best_name} (the best of {settings} tried on this log) reaches {percent(best.share)}."
+        answer += f"; {best_name} (the best of {len(tried)} settings tried on this log) reaches {percent(best.share)}."
     if chosen is subject:
-        return f"{answer} The first half of the log alone leads to the same choice."
+        return f"{answer} On the first half of the log alone nothing else is better."
     gain = points_gained(chosen, subject)
-    verb = "gains" if gain >= 0 else "loses"
-    return f"{answer} Chosen on the first half, {chosen_name} {verb} {amount(abs(gain))} points on the second."
+    words = f"{'gains' if gain >= 0 else 'loses'} {amount(abs(gain))} points on the second"
+    if chosen is best:
+        return f"{answer} It is also the best on the first half of the log, and {words}."
+    return f"{answer} Chosen on the first half, {chosen_name} {words}."
 
 
 def notes(record: RulesRecord) -> list[str]:
     """Return notes: costs, what a best setting is, what the policies to compare with know, and open readings."""
     costs = record.config.costs
     general = costs[record.yardsticks[0].rule]
+    every_s = general["work_saved_every"]
+    lost = f"the work since its last checkpoint, one every {every_s:g} s, is" if every_s else "no work is"
+    saves = f" (saves: {general['saves']})" if every_s else ""
     sentences = [
-        f"A start, rescale or reclaim pauses a job for {_pause(general)}, and the work since its last checkpoint, one "
-        f"every {general['work_saved_every']:g} s, is lost (saves: {general['saves']}). No product publishes a restart "
-        "time or has a default checkpoint interval: give yours with --restart-cost and --work-saved-every."
+        f"A start, rescale or reclaim pauses a job for {_pause(general)}, and {lost} lost{saves}. "
+        "No product publishes a restart time or has a default checkpoint interval: give yours with --restart-cost and "
+        "--work-saved-every."
     ]
     sentences += [
         f"{rule} changes cheaply by design: {_pause(own)}, saves: {own['saves']}."
@@ -73,9 +82,8 @@ def notes(record: RulesRecord) -> list[str]:
         "and are no optimum; the bound takes rescaling as free, and may be out of reach.",
         "What the products leave open, and how it is read here: docs/products.md.",
     ]
-    if all(run.delay_node_hours is None for run in record.rules):
-        sentences.append("The delay of batch jobs is unknown: none starts in this log.")
-    return sentences
+    is_unknown = all(run.delay_node_hours is None for run in record.rules)
+    return [*sentences, "The delay of batch jobs is unknown: none starts in this log."] if is_unknown else sentences
 
 
 def _pause(costs: JsonObject) -> str:

@@ -22,24 +22,28 @@ def rule_table(record: RulesRecord) -> ShownTable:
         Column("rule", "rule"),
         Column("defaults", "defaults", "percent"),
         Column("best", "best", "percent"),
-        Column("setting", "best setting"),
-        Column("tried", "tried", "count"),
-        Column("gain", "gain on 2nd half, points", "signed"),
+        Column("gain", "gain on the 2nd half, points", "signed"),
         *_LOSSES,
+        Column("tried", "tried", "count"),
+        Column("best_setting", "best"),
+        Column("first_half", "best on the 1st half"),
     )
     rows: list[list[Any]] = []
     for rule, runs in record.by_rule.items():
-        best, gain = best_of(runs), points_gained(best_of_first_half(runs), runs[0])
-        rows.append(
-            [rule, runs[0].share, best.share, best.setting or "defaults", len(runs), gain, *_losses(runs[0], record)]
-        )
-    rows += [[run.rule, run.share, None, None, None, None, *_losses(run, record)] for run in record.yardsticks]
-    rows.append(["upper bound", 1.0, *[None] * (len(columns) - 2)])
+        best, chosen = best_of(runs), best_of_first_half(runs)
+        names = (best.setting or "defaults", "the same" if chosen is best else chosen.setting or "defaults")
+        shares = (runs[0].share, best.share, points_gained(chosen, runs[0]))
+        rows.append([rule, *shares, *_losses(runs[0], record), len(runs), *names])
+    for name, share, losses in [
+        *((run.rule, run.share, _losses(run, record)) for run in record.yardsticks),
+        ("upper bound", 1.0, [None] * len(_LOSSES)),
+    ]:
+        rows.append([name, share, None, None, *losses, None, None, None])
     caption = (
         f"Shares of the upper bound with free rescaling ({amount(sum(record.bound_samples))} samples). Gain: of the "
-        "setting that is best on the first half of the log, over the defaults, on the second. The columns after it are of "
-        "the defaults: lost work as a share of the idle node-hours, changes (starts, rescales, preemptions) of a job "
-        "an hour."
+        "setting that is best on the first half of the log, over the defaults, on the second. The columns after it are "
+        "of the defaults: lost work as a share of the idle node-hours; starts, rescales and preemptions of a job an "
+        "hour."
     )
     return _without_empty(ShownTable(caption, columns, rows))
 

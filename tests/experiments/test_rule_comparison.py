@@ -11,7 +11,7 @@ from bfreplay.experiments.rule_text import answer_of, notes
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep
 from bfreplay.policies.spec import TermSpec
-from bfreplay.report.figures.rules import hours_by_label, shown_runs
+from bfreplay.report.figures.rules import hours_by_label, page, shown_runs
 from bfreplay.result_folders.rules import RuleComparison
 from bfreplay.runs.rule_tables import rule_table
 from tests.campaigns.small_campaigns import source
@@ -74,6 +74,10 @@ def test_speed_up_counts_seconds_of_one_node(files):
 def test_settings_that_cannot_differ_are_tried_once(monkeypatch):
     jobs = load_jobs("sample")[:2]  # at most 64 and 16 nodes
     assert [str(term) for term in settings_to_try(RULE, jobs).values()][1:] == [f"{RULE}(size={n})" for n in (4, 8, 16)]
+    wide = load_jobs("sample")[6:7]  # 4 to 16 nodes
+    assert [str(term) for term in settings_to_try(RULE, wide).values()] == [RULE, f"{RULE}(size=4)", f"{RULE}(size=8)"]
+    monkeypatch.setitem(GRIDS, RULE, RuleGrid({"size": (None, 1, 2, 4)}))
+    assert [str(term) for term in settings_to_try(RULE, wide).values()] == [RULE, f"{RULE}(size=1)"]
     monkeypatch.delitem(GRIDS, RULE)  # as a rule that has no settings of its own
     expected = [RULE, f"{RULE}(max_nodes=8)", f"{RULE}(max_nodes=16)"]
     assert [str(term) for term in settings_to_try(RULE, jobs).values()] == expected
@@ -90,8 +94,9 @@ def test_costs_are_the_users_else_the_rules_else_those_of_all(files, monkeypatch
         "reclaim-aware": COSTS,
     }
     assert f"{RULE} changes cheaply by design: 10 s, saves: on-resize." in record.notes
-    costs = found(restart_cost=30, work_saved_every=0).record.config.costs
-    assert costs[RULE] == {"restart_cost": 30.0, "work_saved_every": 0.0, "saves": "never"}
+    record = found(restart_cost=30, work_saved_every=0).record
+    assert record.config.costs[RULE] == {"restart_cost": 30.0, "work_saved_every": 0.0, "saves": "never"}
+    assert "pauses a job for 30 s, and no work is lost." in record.notes[0]
 
 
 def test_the_same_call_resumes(files, monkeypatch):
@@ -123,7 +128,8 @@ def test_the_answer_says_what_was_reached_and_what_choosing_on_the_first_half_ga
         "3 points on the second."
     )
     row = rule_table(record).rows[0]
-    assert row[:6] == [RULE, 0.46, 0.6, "size=1", 3, pytest.approx(-3.0)]
+    assert row[:4] == [RULE, 0.46, 0.6, pytest.approx(-3.0)]
+    assert row[-3:] == [3, "size=1", "size=2"]
     other = msgspec.structs.replace(record.rules[0], rule="products.other", share=0.5)
     several = msgspec.structs.replace(record, rules=[*record.rules, other])
     assert "products.other at its defaults, the best of 2 rules there, reaches 50 %" in answer_of(several)
@@ -134,7 +140,7 @@ def test_the_answer_speaks_of_the_users_setting(record, files):
     config = msgspec.structs.replace(record.config, yours=f"{RULE}(size=1)")
     answer = answer_of(msgspec.structs.replace(record, config=config))
     assert answer.startswith("On this log products.scavenger(size=1), your setting, reaches 60 % of the upper bound")
-    assert "none of the 2 other settings tried on this log reaches more." in answer
+    assert "no other of the 3 settings tried on this log reaches more." in answer
     assert found(yours="scavenger(size=4)").record.config.yours == RULE  # which means the same to these jobs
 
 
@@ -143,6 +149,12 @@ def test_the_picture_has_each_rule_at_its_defaults_and_at_its_best_and_the_yards
     assert [*runs] == ["scavenger", "scavenger(size=1)", "bftrainer", "reclaim-aware"]
     for label, hours in hours_by_label(runs).items():
         assert sum(hours.part.values()) == hours.idle > 0, label
+    traces = page(runs).traces
+    assert [(trace["x"], trace["y"]) for trace in traces] == [
+        ([46.0], ["scavenger"]),
+        ([60.0], ["scavenger(size=1)"]),
+        ([66.0, 71.0], ["bftrainer", "reclaim-aware"]),
+    ]
 
 
 def test_a_log_without_batch_starts_has_no_known_delay(record):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure
-from bfreplay.report.figures.marks import ROWS, Mark
+from bfreplay.report.figures.marks import ROWS, Mark, in_lines
 from bfreplay.report.figures.node_hours import PARTS, NodeHours, draw_bars
 from bfreplay.result_folders.rules import RuleRun, RulesRecord, best_of
 from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
@@ -32,10 +32,12 @@ def shown_runs(record: RulesRecord) -> ShownRuns:
     return rows | {run.policy: (_OTHERS, run) for run in record.yardsticks}
 
 
-def hours_by_label(runs: ShownRuns) -> dict[str, NodeHours]:
-    """Return the idle node-hours of each row by label of the ledger."""
+def hours_by_label(runs: ShownRuns, width: int = 22, separator: str = "<br>") -> dict[str, NodeHours]:
+    """Return the idle node-hours of each row by label of the ledger; with its own label broken as by ``in_lines``."""
     node_us = {
-        label: {name: round(hours * NODE_US_PER_HOUR) for name, hours in run.node_hours.items()}
+        in_lines(label, width, separator): {
+            name: round(hours * NODE_US_PER_HOUR) for name, hours in run.node_hours.items()
+        }
         for label, (_, run) in runs.items()
     }
     return {
@@ -46,9 +48,9 @@ def hours_by_label(runs: ShownRuns) -> dict[str, NodeHours]:
 
 def draw(runs: ShownRuns) -> Drawing:
     """One row a run: its share of the bound at left, its idle node-hours at right."""
-    figure = new_figure(12.0, 1.6 + 0.36 * len(runs))
+    figure = new_figure(12.5, 1.8 + 0.4 * len(runs))
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.25], sharey=True)
-    draw_bars(right, hours_by_label(runs))
+    draw_bars(right, hours_by_label(runs, 34, "\n"))
     for kind, mark in _MARKS.items():
         rows = [(row, 100 * run.share) for row, (of_kind, run) in enumerate(runs.values()) if of_kind == kind]
         if rows:
@@ -56,8 +58,8 @@ def draw(runs: ShownRuns) -> Drawing:
             left.bar_label(bars, [percent(share / 100) for _, share in rows], padding=3, fontsize=9)
     left.set_xlim(0, 100)
     style_axes(left, _AXIS, categories="y")
-    for axes in (left, right):
-        axes.legend(fontsize=8.5, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3)
+    for axes, n_columns in ((left, 1), (right, 2)):
+        axes.legend(fontsize=8.5, frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=n_columns)
     return fix_layout(figure)
 
 
@@ -65,10 +67,10 @@ def page(runs: ShownRuns) -> PageFigure:
     """The shares for the page."""
     traces = []
     for kind, mark in _MARKS.items():
-        rows = {label: 100 * run.share for label, (of_kind, run) in runs.items() if of_kind == kind}
+        rows = {in_lines(label, 22): 100 * run.share for label, (of_kind, run) in runs.items() if of_kind == kind}
         hover = "%{y}: %{x:.3~r} % of the bound"
         traces.append(mark.bars(kind, [*rows.values()], [*rows], hover, orientation="h"))
-    rows_axis = {**ROWS, "categoryorder": "array", "categoryarray": [*runs]}
+    rows_axis = {**ROWS, "categoryorder": "array", "categoryarray": [*hours_by_label(runs)]}
     layout = {"barmode": "overlay", "xaxis": {"title": {"text": _AXIS}, "range": [0, 100]}, "yaxis": rows_axis}
     return PageFigure(traces, layout, height=190 + 34 * len(runs))
 
