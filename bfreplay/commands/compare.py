@@ -15,7 +15,6 @@ from bfreplay.commands.many_runs import answer_options, print_answer
 from bfreplay.commands.option_flags import (
     MILP_OPTIONS,
     PLACE,
-    completing,
     declared_options,
     run_options,
     save_failures_option,
@@ -23,7 +22,7 @@ from bfreplay.commands.option_flags import (
 from bfreplay.commands.progress import lab_progress, warm_up_loops
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.study_options import Bootstrap, RuleComparisonOptions, SampleOptions
+from bfreplay.experiments.study_options import Bootstrap, SampleOptions
 from bfreplay.options import REQUIRED
 from bfreplay.systems.products import SYSTEM
 
@@ -92,12 +91,17 @@ compare.add_command(runs)
 @click.option(
     "--rule",
     "rules",
-    metavar="RULE",
+    type=click.Choice([*SYSTEM.policies]),
     multiple=True,
-    shell_complete=completing(*SYSTEM.policies),
-    help=f"Rule to replay: {', '.join(SYSTEM.policies)}; repeatable.  [default: all]",
+    help="Rule to replay; repeatable.  [default: all]",
 )
-@declared_options(RuleComparisonOptions)
+@click.option("--yours", metavar="'RULE(key=value)'", help="Rule with the settings that your site runs now.")
+@click.option(
+    "--count",
+    type=click.Choice(["speed-up", "samples"]),
+    default="speed-up",
+    help="What counts: rates over those on one node, or samples, of which fast models make the most.",
+)
 @run_options("max_parallel", "batch_jobs", "clear", "notice", max_parallel={"default": defaults.MAX_PARALLEL})
 @run_options(
     *("restart_cost", "work_saved_every", "saves"),
@@ -109,13 +113,11 @@ compare.add_command(runs)
 def rules(**options: Any) -> None:
     """Compare the elasticity rules of products on the idle nodes of EVENTS, with settings that a site could choose.
 
-    JOBS, the first --max-parallel of a job set, are replayed without end under every rule and setting, and under
-    policies that know curves and costs; shares are of the upper bound with free rescaling. The best setting is the best
-    of those tried on this log: the gain of the one chosen on its first half is given for the second half.
+    The first --max-parallel JOBS are replayed without end under every rule and setting, and under policies that know
+    curves and costs; shares are of the upper bound with free rescaling. With --out, the same command resumes an
+    unfinished one, and 'bfreplay report' makes a page.
 
-    No product publishes how long a restart takes, and none has a default checkpoint interval: give your own with
-    --restart-cost and --work-saved-every. With --out, the same command resumes an unfinished one, and 'bfreplay report'
-    makes a page.
+    No product publishes how long a restart takes or has a default checkpoint interval: give your own.
 
     \b
     Examples:
@@ -125,11 +127,11 @@ def rules(**options: Any) -> None:
       bfreplay compare rules log.parquet --jobs jobs.csv --restart-cost 30 --work-saved-every 5min
     """
     from bfreplay.experiments.rule_comparison import compare_rules
-    from bfreplay.experiments.rule_text import render
     from bfreplay.report.figures.rules import RULES as FIGURE
     from bfreplay.result_folders.records import RULES
+    from bfreplay.runs.rule_text import render
 
-    print_answer(compare_rules, RULES, FIGURE, render, **options)
+    print_answer(compare_rules, RULES, FIGURE, lambda result: render(result.record, result.folder), **options)
 
 
 @compare.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 from os import PathLike
 from pathlib import Path
@@ -20,19 +20,19 @@ from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import FILE_OPTIONS, DeclaredOptions
 from bfreplay.experiments.prepared_run import known_jobs, load_jobs_of, load_log, max_parallel_of
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
-from bfreplay.experiments.rule_text import answer_of, notes
 from bfreplay.experiments.run_options import RunOptions
-from bfreplay.experiments.study_options import RuleComparisonOptions
 from bfreplay.experiments.sweep import SweepProgress
 from bfreplay.options import checked_keywords, option_name
 from bfreplay.outputs import write_whole
 from bfreplay.policies.catalogue import parse_policy, policy_settings
 from bfreplay.policies.spec import TermSpec
+from bfreplay.replay.ledger import HELD
 from bfreplay.result_folders.records import RULES, JsonObject
 from bfreplay.result_folders.rules import RuleComparison, RuleRun, RulesConfig, RulesRecord
 from bfreplay.result_folders.tuning import InputFile, TuningInputs
 from bfreplay.result_folders.writing import record_json
 from bfreplay.runs import RunResult
+from bfreplay.runs.rule_text import answer_of, notes
 from bfreplay.systems.products import SYSTEM
 from bfreplay.versions import versions
 from bfreplay.workload import ElasticJob, JobSet, JobSource
@@ -40,26 +40,15 @@ from bfreplay.workload import ElasticJob, JobSet, JobSource
 if TYPE_CHECKING:
     from bfreplay.experiments.keywords import RuleKeywords
 
-_MAX_NODES = {"max_nodes": (None, 8, 16, 64)}
+_MAX_NODES: dict[str, tuple[Any, ...]] = {"max_nodes": (None, 8, 16, 64)}
 
-
-@dataclass(frozen=True, slots=True)
-class RuleGrid:
-    """Values of a rule's parameters that a site could choose, and options of its runs where changes cost less.
-
-    ``None`` is the default of a parameter; every combination of ``values`` is tried.
-    """
-
-    values: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: _MAX_NODES)
-    costs: JsonObject = field(default_factory=dict)
-
-
-GRIDS = {
-    "products.scavenger": RuleGrid({"size": (None, 4, 8, 16, 64)}),
-    "products.ray": RuleGrid({"share": (None, "one-cluster-each"), "interval_s": (None, 300, 600, 1800)} | _MAX_NODES),
-    "products.horovod": RuleGrid(costs={"restart_cost": 10.0, "saves": "on-resize"}),
+GRIDS: dict[str, tuple[Mapping[str, tuple[Any, ...]], JsonObject]] = {
+    "products.scavenger": ({"size": (None, 4, 8, 16, 64)}, {}),
+    "products.ray": ({"share": (None, "one-cluster-each"), "interval_s": (None, 300, 600, 1800)} | _MAX_NODES, {}),
+    "products.horovod": (_MAX_NODES, {"restart_cost": 10.0, "saves": "on-resize"}),
 }
-"""Settings to try by rule; a rule that is not here has ``RuleGrid()``."""
+"""By rule: values of its parameters that a site could choose, ``None`` for the default, of which every combination is
+tried; and options of its runs where changes cost less. A rule that is not here has ``_MAX_NODES`` only."""
 
 COSTS: JsonObject = {"restart_cost": RESTART_S, "work_saved_every": WORK_SAVED_EVERY_S, "saves": "never"}
 """Options of the runs: what a change costs, unless ``GRIDS`` or the user says otherwise."""
@@ -123,16 +112,16 @@ def compare_rules(
     BfreplayError
         A run failed.
     """
-    own_options = RuleComparisonOptions(yours=yours, count=count)
+    checks.one_of("count", count, (SPEED_UP, "samples"))
     scheduler_needs(out, scheduler)
     other_options: dict[str, Any] = {**options}
     base = RunOptions(events=events, jobs=jobs, unlimited_work=True, efficiency=False, bound=False, **other_options)
     log = load_log(base)
     workload = known_jobs(load_jobs_of(base), "give a job set")
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
-    endless = _endless(workload, log, base, own_options.count)
+    endless = _endless(workload, log, base, count)
     bound_samples = _bounds(log, endless)
-    if own_options.count == SPEED_UP:
+    if count == SPEED_UP:
         base = replace(base, jobs=endless, curves=None)
     your_term = None if yours is None else parse_policy(yours)
     if your_term is not None:
@@ -162,7 +151,7 @@ def compare_rules(
                     for name, value in base.to_json().items()
                     if name not in (*FILE_OPTIONS, *map(option_name, (*FIXED_OPTIONS, *COSTS)))
                 },
-                count=own_options.count,
+                count=count,
                 yours=None if your_term is None else str(meanings[your_term.name][_meaning(your_term, endless)]),
                 costs=costs,
             ),
@@ -189,7 +178,7 @@ def settings_to_try(rule: str, jobs: JobSet, yours: TermSpec | None = None) -> d
 
     Of several that cannot differ, such as a ``max_nodes`` that no job exceeds, the first is tried.
     """
-    values = GRIDS.get(rule, RuleGrid()).values
+    values = GRIDS.get(rule, (_MAX_NODES, {}))[0]
     chosen = (zip(values, combination, strict=True) for combination in product(*values.values()))
     terms = [TermSpec(rule, tuple(pair for pair in pairs if pair[1] is not None)) for pairs in chosen]
     if yours is not None and yours.name == rule:
@@ -219,7 +208,7 @@ def _rule_name(name: str) -> str:
 def _costs(rule: str, base: RunOptions) -> JsonObject:
     """Return the options of what changes cost: the user's, else the rule's, else ``COSTS``."""
     given = {name: value for name in COSTS if (value := getattr(base, name)) is not None}
-    costs = COSTS | GRIDS.get(rule, RuleGrid()).costs | given
+    costs = COSTS | GRIDS.get(rule, (_MAX_NODES, {}))[1] | given
     return costs if costs["work_saved_every"] else costs | {"saves": "never"}  # nothing is ever at risk
 
 
@@ -261,10 +250,11 @@ def _rule_run(term: TermSpec, run_id: str, run: RunResult, bound: tuple[float, f
         rule=term.name,
         setting=str(replace(term, name="")).strip("()"),
         run=run_id,
-        samples=halves,
         share=sum(halves) / sum(bound),
         half_shares=(first_share, second_share),
-        node_hours=summary.ledger.node_hours.to_json(),
+        node_us={
+            name: summary.ledger[name] for name in (f"{label}_node_us" for label in ("idle", "unallocated", *HELD))
+        },
         n_changes=summary.n_scale_ups + summary.n_scale_downs + summary.n_preemptions,
         delay_node_hours=delay_node_hours,
         reserved_unused_node_hours=(summary.policy or {}).get("reserved_unused_node_hours"),

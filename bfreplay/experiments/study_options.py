@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bfreplay import checks
-from bfreplay.options import CheckedOptions, Number, OneOf, Whole, option
+from bfreplay.options import CheckedOptions, Number, Whole, option
 
 N_STARTS = 48
 """Starts by default: the quartiles then rest on a dozen starts each."""
@@ -24,26 +23,6 @@ class FinishOptions(CheckedOptions):
     )
     starts: int = option(N_STARTS, Whole(1), "Starts", "Number of starts in the log.")
     seed: int = option(0, Whole(0), "Starts", "Seed of the random starts.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleComparisonOptions(CheckedOptions):
-    """Options of ``compare_rules``."""
-
-    yours: str | None = option(
-        None,
-        checks.text,
-        "Rules",
-        "Rule with the settings that your site runs now, of which the answer speaks.",
-        usual="the best rule at its defaults",
-        metavar="'RULE(key=value, ...)'",
-    )
-    count: str = option(
-        "speed-up",
-        OneOf(("speed-up", "samples")),
-        "Jobs",
-        "What jobs process: speed-up, rates over those on one node, or samples, of which fast models make the most.",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

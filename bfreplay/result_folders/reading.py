@@ -266,7 +266,7 @@ class Result(Generic[_Record]):
 
 @dataclass(frozen=True, repr=False)
 class AnswerResult(Result[_Answer]):
-    """The answer to one question; a subclass has its figures, ``facts``, and its table of runs."""
+    """The answer to one question; a subclass has a table of runs, and perhaps ``facts``."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.answer}>"
@@ -288,7 +288,7 @@ class AnswerResult(Result[_Answer]):
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Figures behind the answer, in words and as text."""
-        raise NotImplementedError
+        return []
 
     def to_frame(self) -> pd.DataFrame:
         """Return ``table``."""

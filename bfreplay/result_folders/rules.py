@@ -32,12 +32,10 @@ class RuleRun(RecordPart, frozen=True, kw_only=True):
         Name of the policy; its parameters that differ from the defaults, ``""`` for none.
     run
         Run in the subfolder ``sweep``.
-    samples
-        Processed in the first and in the second half of the window.
     share, half_shares
         Of the upper bound with free rescaling, in the window and in each half.
-    node_hours
-        By label of the ledger; ``"idle"`` has all of them.
+    node_us
+        Node time by label of the ledger; ``"idle_node_us"`` is their sum.
     n_changes
         Starts, rescales and preemptions of all jobs.
     delay_node_hours
@@ -49,10 +47,9 @@ class RuleRun(RecordPart, frozen=True, kw_only=True):
     rule: str
     setting: str
     run: str
-    samples: tuple[float, float]
     share: float
     half_shares: tuple[float, float]
-    node_hours: dict[str, Amount]
+    node_us: dict[str, Count]
     n_changes: Count
     delay_node_hours: Amount | None
     reserved_unused_node_hours: Amount | None
@@ -110,15 +107,9 @@ class RuleComparison(AnswerResult[RulesRecord]):
     record_type = RulesRecord
 
     @property
-    def facts(self) -> list[tuple[str, str]]:
-        """Shares of the bound: of each rule at its defaults and at its best, and of the policies to compare with."""
-        pairs = ((runs[0], best_of(runs)) for runs in self.record.by_rule.values())
-        shown = {run.policy: run for run in [*(run for pair in pairs for run in pair), *self.record.yardsticks]}
-        return [(name, f"{100 * run.share:.1f} % of the bound") for name, run in shown.items()]
-
-    @property
     def table(self) -> pd.DataFrame:  # type: ignore[override]  # there is no other table
-        """One row per run: the fields of ``RuleRun``, with a column for each label of ``node_hours``."""
+        """One row per run: the fields of ``RuleRun``, with a column for each label of the ledger."""
         import pandas as pd
 
-        return pd.json_normalize([run.to_json() for run in [*self.record.rules, *self.record.yardsticks]])
+        runs = [*self.record.rules, *self.record.yardsticks]
+        return pd.DataFrame([{**run.to_json(), **run.node_us} for run in runs]).drop(columns="node_us")

@@ -99,5 +99,7 @@ def test_speed_up_is_relative_to_one_node_and_all_jobs_weigh_alike():
     one = replace(JOB, throughput=curve, objective=JOB.throughput, weight=3.0).in_speed_up()
     assert one.throughput.table(4)[[1, 4]].tolist() == [1.0, 3.0]
     assert (one.objective, one.weight, one.work_samples) == (None, 1.0, math.inf)
-    from_two = replace(JOB, min_nodes=2, counts=(2, 4), throughput=TabulatedCurve([2, 4], [10.0, 15.0])).in_speed_up()
+    from_two = replace(
+        JOB, min_nodes=2, counts=(2, 4), throughput=TabulatedCurve([0, 2, 4], [0.0, 10.0, 15.0])
+    ).in_speed_up()
     assert from_two.throughput.table(4)[[2, 4]].tolist() == [2.0, 3.0]

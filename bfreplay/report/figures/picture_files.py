@@ -111,13 +111,7 @@ def draw_finish(folder: Path) -> list[Path]:
 
 
 def draw_rules(folder: Path) -> list[Path]:
-    """Draw ``rules`` into the folder of ``bfreplay compare rules``, as PNG and SVG.
-
-    Raises
-    ------
-    InputError
-        It is none.
-    """
+    """Draw ``rules`` into the folder of ``bfreplay compare rules``, as PNG and SVG; ``InputError`` if it is none."""
     from bfreplay.result_folders.rules import RuleComparison
 
     return _draw_all("rules", RuleComparison.load(folder).record, folder)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from bfreplay.report.figures.axes import fix_layout, new_figure, style_axes
 from bfreplay.report.figures.figure import Figure, PageFigure
 from bfreplay.report.figures.marks import ROWS, Mark, in_lines
-from bfreplay.report.figures.node_hours import PARTS, NodeHours, draw_bars
+from bfreplay.report.figures.node_hours import NodeHours, draw_bars
 from bfreplay.result_folders.rules import RuleRun, RulesRecord, best_of
-from bfreplay.runs.explain.saved_tables import NODE_US_PER_HOUR
 from bfreplay.wording import percent
 
 if TYPE_CHECKING:
@@ -34,15 +33,9 @@ def shown_runs(record: RulesRecord) -> ShownRuns:
 
 def hours_by_label(runs: ShownRuns, width: int = 22, separator: str = "<br>") -> dict[str, NodeHours]:
     """Return the idle node-hours of each row by label of the ledger; with its own label broken as by ``in_lines``."""
-    node_us = {
-        in_lines(label, width, separator): {
-            name: round(hours * NODE_US_PER_HOUR) for name, hours in run.node_hours.items()
-        }
-        for label, (_, run) in runs.items()
-    }
     return {
-        label: NodeHours(of_run["idle"], {part.key: of_run[part.key.removesuffix("_node_us")] for part in PARTS})
-        for label, of_run in node_us.items()
+        in_lines(label, width, separator): NodeHours(run.node_us["idle_node_us"], run.node_us)
+        for label, (_, run) in runs.items()
     }
 
 
