@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 from measure import SUMMIT, heading, table_head, table_row
 from real_logs import published_jobs, real_logs
 
-from bfreplay import ElasticJob, JobSet, NodeEvents, TabulatedCurve, load_events, load_jobs, replay_log
+from bfreplay import ElasticJob, JobSet, NodeEvents, load_events, load_jobs, replay_log
 from bfreplay.bounds import upper_bound
 
 RESTART_S = 60.0
@@ -30,13 +29,6 @@ POLICIES = {
     "known, runs": {"policy": "bftrainer", "t_fwd": 150.0, "placement": "runs"},
     "reclaim-aware": {"policy": "reclaim-aware", "t_fwd": 150.0},
 }
-
-
-def in_speed_up(job: ElasticJob) -> ElasticJob:
-    """The job with its rates divided by that on one node, and a weight of 1."""
-    rates = job.throughput.table(job.max_nodes)
-    curve = TabulatedCurve(range(rates.size), (rates / rates[1]).tolist())
-    return replace(job, throughput=curve, objective=None, weight=1.0)
 
 
 def shares(
@@ -97,7 +89,7 @@ def cases() -> None:
 def all_cases() -> dict[str, tuple[NodeEvents, JobSet, int]]:
     """Log, jobs and their number at once: the sample in speed-up, and four days of Summit."""
     summit = load_events(SUMMIT / "summit-2021-02-node-events.parquet").between("2021-02-11", "2021-02-15")
-    sample = JobSet(map(in_speed_up, load_jobs("sample")))
+    sample = JobSet(map(ElasticJob.in_speed_up, load_jobs("sample")))
     hpo = published_jobs("HPO")
     return {
         "sample": (load_events("sample"), sample, 10),

@@ -9,10 +9,16 @@ from pathlib import Path
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
 from bfreplay.experiments.finish_times import finish
 from bfreplay.experiments.one_run import open_session
+from bfreplay.experiments.rule_comparison import compare_rules
 from bfreplay.experiments.tuning.tuner import tune
 
 STUB = Path(__file__).parents[1] / "bfreplay" / "experiments" / "keywords.pyi"
-CLASSES = {"ReplayKeywords": open_session, "FinishKeywords": finish, "TuneKeywords": tune}
+CLASSES = {
+    "ReplayKeywords": open_session,
+    "FinishKeywords": finish,
+    "TuneKeywords": tune,
+    "RuleKeywords": compare_rules,
+}
 """Class of keywords: the function that takes them."""
 HEAD = '''"""Options of a run as keywords, made from their declarations by ``python benchmarks/write_keywords.py``."""
 

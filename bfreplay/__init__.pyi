@@ -22,6 +22,7 @@ from .experiments.finish_times import finish as finish
 from .experiments.one_run import open_session as open_session
 from .experiments.one_run import replay_log as replay_log
 from .experiments.regret import regret as regret
+from .experiments.rule_comparison import compare_rules as compare_rules
 from .experiments.run_comparison.comparison import compare as compare
 from .experiments.run_list import list_runs as list_runs
 from .experiments.run_options import RunOptions as RunOptions
@@ -52,6 +53,7 @@ from .replay import ReplaySettings as ReplaySettings
 from .replay import Semantics as Semantics
 from .report.page.document import write_report as write_report
 from .result_folders.finish import Finish as Finish
+from .result_folders.rules import RuleComparison as RuleComparison
 from .runs import ReplaySession as ReplaySession
 from .runs import RunResult as RunResult
 from .runs.explain.answers import explain as explain

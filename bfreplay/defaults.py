@@ -12,6 +12,10 @@ MAX_PARALLEL = 10
 CLEAR_S = 30.0
 """Seconds to clear a node of training: Slurm's default time between SIGTERM and SIGKILL (``KillWait``)."""
 
+RESTART_S, WORK_SAVED_EVERY_S = 60.0, 600.0
+"""What a change costs where rules of products are compared. No product publishes a restart time, and none has a default
+checkpoint interval."""
+
 TIME_LIMIT_S = 10.0
 """Time limit of a MILP back end per decision, as in the published program."""
 

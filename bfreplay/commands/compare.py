@@ -1,4 +1,4 @@
-"""``bfreplay compare``: compares finished runs, or formulations."""
+"""``bfreplay compare``: compares finished runs, rules of products, or formulations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import rich_click as click
 
 from bfreplay import defaults
 from bfreplay.commands.inputs import check_failures_folder, command_line, drawing, json_text, say, split_names
+from bfreplay.commands.many_runs import answer_options, print_answer
 from bfreplay.commands.option_flags import (
     MILP_OPTIONS,
     PLACE,
@@ -23,6 +24,7 @@ from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.study_options import Bootstrap, SampleOptions
 from bfreplay.options import REQUIRED
+from bfreplay.systems.products import SYSTEM
 
 
 @click.command()
@@ -78,10 +80,58 @@ class _Compare(click.RichGroup):
 
 @click.group(cls=_Compare)
 def compare() -> None:
-    """Compare finished runs, or formulations and solvers on the same decisions."""
+    """Compare finished runs, elasticity rules of products, or formulations and solvers on the same decisions."""
 
 
 compare.add_command(runs)
+
+
+@compare.command()
+@run_options("events", "jobs", "curves", "allow_code", "window", events={"default": REQUIRED})
+@click.option(
+    "--rule",
+    "rules",
+    type=click.Choice([*SYSTEM.policies]),
+    multiple=True,
+    help="Rule to replay; repeatable.  [default: all]",
+)
+@click.option("--yours", metavar="'RULE(key=value)'", help="Rule with the settings that your site runs now.")
+@click.option(
+    "--count",
+    type=click.Choice(["speed-up", "samples"]),
+    default="speed-up",
+    help="What counts: rates over those on one node, or samples, of which fast models make the most.",
+)
+@run_options("max_parallel", "batch_jobs", "clear", "notice", max_parallel={"default": defaults.MAX_PARALLEL})
+@run_options(
+    *("restart_cost", "work_saved_every", "saves"),
+    restart_cost={"usual": f"{defaults.RESTART_S:g}; 10 of horovod"},
+    work_saved_every={"usual": f"{defaults.WORK_SAVED_EVERY_S:g}"},
+    saves={"usual": "never; on-resize of horovod"},
+)
+@answer_options("rules.json", "shares")
+def rules(**options: Any) -> None:
+    """Compare the elasticity rules of products on the idle nodes of EVENTS, with settings that a site could choose.
+
+    The first --max-parallel JOBS are replayed without end under every rule and setting, and under policies that know
+    curves and costs; shares are of the upper bound with free rescaling. With --out, the same command resumes an
+    unfinished one, and 'bfreplay report' makes a page.
+
+    No product publishes how long a restart takes or has a default checkpoint interval: give your own.
+
+    \b
+    Examples:
+      bfreplay compare rules sample --jobs sample
+      bfreplay compare rules sample --jobs sample --yours "products.ray(interval_s=120)" --out rules
+      bfreplay compare rules log.parquet --jobs jobs.csv --rule scavenger --rule ray --picture rules.png
+      bfreplay compare rules log.parquet --jobs jobs.csv --restart-cost 30 --work-saved-every 5min
+    """
+    from bfreplay.experiments.rule_comparison import compare_rules
+    from bfreplay.report.figures.rules import RULES as FIGURE
+    from bfreplay.result_folders.records import RULES
+    from bfreplay.runs.rule_text import render
+
+    print_answer(compare_rules, RULES, FIGURE, lambda result: render(result.record, result.folder), **options)
 
 
 @compare.command()

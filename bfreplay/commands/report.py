@@ -35,8 +35,8 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
 
     Several runs, labelled A, B, ... in the order given, are compared with the first, as by 'bfreplay compare runs':
     they must have the same jobs, log and window. Runs on a log and on clusters are compared by their jobs, or shown
-    side by side if these differ. A single folder of 'bfreplay finish --out' or 'bfreplay sweep --out'
-    gets a page of its own.
+    side by side if these differ. A single folder of 'bfreplay finish --out', 'bfreplay compare rules --out' or
+    'bfreplay sweep --out' gets a page of its own.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
     """
     from bfreplay.report.page.document import write_comparison_report, write_report
     from bfreplay.report.page.templates import check_report
-    from bfreplay.result_folders.records import FINISH, SWEEP
+    from bfreplay.result_folders.records import FINISH, RULES, SWEEP
     from bfreplay.runs import RunResult
     from bfreplay.runs.scheduling_metrics import cluster_of
 
@@ -56,6 +56,10 @@ def report(runs: tuple[Path, ...], out: Path, force: bool, quiet: bool) -> None:
         from bfreplay.report.page.finish_page import write_finish_report
 
         write_finish_report(runs[0], out, overwrite=force)
+    elif len(runs) == 1 and (runs[0] / RULES.record_file).is_file():
+        from bfreplay.report.page.rules_page import write_rules_report
+
+        write_rules_report(runs[0], out, overwrite=force)
     elif len(runs) == 1 and (runs[0] / SWEEP.record_file).is_file():
         from bfreplay.experiments.sweep import SweepResult
         from bfreplay.report.page.sweep_page import write_sweep_report

@@ -122,3 +122,31 @@ class TuneKeywords(TypedDict, total=False):
     efficiency: bool
     bound: bool
     allow_code: bool
+
+class RuleKeywords(TypedDict, total=False):
+    curves: str | PathLike[str] | None
+    node_type: str | None
+    window: tuple[str | float | date, str | float | date] | list[Any] | None
+    max_parallel: int | None
+    settle: float | str
+    placement: Literal["lowest-id", "runs"]
+    restart_cost: float | str | None
+    work_saved_every: float | str | None
+    saves: Literal["never", "on-notice", "on-resize"] | None
+    solver: str
+    formulation: str | None
+    fallback: Literal["exact", "keep"]
+    time_limit: float
+    gap: float
+    threads: int
+    solver_seed: int
+    warm_start: bool
+    reformulate_sets: bool
+    memory_limit: int | None
+    batch_jobs: str | PathLike[str] | None
+    clear: float | str
+    notice: bool
+    reserve: int
+    min_age: float | str
+    prices: str | Mapping[str, float] | None
+    allow_code: bool

@@ -104,6 +104,18 @@ def load_jobs_of(options: DeclaredOptions) -> JobSet | JobSource:
     return load_workload(options.jobs, options.curves, allow_code=options.allow_code)
 
 
+def known_jobs(workload: JobSet | JobSource, fix: str) -> JobSet:
+    """Return the jobs for a replay with unlimited work; ``InputError`` for a source, which makes jobs as it goes."""
+    if not isinstance(workload, JobSet):
+        raise InputError(
+            "a campaign cannot have unlimited work: it makes jobs during the replay",
+            value=workload.name,
+            expected="a plain job set",
+            fix=fix,
+        )
+    return workload
+
+
 def settings_of(options: DeclaredOptions, log: NodeEvents, jobs: JobSet | JobSource) -> ReplaySettings:
     """Return the settings of a replay of ``jobs`` on ``log``.
 

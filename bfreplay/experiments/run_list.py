@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.run_comparison.pairing import log_name, options_of
 from bfreplay.result_folders.reading import check_digest
-from bfreplay.result_folders.records import FINISH, RUN, JsonObject
+from bfreplay.result_folders.records import FINISH, RULES, RUN, JsonObject
 from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.headline_metrics import COLUMNS, column_heading, headline_texts, split_constants
 from bfreplay.runs.run_result import RunResult
@@ -76,7 +76,7 @@ class RunList(Sequence[ListedRun]):
     runs
         One entry per run folder.
     left_out
-        Folders of ``bfreplay finish`` below the folder, whose runs are not listed.
+        Folders of ``bfreplay finish`` and ``compare rules`` below the folder, whose runs are not listed.
     """
 
     folder: Path
@@ -197,7 +197,7 @@ def render(runs: RunList, width: int | None = None) -> str:
     total = [
         f"{count(len(runs), 'run')}{f', {runs.n_damaged:,} damaged' if errors else ''}.",
         *filter(None, [constants]),
-        *(f"Not listed are the runs of a finish: bfreplay runs {folder}" for folder in runs.left_out),
+        *(f"Not listed are the runs behind an answer: bfreplay runs {folder}" for folder in runs.left_out),
     ]
     if hidden_names:
         names = ", ".join(hidden_names[:_MOST_NAMED]) + (", ..." if len(hidden_names) > _MOST_NAMED else "")
@@ -244,10 +244,10 @@ def creation_time_text(listed_run: ListedRun) -> str:
 
 
 def _run_folders(folder: Path, left_out: list[str]) -> Iterator[Path]:
-    """Yield run folders; add those of ``finish`` below ``folder``, which have a hundred runs, to ``left_out``."""
+    """Yield run folders; add answers below ``folder``, with a hundred runs behind each, to ``left_out``."""
     for place, below, files in os.walk(folder):
         below[:] = sorted(folder_name for folder_name in below if not folder_name.startswith("."))
-        if FINISH.record_file in files and Path(place) != folder:
+        if not {FINISH.record_file, RULES.record_file}.isdisjoint(files) and Path(place) != folder:
             left_out.append(place)
             below.clear()
         elif not _FILES.isdisjoint(files):

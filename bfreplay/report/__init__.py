@@ -6,7 +6,16 @@ from bfreplay.report.figures.picture_files import (
     draw_finish,
     draw_idleness,
     draw_lab,
+    draw_rules,
     draw_tuning,
 )
 
-__all__ = ["check_idleness_pictures", "draw_comparison", "draw_finish", "draw_idleness", "draw_lab", "draw_tuning"]
+__all__ = [
+    "check_idleness_pictures",
+    "draw_comparison",
+    "draw_finish",
+    "draw_idleness",
+    "draw_lab",
+    "draw_rules",
+    "draw_tuning",
+]

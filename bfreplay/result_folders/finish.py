@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bfreplay.documents import html_table
 from bfreplay.result_folders.comparison import Estimate
-from bfreplay.result_folders.reading import Result
-from bfreplay.result_folders.records import FINISH, Amount, Count, JsonObject, RecordPart, ResultRecord, TimeUs
+from bfreplay.result_folders.reading import AnswerResult
+from bfreplay.result_folders.records import FINISH, Amount, AnswerRecord, Count, JsonObject, RecordPart, TimeUs
 from bfreplay.result_folders.tuning import InputFile
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class Worth(RecordPart, frozen=True, kw_only=True):
     nodes: Count
 
 
-class FinishRecord(ResultRecord, frozen=True, kw_only=True):
+class FinishRecord(AnswerRecord, frozen=True, kw_only=True):
     """``finish.json``.
 
     Parameters
@@ -127,24 +126,16 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
         Every run on dedicated nodes, by number of nodes.
     worth
         Dedicated nodes that the idle nodes are worth.
-    answer
-        One sentence.
-    warnings, notes
-        Sentences.
     against
         Other jobs that were compared with.
     """
 
-    versions: dict[str, str]
     config: FinishConfig
     inputs: FinishInputs
     starts: list[Start]
     quantiles: Quantiles
     dedicated: list[Dedicated]
     worth: Worth
-    answer: str
-    warnings: list[str]
-    notes: list[str]
     against: Against | None = None
 
     @property
@@ -165,31 +156,18 @@ class FinishRecord(ResultRecord, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, repr=False)
-class Finish(Result[FinishRecord]):
+class Finish(AnswerResult[FinishRecord]):
     """Times until all jobs are done; the runs behind them are in the subfolders ``starts`` and ``dedicated``."""
 
     kind = FINISH
     record_type = FinishRecord
 
-    def __repr__(self) -> str:
-        return f"<Finish: {self.answer}>"
-
-    def _repr_html_(self) -> str:
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Times on the idle nodes, and on dedicated ones."""
         times = [("median on the idle nodes", self.record.quantiles.median_s)]
         times += [(f"on {entry.nodes:,} dedicated nodes", entry.duration_s) for entry in self.record.dedicated]
-        rows = [(words, "–" if seconds is None else f"{seconds / 3600:,.2f} h") for words, seconds in times]
-        notes = [*(f"Warning: {warning}" for warning in self.warnings), *self.record.notes]
-        return html_table(self.answer, rows, str(self.folder or ""), notes)
-
-    @property
-    def answer(self) -> str:
-        """The answer in one sentence."""
-        return self.record.answer
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings, as sentences."""
-        return self.record.warnings
+        return [(words, "–" if seconds is None else f"{seconds / 3600:,.2f} h") for words, seconds in times]
 
     @property
     def table(self) -> pd.DataFrame:  # type: ignore[override]  # there is no other table
@@ -198,7 +176,3 @@ class Finish(Result[FinishRecord]):
 
         names = ("time", "duration_s", "is_done", "run")
         return pd.DataFrame([{name: start[name] for name in names} for start in self.record.starts])
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return ``table``."""
-        return self.table

@@ -16,14 +16,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bfreplay.checks import instance
-from bfreplay.documents import parse_json, printable_json
+from bfreplay.documents import html_table, parse_json, printable_json
 from bfreplay.errors import InputError, printable
-from bfreplay.result_folders.records import JsonObject, ResultKind, ResultRecord, parse_record
+from bfreplay.result_folders.records import AnswerRecord, JsonObject, ResultKind, ResultRecord, parse_record
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _Record = TypeVar("_Record", bound=ResultRecord)
+_Answer = TypeVar("_Answer", bound=AnswerRecord)
 
 
 _ROW_GROUPS = 8
@@ -261,6 +262,37 @@ class Result(Generic[_Record]):
             if hours not in frame:
                 frame.insert(list(frame.columns).index(exact_column) + 1, hours, frame[exact_column] / _US_PER_HOUR)
         return frame
+
+
+@dataclass(frozen=True, repr=False)
+class AnswerResult(Result[_Answer]):
+    """The answer to one question; a subclass has a table of runs, and perhaps ``facts``."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.answer}>"
+
+    def _repr_html_(self) -> str:
+        notes = [*(f"Warning: {warning}" for warning in self.warnings), *self.record.notes]
+        return html_table(self.answer, self.facts, str(self.folder or ""), notes)
+
+    @property
+    def answer(self) -> str:
+        """The answer in one sentence."""
+        return self.record.answer
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings, as sentences."""
+        return self.record.warnings
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Figures behind the answer, in words and as text."""
+        return []
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return ``table``."""
+        return cast("pd.DataFrame", self.table)
 
 
 def _printable_table(table: pa.Table) -> pa.Table:

@@ -71,6 +71,9 @@ TUNING = ResultKind(word="tuning", record_file="tuning.json", schema_version=1, 
 FINISH = ResultKind(word="finish", record_file="finish.json", schema_version=1, made_by="bfreplay finish --out")
 """Times until all jobs are done from many starts, and the runs behind them."""
 
+RULES = ResultKind(word="rules", record_file="rules.json", schema_version=1, made_by="bfreplay compare rules --out")
+"""Elasticity rules of products compared on one log, and the runs behind them."""
+
 
 JsonObject = dict[str, Any]
 """An object of a JSON document with free entries, such as a policy's description of itself."""
@@ -108,6 +111,15 @@ class ResultRecord(RecordPart, frozen=True, kw_only=True):
 
     schema_version: int
     sha256: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class AnswerRecord(ResultRecord, frozen=True, kw_only=True):
+    """The record of a command that answers one question: in one sentence, with warnings and notes as sentences."""
+
+    versions: dict[str, str]
+    answer: str
+    warnings: list[str]
+    notes: list[str]
 
 
 def _with_lists(value: Any) -> Any:

@@ -8,7 +8,7 @@ import math
 import operator
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -436,6 +436,18 @@ class ElasticJob:
         if curve is None or self.adaptation is None:
             return curve
         return self.adaptation.average(self.max_nodes, self.work_samples)
+
+    def in_speed_up(self) -> ElasticJob:
+        """Return the job with work that never ends, rates divided by that on one node, and a weight of 1.
+
+        Its samples are then seconds of one node, and jobs of different models count alike. A job that makes nothing on
+        one node is taken to scale perfectly up to the fewest nodes on which it makes something.
+        """
+        rates = self.fastest.table(self.max_nodes)
+        one_node = next((rate / n_nodes for n_nodes, rate in enumerate(rates.tolist()) if rate), 1.0)
+        curve = TabulatedCurve(range(rates.size), (rates / one_node).tolist())
+        endless = replace(self, work_samples=math.inf, deadline_us=None, adaptation=None)
+        return replace(endless, throughput=curve, throughput_by_type={}, objective=None, weight=1.0)
 
     @property
     def fastest(self) -> Curve:

@@ -92,3 +92,14 @@ def test_a_part_of_a_job_set_keeps_what_its_times_count_from():
     assert [each.name for each in jobs[:2]] == ["a", "b"]
     assert jobs[1:].submit_is_relative
     assert not JobSet(jobs)[1:].submit_is_relative
+
+
+def test_speed_up_is_relative_to_one_node_and_all_jobs_weigh_alike():
+    curve = TabulatedCurve([0, 1, 4], [0.0, 20.0, 60.0])
+    one = replace(JOB, throughput=curve, objective=JOB.throughput, weight=3.0).in_speed_up()
+    assert one.throughput.table(4)[[1, 4]].tolist() == [1.0, 3.0]
+    assert (one.objective, one.weight, one.work_samples) == (None, 1.0, math.inf)
+    from_two = replace(
+        JOB, min_nodes=2, counts=(2, 4), throughput=TabulatedCurve([0, 2, 4], [0.0, 10.0, 15.0])
+    ).in_speed_up()
+    assert from_two.throughput.table(4)[[2, 4]].tolist() == [2.0, 3.0]

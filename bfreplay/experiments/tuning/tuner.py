@@ -18,7 +18,7 @@ from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import BfreplayError, InputError
 from bfreplay.experiments.declared_options import DeclaredOptions
 from bfreplay.experiments.option_checks import AUTO
-from bfreplay.experiments.prepared_run import load_jobs_of, load_log
+from bfreplay.experiments.prepared_run import known_jobs, load_jobs_of, load_log
 from bfreplay.experiments.resumable_folder import complete_sweep, resumable_folder, scheduler_needs
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.study_options import TOLERANCE, TRAIN, TuningOptions
@@ -117,13 +117,8 @@ def tune(
     own_options = TuningOptions(train=train, tolerance=tolerance)
     scheduler_needs(out, scheduler)
     log, job_set = load_log(base), load_jobs_of(base)
-    if unlimited_work and not isinstance(job_set, JobSet):
-        raise InputError(
-            "a campaign cannot have unlimited work: it makes jobs during the replay",
-            value=job_set.name,
-            expected="a plain job set, or work that ends",
-            fix="add --own-work (Python: unlimited_work=False)",
-        )
+    if unlimited_work:
+        known_jobs(job_set, "add --own-work (Python: unlimited_work=False)")
     parts = split(log.window_start_us, log.window_end_us, own_options.train)
     n_jobs = len(job_set) if isinstance(job_set, JobSet) else None
     pool_us = pool_of(log).time_us

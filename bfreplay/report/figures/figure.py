@@ -138,6 +138,7 @@ OTHER_FIGURES: Mapping[str, tuple[str, ...]] = {
     "lab": tuple(f"{_HERE}.formulation_lab:{name}" for name in ("PROFILE", "TIME_BY_SIZE", "OUTCOME_BARS")),
     "tuning": (f"{_HERE}.tuning:TUNING",),
     "finish": (f"{_HERE}.finish:FINISH",),
+    "rules": (f"{_HERE}.rules:RULES",),
     "sweep": (f"{_HERE}.sweep_picture:SWEEP",),
 }
 """Figures of other results of commands, by kind of result."""

@@ -14,6 +14,7 @@ from bfreplay.runs.metrics import HELD_NOTHING_MADE, idle_until_done_us
 from bfreplay.wording import Column, ShownTable, amount, percent
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from bfreplay.runs.run_result import RunResult
@@ -82,7 +83,13 @@ def node_hours(run: RunResult) -> NodeHours:
 def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
     """One bar a run, from 0 to 100 % of its idle node-hours."""
     figure = new_figure(9.0, 1.5 + 0.5 * len(hours_by_run))
-    axes = figure.subplots()
+    draw_bars(figure.subplots(), hours_by_run)
+    figure.legend(loc="outside upper left", ncols=4, fontsize=9, frameon=False)
+    return figure
+
+
+def draw_bars(axes: Axes, hours_by_run: Mapping[str, NodeHours]) -> None:
+    """Draw the bars of ``draw`` into a panel."""
     for part in _parts(hours_by_run):
         shares = [run_hours.share(part.key) for run_hours in hours_by_run.values()]
         left_edges = [_left_edge(run_hours, part) for run_hours in hours_by_run.values()]
@@ -98,8 +105,6 @@ def draw(hours_by_run: Mapping[str, NodeHours]) -> Figure:
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     style_axes(axes, "% of the idle node-hours", categories="y")
-    figure.legend(loc="outside upper left", ncols=4, fontsize=9, frameon=False)
-    return figure
 
 
 def page(hours_by_run: Mapping[str, NodeHours]) -> PageFigure:

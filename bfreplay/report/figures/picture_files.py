@@ -110,6 +110,13 @@ def draw_finish(folder: Path) -> list[Path]:
     return _draw_all("finish", Finish.load(folder).record, folder)
 
 
+def draw_rules(folder: Path) -> list[Path]:
+    """Draw ``rules`` into the folder of ``bfreplay compare rules``, as PNG and SVG; ``InputError`` if it is none."""
+    from bfreplay.result_folders.rules import RuleComparison
+
+    return _draw_all("rules", RuleComparison.load(folder).record, folder)
+
+
 def _draw_all(result_kind: str, source: object, folder: Path) -> list[Path]:
     """Write the figures of a result into its folder, as PNG and SVG, over those that are there."""
     files = []
