@@ -205,16 +205,16 @@ class RayTrain(RulePolicy):
     def _follow_requests(self, jobs: RuleJobs) -> list[int]:
         """Drop runs that are gone, take up new ones, tick; return the rows in order of first request."""
         rows = {number: row for row, number in enumerate(jobs.number)}
-        bounds = list(zip(jobs.least, jobs.most, strict=True))
+        bounds = dict(zip(jobs.number, zip(jobs.least, jobs.most, strict=True), strict=True))
         for number, run in list(self._runs.items()):
-            if number not in rows or bounds[rows[number]] != (run.least, run.most):
+            if bounds.get(number) != (run.least, run.most):
                 self._cluster.cancel(jobs.now_us, number)
                 self._starts.pop(number, None)
                 del self._runs[number]
         is_news = not self._runs or (any(jobs.hit) and not any(jobs.count))
-        for number, row in rows.items():
+        for number in jobs.number:
             if number not in self._runs:
-                run = ElasticRun(*bounds[row], self._interval_us, query_interval=US_PER_S)
+                run = ElasticRun(*bounds[number], self._interval_us, query_interval=US_PER_S)
                 run.looked, run.queried = jobs.now_us, jobs.now_us - US_PER_S  # it may ask now
                 self._runs[number] = run
                 if self._reserves:
@@ -237,9 +237,8 @@ class RayTrain(RulePolicy):
         """Let a run look, or try to start, if it is time: a group that ends gives up its nodes."""
         number, now_us = jobs.number[row], jobs.now_us
         size = jobs.count[row] if jobs.runs(row) and not jobs.hit[row] else None
-        since_us, period_us = self._turns(number, size)
-        if (size or number in self._starts) and (since_us == now_us or (now_us - since_us) % period_us):
-            return  # in the turns that were passed over nothing has changed
+        if (size or number in self._starts) and self._next_turn_us(number, size, now_us - 1) > now_us:
+            return  # nor did turns that were passed over change anything
         new_size = self._runs[number].decide(now_us, lambda: [(self._nodes_in_sight(jobs, row),)], size)
         if new_size is None and size:
             return
@@ -248,18 +247,14 @@ class RayTrain(RulePolicy):
         if new_size:
             self._starts[number] = new_size, now_us
 
-    def _turns(self, number: int, size: int | None) -> tuple[int, int]:
-        """Return since when, and how often, a run looks, tries to start, or asks."""
-        if size:
-            return int(self._runs[number].looked), self._interval_us
-        if number in self._starts:
-            return self._starts[number][1], self._timeout_us
-        return int(self._runs[number].queried), US_PER_S
-
-    def _next_turn_us(self, number: int, size: int, now_us: int) -> int:
+    def _next_turn_us(self, number: int, size: int | None, after_us: int) -> int:
         """Return when a run looks, tries to start, or asks next."""
-        since_us, period_us = self._turns(number, size)
-        return now_us + period_us - (now_us - since_us) % period_us
+        since_us, period_us = int(self._runs[number].queried), US_PER_S
+        if size:
+            since_us, period_us = int(self._runs[number].looked), self._interval_us
+        elif number in self._starts:
+            since_us, period_us = self._starts[number][1], self._timeout_us
+        return after_us + period_us - (after_us - since_us) % period_us
 
     def _next_change_us(self, jobs: RuleJobs, row: int) -> int:
         """Return when a run changes next if nothing else does; ``NEVER_US``: it does not."""

@@ -35,18 +35,15 @@ def replayed(n_nodes, changes, jobs, n_idle=None, **options):
     return groups, policy, run
 
 
-def narrow(name, most, **attributes):
-    return job(name, rates=tuple(10.0 * n for n in range(most + 1)), **attributes)
-
-
 @pytest.mark.parametrize(("joined", "grown"), [(10, 60), (50, 60), (61, 120), (119, 120)])
 def test_a_group_grows_at_exactly_the_interval_by_nodes_that_a_tick_has_seen(joined, grown):
-    groups, policy, _ = replayed(3, [(joined, 2, True)], [job()], n_idle=2)
+    groups, policy, run = replayed(3, [(joined, 2, True)], [job()], n_idle=2)
     assert groups["job"] == [(0, grown, 2), (grown, 300, 3)]
     seen = joined + -joined % 20
     assert sorted(policy.clauses) == sorted({0, joined, seen, grown}), "asked when nothing could change"
     look = f"it has 3 nodes reserved; its group looks again in {grown - seen or 60} s"
     assert policy.clauses[seen] == [look]
+    assert run.summary["policy"]["reserved_unused_node_hours"] == 0, "a group that runs will use it"
 
 
 @pytest.mark.parametrize(
@@ -65,9 +62,15 @@ def test_a_group_that_lost_a_node_starts_again_with_what_is_reserved_for_it(chan
         assert policy.clauses[30][0].endswith("it tries again in 60 s")
 
 
-def test_a_lost_node_is_replaced_at_once_by_a_free_one():
-    groups, *_ = replayed(5, [(30, 0, False)], [job()])
-    assert groups["job"] == [(0, 300, 4)]
+def test_a_start_is_given_up_only_when_it_fails_also_if_too_few_nodes_are_reserved_meanwhile():
+    changes = [(30, 0, False), (35, 1, False), (95, 0, True), (95, 1, True)]
+    groups, *_ = replayed(4, changes, [job(min_nodes=3)])
+    assert groups["job"] == [(0, 30, 4), (100, 300, 4)]  # not at 95: a tick has to see them
+
+
+def test_of_two_groups_that_lost_a_node_the_earlier_goes_on_with_a_free_one_at_once():
+    groups, *_ = replayed(8, [(30, 0, False), (30, 4, False)], [job("first"), job("second")])
+    assert groups == {"first": [(0, 300, 4)], "second": [(0, 30, 4), (90, 300, 2)]}
 
 
 def test_the_earlier_run_takes_what_is_reserved_for_it_when_the_later_one_looks():
@@ -78,10 +81,11 @@ def test_the_earlier_run_takes_what_is_reserved_for_it_when_the_later_one_looks(
 
 
 def test_with_fewer_than_its_minimum_the_later_run_keeps_all_and_the_earlier_one_stands_still():
-    jobs = [narrow("first", 3), narrow("second", 2, min_nodes=2)]
+    jobs = [job("first", rates=(0.0, 1.0, 2.0, 3.0)), job("second", rates=(0.0, 1.0, 2.0), min_nodes=2)]
     groups, policy, run = replayed(5, [(30, 0, False), (200, 0, True)], jobs)
     assert groups["first"] == [(0, 30, 3), (200, 300, 3)]
     assert groups["second"] == [(0, 300, 2)]
+    assert list(policy.clauses) == [0, 30, 40, 200], "asked when nothing could change"
     assert policy.clauses[40][1] == (
         "it has 1 node reserved, below its minimum of 2, and keeps what it holds; its group looks again in 20 s"
     )
@@ -100,8 +104,9 @@ def test_the_first_request_comes_first_whatever_the_weight_and_a_cancelled_one_f
 
 
 def test_a_run_that_waits_asks_again_only_a_second_after_its_last_query():
-    groups, *_ = replayed(4, [], [job("first", work=400), job("second", submit_s=9.5)])
+    groups, policy, _ = replayed(4, [], [job("first", work=400), job("second", submit_s=9.5)])
     assert groups["second"] == [(10.5, 300, 4)]
+    assert list(policy.clauses) == [0, 9, 10], "asked for a tick that would see nothing"
 
 
 @pytest.mark.parametrize(
