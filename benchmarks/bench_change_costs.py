@@ -47,7 +47,10 @@ def shares(
     found = {}
     for label, options in policies.items():
         policy = options["policy"].format(price=restart_s + every_s / 2)
-        found[label] = samples(log, jobs, parallel, **costs | options | {"policy": policy}) / bound
+        chosen = costs | options | {"policy": policy}
+        if not every_s:  # nothing is ever at risk
+            chosen.pop("saves", None)
+        found[label] = samples(log, jobs, parallel, **chosen) / bound
     return found | {"ceiling": ceiling(log, every_s)}
 
 
