@@ -65,8 +65,8 @@ class Horovod(RulePolicy):
     """Each job takes every free host that it has not blacklisted, up to its maximum, in the order it first saw them.
 
     Survivors keep the state in memory. So nothing is lost by an orderly change, and a restart takes about 10 s (not
-    published): replay it with ``--restart-cost 10 --saves on-resize``, and the seconds between two commits as
-    ``--work-saved-every``. The rule has no costs of its own.
+    published): replay it with ``--restart-cost 10 --saves on-resize``, the seconds between two commits as
+    ``--work-saved-every``, and ``--notice`` where reclaims are orderly. The rule has no costs of its own.
     """
 
     name = "products.horovod"
@@ -84,7 +84,7 @@ class Horovod(RulePolicy):
 
     def forget(self) -> None:
         """Forget all hosts."""
-        self._free: list[int] = []
+        self._free: dict[int, None] = {}
         self._hosts: dict[int, list[int]] = {}
         self._failures: dict[int, dict[int, tuple[int, int]]] = {}  # of a job, by host: how many, blacklisted until
         self._give_up_us: dict[int, int] = {}
@@ -143,19 +143,19 @@ class Horovod(RulePolicy):
         """Order the hosts that no job keeps by the time since which they are free."""
         assert jobs.nodes is not None
         kept = {host for hosts in nodes for host in hosts}
-        free = [host for host in np.flatnonzero(jobs.nodes.is_idle).tolist() if host not in kept]
-        still_free = set(self._free) & set(free)
-        self._free = [host for host in self._free if host in still_free]
-        self._free += [host for host in free if host not in still_free]
+        free = dict.fromkeys(host for host in np.flatnonzero(jobs.nodes.is_idle).tolist() if host not in kept)
+        for hosts in self._hosts.values():
+            for host in hosts:
+                self._free.pop(host, None)
+        self._free = {host: None for host in self._free if host in free} | free
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the decision of the rule, and remember which hosts it gave to whom."""
         decision = super().decide(state)
         assert decision.placement is not None
-        hosts = [chosen.tolist() for chosen in decision.placement.assigned]
-        self._hosts = dict(zip(state.job.tolist(), hosts, strict=True))
-        taken = {host for chosen in hosts for host in chosen}
-        self._free = [host for host in self._free if host not in taken]
+        nodes = [chosen.tolist() for chosen in decision.placement.assigned]
+        self._hosts = dict(zip(state.job.tolist(), nodes, strict=True))
+        self._failures = {number: hosts for number, hosts in self._failures.items() if number in self._hosts}
         return decision
 
     def why(self, state: PolicyState, job_row: int) -> str:

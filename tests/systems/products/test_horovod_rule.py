@@ -1,5 +1,7 @@
 """products.horovod on pools that can be followed by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from bfreplay.errors import InputError
@@ -72,10 +74,15 @@ def test_a_job_starts_with_its_start_nodes_and_goes_on_with_fewer():
 
 
 def test_hosts_are_used_in_the_order_in_which_they_were_seen():
-    events = log(4, [(10, 2, True), (20, 1, True), (30, 3, False)], 100, [3])
-    assert hosts(events, [job(rates=(0.0, 10.0))]) == {0: [[3]], 10: [[3]], 20: [[3]], 30: [[2]]}
+    changes = [(5, 0, True), (10, 2, True), (15, 0, False), (20, 1, True), (30, 3, False)]
+    assert hosts(log(4, changes, 100, [3]), [job(rates=(0.0, 10.0))])[30] == [[2]]
     jobs = [job(rates=(0.0, 10.0), work=300), job("late", rates=(0.0, 10.0), submit_s=40)]
     assert hosts(log(2, [], 100, [0, 1]), jobs) == {0: [[0]], 40: [[1]]}  # host 0 is free since 30
+
+
+def test_a_host_that_is_too_many_for_a_job_is_the_next_ones():
+    jobs = [replace(job(min_nodes=2), counts=(2, 4)), job("other")]
+    assert hosts(log(4, [(10, 3, False)], 100, range(4)), jobs) == {0: [[0, 1, 2, 3], []], 10: [[0, 1], [2]]}
 
 
 def test_a_job_that_snoozes_keeps_its_hosts_and_blacklists_none_that_it_was_not_given():
