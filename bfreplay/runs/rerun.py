@@ -354,7 +354,7 @@ class _PolicyOfRecord(Policy):
         self._rerun = rerun
         self._own = own
         if own is not None:
-            self.wakes_on = own.wakes_on
+            self.wakes_on, self.capabilities = own.wakes_on, own.capabilities
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the counts of the run."""

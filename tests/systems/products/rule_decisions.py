@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from bfreplay import replay_log
+from bfreplay.runs.explain.saved_tables import nodes_over_time
 from tests.replay.tiny import SECOND
 
 
@@ -30,3 +31,9 @@ def decisions_of(policy, events, jobs):
 
     policy.decide = note
     return replay_log(events, jobs, policy, efficiency=False, bound=False), decisions
+
+
+def nodes_of(result, name="job"):
+    """(second, nodes) from which a job has so many."""
+    nodes = nodes_over_time(result, name)
+    return list(zip((nodes.edge_us[:-1] / SECOND).tolist(), nodes.counts.tolist(), strict=True))

@@ -10,21 +10,15 @@ from bfreplay import explain, replay_log
 from bfreplay.errors import InputError
 from bfreplay.milp.exact import ExactSolver
 from bfreplay.policies.catalogue import policy_of, policy_of_record
-from bfreplay.runs.explain.saved_tables import nodes_over_time
 from bfreplay.workload import JobSet
-from tests.replay.tiny import SECOND, job, log
+from tests.replay.tiny import job, log
+from tests.systems.products.rule_decisions import nodes_of
 
 EIGHT = tuple(10.0 * n for n in range(9))
 
 
 def run(spec, events, jobs, **options):
     return replay_log(events, JobSet(jobs), policy=f"products.{spec}", efficiency=False, bound=False, **options)
-
-
-def nodes_of(result, name="job"):
-    """(second, nodes) from which a job has so many."""
-    nodes = nodes_over_time(result, name)
-    return list(zip((nodes.edge_us[:-1] / SECOND).tolist(), nodes.counts.tolist(), strict=True))
 
 
 def reason(result, events, jobs, name, at):

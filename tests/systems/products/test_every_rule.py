@@ -1,0 +1,50 @@
+"""What holds for every rule: explain asks it again, a snooze stops growth alone, costs are the jobs'."""
+
+from __future__ import annotations
+
+import pytest
+
+from bfreplay import explain, replay_log
+from bfreplay.runs.saved_decisions import recorded_decisions
+from bfreplay.systems.products.policies import RULES
+from bfreplay.testing.replays import toggling_log
+from bfreplay.workload import JobSet
+from tests.replay.tiny import job, log
+from tests.systems.products.rule_decisions import nodes_of
+
+OPTIONS = {
+    "ray": ["", "share=one-cluster-each"],
+    "torchrun": ["", "max_restarts=1"],
+    "gang": ["", "order=kai"],
+    "kueue": ["", "growth=partial", "reading=evict"],
+    "horovod": ["", "cooldown='60:600'"],
+}
+SPECS = [f"products.{name}{options and f'({options})'}" for name in RULES for options in OPTIONS.get(name, [""])]
+COSTS = {"restart_cost": 20.0, "work_saved_every": 100.0}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_explain_asks_the_rule_again_and_says_why_each_job_has_its_nodes(spec, tmp_path):
+    events = toggling_log(8, 80, 7_200)
+    jobs = JobSet([job("a", min_nodes=2), job("b", min_nodes=3, submit_s=30), job("c", work=9_000.0, submit_s=60)])
+    result = replay_log(events, jobs, policy=spec, efficiency=False, bound=False, **COSTS, out=tmp_path / "run")
+    table = result.columns("decisions", "n_jobs", "n_idle").to_pandas()
+    asked = table.index[(table["n_jobs"] > 0) & (table["n_idle"] > 0)]
+    decisions = recorded_decisions(result, asked.tolist(), events=events, jobs=jobs)
+    reasons = {reason for decision in decisions for reason in decision.whys}
+    assert len(decisions) == len(asked)
+    assert len(reasons) > 2
+    assert all(reason[0].islower() and not reason.endswith(".") for reason in reasons)
+    story = explain(result, job="a", events=events, jobs=jobs).story
+    assert sum(step.cost_samples for step in story.steps) > 0
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name != "scavenger"])
+def test_a_snoozed_job_grows_when_its_time_is_over_and_shrinks_at_once(name):
+    # at 100 s a second node; at 250 s one is reclaimed, and comes back at 260 s
+    changes = [(100, 1, True), (250, 0, False), (260, 0, True)]
+    policy = f"products.{name}(snooze_s=200{',reclaims=orderly' if name == 'horovod' else ''})"
+    result = replay_log(log(2, changes, 600, [0]), JobSet([job()]), policy=policy, efficiency=False, bound=False)
+    # Ray looks every 60 s only, and starts its group anew on what is reserved
+    grows_with = {"ray": [(0, 1), (240, 2), (250, 0), (260, 2)]}
+    assert nodes_of(result) == grows_with.get(name, [(0, 1), (200, 2), (250, 1), (450, 2)])
