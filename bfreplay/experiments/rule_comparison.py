@@ -120,9 +120,8 @@ def compare_rules(
     workload = known_jobs(load_jobs_of(base), "give a job set")
     base = replace(base, max_parallel=max_parallel_of(base, log, workload))
     endless = _endless(workload, log, base, count)
+    base = replace(base, jobs=endless, curves=None)
     bound_samples = _bounds(log, endless)
-    if count == SPEED_UP:
-        base = replace(base, jobs=endless, curves=None)
     your_term = None if yours is None else parse_policy(yours)
     if your_term is not None:
         your_term = replace(your_term, name=_rule_name(your_term.name))

@@ -129,7 +129,8 @@ def test_the_answer_says_what_was_reached_and_what_choosing_on_the_first_half_ga
 
 def test_the_answer_speaks_of_the_users_setting(record):
     config = msgspec.structs.replace(record.config, yours=f"{RULE}(size=1)")
-    answer = answer_of(msgspec.structs.replace(record, config=config))
+    other = msgspec.structs.replace(record.rules[0], rule="products.other", share=0.65)
+    answer = answer_of(msgspec.structs.replace(record, config=config, rules=[*record.rules, other]))
     assert answer.startswith("On this log products.scavenger(size=1), your setting, reaches 60 % of the upper bound")
     assert "no other of the 3 settings tried on this log reaches more." in answer
     assert found(yours="scavenger(size=4)").record.config.yours == RULE  # which means the same to these jobs
