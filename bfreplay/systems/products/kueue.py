@@ -118,7 +118,7 @@ class Kueue(RulePolicy):
     product = "Kueue, elastic jobs (2026-08, ff69552e), partial scale-up (2026-09)"
     readings = (
         "a job always wants its maximum, and is first admitted on its minimum; quota is the pool of idle nodes",
-        "it is created when the rule first sees it, and its growth when it is admitted, grows, or is no longer whole",
+        "it is created when the rule first sees it, and its growth when it starts, grows, or is no longer whole",
         "a growth is an admission: of two jobs the latest admitted is the one that grew last",
         "a lost node is replaced at once while the pool has as many nodes as were granted; if it has fewer, the latest"
         " admitted job loses its lost nodes first (pod), or all that it has (evict)",
