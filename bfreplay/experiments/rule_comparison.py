@@ -45,6 +45,8 @@ _MAX_NODES: dict[str, tuple[Any, ...]] = {"max_nodes": (None, 8, 16, 64)}
 GRIDS: dict[str, tuple[Mapping[str, tuple[Any, ...]], JsonObject]] = {
     "products.scavenger": ({"size": (None, 4, 8, 16, 64)}, {}),
     "products.ray": ({"share": (None, "one-cluster-each"), "interval_s": (None, 300, 600, 1800)} | _MAX_NODES, {}),
+    "products.gang": ({"order": (None, "kai")} | _MAX_NODES, {}),
+    "products.kueue": ({"growth": (None, "partial")} | _MAX_NODES, {}),
     "products.horovod": (_MAX_NODES, {"restart_cost": 10.0, "saves": "on-resize"}),
 }
 """By rule: values of its parameters that a site could choose, ``None`` for the default, of which every combination is
@@ -254,7 +256,7 @@ def _rule_run(term: TermSpec, run_id: str, run: RunResult, bound: tuple[float, f
         node_us={
             name: summary.ledger[name] for name in (f"{label}_node_us" for label in ("idle", "unallocated", *HELD))
         },
-        n_changes=summary.n_scale_ups + summary.n_scale_downs + summary.n_preemptions,
+        n_restarts=run.n_rows("allocations"),
         delay_node_hours=delay_node_hours,
         reserved_unused_node_hours=(summary.policy or {}).get("reserved_unused_node_hours"),
     )

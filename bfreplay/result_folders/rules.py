@@ -36,8 +36,8 @@ class RuleRun(RecordPart, frozen=True, kw_only=True):
         Of the upper bound with free rescaling, in the window and in each half.
     node_us
         Node time by label of the ledger; ``"idle_node_us"`` is their sum.
-    n_changes
-        Starts, rescales and preemptions of all jobs.
+    n_restarts
+        How often a job started, or went on with another number of nodes.
     delay_node_hours
         Node-hours for which batch jobs started late; ``None`` where none started.
     reserved_unused_node_hours
@@ -50,7 +50,7 @@ class RuleRun(RecordPart, frozen=True, kw_only=True):
     share: float
     half_shares: tuple[float, float]
     node_us: dict[str, Count]
-    n_changes: Count
+    n_restarts: Count
     delay_node_hours: Amount | None
     reserved_unused_node_hours: Amount | None
 

@@ -8,6 +8,7 @@ from typing import Any
 from bfreplay.result_folders.rules import RuleRun, RulesRecord, best_of, best_of_first_half
 from bfreplay.wording import Column, ShownTable, amount, paragraphs, percent
 
+_US_PER_HOUR = 3_600_000_000
 _SETTINGS = (
     Column("tried", "tried", "count"),
     Column("best_setting", "best"),
@@ -18,9 +19,9 @@ _FIGURES = (
     Column("best", "best", "percent"),
     Column("gain", "gain on the 2nd half, points", "signed"),
     Column("lost", "lost work", "percent"),
-    Column("changes", "changes per job-hour", "amount"),
+    Column("restarts", "restarts per job-hour", "amount"),
     Column("delay", "batch delay, node-hours", "amount"),
-    Column("reserved", "held in vain, node-hours", "amount"),
+    Column("in_vain", "held in vain, node-hours", "amount"),
 )
 
 
@@ -45,7 +46,8 @@ def rule_table(record: RulesRecord) -> ShownTable:
 
     def losses(run: RuleRun) -> list[Any]:
         lost = run.node_us["repeated_node_us"] / run.node_us["idle_node_us"]
-        return [lost, run.n_changes / record.job_hours, run.delay_node_hours, run.reserved_unused_node_hours]
+        in_vain = run.node_us["stalled_node_us"] / _US_PER_HOUR + (run.reserved_unused_node_hours or 0.0)
+        return [lost, run.n_restarts / record.job_hours, run.delay_node_hours, in_vain]
 
     rows: list[list[Any]] = []
     for rule, runs in record.by_rule.items():
@@ -58,8 +60,9 @@ def rule_table(record: RulesRecord) -> ShownTable:
     caption = (
         f"Shares of the upper bound with free rescaling ({amount(sum(record.bound_samples))} samples). Gain: of the "
         "setting that is best on the first half of the log, over the defaults, on the second. The columns after it are "
-        "of the defaults: lost work as a share of the idle node-hours; starts, rescales and preemptions of a job an "
-        "hour."
+        "of the defaults: lost work as a share of the idle node-hours; how often an hour a job starts or goes on with "
+        "another number of nodes; nodes that a job holds below its minimum, or that are reserved for one that cannot "
+        "use them."
     )
     return ShownTable(caption, (Column("rule", "rule"), *_FIGURES, *_SETTINGS), rows)
 
