@@ -1,6 +1,6 @@
 """What the rules that products ship reach, where every change restarts a job: shares of the bound.
 
-Run it: ``python benchmarks/bench_products.py [cases] [restarts] [windows]``. About a quarter of an hour of one core.
+Run it: ``python benchmarks/bench_products.py [cases] [restarts] [windows]``. About half an hour of one core.
 Costs and cases are those of ``bench_change_costs.py``; ``files`` has the costs of the job files instead, against the
 bound that knows them. Horovod keeps its state in memory: a change pauses its jobs for 10 s and saves their work first.
 """
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 from bench_change_costs import INTERVALS_S, POLICIES, all_cases, row, samples, shares, summit_windows
-from measure import heading, table_head
+from measure import SUMMIT, heading, table_head
 from real_logs import published_jobs, real_logs
 
+from bfreplay import load_events
 from bfreplay.bounds import upper_bound
 
 RULES: dict[str, dict[str, Any]] = {
@@ -39,7 +40,8 @@ def cases() -> None:
     """Every rule under the costs of the files, and under every checkpoint interval."""
     print(heading("Rules of products: shares of the bound, %"))
     table_head("case, c", *RULES, "ceiling")
-    for label, (log, jobs, parallel) in all_cases().items():
+    two_weeks = load_events(SUMMIT / "summit-2021-02-node-events.parquet"), published_jobs("HPO"), 10
+    for label, (log, jobs, parallel) in (all_cases() | {"Summit, two weeks": two_weeks}).items():
         priced = upper_bound(log, jobs.endless(parallel, log.window_start_us), parallel).samples
         of_files = {
             rule: samples(log, jobs, parallel, policy=options["policy"].format(price=0.0)) / priced
