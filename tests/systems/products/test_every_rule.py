@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bfreplay import explain, replay_log
+from bfreplay.options import options_of
+from bfreplay.policies.names import POLICIES
 from bfreplay.runs.saved_decisions import recorded_decisions
 from bfreplay.systems.products.policies import RULES
 from bfreplay.testing.replays import toggling_log
 from bfreplay.workload import JobSet
+from tests.conftest import REPOSITORY
 from tests.replay.tiny import job, log
 from tests.systems.products.rule_decisions import nodes_of
 
@@ -48,3 +51,11 @@ def test_a_snoozed_job_grows_when_its_time_is_over_and_shrinks_at_once(name):
     # Ray looks every 60 s only, and starts its group anew on what is reserved
     grows_with = {"ray": [(0, 1), (240, 2), (250, 0), (260, 2)]}
     assert nodes_of(result) == grows_with.get(name, [(0, 1), (200, 2), (250, 1), (450, 2)])
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_page_of_the_rules_has_every_reading_and_option_of_a_rule(name):
+    page = (REPOSITORY / "docs/products.md").read_text()
+    rule = POLICIES.load(f"products.{name}", allow_code=False)
+    assert [reading for reading in rule.readings if f"- {reading}\n" not in page] == []
+    assert [option for option in options_of(rule.options_type) if f"`{option}`" not in page] == []
