@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import groupby
@@ -69,7 +68,6 @@ class Gang(RulePolicy):
 
     def __init__(self, options: GangOptions | None = None) -> None:
         super().__init__(options)
-        self.forget()
         self._is_kai = self.options.order == "kai"
         self._preempts = self.options.preempt or ("lower-priority" if self._is_kai else "never")
         stale_s = 60.0 if self.options.stale_s is None else self.options.stale_s
@@ -188,26 +186,8 @@ def _grow_in_order(jobs: RuleJobs, counts: list[int], rows: list[int], n_free: i
 
 
 def _grow_evenly(jobs: RuleJobs, counts: list[int], rows: list[int], n_free: int) -> int:
-    """Let the job with the fewest nodes grow, again and again; return the nodes given.
-
-    Jobs are first filled up to the highest level that all of them reach: the order in which they do does not matter.
-    """
-
-    def count_at(row: int, level: int) -> int:
-        if counts[row] >= level:
-            return counts[row]
-        return jobs.fit_from(row, level) or max(counts[row], jobs.fit(row, jobs.most[row]))
-
-    def n_missing(level: int) -> int:
-        return sum(count_at(row, level) - counts[row] for row in rows)
-
+    """Let the job with the fewest nodes grow, again and again; return the nodes given."""
     n_left = n_free
-    rows = [row for row in rows if jobs.fit_from(row, counts[row] + 1)]
-    if n_left > len(rows):
-        level = bisect_right(range(1, jobs.n_idle + 1), n_left, key=n_missing)
-        n_left -= n_missing(level)
-        for row in rows:
-            counts[row] = count_at(row, level)
     heap = [(counts[row], jobs.number[row], row) for row in rows]
     heapify(heap)
     while heap and n_left:

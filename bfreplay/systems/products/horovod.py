@@ -89,10 +89,6 @@ class Horovod(RulePolicy):
         self._failures: dict[int, dict[int, tuple[int, int]]] = {}  # of a job, by host: how many, blacklisted until
         self._give_up_us: dict[int, int] = {}
 
-    def __init__(self, options: HorovodOptions | None = None) -> None:
-        super().__init__(options)
-        self.forget()
-
     def shares(self, jobs: RuleJobs) -> Shares:
         """Return the hosts of each job."""
         nodes = [self._kept(jobs, row) for row in jobs]

@@ -134,10 +134,6 @@ class Kueue(RulePolicy):
         self._records: dict[int, dict[str, int]] = {}
         self._clauses: dict[int, str] = {}
 
-    def __init__(self, options: KueueOptions | None = None) -> None:
-        super().__init__(options)
-        self.forget()
-
     def _next_tick(self) -> int:
         """Return the next of the ticks, in whose order jobs and their growths are created and admitted."""
         self._tick += 1

@@ -180,7 +180,6 @@ class RayTrain(RulePolicy):
         self._interval_us = round(self.options.interval_s * US_PER_S)
         self._timeout_us = round(self.options.start_timeout_s * US_PER_S)
         self._reserves = self.options.share == "reserved"
-        self.forget()
 
     def shares(self, jobs: RuleJobs) -> Shares:
         """Return the nodes of each group, and 0 for runs that wait."""

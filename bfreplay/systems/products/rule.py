@@ -50,6 +50,11 @@ class RuleOptions(PolicyOptions):
     snooze_s: float = option(0.0, Number(least=0))
 
 
+def _are_hit(state: PolicyState) -> NDArray[np.bool_]:
+    """Return whether nodes were reclaimed from each job since the last decision, (J,)."""
+    return np.zeros(state.n_jobs, np.bool_) if state.lost_nodes is None else state.lost_nodes > 0
+
+
 class RuleJobs:
     """The J jobs of a state as plain lists, which rules go through job by job.
 
@@ -75,7 +80,7 @@ class RuleJobs:
             most = np.maximum(np.minimum(most, most_nodes), state.min_nodes)
         self.most: list[int] = most.tolist()
         self.weight: list[float] = state.weight.tolist()
-        self.hit: list[bool] = [False] * state.n_jobs if state.lost_nodes is None else (state.lost_nodes > 0).tolist()
+        self.hit: list[bool] = _are_hit(state).tolist()
         self._allowed = None if state.costs is None else state.costs.allowed
 
     def __iter__(self) -> Iterator[int]:
@@ -153,6 +158,10 @@ class RulePolicy(PolicyWithOptions):
     product: ClassVar[str]
     readings: ClassVar[tuple[str, ...]]
 
+    def __init__(self, options: RuleOptions | None = None) -> None:
+        super().__init__(options)
+        self.forget()
+
     @abstractmethod
     def shares(self, jobs: RuleJobs) -> Shares:
         """Return the nodes of each job."""
@@ -183,8 +192,7 @@ class RulePolicy(PolicyWithOptions):
     def _snooze(self, state: PolicyState, counts: NDArray[np.int64]) -> int:
         """Keep jobs from growing that have started a moment ago; return when the first of them may grow."""
         assert state.started_us is not None
-        hit = np.zeros(state.n_jobs, np.bool_) if state.lost_nodes is None else state.lost_nodes > 0
-        grows = (state.current >= state.min_nodes) & (counts > state.current) & ~hit
+        grows = (state.current >= state.min_nodes) & (counts > state.current) & ~_are_hit(state)
         since_us = np.where(state.started_us == LONG_AGO_US, state.time_us, state.started_us)
         until_us = since_us + round(self.options.snooze_s * US_PER_S)
         waits = grows & (until_us > state.time_us)
@@ -198,8 +206,7 @@ class RulePolicy(PolicyWithOptions):
         if waits_s is None and not self.options.restart_s:
             return None
         seconds = self.options.restart_s + (np.zeros(state.n_jobs) if waits_s is None else np.array(waits_s))
-        hit = np.zeros(state.n_jobs, np.bool_) if state.lost_nodes is None else state.lost_nodes > 0
-        keeps = counts == state.current
+        keeps, hit = counts == state.current, _are_hit(state)
         seconds[(counts < state.min_nodes) | (keeps & ~hit)] = 0.0
         if state.costs is not None:  # the restart takes the place of the pause that the reclaim has begun
             goes_on = keeps & hit & (seconds > 0.0)

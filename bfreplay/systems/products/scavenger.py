@@ -59,10 +59,6 @@ class Scavenger(RulePolicy):
         self._ready_us: dict[int, int] = {}
         self._waits: dict[int, str] = {}
 
-    def __init__(self, options: ScavengerOptions | None = None) -> None:
-        super().__init__(options)
-        self.forget()
-
     def jobs_of(self, state: PolicyState) -> RuleJobs:
         """Return the jobs with one size each."""
         jobs = super().jobs_of(state)

@@ -192,10 +192,6 @@ class Torchrun(RulePolicy):
         self._give_up_us: dict[int, int] = {}
         self._n_failures: dict[int, int] = {}
 
-    def __init__(self, options: TorchrunOptions | None = None) -> None:
-        super().__init__(options)
-        self.forget()
-
     def shares(self, jobs: RuleJobs) -> Shares:
         """Return every free node to the first job that can use it."""
         counts, failed = list(jobs.count), []
