@@ -125,8 +125,6 @@ class Shares:
         Nodes of each job: as many as it holds, or so many that it can use; below its minimum it holds them and waits.
     until_us
         When the rule wants to be asked again, if nothing happens before. ``NEVER_US``: it need not be.
-    waits_s
-        Seconds for which each job that starts, changes or was hit waits before it restarts; ``None``: none waits.
     failed
         Rows of the jobs that are given up, with a count of 0.
     nodes
@@ -135,7 +133,6 @@ class Shares:
 
     counts: list[int]
     until_us: int = NEVER_US
-    waits_s: list[float] | None = None
     failed: list[int] = field(default_factory=list)
     nodes: list[list[int]] | None = None
 
@@ -186,8 +183,8 @@ class RulePolicy(PolicyWithOptions):
         if answer.nodes is not None:  # of those that were not to grow only the nodes that they keep
             chosen = zip(answer.nodes, counts.tolist(), strict=True)
             placement = Placement(tuple(np.array(nodes[:count], np.int64) for nodes, count in chosen))
-        restart_s = self._restarts(state, counts, answer.waits_s)
-        return Decision(counts, placement=placement, round=Round(until_us, failed=failed), restart_s=restart_s)
+        rules = Round(until_us, failed=failed)
+        return Decision(counts, placement=placement, round=rules, restart_s=self._restarts_s(state, counts))
 
     def _snooze(self, state: PolicyState, counts: NDArray[np.int64]) -> int:
         """Keep jobs from growing that have started a moment ago; return when the first of them may grow."""
@@ -199,13 +196,13 @@ class RulePolicy(PolicyWithOptions):
         counts[waits] = state.current[waits]
         return int(until_us[waits].min(initial=NEVER_US))
 
-    def _restarts(
-        self, state: PolicyState, counts: NDArray[np.int64], waits_s: Sequence[float] | None
-    ) -> NDArray[np.float64] | None:
+    def waits_s(self, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the seconds for which each job waits before it restarts on ``counts``, by the rule, (J,)."""
+        return np.zeros(state.n_jobs)
+
+    def _restarts_s(self, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """Return the seconds that jobs restart for besides what they pay themselves, (J,)."""
-        if waits_s is None and not self.options.restart_s:
-            return None
-        seconds = self.options.restart_s + (np.zeros(state.n_jobs) if waits_s is None else np.array(waits_s))
+        seconds = self.options.restart_s + self.waits_s(state, counts)
         keeps, hit = counts == state.current, _are_hit(state)
         seconds[(counts < state.min_nodes) | (keeps & ~hit)] = 0.0
         if state.costs is not None:  # the restart takes the place of the pause that the reclaim has begun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -217,11 +217,9 @@ class Torchrun(RulePolicy):
                 until_us = min(until_us, self._give_up_us.setdefault(number, jobs.now_us + timeout_us))
         return Shares(counts, until_us, failed=failed)
 
-    def _restarts(
-        self, state: PolicyState, counts: NDArray[np.int64], waits_s: Sequence[float] | None
-    ) -> NDArray[np.float64] | None:
-        """Return the seconds that jobs restart for, with the rounds that follow from what ``snooze_s`` has left."""
-        jobs, rounds, waits_s = self.jobs_of(state), {}, [0.0] * state.n_jobs
+    def waits_s(self, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the seconds until rounds are complete that follow from what ``snooze_s`` has left of the counts."""
+        jobs, rounds, waits_s = self.jobs_of(state), {}, np.zeros(state.n_jobs)
         for row, n_nodes in enumerate(counts.tolist()):
             times_us = self._rounds.get(jobs.number[row], NOT_BEGUN)
             if jobs.hit[row] or n_nodes != jobs.count[row]:
@@ -231,7 +229,7 @@ class Torchrun(RulePolicy):
             if n_nodes:
                 rounds[jobs.number[row]] = times_us
         self._rounds = rounds
-        return super()._restarts(state, counts, waits_s)
+        return waits_s
 
     def why(self, state: PolicyState, job_row: int) -> str:
         """Return why a job waits, or what its rendezvous does."""
