@@ -33,7 +33,7 @@ def test_pictures_drawn_by_matplotlib_are_those_in_the_docs(remade):
     assert differ == [], "make them again: python docs/make_pictures.py"
 
 
-LONG = ("tune", "compare_policies", "own_formulation", "own_objective")
+LONG = ("tune", "compare_policies", "own_formulation", "own_objective", "product_rules")
 """Scripts that only `make test-all` runs."""
 
 
