@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import groupby
@@ -52,12 +53,11 @@ class Gang(RulePolicy):
     options: GangOptions
     product = "Volcano (2026, ed72c7c8) and KAI Scheduler 0.17"
     readings = (
-        "priority is the weight of a job; all jobs are in one queue, and their nodes are alike",
+        "priority is the weight of a job, and all jobs are in one queue; a node that is given away starts at once",
         "a job with a list of counts gets all nodes up to its next count at a time, or none",
         "below its minimum a job makes nothing, and holds its nodes for stale_s or until the missing ones come",
-        "whoever gets a node starts at once; what a change costs is a restart of the framework inside",
-        "Volcano takes only nodes above a minimum, from the largest job first, for a job below its own; KAI takes whole"
-        " jobs too, and lets a job above its minimum grow at the expense of lower weights",
+        "Volcano takes nodes above a minimum, from the largest job first, for a job below its own; KAI takes whole jobs"
+        " too, and lets a job above its minimum grow at the expense of lower weights",
         "preempt=any: a whole job gives way to one of its weight only if it came later, or both would take turns",
     )
 
@@ -70,31 +70,32 @@ class Gang(RulePolicy):
         super().__init__(options)
         self._is_kai = self.options.order == "kai"
         self._preempts = self.options.preempt or ("lower-priority" if self._is_kai else "never")
-        stale_s = 60.0 if self.options.stale_s is None else self.options.stale_s
-        waits_for_ever = self.options.stale_s is None and not self._is_kai
-        self._stale_us = NEVER_US if waits_for_ever else round(stale_s * US_PER_S)
+        default_s = 60.0 if self._is_kai else math.inf
+        stale_s = default_s if self.options.stale_s is None else self.options.stale_s
+        self._stale_us = int(min(NEVER_US, stale_s * US_PER_S))
 
     def shares(self, jobs: RuleJobs) -> Shares:
         """Return the nodes of each job after as many scheduling cycles as change anything."""
-        counts, until_us = list(jobs.count), NEVER_US
-        since_us, self._below_us, self._clauses = self._below_us, {}, {}
+        counts = list(jobs.count)
+        self._clauses = {}
         self._run_cycles(jobs, counts)
         below = [row for row in jobs if 0 < counts[row] < jobs.least[row]]
-        end_us = {row: since_us.get(jobs.number[row], jobs.now_us) + self._stale_us for row in below}
-        if min(end_us.values(), default=NEVER_US) <= jobs.now_us:
-            for row in below:
-                counts[row] = counts[row] if end_us[row] > jobs.now_us else 0
+        end_us = {row: self._below_us.get(jobs.number[row], jobs.now_us) + self._stale_us for row in below}
+        stale = [row for row in below if end_us[row] <= jobs.now_us]
+        for row in stale:
+            few = f"{count(counts[row], 'node')}, too few for its minimum of {jobs.least[row]}"
+            self._clauses[row] = f"it gave up {few}"
+            counts[row] = 0
+        if stale:
             self._run_cycles(jobs, counts)
+            below = [row for row in below if 0 < counts[row] < jobs.least[row]]
+        self._below_us = {jobs.number[row]: end_us[row] - self._stale_us for row in below}
         for row in below:
-            if 0 < counts[row] < jobs.least[row]:
-                self._below_us[jobs.number[row]] = end_us[row] - self._stale_us
-                until_us = min(until_us, end_us[row])
-                left = f"for {(end_us[row] - jobs.now_us) / US_PER_S:g} s more"
-                left = left if end_us[row] < NEVER_US else "until the others come"
-                self._clauses[row] = (
-                    f"it holds {count(counts[row], 'node')}, below its minimum of {jobs.least[row]}, {left}"
-                )
-        return Shares(counts, until_us)
+            left = f"for {(end_us[row] - jobs.now_us) / US_PER_S:g} s more"
+            left = left if end_us[row] < NEVER_US else "until the others come"
+            few = f"{count(counts[row], 'node')}, below its minimum of {jobs.least[row]}"
+            self._clauses[row] = f"it holds {few}, {left}"
+        return Shares(counts, min([NEVER_US, *(end_us[row] for row in below)]))
 
     def _run_cycles(self, jobs: RuleJobs, counts: list[int]) -> None:
         """Allocate free nodes, then preempt, until neither changes anything."""
@@ -103,19 +104,18 @@ class Gang(RulePolicy):
             self._allocate(jobs, counts)
 
     def _order(self, jobs: RuleJobs, counts: list[int], row: int) -> tuple[float, int, int, int]:
-        """Return the place of a job in the order of the product."""
-        least = jobs.least[row]
-        stage, size = int(counts[row] >= least), counts[row]
+        """Return the place of a job in the order of the product: weight, stage, size, number."""
+        stage = int(counts[row] >= jobs.least[row])
         if self._is_kai:
-            stage, size = stage + (counts[row] > least), 0
-        return -jobs.weight[row], stage, size, jobs.number[row]
+            return -jobs.weight[row], stage + (counts[row] > jobs.least[row]), 0, jobs.number[row]
+        return -jobs.weight[row], stage, counts[row], jobs.number[row]
 
     def _allocate(self, jobs: RuleJobs, counts: list[int]) -> None:
         """Give the free nodes away, and write why jobs below their minimum get none."""
         n_free = jobs.n_free(counts)
         in_order = sorted(jobs, key=lambda row: self._order(jobs, counts, row))
         for _, group in groupby(in_order, key=lambda row: jobs.weight[row]):
-            running = []
+            growing = []
             for row in group:
                 missing = max(0, jobs.least[row] - counts[row])
                 if missing > n_free:
@@ -123,13 +123,20 @@ class Gang(RulePolicy):
                     self._clauses.setdefault(row, clause)
                     continue
                 if missing:
-                    counts[row] += missing
-                    n_free -= missing
                     self._clauses.pop(row, None)
-                running.append(row)
-            running.sort(key=lambda row: jobs.number[row])
-            if n_free:
-                n_free -= (_grow_in_order if self._is_kai else _grow_evenly)(jobs, counts, running, n_free)
+                counts[row] += missing
+                n_free -= missing
+                if jobs.fit_from(row, counts[row] + 1):
+                    growing.append(row)
+            heap = [(self._order(jobs, counts, row), row) for row in growing]
+            heapify(heap)
+            while heap and n_free:
+                (_, stage, _, _), row = heappop(heap)
+                target = jobs.fit(row, counts[row] + n_free) if stage == 2 else jobs.fit_from(row, counts[row] + 1)
+                if counts[row] < target <= counts[row] + n_free:
+                    n_free -= target - counts[row]
+                    counts[row] = target
+                    heappush(heap, (self._order(jobs, counts, row), row))
 
     def _preempt(self, jobs: RuleJobs, counts: list[int]) -> bool:
         """Take nodes away for the first job that can get what it misses so; return whether there is one."""
@@ -144,11 +151,10 @@ class Gang(RulePolicy):
                 while target - counts[row] < n_at_hand and jobs.fit_from(row, target + 1) == target + 1:
                     target += 1
             while (missing := target - counts[row] - jobs.n_free(counts)) > 0:
-                victims = (victim for victim in holders if self._to_give(jobs, counts, row, victim))
+                victims = [victim for victim in holders if self._to_give(jobs, counts, row, victim)]
                 victim = max(victims, key=lambda victim: self._order(jobs, counts, victim))
-                kept = jobs.fit(victim, counts[victim] - (missing if self._is_kai else 1))
-                is_above = counts[victim] > jobs.least[victim]
-                counts[victim] = max(kept, jobs.least[victim]) if is_above else 0
+                least, kept = jobs.least[victim], jobs.fit(victim, counts[victim] - (missing if self._is_kai else 1))
+                counts[victim] = max(kept, least) if counts[victim] > least else 0
                 self._clauses[victim] = f"it gave way to a job of weight {jobs.weight[row]:g}"
             counts[row] = target
             self._clauses.pop(row, None)
@@ -168,33 +174,3 @@ class Gang(RulePolicy):
         """Return why a job waits or holds too few nodes, or who gets those above the minimum."""
         turn = "one for each job, then the earliest first" if self._is_kai else "the smallest job first"
         return self._clauses.get(job_row, f"nodes above its minimum come one at a time, {turn}, up to its maximum")
-
-
-def _grow_in_order(jobs: RuleJobs, counts: list[int], rows: list[int], n_free: int) -> int:
-    """Let each of ``rows`` leave its minimum, then the earliest grow, then the next; return the nodes given."""
-    n_left = n_free
-    for row in rows:
-        more = jobs.fit_from(row, counts[row] + 1) - counts[row]
-        if counts[row] == jobs.least[row] and 0 < more <= n_left:
-            counts[row] += more
-            n_left -= more
-    for row in rows:
-        more = max(0, jobs.fit(row, counts[row] + n_left) - counts[row])
-        counts[row] += more
-        n_left -= more
-    return n_free - n_left
-
-
-def _grow_evenly(jobs: RuleJobs, counts: list[int], rows: list[int], n_free: int) -> int:
-    """Let the job with the fewest nodes grow, again and again; return the nodes given."""
-    n_left = n_free
-    heap = [(counts[row], jobs.number[row], row) for row in rows]
-    heapify(heap)
-    while heap and n_left:
-        before, number, row = heappop(heap)
-        more = jobs.fit_from(row, before + 1) - before
-        if 0 < more <= n_left:
-            counts[row] += more
-            n_left -= more
-            heappush(heap, (counts[row], number, row))
-    return n_free - n_left

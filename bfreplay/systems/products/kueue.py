@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 
 from bfreplay import checks
 from bfreplay.options import OneOf, option
@@ -135,79 +134,75 @@ class Kueue(RulePolicy):
         self._clauses: dict[int, str] = {}
 
     def _next_tick(self) -> int:
-        """Return the next of the ticks, in whose order jobs and their growths are created and admitted."""
+        """Return the next tick; in their order jobs and growths are created and admitted."""
         self._tick += 1
         return self._tick
+
+    def _new_record(self) -> dict[str, int]:
+        """Return the record of a job that is created now."""
+        return {"granted": 0} | dict.fromkeys(("created", "growth", "admitted"), self._next_tick())
 
     def shares(self, jobs: RuleJobs) -> Shares:
         """Return the nodes granted to each job."""
         self._clauses = {}
-        for number in jobs.number:
-            if number not in self._records:
-                tick = self._next_tick()
-                self._records[number] = {"created": tick, "growth": tick, "admitted": tick, "granted": 0}
-        self._records = {number: self._records[number] for number in jobs.number}
+        self._records = {number: self._records.get(number) or self._new_record() for number in jobs.number}
         records = list(self._records.values())
-        most = [jobs.fit(row, jobs.most[row]) for row in jobs]
+        jobs.most = [jobs.fit(row, jobs.most[row]) for row in jobs]
         granted = [max(jobs.count[row], jobs.fit(row, records[row]["granted"])) for row in jobs]
-        self._lose_nodes(jobs, records, granted, most)
-        self._admit(jobs, records, granted, most)
+        self._lose_nodes(jobs, records, granted)
+        self._admit(jobs, records, granted)
         for row in jobs:
             records[row]["granted"] = granted[row]
         return Shares(granted)
 
-    def _lose_nodes(self, jobs: RuleJobs, records: list[dict[str, int]], granted: list[int], most: list[int]) -> None:
+    def _lose_nodes(self, jobs: RuleJobs, records: list[dict[str, int]], granted: list[int]) -> None:
         """Reduce what is granted to the nodes that there are, from the latest admitted job on."""
-        excess = sum(granted) - jobs.n_idle
         for row in sorted(jobs, key=lambda row: -records[row]["admitted"]):
-            if excess <= 0:
-                break
-            kept = 0
-            if self.options.reading == "pod":
+            excess = -jobs.n_free(granted)
+            if excess > 0 and self.options.reading == "evict":
+                granted[row] = 0
+            elif excess > 0:
                 kept = max(jobs.count[row], jobs.fit(row, granted[row] - excess))
-                if kept < granted[row] == most[row]:
+                if kept < granted[row] == jobs.most[row]:
                     records[row]["growth"] = self._next_tick()
-            elif granted[row]:
-                self._clauses[row] = "it was evicted, as more was granted than is left; "
-            excess -= granted[row] - kept
-            granted[row] = kept
+                granted[row] = kept
 
-    def _admit(self, jobs: RuleJobs, records: list[dict[str, int]], granted: list[int], most: list[int]) -> None:
+    def _admit(self, jobs: RuleJobs, records: list[dict[str, int]], granted: list[int]) -> None:
         """Go through the queue until nobody in it fits, and write why those that are left wait."""
 
         def place(row: int) -> tuple[float, int, int]:
             since = "created" if granted[row] < jobs.least[row] else "growth"
             return -jobs.weight[row], records[row][since], row
 
-        queue = [place(row) for row in jobs if granted[row] < most[row]]
-        heapify(queue)
+        queue = sorted(place(row) for row in jobs if granted[row] < jobs.most[row])
         while queue:
-            row = heappop(queue)[-1]
-            starts = granted[row] < jobs.least[row]
-            wanted = jobs.least[row] if starts else most[row]
+            *_, row = queue.pop(0)
+            held, starts = granted[row], granted[row] < jobs.least[row]
+            wanted = jobs.least[row] if starts else jobs.most[row]
             n_free = jobs.n_free(granted)
             victims = self._victims(jobs, records, granted, row)
             n_at_hand = n_free + sum(granted[victim] for victim in victims)
-            is_partial = self.options.growth == "partial" and not starts and n_at_hand > 0
-            (n_nodes,) = grow_pods([granted[row]], [wanted], at_most(granted[row] + n_at_hand), is_partial)
+            is_partial = self.options.growth == "partial" and n_at_hand > 0
+            (n_nodes,) = grow_pods([held], [wanted], at_most(held + n_at_hand), is_partial)
             n_nodes = jobs.fit(row, n_nodes)
-            if n_nodes <= granted[row]:
-                reason = self._why_not(granted[row], wanted, n_free, starts)
-                self._clauses[row] = self._clauses.get(row, "") + reason
-                if not self.options.strict:
-                    continue
+            if n_nodes > held:
+                granted[row] = n_nodes
+                records[row]["admitted"] = records[row]["growth"] = self._next_tick()
+                spare = n_at_hand - (n_nodes - held)
+                for victim in reversed(victims):
+                    if granted[victim] <= spare:
+                        spare -= granted[victim]
+                    else:
+                        granted[victim] = 0
+                waiting = [row, *victims, *(later for _, _, later in queue)]
+                queue = sorted({place(later) for later in waiting if granted[later] < jobs.most[later]})
+                continue
+            needs = f"needs {count(wanted, 'node')} to start" if starts else f"waits to grow by {wanted - held}"
+            needs = f"holds {count(held, 'node')}, below its minimum of {wanted}" if starts and held else needs
+            self._clauses[row] = f"it {needs}, and {n_free} were free at its turn"
+            if self.options.strict:
                 self._clauses |= {later: "the queue waits with an earlier job (strict)" for _, _, later in queue}
                 break
-            for victim in _fewest(victims, granted, n_nodes - granted[row] - n_free):
-                granted[victim] = 0
-                self._clauses[victim] = f"it gave way to a job of weight {jobs.weight[row]:g}; "
-                queue = [place(victim), *(entry for entry in queue if entry[-1] != victim)]
-                heapify(queue)
-            granted[row] = n_nodes
-            self._clauses.pop(row, None)
-            records[row]["admitted"] = records[row]["growth"] = self._next_tick()
-            if n_nodes < most[row]:
-                heappush(queue, place(row))
 
     def _victims(self, jobs: RuleJobs, records: list[dict[str, int]], granted: list[int], row: int) -> list[int]:
         """Return the jobs that may be preempted for the one in ``row``, in that order."""
@@ -216,29 +211,6 @@ class Kueue(RulePolicy):
         lower = [other for other in jobs if granted[other] and jobs.weight[other] < jobs.weight[row]]
         return sorted(lower, key=lambda other: (jobs.weight[other], -records[other]["admitted"]))
 
-    def _why_not(self, held: int, wanted: int, n_free: int, starts: bool) -> str:
-        """Return why a job that holds ``held`` nodes gets no more."""
-        if starts and held:
-            return f"it holds {count(held, 'node')}, below its minimum of {wanted}, until the others come"
-        if starts:
-            return f"it needs {count(wanted, 'node')} to start, and {n_free} were free at its turn"
-        growth = f"{self.options.growth} growth by {count(wanted - held, 'node')}"
-        return f"its {growth} waits, and {n_free} were free at its turn"
-
     def why(self, state: PolicyState, job_row: int) -> str:
         """Return why a job waits, or does not grow."""
         return self._clauses.get(job_row, "it was granted all that it wants, its maximum")
-
-
-def _fewest(victims: list[int], granted: list[int], n_nodes: int) -> list[int]:
-    """Return the first of ``victims`` that hold ``n_nodes`` together, but those that are not needed then."""
-    targets: list[int] = []
-    for row in victims:
-        if n_nodes > 0:
-            targets.append(row)
-            n_nodes -= granted[row]
-    for row in reversed(targets.copy()):
-        if n_nodes + granted[row] <= 0:
-            targets.remove(row)
-            n_nodes += granted[row]
-    return targets
