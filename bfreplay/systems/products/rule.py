@@ -21,7 +21,7 @@ from bfreplay.policies.policy import (
     Round,
     Trigger,
 )
-from bfreplay.policies.state import LONG_AGO_US, NEVER_US, PolicyState
+from bfreplay.policies.state import NEVER_US, PolicyState
 
 US_PER_S = 1_000_000
 
@@ -67,9 +67,11 @@ class RuleJobs:
         reclaimed from it since the last decision, and its weight, which stands for a priority.
     nodes
         As in the state, for rules that choose nodes.
+    snooze_ends_us
+        When the jobs that may not grow yet may, by their rows.
     """
 
-    def __init__(self, state: PolicyState, most_nodes: int | None) -> None:
+    def __init__(self, state: PolicyState, most_nodes: int | None, snooze_us: int) -> None:
         self.now_us, self.n_idle, self.n_jobs = state.time_us, state.n_idle, state.n_jobs
         self.nodes = state.nodes
         self.number: list[int] = state.job.tolist()
@@ -82,6 +84,11 @@ class RuleJobs:
         self.weight: list[float] = state.weight.tolist()
         self.hit: list[bool] = _are_hit(state).tolist()
         self._allowed = None if state.costs is None else state.costs.allowed
+        self.snooze_ends_us: dict[int, int] = {}
+        if snooze_us and state.started_us is not None:
+            for row, started_us in enumerate(state.started_us.tolist()):
+                if self.runs(row) and not self.hit[row] and started_us + snooze_us > self.now_us:
+                    self.snooze_ends_us[row] = started_us + snooze_us
 
     def __iter__(self) -> Iterator[int]:
         """Rows of the jobs, first come first served."""
@@ -93,7 +100,7 @@ class RuleJobs:
 
     def fit(self, row: int, n_nodes: int) -> int:
         """Return the most nodes that a job can use of ``n_nodes``: 0 if its minimum does not fit."""
-        n_nodes = min(n_nodes, self.most[row])
+        n_nodes = min(n_nodes, self._most_now(row))
         if self._allowed is not None and self._allowed.shape[1] > 1 and n_nodes > 0:
             n_nodes = int(np.flatnonzero(self._allowed[row, : n_nodes + 1])[-1])
         return n_nodes if n_nodes >= self.least[row] else 0
@@ -104,7 +111,10 @@ class RuleJobs:
         if self._allowed is not None and self._allowed.shape[1] > 1 and n_nodes <= self.most[row]:
             allowed = self._allowed[row, n_nodes : self.most[row] + 1]
             n_nodes = n_nodes + int(allowed.argmax()) if allowed.any() else self.most[row] + 1
-        return n_nodes if n_nodes <= self.most[row] else 0
+        return n_nodes if n_nodes <= self._most_now(row) else 0
+
+    def _most_now(self, row: int) -> int:
+        return self.count[row] if row in self.snooze_ends_us else self.most[row]
 
     def by_priority(self) -> list[int]:
         """Return the rows by weight, largest first, then in order of submission."""
@@ -169,32 +179,22 @@ class RulePolicy(PolicyWithOptions):
 
     def jobs_of(self, state: PolicyState) -> RuleJobs:
         """Return the jobs of a state with the bounds that the rule knows."""
-        return RuleJobs(state, self.options.max_nodes)
+        return RuleJobs(state, self.options.max_nodes, round(self.options.snooze_s * US_PER_S))
 
     def decide(self, state: PolicyState) -> Decision:
         """Return the counts of the rule, the restarts, and the time of its next look."""
         self.note_time(state)
-        answer = self.shares(self.jobs_of(state))
-        counts, until_us = np.array(answer.counts, np.int64), answer.until_us
-        if self.options.snooze_s and state.started_us is not None:
-            until_us = min(until_us, self._snooze(state, counts))
+        jobs = self.jobs_of(state)
+        answer = self.shares(jobs)
+        counts = np.array(answer.counts, np.int64)
+        ends_us = (end_us for row, end_us in jobs.snooze_ends_us.items() if counts[row] < jobs.most[row])
+        until_us = min(answer.until_us, *ends_us, NEVER_US)
         failed = np.isin(np.arange(state.n_jobs), answer.failed) if answer.failed else None
         placement = None
-        if answer.nodes is not None:  # of those that were not to grow only the nodes that they keep
-            chosen = zip(answer.nodes, counts.tolist(), strict=True)
-            placement = Placement(tuple(np.array(nodes[:count], np.int64) for nodes, count in chosen))
+        if answer.nodes is not None:
+            placement = Placement(tuple(np.array(nodes, np.int64) for nodes in answer.nodes))
         rules = Round(until_us, failed=failed)
         return Decision(counts, placement=placement, round=rules, restart_s=self._restarts_s(state, counts))
-
-    def _snooze(self, state: PolicyState, counts: NDArray[np.int64]) -> int:
-        """Keep jobs from growing that have started a moment ago; return when the first of them may grow."""
-        assert state.started_us is not None
-        grows = (state.current >= state.min_nodes) & (counts > state.current) & ~_are_hit(state)
-        since_us = np.where(state.started_us == LONG_AGO_US, state.time_us, state.started_us)
-        until_us = since_us + round(self.options.snooze_s * US_PER_S)
-        waits = grows & (until_us > state.time_us)
-        counts[waits] = state.current[waits]
-        return int(until_us[waits].min(initial=NEVER_US))
 
     def waits_s(self, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the seconds for which each job waits before it restarts on ``counts``, by the rule, (J,)."""

@@ -65,14 +65,14 @@ class Scavenger(RulePolicy):
         requested = state.max_nodes if state.requested_nodes is None else state.requested_nodes
         sizes = requested if self.options.size is None else np.full(state.n_jobs, self.options.size)
         jobs.most = [
-            max(least, min(size, most)) for least, size, most in zip(jobs.least, sizes.tolist(), jobs.most, strict=True)
+            jobs.fit(row, max(least, min(size, jobs.most[row])))
+            for row, (least, size) in enumerate(zip(jobs.least, sizes.tolist(), strict=True))
         ]
         return jobs
 
     def shares(self, jobs: RuleJobs) -> Shares:
         """Return the size of each job that runs, and 0 of the others."""
         counts, until_us = [0] * jobs.n_jobs, NEVER_US
-        sizes = [jobs.fit(row, jobs.most[row]) for row in jobs]
         self._waits = {}
         for row in jobs:
             if jobs.count[row] and not jobs.hit[row]:
@@ -89,11 +89,11 @@ class Scavenger(RulePolicy):
                 self._waits[row] = f"it was preempted, and may start again in {(ready_us - jobs.now_us) / US_PER_S:g} s"
             elif head_waits:
                 self._waits[row] = "the queue waits with a job before it (no backfill)"
-            elif sizes[row] <= n_free:
-                counts[row] = sizes[row]
-                n_free -= sizes[row]
+            elif jobs.most[row] <= n_free:
+                counts[row] = jobs.most[row]
+                n_free -= jobs.most[row]
             else:
-                self._waits[row] = f"its size is {sizes[row]}, of {count(n_free, 'free node')} at its turn"
+                self._waits[row] = f"its size is {jobs.most[row]}, of {count(n_free, 'free node')} at its turn"
                 head_waits = not self.options.backfill
         return Shares(counts, until_us)
 

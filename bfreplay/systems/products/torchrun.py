@@ -203,8 +203,10 @@ class Torchrun(RulePolicy):
                 failed.append(row)
             if row in failed or not counts[row] or self._give_up_us.get(number, NEVER_US) <= jobs.now_us:
                 counts[row] = 0
-                for memory in (self._rounds, self._give_up_us, self._n_failures):
-                    memory.pop(number, None)
+                self._rounds.pop(number, None)
+                self._give_up_us.pop(number, None)
+                if row not in failed:
+                    self._n_failures.pop(number, None)
         n_free, until_us = jobs.n_free(counts), NEVER_US
         for row, number in enumerate(jobs.number):
             count = 0 if row in failed else jobs.fit(row, counts[row] + n_free)
@@ -218,14 +220,19 @@ class Torchrun(RulePolicy):
         return Shares(counts, until_us, failed=failed)
 
     def waits_s(self, state: PolicyState, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the seconds until rounds are complete that follow from what ``snooze_s`` has left of the counts."""
+        """Return the seconds until rounds are complete, less what a job still owes of the round that it is in."""
         jobs, rounds, waits_s = self.jobs_of(state), {}, np.zeros(state.n_jobs)
         for row, n_nodes in enumerate(counts.tolist()):
-            times_us = self._rounds.get(jobs.number[row], NOT_BEGUN)
+            before_us = times_us = self._rounds.get(jobs.number[row], NOT_BEGUN)
             if jobs.hit[row] or n_nodes != jobs.count[row]:
                 bounds = jobs.least[row], jobs.most[row]
                 times_us = round_after(self.options, times_us, jobs.now_us, n_nodes, bounds, jobs.hit[row])
                 waits_s[row] = (times_us[1] - jobs.now_us) / US_PER_S
+                if jobs.now_us < before_us[1] < NEVER_US and not (state.costs and state.costs.pauses[row]):
+                    n_before = jobs.count[row] + (0 if state.lost_nodes is None else int(state.lost_nodes[row]))
+                    rate_before, rate = state.throughput[row, [n_before, n_nodes]].tolist()
+                    owed = (before_us[1] - jobs.now_us) / US_PER_S * rate_before
+                    waits_s[row] -= min(waits_s[row], owed / rate) if rate else 0.0
             if n_nodes:
                 rounds[jobs.number[row]] = times_us
         self._rounds = rounds
@@ -235,6 +242,8 @@ class Torchrun(RulePolicy):
         """Return why a job waits, or what its rendezvous does."""
         number = int(state.job[job_row])
         complete_us = self._rounds.get(number, NOT_BEGUN)[1]
+        if number in self._n_failures and number not in self._rounds:
+            return "it lost nodes once more than it may restart, and is given up"
         if number in self._give_up_us:
             left_s = (self._give_up_us[number] - state.time_us) / US_PER_S
             return f"it has fewer than its minimum, and gives its nodes back in {left_s:g} s"

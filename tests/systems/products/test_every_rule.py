@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bfreplay import explain, replay_log
@@ -51,6 +53,23 @@ def test_a_snoozed_job_grows_when_its_time_is_over_and_shrinks_at_once(name):
     # Ray looks every 60 s only, and starts its group anew on what is reserved
     grows_with = {"ray": [(0, 1), (240, 2), (250, 0), (260, 2)]}
     assert nodes_of(result) == grows_with.get(name, [(0, 1), (200, 2), (250, 1), (450, 2)])
+
+
+@pytest.mark.parametrize(
+    "rule", ["torchrun(", "horovod(", "ray(share=one-cluster-each,", "gang(", "kueue(growth=partial,"]
+)
+def test_nodes_that_a_snoozing_job_may_not_have_go_to_the_next(rule):
+    events, policy = log(8, [(10, 1, True), (10, 2, True)], 600, [0]), f"products.{rule}snooze_s=200)"
+    result = replay_log(events, JobSet([job("a"), job("b")]), policy=policy, efficiency=False, bound=False)
+    assert (nodes_of(result, "a"), nodes_of(result, "b")) == ([(0, 1)], [(0, 0), (10, 2)])
+
+
+def test_a_job_that_snoozes_takes_nodes_of_others_only_when_its_time_is_over():
+    events, jobs = log(8, [(10, 1, True), (10, 2, True)], 600, [0]), [job("low"), replace(job("high"), weight=2.0)]
+    policy = "products.gang(order=kai,snooze_s=200)"
+    result = replay_log(events, JobSet(jobs), policy=policy, efficiency=False, bound=False)
+    assert nodes_of(result, "low") == [(0, 0), (10, 2), (200, 0)]
+    assert nodes_of(result, "high") == [(0, 1), (200, 3)]
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -89,8 +89,12 @@ def test_a_restart_of_the_rule_is_paid_besides_what_the_job_pays_itself():
 
 def test_explain_says_why_a_job_waits():
     events = log(3, [], 60, range(3))
-    jobs = [job("runs"), job("waits"), job("behind", rates=EIGHT[:2])]
-    result = run("scavenger(size=2,backfill=false)", events, jobs)
+    jobs = [
+        replace(job("runs"), counts=(1, 2, 4)),
+        replace(job("waits"), counts=(1, 2, 4)),
+        job("behind", rates=EIGHT[:2]),
+    ]
+    result = run("scavenger(size=3,backfill=false)", events, jobs)
     assert [reason(result, events, jobs, name, "+5") for name in ("runs", "waits", "behind")] == [
         "the rule: it runs on its fixed size, 2 nodes, or not at all",
         "the rule: its size is 2, of 1 free node at its turn",

@@ -53,6 +53,14 @@ def test_a_job_makes_nothing_until_its_rendezvous_is_complete():
     assert run.jobs["done_samples"].tolist() == pytest.approx([20 * 30 + 55 * 20])
 
 
+@pytest.mark.parametrize("restart", Restart)
+def test_a_round_that_goes_on_is_paid_for_once(restart):
+    changes = [(10, 1, True), (20, 2, True), (25, 2, False), (25, 3, True), (25, 4, True), (27, 4, False)]
+    run, _ = decisions_of(Torchrun(), log(6, changes, 100, [0]), [replace(wide(min_nodes=1, most=6), restart=restart)])
+    # three nodes from 30 on; a job with debts owes at 27 the last 3 s of four nodes: 4 s of three
+    assert run.jobs["done_samples"].tolist() == pytest.approx([70 * 30 - (restart == Restart.CHARGE) * 30])
+
+
 def test_free_nodes_go_first_come_first_served_and_none_is_taken_from_a_running_job():
     events = log(6, [(10, 5, True), (20, 0, False), (30, 0, True)], 100, range(4))
     # the second job waits for its minimum, so that the third gets the node that is too few for it
@@ -93,7 +101,8 @@ def test_a_job_is_given_up_at_the_loss_that_it_has_no_restart_for():
     jobs = [wide(min_nodes=1, most=5), wide("other", min_nodes=1)]
     assert counts(events, jobs, max_restarts=1) == {0: [4, 0], 10: [3, 0], 100: [2, 0], 200: [0, 1], 300: [2]}
     assert counts(events, jobs, max_restarts=0)[100] == [0, 2]
-    run, _ = decisions_of(Torchrun(TorchrunOptions(max_restarts=1)), events, jobs)
+    run, decisions = decisions_of(Torchrun(TorchrunOptions(max_restarts=1)), events, jobs)
+    assert decisions[3].reasons[0] == "it lost nodes once more than it may restart, and is given up"
     assert run.jobs.set_index("job")["status"].to_dict() == {"job": "failed", "other": "running"}
 
 
