@@ -147,7 +147,6 @@ class Kueue(RulePolicy):
         self._clauses = {}
         self._records = {number: self._records.get(number) or self._new_record() for number in jobs.number}
         records = list(self._records.values())
-        jobs.most = [jobs.fit(row, jobs.most[row]) for row in jobs]
         granted = [max(jobs.count[row], jobs.fit(row, records[row]["granted"])) for row in jobs]
         self._lose_nodes(jobs, records, granted)
         self._admit(jobs, records, granted)

@@ -80,10 +80,11 @@ class RuleJobs:
         most = state.max_nodes
         if most_nodes is not None:
             most = np.maximum(np.minimum(most, most_nodes), state.min_nodes)
-        self.most: list[int] = most.tolist()
+        allowed = None if state.costs is None else state.costs.allowed
+        self._allowed = allowed if allowed is not None and allowed.shape[1] > 1 else None
+        self.most = [self._largest_allowed(row, n_nodes) for row, n_nodes in enumerate(most.tolist())]
         self.weight: list[float] = state.weight.tolist()
         self.hit: list[bool] = _are_hit(state).tolist()
-        self._allowed = None if state.costs is None else state.costs.allowed
         self.snooze_ends_us: dict[int, int] = {}
         if snooze_us and state.started_us is not None:
             for row, started_us in enumerate(state.started_us.tolist()):
@@ -100,18 +101,21 @@ class RuleJobs:
 
     def fit(self, row: int, n_nodes: int) -> int:
         """Return the most nodes that a job can use of ``n_nodes``: 0 if its minimum does not fit."""
-        n_nodes = min(n_nodes, self._most_now(row))
-        if self._allowed is not None and self._allowed.shape[1] > 1 and n_nodes > 0:
-            n_nodes = int(np.flatnonzero(self._allowed[row, : n_nodes + 1])[-1])
+        n_nodes = self._largest_allowed(row, min(n_nodes, self._most_now(row)))
         return n_nodes if n_nodes >= self.least[row] else 0
 
     def fit_from(self, row: int, n_nodes: int) -> int:
         """Return the fewest nodes that a job can use, at least ``n_nodes``: 0 if it cannot use as many."""
         n_nodes = max(n_nodes, self.least[row])
-        if self._allowed is not None and self._allowed.shape[1] > 1 and n_nodes <= self.most[row]:
+        if self._allowed is not None and n_nodes <= self.most[row]:
             allowed = self._allowed[row, n_nodes : self.most[row] + 1]
             n_nodes = n_nodes + int(allowed.argmax()) if allowed.any() else self.most[row] + 1
         return n_nodes if n_nodes <= self._most_now(row) else 0
+
+    def _largest_allowed(self, row: int, n_nodes: int) -> int:
+        if self._allowed is None or n_nodes <= 0:
+            return n_nodes
+        return int(np.flatnonzero(self._allowed[row, : n_nodes + 1])[-1])
 
     def _most_now(self, row: int) -> int:
         return self.count[row] if row in self.snooze_ends_us else self.most[row]

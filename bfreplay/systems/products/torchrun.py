@@ -181,7 +181,7 @@ class Torchrun(RulePolicy):
     readings = (
         "free nodes go first come first served; too few for a job's minimum go to the next, and none is taken away",
         "any number of restarts (max_restarts); only losses of a running group count",
-        "a job that timed out goes back into the queue and starts with a new budget of restarts",
+        "a job that timed out or lost all its nodes goes back into the queue and starts with a new budget of restarts",
         "the store of the rendezvous survives every loss",
         "a node lost during the last call does not extend it",
     )

@@ -55,7 +55,7 @@ def test_with_fewer_hosts_than_its_minimum_a_job_waits_600_s_and_is_launched_ane
     assert hosts(events, [job(min_nodes=2)]) == {0: [[0, 1]], 10: [[0]], 500: [[0, 2]], 700: [[0, 2]]}
     _, decisions = decisions_of(Horovod(), log(2, [(10, 1, False)], 1000, [0, 1]), [job(min_nodes=2)])
     assert [decision.reasons[0] for decision in decisions] == [
-        "it uses every free host at its turn, up to its maximum; 0 hosts are on its blacklist",
+        "it uses every free host at its turn, up to its maximum; 0 hosts on its blacklist",
         "it has fewer hosts than its minimum, and gives up in 600 s",
         "the hosts that it needs to start were not free at its turn",
     ]

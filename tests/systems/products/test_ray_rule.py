@@ -122,10 +122,10 @@ def test_a_pool_that_was_empty_or_without_runs_is_seen_at_once(changes, jobs):
     assert groups["last"][-1] == (50, 300, 2)
 
 
-def test_a_job_with_listed_counts_leaves_the_rest_of_its_reservation_unused():
+def test_a_job_with_listed_counts_asks_for_one_of_them():
     groups, policy, _ = replayed(3, [], [replace(job(), counts=(1, 2, 4))])
     assert groups["job"] == [(0, 300, 2)]
-    assert policy.clauses[0] == ["it has 3 nodes reserved; its group looks again in 60 s"]
+    assert policy.clauses[0] == ["it has 2 nodes reserved; its group looks again in 60 s"]
 
 
 def test_runs_with_clusters_of_their_own_keep_what_they_have_and_take_free_nodes_as_they_look():
