@@ -221,9 +221,9 @@ class Kueue(RulePolicy):
         if starts and held:
             return f"it holds {count(held, 'node')}, below its minimum of {wanted}, until the others come"
         if starts:
-            return f"it needs {count(wanted, 'node')} to start, and {n_free} were free at its turn"
+            return f"it needs {count(wanted, 'node')} to start, with {n_free} free at its turn"
         growth = f"{self.options.growth} growth by {count(wanted - held, 'node')}"
-        return f"its {growth} waits, and {n_free} were free at its turn"
+        return f"its {growth} waits, with {n_free} free at its turn"
 
     def why(self, state: PolicyState, job_row: int) -> str:
         """Return why a job waits, or does not grow."""

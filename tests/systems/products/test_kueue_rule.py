@@ -102,7 +102,7 @@ def test_below_its_minimum_a_job_holds_its_nodes_and_is_first_to_get_the_others(
     assert (lost.counts, lost.until_s) == ([3, 0], None)
     assert lost.why == [
         "it holds 3 nodes, below its minimum of 4, until the others come",
-        "it needs 1 node to start, and 0 were free at its turn",
+        "it needs 1 node to start, with 0 free at its turn",
     ]
     assert ask(policy, 4, [3, 0], bounds, at_s=9_000).counts == [4, 0]
 
@@ -132,18 +132,18 @@ def test_whole_jobs_of_lower_weight_give_way_if_asked_for(options, weight, bound
 def test_reasons_name_what_a_job_waits_for():
     bounds = [(2, 6), (3, 4)]
     assert ask(rule(), 8, [0, 0], bounds).why == [
-        "its atomic growth by 4 nodes waits, and 3 were free at its turn",
+        "its atomic growth by 4 nodes waits, with 3 free at its turn",
         "it was granted all that it wants, its maximum",
     ]
     assert ask(rule(strict=True), 8, [0, 0], bounds).why[1] == "the queue waits with an earlier job (strict)"
     policy = rule(reading="evict", **_PREEMPTS)
     ask(policy, 8, [0, 0], [(4, 4), (4, 4)])
-    needs = "it needs 4 nodes to start, and 3 were free at its turn"
+    needs = "it needs 4 nodes to start, with 3 free at its turn"
     assert (
         ask(policy, 7, [4, 3], [(4, 4), (4, 4)]).why[1] == f"it was evicted, as more was granted than is left; {needs}"
     )
     gave_way = ask(policy, 7, [4, 0, 0], [(4, 4), (4, 4), (7, 7)], weight=[1.0, 1.0, 2.0]).why
-    assert gave_way[0] == "it gave way to a job of weight 2; it needs 4 nodes to start, and 0 were free at its turn"
+    assert gave_way[0] == "it gave way to a job of weight 2; it needs 4 nodes to start, with 0 free at its turn"
 
 
 def test_a_replay_evicts_and_starts_anew():
