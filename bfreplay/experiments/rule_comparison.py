@@ -26,9 +26,8 @@ from bfreplay.options import checked_keywords, option_name
 from bfreplay.outputs import write_whole
 from bfreplay.policies.catalogue import parse_policy, policy_settings
 from bfreplay.policies.spec import TermSpec
-from bfreplay.replay.ledger import HELD
 from bfreplay.result_folders.records import RULES, JsonObject
-from bfreplay.result_folders.rules import RuleComparison, RuleRun, RulesConfig, RulesRecord
+from bfreplay.result_folders.rules import LABELS, RuleComparison, RuleRun, RulesConfig, RulesRecord
 from bfreplay.result_folders.tuning import InputFile, TuningInputs
 from bfreplay.result_folders.writing import record_json
 from bfreplay.runs import RunResult
@@ -253,9 +252,7 @@ def _rule_run(term: TermSpec, run_id: str, run: RunResult, bound: tuple[float, f
         run=run_id,
         share=sum(halves) / sum(bound),
         half_shares=(first_share, second_share),
-        node_us={
-            name: summary.ledger[name] for name in (f"{label}_node_us" for label in ("idle", "unallocated", *HELD))
-        },
+        node_us={name: summary.ledger[name] for name in (f"{label}_node_us" for label in ("idle", *LABELS))},
         n_restarts=run.n_rows("allocations"),
         delay_node_hours=delay_node_hours,
         reserved_unused_node_hours=(summary.policy or {}).get("reserved_unused_node_hours"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from bfreplay.result_folders.reading import AnswerResult
 from bfreplay.result_folders.records import RULES, Amount, AnswerRecord, Count, JsonObject, RecordPart
@@ -21,6 +23,10 @@ class RulesConfig(RecordPart, frozen=True, kw_only=True):
     count: str
     yours: str | None
     costs: dict[str, JsonObject]
+
+
+LABELS = ("useful", "rescaling", "preempted", "repeated", "stalled", "unallocated")
+"""Labels of the ledger, to one of which all idle node time belongs."""
 
 
 class RuleRun(RecordPart, frozen=True, kw_only=True):
@@ -47,12 +53,18 @@ class RuleRun(RecordPart, frozen=True, kw_only=True):
     rule: str
     setting: str
     run: str
-    share: float
+    share: Annotated[float, Meta(ge=0, le=1e6)]  # more cannot be drawn
     half_shares: tuple[float, float]
     node_us: dict[str, Count]
     n_restarts: Count
     delay_node_hours: Amount | None
     reserved_unused_node_hours: Amount | None
+
+    def __post_init__(self) -> None:
+        idle_us, names = self.node_us.get("idle_node_us", 0), [f"{label}_node_us" for label in LABELS]
+        labelled_us = sum(self.node_us.get(name, 0) for name in names)
+        if self.node_us.keys() != {"idle_node_us", *names} or not 0 < labelled_us == idle_us < 2**63:
+            raise ValueError("node_us: the labels of the ledger, which add up to idle_node_us")
 
     @property
     def policy(self) -> str:
@@ -77,7 +89,7 @@ class RulesRecord(AnswerRecord, frozen=True, kw_only=True):
 
     config: RulesConfig
     inputs: TuningInputs
-    job_hours: Amount
+    job_hours: Annotated[float, Meta(gt=0)]
     bound_samples: tuple[Amount, Amount]
     rules: list[RuleRun]
     yardsticks: list[RuleRun]

@@ -73,7 +73,8 @@ def answer_of(record: RulesRecord) -> str:
     subject = best_of([run for run in record.rules if (run.policy == yours if yours else not run.setting)])
     words = f"{subject.policy}, your setting," if subject.setting else f"{subject.rule} at its defaults"
     is_one_rule = yours is not None or len(by_rule) == 1
-    words += "" if is_one_rule else f", the best of {len(by_rule)} rules there,"
+    if not is_one_rule:
+        words = f"{subject.rule}, the best of {len(by_rule)} rules at their defaults,"
     tried = by_rule[subject.rule] if is_one_rule else record.rules
     best, chosen = best_of(tried), best_of_first_half(tried)
     best_name, chosen_name = (run.setting or "defaults" if is_one_rule else run.policy for run in (best, chosen))
@@ -86,7 +87,8 @@ def answer_of(record: RulesRecord) -> str:
     if chosen is subject:
         return f"{answer} On the first half of the log alone nothing else is better."
     gain = _points_gained(chosen, subject)
-    words = f"{'gains' if gain >= 0 else 'loses'} {amount(abs(gain))} points on the second"
+    other = "your setting" if yours else "the defaults" if is_one_rule else subject.rule
+    words = f"{'gains' if gain >= 0 else 'loses'} {amount(abs(gain))} points against {other} on the second"
     if chosen is best:
         return f"{answer} It is also the best on the first half of the log, and {words}."
     return f"{answer} Chosen on the first half, {chosen_name} {words}."
@@ -111,6 +113,8 @@ def notes(record: RulesRecord) -> list[str]:
 
 def _words_of(costs: dict[str, Any]) -> str:
     pause = str(costs["restart_cost"]).removesuffix(".0")
+    if not costs["work_saved_every"]:
+        return f"a pause of {pause} s, and no work is ever lost"
     return f"a pause of {pause} s, work saved every {costs['work_saved_every']:g} s, saves: {costs['saves']}"
 
 

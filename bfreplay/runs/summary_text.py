@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from bfreplay.policies.names import OWN
 from bfreplay.replay.job_outcomes import STATUSES
 from bfreplay.replay.placement import PlacementRule
+from bfreplay.runs.comparison_tables import option_text
 from bfreplay.runs.metric import why_u_is_undefined, words_of_run
 from bfreplay.runs.metrics import METRICS
 from bfreplay.runs.run_config import PolicyDescription, RunConfig
@@ -189,7 +190,7 @@ def policy_words(config: RunConfig) -> str:
         details.append(f"decided by {policy.solver.name}")
     if "product" in policy_entries:
         options = {key: value for key, value in policy_entries.items() if key not in ("name", "product", "readings")}
-        details += [f"{key} {value}" for key, value in options.items() if value]
+        details += [f"{key} {option_text(value)}" for key, value in options.items() if value is not None]
     if isinstance(policy_entries.get("round_s"), int | float):
         details.append(f"rounds of {duration(policy_entries['round_s'])}")
     if policy.t_fwd_s is not None:

@@ -1,5 +1,7 @@
 """``compare_rules`` from files to the record, and its sentences and picture."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -11,7 +13,7 @@ from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.sweep import run_sweep
 from bfreplay.policies.spec import TermSpec
 from bfreplay.report.figures.rules import hours_by_label, page, shown_runs
-from bfreplay.result_folders.rules import RuleComparison
+from bfreplay.result_folders.rules import LABELS, RuleComparison
 from bfreplay.runs.rule_text import answer_of, notes, rule_table
 from tests.campaigns.small_campaigns import source
 from tests.experiments.sweep.small_sweeps import Inline
@@ -117,14 +119,14 @@ def test_the_answer_says_what_was_reached_and_what_choosing_on_the_first_half_ga
     assert answer_of(record) == (
         "On this log products.scavenger at its defaults reaches 46 % of the upper bound where reclaim-aware reaches "
         "71 %; size=1 (the best of 3 settings tried on this log) reaches 60 %. Chosen on the first half, size=2 loses "
-        "3 points on the second."
+        "3 points against the defaults on the second."
     )
     row = rule_table(record).rows[0]
     assert (row[:4], row[-3:]) == ([RULE, 0.46, 0.6, pytest.approx(-3.0)], [3, "size=1", "size=2"])
     assert notes(record)[-1].startswith("The delay of batch jobs is unknown")
     other = msgspec.structs.replace(record.rules[0], rule="products.other", share=0.5)
     several = answer_of(msgspec.structs.replace(record, rules=[*record.rules, other]))
-    assert "products.other at its defaults, the best of 2 rules there, reaches 50 %" in several
+    assert "products.other, the best of 2 rules at their defaults, reaches 50 %" in several
     assert "products.scavenger(size=1) (the best of 4 settings tried on this log)" in several
 
 
@@ -135,6 +137,32 @@ def test_the_answer_speaks_of_the_users_setting(record):
     assert answer.startswith("On this log products.scavenger(size=1), your setting, reaches 60 % of the upper bound")
     assert "no other of the 3 settings tried on this log reaches more." in answer
     assert found(yours="scavenger(size=4)").record.config.yours == RULE  # which means the same to these jobs
+
+
+_NO_TIME = {f"{label}_node_us": 0 for label in ("idle", *LABELS)}
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("rules", {"share": 1e308}),
+        ("rules", {"node_us": {"idle_node_us": 10, "useful_node_us": 10}}),
+        ("rules", {"node_us": _NO_TIME}),
+        ("rules", {"node_us": _NO_TIME | {"idle_node_us": 10}}),
+        (None, {"job_hours": 0.0}),
+    ],
+)
+def test_a_record_that_no_page_can_show_is_damaged(files, part, change):
+    found(out="out")
+    document = json.loads((files / "out" / "rules.json").read_text())
+    (document if part is None else document[part][0]).update(change)
+    (files / "out" / "rules.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="the rules folder is damaged"):
+        RuleComparison.load("out")
+
+
+def test_nothing_is_ever_lost_where_all_work_is_saved(files):
+    assert "cost a pause of 60 s, and no work is ever lost. No product" in found(work_saved_every=0).record.notes[0]
 
 
 def test_the_picture_has_each_rule_at_its_defaults_and_at_its_best_and_the_yardsticks(record):

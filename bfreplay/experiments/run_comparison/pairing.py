@@ -23,7 +23,10 @@ _RERUN = (
 _NO_MATTER = {"window_start_us", "window_end_us", "unlimited_work"} | {
     name for name, declaration in OPTIONS.items() if declaration.only_writes
 }
-_REDUNDANT = ("policy.objective.terms", "jobs.warnings")  # the former is the same as objective.spec
+_REDUNDANT = (
+    *("policy.objective.terms", "policy.product", "policy.readings"),  # follow from objective.spec and policy.name
+    "jobs.warnings",
+)
 LOG = "log"
 """Option that differs between a run on a log and one on a cluster, or between two clusters."""
 _OF_THE_JOBS = ("job", "model", "submitted", "deadline", "work_samples", "params")

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from bfreplay.options import Number, OneOf, option
 from bfreplay.policies.state import NEVER_US, PolicyState
-from bfreplay.systems.products.rule import US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
+from bfreplay.systems.products.rule import MOST_S, US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
 from bfreplay.wording import count
 
 
@@ -37,7 +37,7 @@ class GangOptions(RuleOptions):
 
     order: str = option("volcano", OneOf(("volcano", "kai")))
     preempt: str | None = option(None, OneOf(("never", "lower-priority", "any")))
-    stale_s: float | None = option(None, Number(least=0))
+    stale_s: float | None = option(None, Number(least=0, most=MOST_S))
 
 
 class Gang(RulePolicy):
@@ -119,7 +119,7 @@ class Gang(RulePolicy):
             for row in group:
                 missing = max(0, jobs.least[row] - counts[row])
                 if missing > n_free:
-                    clause = f"it needs {count(missing, 'node')} to start, and {n_free} were free at its turn"
+                    clause = f"it needs {count(missing, 'node')} to start, with {n_free} free at its turn"
                     self._clauses.setdefault(row, clause)
                     continue
                 if missing:

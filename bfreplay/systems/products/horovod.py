@@ -12,7 +12,7 @@ from bfreplay.options import OneOf, Whole, option
 from bfreplay.policies.policy import Decision
 from bfreplay.policies.state import NEVER_US, PolicyState
 from bfreplay.systems.products.rule import US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
-from bfreplay.wording import count as count_words
+from bfreplay.wording import count
 
 FOREVER = "forever"
 _TIMEOUT_US = 600 * US_PER_S
@@ -165,5 +165,5 @@ class Horovod(RulePolicy):
             return "the hosts that it needs to start were not free at its turn"
         ends_us = [end_us for _, end_us in self._failures.get(number, {}).values()]
         n_blacklisted = sum(end_us > state.time_us for end_us in ends_us)
-        blacklist = f"{count_words(n_blacklisted, 'host')} on its blacklist"
-        return f"it uses every free host at its turn, up to its maximum; {blacklist}"
+        blacklist = f", except {count(n_blacklisted, 'blacklisted host')}" if n_blacklisted else ""
+        return f"it uses every free host at its turn, up to its maximum{blacklist}"

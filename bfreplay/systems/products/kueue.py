@@ -198,7 +198,7 @@ class Kueue(RulePolicy):
                 continue
             needs = f"needs {count(wanted, 'node')} to start" if starts else f"waits to grow by {wanted - held}"
             needs = f"holds {count(held, 'node')}, below its minimum of {wanted}" if starts and held else needs
-            self._clauses[row] = f"it {needs}, and {n_free} were free at its turn"
+            self._clauses[row] = f"it {needs}, with {n_free} free at its turn"
             if self.options.strict:
                 self._clauses |= {later: "the queue waits with an earlier job (strict)" for _, _, later in queue}
                 break

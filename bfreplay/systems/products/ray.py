@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bfreplay.options import Number, OneOf, option
 from bfreplay.policies.state import NEVER_US, PolicyState
 from bfreplay.saved_state import restorable
-from bfreplay.systems.products.rule import US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
+from bfreplay.systems.products.rule import MOST_S, US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
 from bfreplay.wording import count
 
 _TICK_US = 20 * US_PER_S
@@ -144,9 +144,9 @@ class RayOptions(RuleOptions):
         A value that makes no sense.
     """
 
-    interval_s: float = option(60.0, Number(least=1))
+    interval_s: float = option(60.0, Number(least=1, most=MOST_S))
     share: str = option("reserved", OneOf(("reserved", "one-cluster-each")))
-    start_timeout_s: float = option(60.0, Number(least=1))
+    start_timeout_s: float = option(60.0, Number(least=1, most=MOST_S))
 
 
 class RayTrain(RulePolicy):

@@ -24,6 +24,8 @@ from bfreplay.policies.policy import (
 from bfreplay.policies.state import NEVER_US, PolicyState
 
 US_PER_S = 1_000_000
+MOST_S = 1e9
+"""Longest time of an option in seconds, 31 years: sums of times in microseconds stay within 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class RuleOptions(PolicyOptions):
     """
 
     max_nodes: int | None = option(None, Whole(1))
-    restart_s: float = option(0.0, Number(least=0))
-    snooze_s: float = option(0.0, Number(least=0))
+    restart_s: float = option(0.0, Number(least=0, most=MOST_S))
+    snooze_s: float = option(0.0, Number(least=0, most=MOST_S))
 
 
 def _are_hit(state: PolicyState) -> NDArray[np.bool_]:

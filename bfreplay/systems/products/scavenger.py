@@ -9,7 +9,7 @@ import numpy as np
 from bfreplay import checks
 from bfreplay.options import Number, Whole, option
 from bfreplay.policies.state import NEVER_US, PolicyState
-from bfreplay.systems.products.rule import US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
+from bfreplay.systems.products.rule import MOST_S, US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
 from bfreplay.wording import count
 
 
@@ -34,7 +34,7 @@ class ScavengerOptions(RuleOptions):
 
     size: int | None = option(None, Whole(1))
     backfill: bool = option(True, checks.truth)
-    requeue_s: float = option(0.0, Number(least=0))
+    requeue_s: float = option(0.0, Number(least=0, most=MOST_S))
 
 
 class Scavenger(RulePolicy):
@@ -93,7 +93,7 @@ class Scavenger(RulePolicy):
                 counts[row] = jobs.most[row]
                 n_free -= jobs.most[row]
             else:
-                self._waits[row] = f"its size is {jobs.most[row]}, of {count(n_free, 'free node')} at its turn"
+                self._waits[row] = f"its size is {count(jobs.most[row], 'node')}, with {n_free} free at its turn"
                 head_waits = not self.options.backfill
         return Shares(counts, until_us)
 

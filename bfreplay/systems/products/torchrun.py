@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bfreplay.options import Number, Whole, option
 from bfreplay.policies.state import LONG_AGO_US, NEVER_US, PolicyState
-from bfreplay.systems.products.rule import US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
+from bfreplay.systems.products.rule import MOST_S, US_PER_S, RuleJobs, RuleOptions, RulePolicy, Shares
 
 _BEAT_S = 5
 """Seconds between two heartbeats of an agent."""
@@ -126,9 +126,9 @@ class TorchrunOptions(RuleOptions):
         A value that makes no sense.
     """
 
-    last_call_s: float = option(30.0, Number(least=0))
-    keep_alive_s: float = option(15.0, Number(least=0))
-    join_timeout_s: float = option(600.0, Number(least=1))
+    last_call_s: float = option(30.0, Number(least=0, most=MOST_S))
+    keep_alive_s: float = option(15.0, Number(least=0, most=MOST_S))
+    join_timeout_s: float = option(600.0, Number(least=1, most=MOST_S))
     max_restarts: int | None = option(None, Whole(0))
 
 
@@ -250,4 +250,5 @@ class Torchrun(RulePolicy):
         if complete_us == NEVER_US:
             return "its minimum was not free at its turn"
         wait_s = max(complete_us - state.time_us, 0) / US_PER_S
-        return f"it takes every free node at its turn, and its rendezvous is complete in {wait_s:g} s"
+        when = f" in {wait_s:g} s" if wait_s else ""
+        return f"it takes every free node at its turn, and its rendezvous is complete{when}"

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from bfreplay import explain, replay_log
+from bfreplay import InputError, explain, list_runs, replay_log
 from bfreplay.options import options_of
 from bfreplay.policies.names import POLICIES
 from bfreplay.runs.saved_decisions import recorded_decisions
+from bfreplay.runs.summary_text import render
 from bfreplay.systems.products.policies import RULES
 from bfreplay.testing.replays import toggling_log
 from bfreplay.workload import JobSet
@@ -78,3 +79,22 @@ def test_the_page_of_the_rules_has_every_reading_and_option_of_a_rule(name):
     rule = POLICIES.load(f"products.{name}", allow_code=False)
     assert [reading for reading in rule.readings if f"- {reading}\n" not in page] == []
     assert [option for option in options_of(rule.options_type) if f"`{option}`" not in page] == []
+
+
+@pytest.mark.parametrize("spec", ["ray(snooze_s={})", "ray(interval_s={})", "torchrun(last_call_s={})"])
+def test_a_time_of_centuries_is_refused_and_one_of_decades_is_none_too_long(spec):
+    inputs = log(2, [(100, 1, True), (250, 0, False)], 600, [0]), JobSet([job()])
+    keywords = {"efficiency": False, "bound": False}
+    with pytest.raises(InputError, match="out of range"):
+        replay_log(*inputs, policy="products." + spec.format("2e9"), **keywords)
+    replay_log(*inputs, policy="products." + spec.format("1e9"), **keywords)
+
+
+def test_runs_are_listed_without_readings_and_their_text_has_options_of_0_and_false(tmp_path):
+    for spec in ("products.torchrun(last_call_s=0)", "products.scavenger(backfill=false)"):
+        options = {"policy": spec, "efficiency": False, "bound": False, "out": tmp_path / spec}
+        replay_log(log(2, [], 600, [0]), JobSet([job()]), **options)
+    assert [*list_runs(tmp_path).options] == ["policy.name"]
+    summaries = [render(run.run) for run in list_runs(tmp_path)]
+    assert "backfill False" in summaries[0]
+    assert "last_call_s 0, restart_s 0" in summaries[1]

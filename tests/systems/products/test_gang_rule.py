@@ -90,7 +90,7 @@ def test_below_its_minimum_a_job_gives_up_its_nodes_after_a_minute_in_kai():
     assert (first.counts, first.until_s) == ([3, 0], 60.0)
     assert ask(policy, 3, [3, 0], bounds, at_s=20).why == [
         "it holds 3 nodes, below its minimum of 4, for 40 s more",
-        "it needs 3 nodes to start, and 0 were free at its turn",
+        "it needs 3 nodes to start, with 0 free at its turn",
     ]
     last = ask(policy, 3, [3, 0], bounds, at_s=60)
     assert (last.counts, last.until_s) == ([0, 3], None)

@@ -23,6 +23,8 @@ _ONE_LOST = log(3, _BACK, 100, [0, 1])
 def test_a_host_that_died_is_never_used_again_but_by_another_job():
     assert hosts(_ONE_LOST, [job()]) == {0: [[0, 1]], 10: [[0]], 20: [[0]]}
     assert hosts(_ONE_LOST, [job(), job("other")])[20] == [[0], [1]]
+    _, decisions = decisions_of(Horovod(), _ONE_LOST, [job()])
+    assert decisions[1].reasons[0].endswith(", up to its maximum, except 1 blacklisted host")
 
 
 def test_a_host_that_was_removed_in_order_is_used_again():
@@ -55,7 +57,7 @@ def test_with_fewer_hosts_than_its_minimum_a_job_waits_600_s_and_is_launched_ane
     assert hosts(events, [job(min_nodes=2)]) == {0: [[0, 1]], 10: [[0]], 500: [[0, 2]], 700: [[0, 2]]}
     _, decisions = decisions_of(Horovod(), log(2, [(10, 1, False)], 1000, [0, 1]), [job(min_nodes=2)])
     assert [decision.reasons[0] for decision in decisions] == [
-        "it uses every free host at its turn, up to its maximum; 0 hosts on its blacklist",
+        "it uses every free host at its turn, up to its maximum",
         "it has fewer hosts than its minimum, and gives up in 600 s",
         "the hosts that it needs to start were not free at its turn",
     ]

@@ -96,8 +96,8 @@ def test_below_its_minimum_a_job_holds_its_nodes_and_is_first_to_get_the_others(
     lost = ask(policy, 3, [3, 0], bounds, at_s=10)
     assert (lost.counts, lost.until_s) == ([3, 0], None)
     assert lost.why == [
-        "it holds 3 nodes, below its minimum of 4, and 0 were free at its turn",
-        "it needs 1 node to start, and 0 were free at its turn",
+        "it holds 3 nodes, below its minimum of 4, with 0 free at its turn",
+        "it needs 1 node to start, with 0 free at its turn",
     ]
     # as many nodes as it was granted, but too few to run on
     assert ask(policy, 3, [2, 0], bounds, at_s=20).counts == [2, 1]
@@ -145,7 +145,7 @@ def test_what_was_granted_to_a_job_that_left_is_forgotten():
 
 def test_reasons_name_what_a_job_waits_for():
     bounds = [(2, 6), (3, 4)]
-    waits = "it waits to grow by 4, and 3 were free at its turn"
+    waits = "it waits to grow by 4, with 3 free at its turn"
     assert ask(rule(), 8, [0, 0], bounds).why == [waits, "it was granted all that it wants, its maximum"]
     assert ask(rule(strict=True), 8, [0, 0], bounds).why == [waits, "the queue waits with an earlier job (strict)"]
 

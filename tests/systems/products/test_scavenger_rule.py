@@ -97,7 +97,7 @@ def test_explain_says_why_a_job_waits():
     result = run("scavenger(size=3,backfill=false)", events, jobs)
     assert [reason(result, events, jobs, name, "+5") for name in ("runs", "waits", "behind")] == [
         "the rule: it runs on its fixed size, 2 nodes, or not at all",
-        "the rule: its size is 2, of 1 free node at its turn",
+        "the rule: its size is 2 nodes, with 1 free at its turn",
         "the rule: the queue waits with a job before it (no backfill)",
     ]
 
