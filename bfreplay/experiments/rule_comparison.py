@@ -125,7 +125,7 @@ def compare_rules(
     bound_samples = _bounds(log, endless)
     your_term = None if yours is None else parse_policy(yours)
     if your_term is not None:
-        your_term = replace(your_term, name=_rule_name(your_term.name))
+        your_term = replace(your_term, name=_rule_name(your_term.name, "yours"))
     names = list(map(_rule_name, rules or SYSTEM.policies)) + ([] if your_term is None else [your_term.name])
     meanings = {name: settings_to_try(name, endless, your_term) for name in names}
     tried = [term for terms in meanings.values() for term in terms.values()]
@@ -200,9 +200,9 @@ def _meaning(term: TermSpec, jobs: JobSet) -> object:
     return tuple(max(n, job.min_nodes) for n, job in zip(most, jobs, strict=True)), tuple(sorted(settings.items()))
 
 
-def _rule_name(name: str) -> str:
+def _rule_name(name: str, option: str = "rule") -> str:
     rule = name.removeprefix(f"{SYSTEM.name}.")
-    return f"{SYSTEM.name}.{checks.one_of('rule', rule, list(SYSTEM.policies))}"
+    return f"{SYSTEM.name}.{checks.one_of(option, rule, list(SYSTEM.policies))}"
 
 
 def _costs(rule: str, base: RunOptions) -> JsonObject:

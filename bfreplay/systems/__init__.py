@@ -9,7 +9,8 @@ A folder ``systems/NAME/`` has
 - ``quirks``: differences of its published program from its paper, each off by default.
 
 Parts of one system only are in the same folder: Gavel's ``shares`` and ``rounds``, Shockwave's ``planner`` and the
-rules by which its jobs change. ``trace_lines`` reads the format that all their traces have.
+rules by which its jobs change. ``trace_lines`` reads the format that all their traces have. ``products`` has the rules
+that products ship, a module each, and no traces.
 
 A folder imports from below only (replay, policies, milp). Shockwave, which is based on Gavel, also uses Gavel's rounds,
 shares and throughputs; nothing in Gavel's folder knows of Shockwave.
