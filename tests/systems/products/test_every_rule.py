@@ -73,6 +73,15 @@ def test_a_job_that_snoozes_takes_nodes_of_others_only_when_its_time_is_over():
     assert nodes_of(result, "high") == [(0, 1), (200, 3)]
 
 
+@pytest.mark.parametrize("spec", ["gang", "kueue", "horovod(reclaims=orderly"])
+def test_a_job_that_goes_on_with_fewer_nodes_restarts_after_the_pause_of_the_reclaim_and_that_of_the_rule(spec):
+    policy = f"products.{spec}{',' if '(' in spec else '('}restart_s=5)"
+    events = log(3, [(30, 0, False)], 90, range(3))
+    jobs = JobSet([job()])
+    result = replay_log(events, jobs, policy=policy, efficiency=False, bound=False, restart_cost=10.0)
+    assert result.jobs["done_samples"].tolist() == [30 * (30 - 15) + 20 * (60 - 15)]
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_the_page_of_the_rules_has_every_reading_and_option_of_a_rule(name):
     page = (REPOSITORY / "docs/products.md").read_text()
