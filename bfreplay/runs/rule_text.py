@@ -68,26 +68,32 @@ def rule_table(record: RulesRecord) -> ShownTable:
 
 
 def answer_of(record: RulesRecord) -> str:
-    """Return the answer: the user's setting, or the best rule at its defaults, beside the best that was tried."""
-    by_rule, yardstick, yours = record.by_rule, best_of(record.yardsticks), record.config.yours
-    subject = best_of([run for run in record.rules if (run.policy == yours if yours else not run.setting)])
+    """Return the answer: the user's setting, or the best rule at its defaults, beside the best that was tried.
+
+    Rules whose changes cost something else than those of the others are not compared with these.
+    """
+    yardstick, yours, costs = best_of(record.yardsticks), record.config.yours, record.config.costs
+    compared = [run for run in record.rules if costs[run.rule] == costs[yardstick.rule]] or record.rules
+    if yours:
+        compared = [run for run in record.rules if run.rule == yours.partition("(")[0]]
+    n_rules = len({run.rule for run in compared})
+    subject = best_of([run for run in compared if (run.policy == yours if yours else not run.setting)])
     words = f"{subject.policy}, your setting," if subject.setting else f"{subject.rule} at its defaults"
-    is_one_rule = yours is not None or len(by_rule) == 1
-    if not is_one_rule:
-        words = f"{subject.rule}, the best of {len(by_rule)} rules at their defaults,"
-    tried = by_rule[subject.rule] if is_one_rule else record.rules
-    best, chosen = best_of(tried), best_of_first_half(tried)
-    best_name, chosen_name = (run.setting or "defaults" if is_one_rule else run.policy for run in (best, chosen))
+    if n_rules > 1:
+        which = " and the same costs" if len(compared) < len(record.rules) else ""
+        words = f"{subject.rule}, the best of {n_rules} rules at their defaults{which},"
+    best, chosen = best_of(compared), best_of_first_half(compared)
+    best_name, chosen_name = (run.policy if n_rules > 1 else run.setting or "defaults" for run in (best, chosen))
     answer = f"On this log {words} reaches {percent(subject.share)} of the upper bound where {yardstick.rule} reaches "
     answer += f"{percent(yardstick.share)}; "
     if best is subject:
-        answer += f"no other of the {len(tried)} settings tried on this log reaches more."
+        answer += f"no other of the {len(compared)} settings tried on this log reaches more."
     else:
-        answer += f"{best_name} (the best of {len(tried)} settings tried on this log) reaches {percent(best.share)}."
+        answer += f"{best_name} (the best of {len(compared)} settings tried on this log) reaches {percent(best.share)}."
     if chosen is subject:
         return f"{answer} On the first half of the log alone nothing else is better."
     gain = _points_gained(chosen, subject)
-    other = "your setting" if yours else "the defaults" if is_one_rule else subject.rule
+    other = "your setting" if yours else subject.rule if n_rules > 1 else "the defaults"
     words = f"{'gains' if gain >= 0 else 'loses'} {amount(abs(gain))} points against {other} on the second"
     if chosen is best:
         return f"{answer} It is also the best on the first half of the log, and {words}."

@@ -112,7 +112,9 @@ def record(files):
         msgspec.structs.replace(run, share=share, half_shares=halves, delay_node_hours=None)
         for run, (share, halves) in zip([*record.rules, *record.yardsticks], shares, strict=True)
     ]
-    return msgspec.structs.replace(record, rules=runs[:3], yardsticks=runs[3:])
+    costs = record.config.costs | {"products.other": COSTS, "products.cheap": COSTS | {"restart_cost": 1.0}}
+    config = msgspec.structs.replace(record.config, costs=costs)
+    return msgspec.structs.replace(record, config=config, rules=runs[:3], yardsticks=runs[3:])
 
 
 def test_the_answer_says_what_was_reached_and_what_choosing_on_the_first_half_gains(record):
@@ -128,6 +130,16 @@ def test_the_answer_says_what_was_reached_and_what_choosing_on_the_first_half_ga
     several = answer_of(msgspec.structs.replace(record, rules=[*record.rules, other]))
     assert "products.other, the best of 2 rules at their defaults, reaches 50 %" in several
     assert "products.scavenger(size=1) (the best of 4 settings tried on this log)" in several
+
+
+def test_a_rule_with_costs_of_its_own_is_not_the_best_of_all(record):
+    cheap = msgspec.structs.replace(record.rules[0], rule="products.cheap", share=0.9, half_shares=(0.9, 0.9))
+    other = msgspec.structs.replace(record.rules[0], rule="products.other", share=0.5)
+    answer = answer_of(msgspec.structs.replace(record, rules=[*record.rules, other, cheap]))
+    assert "products.other, the best of 2 rules at their defaults and the same costs, reaches 50 %" in answer
+    assert "products.scavenger(size=1) (the best of 4 settings tried on this log)" in answer
+    alone = answer_of(msgspec.structs.replace(record, rules=[cheap]))
+    assert alone.startswith("On this log products.cheap at its defaults reaches 90 %")
 
 
 def test_the_answer_speaks_of_the_users_setting(record):
