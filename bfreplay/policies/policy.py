@@ -165,7 +165,7 @@ class PolicyCapabilities:
         It looks at the jobs that wait to be admitted (``PolicyState.waiting``).
     decides_again
         A rerun asks the policy itself, not only its recorded counts: it makes the same decisions from the same states,
-        and says ``why``.
+        and says ``why``. For built-in policies with options alone: a record does not have code imported.
     learns_with
         Its own parameter that, where it is set, hides from it what it then learns (``Policy.with_known_curves``).
     warm_up

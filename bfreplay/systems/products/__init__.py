@@ -6,7 +6,16 @@ the jobs, or of the run (``--restart-cost``, ``--work-saved-every``, ``--saves``
 """
 
 from bfreplay.registry import PublishedSystem
-from bfreplay.systems.products.policies import RULES
+
+RULES = {
+    "scavenger": "scavenger:Scavenger",
+    "ray": "ray:RayTrain",
+    "torchrun": "torchrun:Torchrun",
+    "gang": "gang:Gang",
+    "kueue": "kueue:Kueue",
+    "horovod": "horovod:Horovod",
+}
+"""Class of each rule, ``"module:Class"`` in this folder."""
 
 SYSTEM = PublishedSystem(
     name="products",

@@ -11,7 +11,7 @@ from bfreplay.options import options_of
 from bfreplay.policies.names import POLICIES
 from bfreplay.runs.saved_decisions import recorded_decisions
 from bfreplay.runs.summary_text import render
-from bfreplay.systems.products.policies import RULES
+from bfreplay.systems.products import RULES
 from bfreplay.testing.replays import toggling_log
 from bfreplay.workload import JobSet
 from tests.conftest import REPOSITORY
