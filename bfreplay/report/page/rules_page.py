@@ -18,7 +18,7 @@ def write_rules_report(folder: Path | str, out: Path | str, *, overwrite: bool =
     file = check_report(out, overwrite=overwrite)
     record = RuleComparison.load(folder).record
     runs = shown_runs(record)
-    words = "Every setting that was tried: bfreplay report on the folder sweep in that of the comparison."
+    words = "For every setting that was tried: bfreplay report FOLDER/sweep, of the folder of this comparison."
     text = result_page(
         command="compare rules",
         title=", ".join(["What elasticity rules reach on idle nodes", *(log.name for log in record.inputs.events)]),
