@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 
 class NodeState(IntEnum):
-    """State of a node after an event. Only ``IDLE`` nodes can be used."""
+    """State of a node after an event. Only ``IDLE`` nodes can be used.
+
+    ``PLANNED``: idle, but promised to a waiting job; ``COMPLETING``: a job has ended there, and is cleaned up after;
+    ``RESERVED`` and ``MAINTENANCE``: kept by a reservation.
+    """
 
     IDLE = 0
     BUSY = 1
@@ -20,6 +24,9 @@ class NodeState(IntEnum):
     RESERVED = 4
     OFF = 5
     UNKNOWN = 6
+    PLANNED = 7
+    COMPLETING = 8
+    MAINTENANCE = 9
 
 
 STATE_WORDS: tuple[str, ...] = tuple(state.name.lower() for state in NodeState)
