@@ -30,6 +30,7 @@ COMMANDS = (
     "tune",
     "explain",
     "compare",
+    "follow",
     "regret",
     "solvers",
     "export-decision",
@@ -104,6 +105,7 @@ def main() -> None:
     What does our rule cost us?   bfreplay compare rules EVENTS --jobs JOBS
     What was left to gain?        bfreplay regret RUN...
     Why did a job get its nodes?  bfreplay explain RUN --job JOB --at TIME
+    What would my cluster give now?  bfreplay follow slurm --jobs JOBS --out LIVE
     Which solvers work here?      bfreplay solvers
     Which of them is best?        bfreplay compare formulations EVENTS --jobs JOBS
     Take one decision elsewhere:  bfreplay export-decision RUN --decision 1234 ...

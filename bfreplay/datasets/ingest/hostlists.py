@@ -53,6 +53,16 @@ def expand_nodes(list_text: str) -> tuple[str, ...]:
     return tuple(node_names)
 
 
+def fold_nodes(node_names: Collection[str]) -> str:
+    """Return a list of nodes, shortened with ranges in brackets where the names allow it."""
+    from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+    try:
+        return str(NodeSet.fromlist(list(node_names)))
+    except NodeSetException:  # names that it would read otherwise
+        return ",".join(node_names)
+
+
 def each_a_name(node_names: Collection[str], kind: str = "node") -> tuple[str, ...]:
     """Return names that must be single ones; ``ValueError`` for a list or an invalid name of a ``kind``."""
     for node_name in node_names:

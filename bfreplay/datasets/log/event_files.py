@@ -36,7 +36,8 @@ from bfreplay.errors import InputError
 _ROW_BYTES = 40
 """Of a time, a node and a state in CSV, about."""
 _BLOCK_BYTES = 1 << 20  # pyarrow reads 32 blocks ahead, so this bounds the memory
-_WRITTEN_COLUMNS = ("time", "node", "state", "cause")
+WRITTEN_COLUMNS = ("time", "node", "state", "cause")
+"""Columns of a log as it is written."""
 CAUSES = ("window_begin",)
 
 
@@ -144,22 +145,29 @@ def write_csv(events: NodeEvents, log_path: Path, gzipped: bool) -> None:
 
     Times are ISO-8601 UTC, with six decimals if not whole seconds. The bytes depend on the log only.
     """
-    needs_quotes = any('"' in name or "," in name for name in events.nodes)
-    options = pa_csv.WriteOptions(include_header=False, quoting_style="all_valid" if needs_quotes else "none")
-    schema = pa.schema([(name, pa.string()) for name in _WRITTEN_COLUMNS])
-    nodes, words = np.array(events.nodes, dtype=object), np.array(STATE_WORDS, dtype=object)
+    nodes = np.array(events.nodes, dtype=object)
     with ExitStack() as open_streams:
         stream: Any = open_streams.enter_context(log_path.open("wb"))
         if gzipped:
             stream = open_streams.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0))
-        stream.write((",".join(_WRITTEN_COLUMNS) + "\n").encode())
-        writer = open_streams.enter_context(pa_csv.CSVWriter(stream, schema, write_options=options))
-        cause: str | None = CAUSES[0]
+        stream.write((",".join(WRITTEN_COLUMNS) + "\n").encode())
+        is_snapshot = True
         for batch in events.batches():
-            columns = [iso_texts(batch.time_us), nodes[batch.node], words[batch.state], [cause] * len(batch)]
-            arrays = [pa.array(column, pa.string()) for column in columns]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-            cause = None
+            stream.write(csv_rows(batch, nodes, is_snapshot=is_snapshot))
+            is_snapshot = False
+
+
+def csv_rows(events: EventBatch, nodes: NDArray[np.object_], *, is_snapshot: bool) -> bytes:
+    """Return the rows of events as ``write_csv`` writes them; ``nodes (N,)`` are the names of all nodes."""
+    needs_quotes = any('"' in name or "," in name for name in nodes)
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="all_valid" if needs_quotes else "none")
+    schema = pa.schema([(name, pa.string()) for name in WRITTEN_COLUMNS])
+    words, cause = np.array(STATE_WORDS, dtype=object), CAUSES[0] if is_snapshot else None
+    columns = [iso_texts(events.time_us), nodes[events.node], words[events.state], [cause] * len(events)]
+    table = pa.Table.from_arrays([pa.array(column, pa.string()) for column in columns], schema=schema)
+    text = pa.BufferOutputStream()
+    pa_csv.write_csv(table, text, options)
+    return bytes(text.getvalue())
 
 
 def write_sidecar(events: NodeEvents, sidecar: Path) -> None:

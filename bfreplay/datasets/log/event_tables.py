@@ -30,12 +30,16 @@ SIDECAR_SUFFIX = ".meta.json"
 
 @dataclass(frozen=True, slots=True)
 class LogHeader:
-    """Sorted node names, window in microseconds UTC, and metadata of a log."""
+    """Sorted node names, window in microseconds UTC, and metadata of a log.
+
+    A log that ``is_growing`` may have rows after the window, which are still being written: they are ignored.
+    """
 
     nodes: tuple[str, ...]
     window_start_us: int
     window_end_us: int
     metadata: EventsMetadata
+    is_growing: bool = False
 
     @classmethod
     def of(cls, events: NodeEvents) -> LogHeader:
@@ -49,6 +53,7 @@ class LogHeader:
             "window_end": iso_utc(self.window_end_us),
             "n_nodes": len(self.nodes),
             "nodes": list(self.nodes),
+            **({"is_growing": True} if self.is_growing else {}),
         }
         plain = json.loads(json.dumps(document, sort_keys=True))
         if "node_types" in plain:
@@ -77,7 +82,7 @@ class LogHeader:
             problem = "the metadata of the log do not list its nodes"
             raise _metadata_error(file, problem, column="nodes", value=nodes, expected="a list of names")
         check_nodes(nodes, file)
-        return cls(tuple(nodes), start_us, end_us, metadata)
+        return cls(tuple(nodes), start_us, end_us, metadata, document.get("is_growing") is True)
 
 
 def sidecar_path(path: Path) -> Path:
@@ -253,7 +258,8 @@ def table_events(
         from bfreplay.datasets.log.passes import check_batches  # numba
 
         list(check_batches(header.nodes, source, window_us, window_us, DEFAULT_BATCH_ROWS))
-    return NodeEvents(header.nodes, source, *window_us, header.metadata, sources)
+    events = NodeEvents(header.nodes, source, *window_us, header.metadata, sources)
+    return events.with_rows_to_come() if header.is_growing else events
 
 
 def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:

@@ -251,6 +251,12 @@ class NodeEvents:
             }
         )
 
+    def with_rows_to_come(self) -> NodeEvents:
+        """Return the same log, which may have rows after its window: a program is still writing them."""
+        part = copy.copy(self)
+        part._log_end_us = LAST_US
+        return part
+
     def between(self, start: int | str | datetime, end: int | str | datetime) -> NodeEvents:
         """Return the same log restricted to a window; the snapshot is then the state at its start.
 

@@ -1,0 +1,323 @@
+"""Feeds of a follower: rows of events for its session, made of polls, or read from a log that grows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic_ns
+from typing import NamedTuple, Protocol
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.snapshots.changes import StateChanges
+from bfreplay.datasets.snapshots.readings import Snapshot
+from bfreplay.datasets.times import US, iso_utc, parse_time_us
+from bfreplay.errors import BfreplayError, InputError
+from bfreplay.live.sources import Clock, NoAnswerError, StateSource
+from bfreplay.result_folders.live import Span
+from bfreplay.wording import count, duration
+
+Row = tuple[int, str, NodeState]
+"""An event: its time in microseconds UTC, a node, and the state of the node after it."""
+
+GAP, CLOCK = "gap", "clock"
+_SMALLEST_STEP_US = US // 2
+"""A clock that differs from the steady one by less is not said to be set."""
+_SHORTEST_GAP_US = 10 * US
+
+
+class Portion(NamedTuple):
+    """Rows of a poll, in any order, and the time of the poll: earlier rows are corrections."""
+
+    rows: list[Row]
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Nodes in order, their states, and the time at which a log begins."""
+
+    nodes: tuple[str, ...]
+    states: tuple[NodeState, ...]
+    start_us: int
+
+
+class Feed(Protocol):
+    """Supply of events.
+
+    Attributes
+    ----------
+    spans
+        Gaps and steps of the clock so far.
+    problem
+        Reason that the states of now are not known; empty while they are.
+    snapshot
+        The last answer, for a feed of polls.
+    last_us
+        Time of the last answer, or row.
+    """
+
+    name: str
+    last_us: int
+    spans: list[Span]
+    notes: list[str]
+    problem: str
+    snapshot: Snapshot | None
+    n_polls: int
+    n_unanswered: int
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """State of each node after the last answer."""
+
+    @property
+    def n_lent(self) -> int:
+        """Number of nodes that count as idle though jobs are on them."""
+
+    def begin(self) -> Beginning:
+        """Return the states with which a log begins; ``InputError`` or ``NoAnswerError`` where there are none."""
+
+    def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
+        """Go on after a log whose nodes had these states at its end."""
+
+    def poll(self) -> Portion | None:
+        """Return the news, ``None`` if the states of now are not known."""
+
+
+class PolledStates:
+    """Feed of polls of a source.
+
+    After a time that nobody polled, or in which no poll was answered, the states in between are those of accounting;
+    without accounting they are unknown. The clock of the log never runs backwards: while the clock of this machine, set
+    back, has not come to where it was, what is seen counts at that time.
+
+    Parameters
+    ----------
+    source
+        Source of the polls.
+    clock
+        Clock of the source.
+    poll_s
+        Time between two polls.
+    lends
+        Names of partitions whose jobs do not make a node busy.
+    """
+
+    def __init__(self, source: StateSource, clock: Clock, poll_s: float, lends: Sequence[str] = ()) -> None:
+        self.name = source.name
+        self._source, self._clock, self._lends = source, clock, tuple(lends)
+        self._gap_us = max(round(3 * poll_s * US), _SHORTEST_GAP_US)
+        self.spans: list[Span] = []
+        self.notes: list[str] = []
+        self.problem = ""
+        self.snapshot: Snapshot | None = None
+        self.n_polls = self.n_unanswered = 0
+        self.last_us = 0
+        self._clock_ahead_us = self._ahead_us()
+
+    @property
+    def states(self) -> Mapping[str, NodeState]:
+        """State of each node after the last answer."""
+        return self._changes.states
+
+    @property
+    def n_lent(self) -> int:
+        """Number of nodes that count as idle though jobs are on them."""
+        readings = {} if self.snapshot is None else self.snapshot.nodes
+        states = self.states
+        return sum(
+            reading.state == NodeState.BUSY and states.get(node) == NodeState.IDLE for node, reading in readings.items()
+        )
+
+    def _ahead_us(self) -> int:
+        """Return by how much the clock is ahead of the steady one, whose zero means nothing."""
+        return self._clock() - monotonic_ns() // 1000
+
+    def begin(self) -> Beginning:
+        """Return the states of the first poll."""
+        snapshot = self._answer()
+        nodes = tuple(sorted(snapshot.nodes))
+        if not nodes:
+            raise NoAnswerError("the answer names no node")
+        self._changes = StateChanges({}, snapshot.time_us, self._lends)
+        states = {node: state for _, node, state in self._changes.update(snapshot)}
+        return Beginning(nodes, tuple(states[node] for node in nodes), snapshot.time_us)
+
+    def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
+        """Go on after a log; what happened since is a gap."""
+        self._changes = StateChanges(states, until_us, self._lends)
+        self.last_us = until_us
+
+    def poll(self) -> Portion | None:
+        """Ask the source, and fill the gap before its answer."""
+        try:
+            snapshot = self._answer()
+        except NoAnswerError as error:
+            self.n_unanswered += 1
+            self.problem = str(error)
+            return None
+        rows = self._fill(snapshot.time_us) if snapshot.time_us - self.last_us > self._gap_us else []
+        rows += self._changes.update(snapshot)
+        self.last_us = snapshot.time_us
+        self._note_privacy()
+        return Portion(rows, snapshot.time_us)
+
+    def _answer(self) -> Snapshot:
+        self._note_clock()
+        self.n_polls += 1
+        snapshot = self._source.poll()
+        self.problem = ""
+        snapshot = Snapshot(max(snapshot.time_us, self.last_us), snapshot.nodes, snapshot.jobs)
+        self.snapshot = snapshot
+        return snapshot
+
+    def _note_clock(self) -> None:
+        """Note that the clock of this machine was set."""
+        ahead_us = self._ahead_us()
+        step_us = ahead_us - self._clock_ahead_us
+        self._clock_ahead_us = ahead_us
+        if abs(step_us) < _SMALLEST_STEP_US or not self.last_us:
+            return
+        now_us = self._clock()
+        way = "forward" if step_us > 0 else "back"
+        words = f"the clock of this machine was set {way} by {duration(abs(step_us) / US)}"
+        if step_us < 0:
+            words += "; until it was where it had been, what was seen counts at that time"
+        start_us, end_us = sorted((now_us, now_us - step_us))
+        self.spans.append(Span(kind=CLOCK, start=iso_utc(start_us), end=iso_utc(end_us), words=words, is_filled=True))
+
+    def _fill(self, time_us: int) -> list[Row]:
+        """Return the events between the last answer and this one, as far as accounting knows them."""
+        states, start_us = self._changes.states, self.last_us
+        try:
+            log = self._source.accounted(start_us, time_us, list(states))
+            reason = f"{self._source.name} has no accounting that tells"
+        except BfreplayError as error:
+            log, reason = None, " ".join(str(error).split("\n")[0].split())
+        if log is None:
+            rows = [(start_us + 1, node, NodeState.UNKNOWN) for node in states]
+            words = f"nobody polled; the states of {count(len(rows), 'node')} are unknown: {reason}"
+        else:
+            rows = _rows_of(log, states)
+            words = (
+                "nobody polled; the states are those of accounting, which knows neither planned nor completing nodes"
+            )
+        span = Span(kind=GAP, start=iso_utc(start_us), end=iso_utc(time_us), words=words, is_filled=log is not None)
+        self.spans.append(span)
+        now_states = {**states, **{node: state for _, node, state in rows}}
+        self._changes = StateChanges(now_states, time_us - 1, self._lends)
+        return rows
+
+    def _note_privacy(self) -> None:
+        """Say once that the jobs of others cannot be seen."""
+        text = "jobs of other users cannot be seen: changes have the times of Slurm's nodes or of the poll"
+        if not self._changes.sees_others_jobs and text not in self.notes:
+            self.notes.append(text)
+
+
+def _rows_of(log: NodeEvents, states: Mapping[str, NodeState]) -> list[Row]:
+    """Return the events of an accounted log: first where its first states differ from those that were seen last."""
+    rows: list[Row] = []
+    known = dict(states)
+    for batch in log.batches():
+        for time_us, node, state in zip(*(column.tolist() for column in batch.columns), strict=True):
+            name, node_state = log.nodes[node], NodeState(state)
+            if known.get(name) != node_state:
+                rows.append((max(time_us, log.window_start_us + 1), name, node_state))
+                known[name] = node_state
+    return rows
+
+
+class GrowingFile:
+    """Feed of a CSV of events (time, node, state) that another program extends, line by line.
+
+    Time is that of the rows: the log is known up to its last row. A line that is not complete yet waits.
+    """
+
+    name = "file"
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._offset = 0
+        self._row = 0
+        self._columns: list[int] = []
+        self._after_us: int | None = None  # rows up to there are known already
+        self.last_us = 0
+        self.states: dict[str, NodeState] = {}
+        self.n_lent = 0
+        self.spans: list[Span] = []
+        self.notes: list[str] = []
+        self.problem = ""
+        self.snapshot: Snapshot | None = None
+        self.n_polls = self.n_unanswered = 0
+
+    def begin(self) -> Beginning:
+        """Return the rows of the first time: the states of all nodes then."""
+        rows = self._new_rows()
+        if not rows:
+            raise InputError(
+                "the log has no rows yet", file=self._file, expected="the states of all nodes, first of all"
+            )
+        start_us = rows[0][0]
+        first = {node: state for time_us, node, state in rows if time_us == start_us}
+        nodes = tuple(sorted(first))
+        self._offset, self._row, self._after_us = 0, 0, start_us
+        return Beginning(nodes, tuple(first[node] for node in nodes), start_us)
+
+    def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
+        """Skip the rows of a log that is there already."""
+        self._after_us, self.last_us = until_us - 1, until_us
+        self.states = dict(states)
+
+    def poll(self) -> Portion | None:
+        """Return the rows that are new."""
+        self.n_polls += 1
+        rows = self._new_rows()
+        self.problem = ""
+        after_us = self._after_us
+        rows = [row for row in rows if after_us is None or row[0] > after_us]
+        if not rows:
+            return None
+        self.states |= {node: state for _, node, state in rows}
+        self.last_us = max(self.last_us, *(time_us for time_us, _, _ in rows))
+        return Portion(rows, self.last_us)
+
+    def _new_rows(self) -> list[Row]:
+        try:
+            with self._file.open("rb") as stream:
+                stream.seek(self._offset)
+                text = stream.read()
+        except OSError as error:
+            raise InputError(f"the log cannot be read: {error.strerror}", file=self._file) from error
+        text = text[: text.rfind(b"\n") + 1]
+        try:
+            lines = list(csv.reader(text.decode("utf-8").splitlines()))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError("the log is not CSV in UTF-8", file=self._file, row=self._row + 1) from error
+        if lines and not self._columns:
+            self._columns = self._columns_of(lines.pop(0))
+        elif lines and self._offset == 0:
+            lines.pop(0)
+        rows = [self._event(self._row + number, line) for number, line in enumerate(lines, 1)]
+        self._offset += len(text)
+        self._row += len(lines)
+        return rows
+
+    def _columns_of(self, names: list[str]) -> list[int]:
+        wanted = ["time", "node", "state"]
+        if not set(wanted) <= set(names):
+            raise InputError(
+                "these are not the columns of a log", file=self._file, value=names, expected=", ".join(wanted)
+            )
+        return [names.index(name) for name in wanted]
+
+    def _event(self, row: int, cells: list[str]) -> Row:
+        try:
+            time_text, node, word = (cells[column] for column in self._columns)
+            return parse_time_us(time_text), node, NodeState(STATE_WORDS.index(word))
+        except (ValueError, IndexError) as error:
+            raise InputError(
+                "a row is no event", file=self._file, row=row, value=",".join(cells), expected="time,node,state"
+            ) from error

@@ -1,0 +1,225 @@
+"""The follower: polls, feeds a session, keeps the log, the run folder and the status of now. It never acts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.metadata import EventsMetadata
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.times import US
+from bfreplay.errors import BfreplayError, InputError, OutputExistsError
+from bfreplay.experiments.one_run import open_session
+from bfreplay.live.feed import Feed, Portion
+from bfreplay.live.journal import LOG_FILE, Journal
+from bfreplay.live.status import StatusKeeper, span_notes
+from bfreplay.outputs import write_whole
+from bfreplay.result_folders.live import LiveStatus, Span
+from bfreplay.runs import ReplaySession
+
+STATUS_FILE = "status.json"
+_NEVER = "1000000h"
+_RESUMED_ROWS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class FollowSettings:
+    """Times of a follower, in seconds.
+
+    Parameters
+    ----------
+    poll_s
+        From one poll to the next.
+    hold_back_s
+        By how much decisions lag behind the polls, so that exact times that are known later still fit.
+    checkpoint_every_s
+        From one checkpoint to the next, at which the run folder is made anew.
+    """
+
+    poll_s: float = 10.0
+    hold_back_s: float = 12.0
+    checkpoint_every_s: float = 600.0
+
+
+class Follower:
+    """Follows a cluster into a folder; a context manager.
+
+    The folder has the log (``log.csv``), the run so far as of the last checkpoint (``run``), the state to go on from
+    (``session.checkpoint``), and the status of now (``status.json``). A folder of an earlier follower is gone on with.
+
+    Parameters
+    ----------
+    feed
+        Supply of events.
+    folder
+        Made if it does not exist.
+    jobs, options
+        As for ``open_session``.
+    settings
+        Its times.
+    cluster
+        Name of the cluster, for the log.
+    tell
+        Called with sentences for the one who watches.
+    publish
+        Each called with every status: writes a page, or metrics.
+
+    Raises
+    ------
+    InputError, OutputExistsError, NoAnswerError
+        The folder is another's or in use, an option cannot be used, or the first poll has no answer.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        folder: Path,
+        jobs: Any,
+        options: Mapping[str, Any],
+        settings: FollowSettings,
+        *,
+        cluster: str | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+        publish: Sequence[Callable[[LiveStatus], object]] = (),
+    ) -> None:
+        self._feed, self._folder, self._jobs, self._options = feed, folder, jobs, dict(options)
+        self._settings, self._tell, self._publish = settings, tell, publish
+        self._past_spans: list[Span] = []
+        self._last_checkpoint = monotonic()
+        self._stack = ExitStack()
+        with ExitStack() as undo:
+            undo.push(self._stack)
+            self._hold_folder()
+            if (folder / LOG_FILE).exists():
+                self._resume()
+            else:
+                self._begin(cluster)
+            self._status = StatusKeeper(self._session, self._feed, settings, cluster, self._folder / STATUS_FILE)
+            undo.pop_all()
+
+    def _hold_folder(self) -> None:
+        folder = self._folder
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / LOG_FILE).exists():
+            raise OutputExistsError(
+                f"{folder} exists already, and is not the folder of a follower; choose another name"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise InputError(
+                "another process follows into this folder", file=folder, fix="stop it, or choose another folder"
+            ) from error
+        self._stack.callback(lock.release)
+
+    def _begin(self, cluster: str | None) -> None:
+        beginning = self._feed.begin()
+        states = np.array(beginning.states, np.int8)
+        self._first = beginning.nodes, beginning.start_us, states
+        self._session = self._open(self._folder / "session")
+        metadata = EventsMetadata(cluster=cluster, source_format=f"followed: {self._feed.name}")
+        self._journal = Journal.create(self._folder, beginning.nodes, beginning.start_us, metadata)
+        self._feed.resume(dict(zip(beginning.nodes, beginning.states, strict=True)), beginning.start_us)
+
+    def _resume(self) -> None:
+        """Go on from the last checkpoint and the log after it, or replay the log where that does not fit any more."""
+        self._journal = Journal.open(self._folder)
+        log = self._journal.load()
+        self._past_spans = [Span(**span) for span in self._journal.notes.get("followed", {}).get("spans", [])]
+        self._first = log.nodes, log.window_start_us, log.first_states()
+        try:
+            self._session = self._open(self._folder / "session", resume=True)
+            self._session.forget_waiting()
+        except InputError as error:
+            self._tell(f"The run is made anew from the log: {error.problem}.")
+            self._session = self._open(self._folder / "session", overwrite=True)
+        states = dict(zip(log.nodes, log.first_states().tolist(), strict=True))
+        for batch in log.batches(_RESUMED_ROWS):
+            states.update(zip((log.nodes[node] for node in batch.node.tolist()), batch.state.tolist(), strict=True))
+            is_new = batch.time_us >= self._session.until_us
+            rows = batch.take(is_new)
+            names = [log.nodes[node] for node in rows.node.tolist()]
+            self._session.advance(list(zip(rows.time_us.tolist(), names, rows.state.tolist(), strict=True)))
+        self._session.advance(until=log.window_end_us + round(self._settings.hold_back_s * US))
+        self._feed.resume({node: NodeState(state) for node, state in states.items()}, log.window_end_us)
+
+    def _open(self, out: Path, *, resume: bool = False, overwrite: bool = False) -> ReplaySession:
+        nodes, start_us, states = self._first
+        session = open_session(
+            NodeEvents.to_come(nodes, start_us, initial_state=states),
+            self._jobs,
+            out=out,
+            overwrite=overwrite or resume,
+            resume=resume,
+            checkpoint_every=_NEVER,
+            hold_back=self._settings.hold_back_s,
+            **self._options,
+        )
+        return self._stack.enter_context(session) if out.name == "session" else session
+
+    # -- following ----------------------------------------------------------------------------------------
+
+    def poll(self) -> LiveStatus:
+        """Ask once, decide as far as nothing can change any more, and return the status of now."""
+        portion = self._feed.poll()
+        decisions = None if portion is None else self._take(portion)
+        status = self._status.update(decisions)
+        write_whole(self._folder / STATUS_FILE, status.to_text())
+        for publish in self._publish:
+            publish(status)
+        if monotonic() - self._last_checkpoint >= self._settings.checkpoint_every_s:
+            self.checkpoint()
+        return status
+
+    def _take(self, portion: Portion) -> Any:
+        session = self._session
+        decisions = session.advance(portion.rows, until=portion.until_us)
+        self._journal.append(session.final_events, session.events, session.until_us, self._notes())
+        return decisions
+
+    def _notes(self) -> dict[str, Any]:
+        return span_notes([*self._past_spans, *self._feed.spans], self._feed.notes, len(self._session.events.nodes))
+
+    def checkpoint(self) -> None:
+        """Save the state to go on from, and make the run folder of the log so far."""
+        self._journal.sync()
+        self._session.checkpoint()
+        self._last_checkpoint = monotonic()
+        try:
+            self._write_run()
+        except BfreplayError as error:  # a run folder can be made later; following goes on
+            self._tell(f"The run folder was not made: {' '.join(str(error).split())}")
+
+    def _write_run(self) -> None:
+        """Finish a copy of the session: the run folder of the log so far."""
+        checkpoint = self._folder / "session.checkpoint"
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._folder / "run.checkpoint")
+        shutil.copytree(checkpoint, self._folder / "run.checkpoint")
+        with self._open(self._folder / "run", resume=True) as session:
+            session.forget_waiting()
+            session.finish(self._journal.until_us, self._journal.load())
+
+    def stop(self) -> None:
+        """End the log where decisions are final, save the state, and make the run folder."""
+        self._journal.close(self._notes())
+        self.checkpoint()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()

@@ -1,0 +1,121 @@
+"""The log of a followed cluster as it grows: a CSV of final events, and its metadata beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from bfreplay.datasets import NodeEvents, load_events
+from bfreplay.datasets.log.event_files import WRITTEN_COLUMNS, csv_rows
+from bfreplay.datasets.log.event_tables import LogHeader, sidecar_path
+from bfreplay.datasets.log.metadata import EventsMetadata
+from bfreplay.datasets.log.states import EventBatch
+from bfreplay.errors import InputError
+from bfreplay.outputs import write_whole
+
+LOG_FILE = "log.csv"
+
+
+class Journal:
+    """Log that is extended while it can be read: rows are appended first, then the metadata say up to when it is whole.
+
+    A process that is killed in between leaves rows beyond that time, which readers ignore and ``open`` removes.
+
+    Attributes
+    ----------
+    until_us
+        End of the window of the log: all events before it are in it.
+    """
+
+    def __init__(self, file: Path, header: LogHeader, n_bytes: int) -> None:
+        self.file = file
+        self._header = header
+        self._n_bytes = n_bytes
+        self._stream = file.open("ab")
+
+    @classmethod
+    def create(cls, folder: Path, nodes: Sequence[str], start_us: int, metadata: EventsMetadata) -> Self:
+        """Begin a log in an empty folder."""
+        file = folder / LOG_FILE
+        head = (",".join(WRITTEN_COLUMNS) + "\n").encode()
+        file.write_bytes(head)
+        # no window is empty: until the first portion is final, the log covers its first microsecond
+        return cls(file, LogHeader(tuple(nodes), start_us, start_us + 1, metadata, is_growing=True), len(head))
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Go on with the log in a folder; ``InputError`` for one that was cut or is of no follower."""
+        file = folder / LOG_FILE
+        sidecar = sidecar_path(file)
+        header = LogHeader.from_text(sidecar.read_bytes(), sidecar)
+        n_bytes = header.metadata.notes.get("followed", {}).get("bytes")
+        if not isinstance(n_bytes, int) or not 0 < n_bytes <= file.stat().st_size:
+            raise InputError(
+                "this log cannot be extended: it is shorter than its metadata say, or was not written by follow",
+                file=file,
+                value=file.stat().st_size,
+                expected=f"{n_bytes} bytes or more",
+                fix="follow into another folder",
+            )
+        os.truncate(file, n_bytes)
+        return cls(file, replace(header, is_growing=True), n_bytes)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes, late ones last."""
+        return self._header.nodes
+
+    @property
+    def start_us(self) -> int:
+        """Start of the window."""
+        return self._header.window_start_us
+
+    @property
+    def until_us(self) -> int:
+        """End of the window so far."""
+        return self._header.window_end_us
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """Notes of the metadata."""
+        return self._header.metadata.notes
+
+    def load(self) -> NodeEvents:
+        """Return the log so far."""
+        return load_events(self.file)
+
+    def append(self, events: EventBatch, nodes: Sequence[str], until_us: int, notes: Mapping[str, Any]) -> None:
+        """Append the events that became final, and say that the log is whole up to ``until_us``."""
+        if len(events):
+            # the snapshot is the first of all portions, alone or with events after it
+            n_first = int(np.searchsorted(events.time_us, self.start_us, side="right"))
+            names = np.array(nodes, dtype=object)
+            text = b"".join(
+                csv_rows(events.take(part), names, is_snapshot=is_snapshot)
+                for part, is_snapshot in ((slice(0, n_first), True), (slice(n_first, None), False))
+            )
+            self._stream.write(text)
+            self._stream.flush()
+            self._n_bytes += len(text)
+        self._write_header(nodes, until_us, notes, is_growing=True)
+
+    def sync(self) -> None:
+        """Wait until the rows are on the disk."""
+        os.fsync(self._stream.fileno())
+
+    def close(self, notes: Mapping[str, Any]) -> None:
+        """End the log at ``until_us``."""
+        self._stream.close()
+        self._write_header(self.nodes, self.until_us, notes, is_growing=False)
+
+    def _write_header(self, nodes: Sequence[str], until_us: int, notes: Mapping[str, Any], *, is_growing: bool) -> None:
+        followed = {**notes.get("followed", {}), "bytes": self._n_bytes}
+        metadata = replace(self._header.metadata, notes={**notes, "followed": followed})
+        end_us = max(until_us, self.start_us + 1)
+        self._header = LogHeader(tuple(nodes), self.start_us, end_us, metadata, is_growing)
+        write_whole(sidecar_path(self.file), self._header.to_text() + "\n")

@@ -1,0 +1,97 @@
+"""The page of a followed cluster: a plain file that refreshes itself, made anew after every poll."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bfreplay.datasets.log.states import NodeState
+from bfreplay.outputs import write_whole
+from bfreplay.report.page.sections import PageTable, page_table
+from bfreplay.report.page.templates import page_parts, template
+from bfreplay.result_folders.live import LiveStatus
+from bfreplay.wording import table_of
+
+_WORDS = {
+    NodeState.IDLE: "idle: a preemptible worker could start",
+    NodeState.PLANNED: "planned: idle, but promised to a waiting job",
+    NodeState.RESERVED: "reserved",
+    NodeState.MAINTENANCE: "in maintenance",
+    NodeState.COMPLETING: "completing: cleaned up after a job",
+    NodeState.BUSY: "busy",
+    NodeState.DRAIN: "draining or drained",
+    NodeState.DOWN: "down",
+    NodeState.OFF: "off",
+    NodeState.UNKNOWN: "unknown",
+}
+"""States in the order of the page, with their meaning."""
+
+STATE_ORDER = tuple(state.name.lower() for state in _WORDS)
+
+
+def write_live_page(status: LiveStatus, file: Path) -> None:
+    """Write the page of a status, in place of the last one.
+
+    Raises
+    ------
+    InputError
+        The folder of the file does not exist or is not writable.
+    """
+    text = template("live.html.j2").render(
+        title=f"Idle nodes of {status.cluster or 'a cluster'} now",
+        status=status,
+        refresh_s=max(1, round(status.poll_s)),
+        tables=[table for table in _tables(status) if table.rows],
+        **page_parts(),
+    )
+    write_whole(file, text)
+
+
+def _tables(status: LiveStatus) -> list[PageTable]:
+    states = [[words, status.by_state[state.name.lower()]] for state, words in _WORDS.items()]
+    partitions = [[part.name, *(part.by_state.get(state, 0) for state in STATE_ORDER)] for part in status.partitions]
+    decisions = [
+        [
+            decision.time[:19].replace("T", " "),
+            decision.trigger,
+            *(decision.n_joined, decision.n_reclaimed, decision.n_idle, decision.n_nodes_used),
+            *(decision.n_jobs_running, decision.n_jobs_scaled_up, decision.n_jobs_scaled_down),
+            f"{decision.solver}, {decision.quality}",
+        ]
+        for decision in reversed(status.decisions)
+    ]
+    shown = (
+        table_of("Nodes now", {"state": "text", "nodes": "count"}, states),
+        table_of("Nodes now, by partition", {"partition": "text", **dict.fromkeys(STATE_ORDER, "count")}, partitions),
+        table_of(
+            "Unusable nodes, by the administrators' reason",
+            {"reason": "text", "nodes": "count"},
+            [[reason, n] for reason, n in status.reasons.items()],
+        ),
+        table_of(
+            "Jobs, and the nodes that they would hold",
+            {"job": "text", "nodes": "count", "node list": "text"},
+            [[job.name, job.n_nodes, job.nodes] for job in status.jobs],
+        ),
+        table_of(
+            "Last decisions (UTC)",
+            {
+                **{"time": "text", "reason": "text"},
+                **dict.fromkeys(
+                    ("joined", "reclaimed", "idle", "used", "jobs running", "scaled up", "scaled down"), "count"
+                ),
+                "answer": "text",
+            },
+            decisions,
+        ),
+        table_of(
+            f"Ledger in node-hours, since {status.ledger_since[:16].replace('T', ' ')} UTC",
+            {"label": "text", "node-hours": "amount"},
+            [[label, hours] for label, hours in status.ledger_node_hours.items()],
+        ),
+        table_of(
+            "Times that were not followed",
+            {"kind": "text", "from": "text", "to": "text", "what was done": "text"},
+            [[span.kind, span.start, span.end, span.words] for span in status.spans],
+        ),
+    )
+    return [page_table(table) for table in shown]
