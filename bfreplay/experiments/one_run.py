@@ -117,6 +117,7 @@ def open_session(
     with_tables: bool = True,
     checkpoint_every: str | float | None = None,
     resume: bool = False,
+    hold_back: str | float = 0.0,
     **options: Unpack[ReplayKeywords],
 ) -> ReplaySession:
     """Open a replay whose log comes in portions: from a pipe, or a file that grows.
@@ -130,6 +131,10 @@ def open_session(
         The log to come: ``NodeEvents.to_come(nodes, start, end)``.
     jobs, policy, settings, out, overwrite, progress, save_failures, with_tables, checkpoint_every, resume, options
         As for ``replay_log``. A session that is resumed is given the events from ``session.until_us`` on.
+    hold_back
+        For a cluster that is followed as it runs: ``advance(rows, until=now)`` replays up to now less this time
+        (``"3s"``, or seconds). Rows that wait may be corrected, late and repeated ones are put right and counted
+        (``session.feed_counts``), and nodes may appear. 0: every row has to be right when it is given.
 
     Raises
     ------
@@ -146,6 +151,7 @@ def open_session(
         save_failures=save_failures,
         with_tables=with_tables,
         portions=True,
+        hold_back_s=checks.length_of_time("hold_back", hold_back, 0.0),
     )
 
 
@@ -160,6 +166,7 @@ def _session_of(
     save_failures: str | Path | None,
     with_tables: bool,
     portions: bool = False,
+    hold_back_s: float = 0.0,
 ) -> ReplaySession:
     """Check what is given, load what is named, and return the session."""
     checks.instance("settings", settings, (ReplaySettings, type(None)), "a ReplaySettings; or give its options by name")
@@ -181,7 +188,7 @@ def _session_of(
             if name in options:
                 warnings.warn(f"{name} has no effect {reason}", stacklevel=4)
     prepared_run = prepare_run(declaration, policy=policy_object, settings=settings, save_failures=save_failures)
-    return prepared_run.session(output, with_tables=with_tables, portions=portions)
+    return prepared_run.session(output, with_tables=with_tables, portions=portions, hold_back_s=hold_back_s)
 
 
 def _saving(every: str | float | None, resume: bool) -> Saving:

@@ -52,7 +52,9 @@ class PreparedRun:
     settings: ReplaySettings
     load_s: float
 
-    def session(self, output: Output, *, with_tables: bool, portions: bool = False) -> ReplaySession:
+    def session(
+        self, output: Output, *, with_tables: bool, portions: bool = False, hold_back_s: float = 0.0
+    ) -> ReplaySession:
         """Return the session of the replay; arguments and errors as those of ``ReplaySession``."""
         return ReplaySession(
             self.log,
@@ -62,6 +64,7 @@ class PreparedRun:
             run_settings_of(self.options, with_tables=with_tables),
             replace(output, session={"load_s": self.load_s, "files": files_of(self.options), **output.session}),
             portions=portions,
+            hold_back_s=hold_back_s,
             batch_jobs=self.options.batch_jobs,
         )
 

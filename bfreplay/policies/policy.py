@@ -168,6 +168,8 @@ class PolicyCapabilities:
         and says ``why``. For built-in policies with options alone: a record does not have code imported.
     learns_with
         Its own parameter that, where it is set, hides from it what it then learns (``Policy.with_known_curves``).
+    fixed_nodes
+        It keeps a state of its own by node, of the nodes that were there at the start: none may appear later.
     warm_up
         Spec of a policy whose replay compiles the loops of this one; ``None`` for one without compiled loops.
     """
@@ -181,6 +183,7 @@ class PolicyCapabilities:
     sees_queue: bool = False
     decides_again: bool = False
     learns_with: str | None = None
+    fixed_nodes: bool = False
     warm_up: str | None = None
 
 
@@ -294,6 +297,12 @@ class Policy(ABC):
 
     def foresee(self, events: NodeEvents) -> None:  # noqa: B027
         """See the log that is about to be replayed, to measure what a forecast would be worth."""
+
+    def add_nodes(self, n_nodes: int) -> None:  # noqa: B027
+        """Learn that nodes have appeared after all others, and that there are ``n_nodes`` now, before it is asked.
+
+        A policy that keeps something by node makes room here, or declares ``fixed_nodes``.
+        """
 
     def with_known_curves(self) -> Policy | None:
         """The same policy told what this one has to learn, which a run compares with; ``None`` if it learns nothing."""

@@ -88,7 +88,7 @@ class Engine:
         self.timeline = Timeline()
         self.active = ActiveJobs(
             settings.max_parallel,
-            len(events.nodes),
+            events.most_nodes,
             events.node_types.names,
             may_share=self.feed.colocation is not None,
             keeps_batch_sizes=policy.sets_batch_sizes,
@@ -205,6 +205,14 @@ class Engine:
                 self.progress(now_us, self.log.n_rows)
             if self.after_instant is not None:
                 self.after_instant(self)
+
+    def add_nodes(self, events: NodeEvents) -> None:
+        """Add the nodes that ``events``, the same log, has more than before: after all others, not idle yet."""
+        self.events = events
+        self.pool.add_nodes(events.node_types.of_node)
+        if self.run_tables.nodes is not None:
+            self.run_tables.nodes.add_nodes(events.nodes)
+        self.policy.add_nodes(len(events.nodes))
 
     def resume(self) -> None:
         """Go on from a state that was restored: what the log had until then is skipped when it is read again."""
@@ -351,6 +359,25 @@ class Engine:
         wakes_on = int(self.policy.wakes_on)
         between_rounds = wakes_on & _ROUND and self._round_us == NEVER_US
         return bool(trigger & wakes_on or between_rounds)
+
+    def node_us_until(self, until_us: int) -> dict[str, int]:
+        """Return the node time from the start up to a time before the next instant, by the labels of the ledger.
+
+        What it would be if the run ended there; the run goes on as if nobody had asked.
+        """
+        until_us = self._now_us if self.is_over else min(max(until_us, self._now_us), self.end_us)
+        records = self.active.records[: self.active.n].copy()
+        dt_us = until_us - self._now_us
+        unallocated = self.totals.unallocated_node_us
+        if dt_us:
+            _, _, n_held = advance(records, self.active.n, until_us, dt_us, self.is_published)
+            unallocated += (self.pool.n_idle - int(n_held)) * dt_us
+        all_records = [*records, *self.feed.paused.values()]
+        held = {
+            label: total + sum(int(record[label]) for record in all_records)
+            for label, total in self.outcomes.totals.items()
+        }
+        return {"idle": self.pool.idle_node_us_until(until_us), **held, "unallocated": unallocated}
 
     def _state(self, now_us: int, current: NDArray[np.int64], debts: NDArray[np.float64]) -> PolicyState:
         return PolicyState.of(

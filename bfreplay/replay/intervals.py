@@ -157,7 +157,7 @@ class NodeTable:
     not_saved = ("_nodes", "_names", "write_s")
 
     def __init__(self, nodes: Sequence[str], names: Sequence[str], sink: TableSink) -> None:
-        self._nodes = as_arrow(nodes, pa.string())
+        self._nodes = tuple(nodes)
         self._names = names
         self._sink = sink
         self._holder = np.full(len(nodes), -1, np.int32)
@@ -165,6 +165,13 @@ class NodeTable:
         self._chunks: list[tuple[NDArray[Any], ...]] = []
         self._used = 0
         self.write_s = 0.0
+
+    def add_nodes(self, nodes: Sequence[str]) -> None:
+        """Add nodes after all others; ``nodes`` has the names of all."""
+        n_more = len(nodes) - len(self._holder)
+        self._nodes = tuple(nodes)
+        self._holder = np.append(self._holder, np.full(n_more, -1, np.int32))
+        self._since = np.append(self._since, np.zeros(n_more, np.int64))
 
     def close_intervals(self, holder: NDArray[np.int32], now_us: int) -> None:
         """End the interval of every node whose holder has changed."""
@@ -185,8 +192,10 @@ class NodeTable:
             return
         start_s = perf_counter()
         node, job, since, until = (np.concatenate(parts) for parts in zip(*self._chunks, strict=True))
+        used, position = np.unique(node, return_inverse=True)  # those that appear later change no chunk before
+        names = as_arrow([self._nodes[number] for number in used.tolist()], pa.string())
         arrays = [
-            pa.DictionaryArray.from_arrays(as_arrow(node, pa.int32()), self._nodes),
+            pa.DictionaryArray.from_arrays(as_arrow(position.astype(np.int32), pa.int32()), names),
             pa.DictionaryArray.from_arrays(as_arrow(job, pa.int32()), as_arrow(self._names, pa.string())),
             as_arrow(since, TIME),
             as_arrow(until, TIME),

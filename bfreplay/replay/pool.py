@@ -250,6 +250,15 @@ class NodePool:
         self.next_old_us = NEVER_US  # when the next of those is old enough
         self.idle_node_us = 0  # closed idle intervals, in node-microseconds
 
+    def add_nodes(self, node_type: NDArray[np.int16]) -> None:
+        """Add nodes after all others, not idle yet; ``node_type (N,)`` of all nodes."""
+        n_more = len(node_type) - len(self.holder)
+        self.node_type = node_type.view()
+        self.node_type.flags.writeable = False
+        self.holder = np.append(self.holder, np.full(n_more, NOT_IDLE, np.int32))
+        self._nodes = np.append(self._nodes, np.zeros(n_more, _NODE))
+        self._met = np.append(self._met, np.zeros(n_more, np.int32))
+
     def n_idle_of_type(self) -> NDArray[np.int64]:
         """(T,) idle nodes of each type."""
         n_types = len(self.active.type_names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,7 +21,9 @@ import pyarrow.parquet as pq
 
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.log.events import LAST_US, bound_us
-from bfreplay.datasets.log.portions import Portions, Rows
+from bfreplay.datasets.log.portion_rows import Rows
+from bfreplay.datasets.log.portions import FeedCounts, Portions
+from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy
@@ -35,10 +37,11 @@ from bfreplay.result_folders.writing import new_folder, record_json
 from bfreplay.runs.baselines import IN_PORTIONS, RunBaselines, idle_node_us
 from bfreplay.runs.batch_delays import BatchJobsOfRun
 from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of, with_costs
-from bfreplay.runs.run_checks import check_length, check_policy, jobs_in_window
+from bfreplay.runs.run_checks import check_growing, check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import BatchDelayCounts, RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
 from bfreplay.runs.run_settings import Output, RunSettings, Saving
+from bfreplay.runs.session_now import NodeNow, holders_of, nodes_of
 from bfreplay.saved_state import State, UnsavedError, classes_inside, read_state, restore_state, save_state, write_state
 from bfreplay.versions import versions
 from bfreplay.workload import JobSet, JobSource
@@ -66,6 +69,9 @@ class ReplaySession:
         propagated through their recorded schedule.
     portions
         The log comes by ``advance``; otherwise it is read by ``replay_log``.
+    hold_back_s
+        Rows of a log in portions wait for so long, and may be corrected meanwhile; nodes may appear. 0: every row is
+        right when it is given.
 
     Raises
     ------
@@ -106,8 +112,11 @@ class ReplaySession:
         *,
         portions: bool = False,
         batch_jobs: str | PathLike[str] | None = None,
+        hold_back_s: float = 0.0,
     ) -> None:
-        self.events, self.policy, self.settings = events, policy, settings
+        self.portions = Portions(events, round(hold_back_s * 1e6)) if portions else None
+        self.events = events if self.portions is None else self.portions.log
+        self.policy, self.settings = policy, settings
         self._run_settings = run_settings
         self._seconds = dict.fromkeys(("dedicated_s", "loop_s", "isolated_s", "ideal_s", "bound_s"), 0.0)
         output = output or Output()
@@ -119,7 +128,6 @@ class ReplaySession:
         self._stack.callback(policy.close)
         with ExitStack() as undo:
             undo.push(self._stack)
-            self.portions = Portions(events) if portions else None
             self._check(jobs, batch_jobs)
             self._saving = output.saving
             self._open(output)
@@ -130,6 +138,8 @@ class ReplaySession:
         events, policy, settings, run_settings = self.events, self.policy, self.settings, self._run_settings
         self._anchored = jobs_in_window(jobs, events, settings, unlimited_work=run_settings.unlimited_work)
         check_policy(policy, events, settings)
+        if self.portions is not None and self.portions.is_followed:
+            check_growing(policy)
         if isinstance(self._anchored, JobSet):
             policy.check_jobs(self._anchored.jobs, int(np.bincount(events.node_types.of_node).max()))
         check_length(policy, events, self._anchored, settings)
@@ -230,7 +240,7 @@ class ReplaySession:
         """Time up to which the log is complete: a session that goes on is given the events from there on."""
         return self.engine.reached_us + 1 if self.portions is None else self.portions.until_us
 
-    def advance(self, events: Rows = (), until: Any = None) -> pa.Table:
+    def advance(self, events: Rows = (), until: Any = None, *, node_types: Mapping[str, str] | None = None) -> pa.Table:
         """Take a portion of the log, and replay as far as nothing can change any more.
 
         Parameters
@@ -239,7 +249,10 @@ class ReplaySession:
             Rows as for ``Portions.take``, in any order.
         until
             No event of an earlier time will follow: microseconds since 1970, ISO-8601 text, or ``datetime``. By default
-            the time of the last event so far, of which more may follow.
+            the time of the last event so far, of which more may follow. With a hold-back it is the time now: the log is
+            complete up to it less the hold-back.
+        node_types
+            Type of each node that appears, with a hold-back, in a log with several types.
 
         Returns
         -------
@@ -253,18 +266,55 @@ class ReplaySession:
             ended.
         """
         self._check_open()
-        if self.portions is None:
-            raise InputError("this session reads its log itself", expected="NodeEvents.to_come(...) as its log")
+        portions = self._portions
         until_us = None if until is None else bound_us("until", until)
         decisions = self.engine.run_tables.decisions
         decisions.latest = []
         with _measure_into(self._seconds, "loop_s"):
-            batch = self.portions.take(events, until_us)
-            self.engine.advance(batch, self.portions.until_us)
+            batch = portions.take(events, until_us, node_types=node_types)
+            if len(portions.log.nodes) > len(self.events.nodes):
+                self.events = portions.log
+                self.engine.add_nodes(portions.log)
+            self.engine.advance(batch, portions.until_us)
         final = decisions.take_latest()
         if self._checkpoints is not None:
             self._checkpoints.visit(self._state)
         return final
+
+    @property
+    def _portions(self) -> Portions:
+        if self.portions is None:
+            raise InputError("this session reads its log itself", expected="NodeEvents.to_come(...) as its log")
+        return self.portions
+
+    @property
+    def final_events(self) -> EventBatch:
+        """Events that became final in the last ``advance`` or ``finish``, in order; ``node`` indexes ``events.nodes``.
+
+        All of them, one after the other, are the log: the first have the state of every node at the start. They are
+        saved with the session, so that nothing is lost between a checkpoint and whoever writes them down.
+        """
+        return self._portions.final_events
+
+    @property
+    def feed_counts(self) -> FeedCounts:
+        """Counts of what a session with a hold-back has put right."""
+        return self._portions.counts
+
+    def holders(self) -> dict[str, tuple[str, ...]]:
+        """Return the nodes of each active job by its name, after the last instant that was replayed."""
+        return holders_of(self.engine)
+
+    def nodes_now(self) -> list[NodeNow]:
+        """Return the state of every node, since when it has it, and the job that holds it; of final events alone."""
+        return nodes_of(self.engine, self._portions)
+
+    def ledger_now(self) -> dict[str, float]:
+        """Return the node-seconds from the start to ``until_us`` by the ledger's labels, and those idle in all.
+
+        They are what a run that ended there would have; the run goes on as if nobody had asked.
+        """
+        return {label: node_us / 1e6 for label, node_us in self.engine.node_us_until(self.until_us).items()}
 
     def run(self) -> RunResult:
         """Replay the whole log and return the run; errors as for ``run_replay``."""
@@ -371,15 +421,17 @@ class ReplaySession:
                 fix="say where it ends: finish(end)",
             )
         until_us = max(end_us + 1, self.portions.until_us)
-        batch = self.portions.take((), until_us)
+        batch = self.portions.take((), until_us, holds_back=False)
         engine.end_us = end_us
         engine.advance(batch, until_us)
         if log is not None:
+            log = log.counting_as_idle(events.idle_states)
             self._check_whole(log, end_us)
         self.events = events.between(events.window_start_us, end_us) if log is None else log
         self._config = msgspec.structs.replace(self._config, window_end_us=end_us)
+        inputs = recorded_inputs(events if log is None else log, self._anchored)
+        self._inputs = msgspec.structs.replace(self._inputs, events=inputs.events)
         if log is not None:
-            self._inputs = msgspec.structs.replace(self._inputs, events=recorded_inputs(log, self._anchored).events)
             self._baselines.take_whole_log(log)
 
     def _check_whole(self, log: NodeEvents, end_us: int) -> None:
@@ -388,6 +440,7 @@ class ReplaySession:
         events = self.events
         for property_name, own_value, other_value in (
             ("nodes", list(events.nodes), list(log.nodes)),
+            ("nodes at its start", events.metadata.n_nodes_at_start, log.metadata.n_nodes_at_start),
             ("node types", list(events.node_types.of_node), list(log.node_types.of_node)),
             ("start of the window", iso_utc(events.window_start_us), iso_utc(log.window_start_us)),
             ("end of the window", iso_utc(end_us), iso_utc(log.window_end_us)),

@@ -48,6 +48,17 @@ def check_policy(policy: Policy, events: NodeEvents, settings: ReplaySettings) -
         )
 
 
+def check_growing(policy: Policy) -> None:
+    """Raise ``InputError`` for a policy that cannot decide where nodes may appear."""
+    if policy.capabilities.fixed_nodes:
+        raise InputError(
+            f"the policy {policy.name!r} keeps a state by node, and nodes may appear while a log is followed",
+            column="hold_back",
+            expected="a policy that does not, such as bftrainer or reclaim-aware",
+            fix="choose another policy, or omit hold_back",
+        )
+
+
 def check_length(policy: Policy, events: NodeEvents, jobs: JobSet | JobSource, settings: ReplaySettings) -> None:
     """Raise ``InputError`` for a job that ends on no cluster, or for more rounds than ``checks.MOST_ROUNDS``.
 

@@ -169,7 +169,7 @@ def test_times_and_states_are_taken_as_people_write_them():
         (pd.DataFrame({"time": [30 * SECOND], "node row": ["n1"]}), "a portion has no rows"),
         (EventBatch(np.array([3e7]), np.array([1]), np.array([1])), "row|columns are arrays of whole numbers"),
         (EventBatch(np.array([30 * SECOND]), np.array([3]), np.array([1])), "row|node is 0 to 2"),
-        (EventBatch(np.array([30 * SECOND]), np.array([1]), np.array([9])), "row|state is 0 to 6"),
+        (EventBatch(np.array([30 * SECOND]), np.array([1]), np.array([99])), "row|state is 0 to 9"),
         (EventBatch(np.array([30 * SECOND]), np.array([1]), np.array([])), "row|columns are arrays"),
     ],
 )

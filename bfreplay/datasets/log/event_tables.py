@@ -30,7 +30,7 @@ SIDECAR_SUFFIX = ".meta.json"
 
 @dataclass(frozen=True, slots=True)
 class LogHeader:
-    """Sorted node names, window in microseconds UTC, and metadata of a log.
+    """Node names in the order of the log, window in microseconds UTC, and metadata of a log.
 
     A log that ``is_growing`` may have rows after the window, which are still being written: they are ignored.
     """
@@ -81,7 +81,7 @@ class LogHeader:
         if not isinstance(nodes, list):
             problem = "the metadata of the log do not list its nodes"
             raise _metadata_error(file, problem, column="nodes", value=nodes, expected="a list of names")
-        check_nodes(nodes, file)
+        check_nodes(nodes, file, metadata.n_nodes_at_start)
         return cls(tuple(nodes), start_us, end_us, metadata, document.get("is_growing") is True)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_BATCH_ROWS = 131_072
+_MORE_NODES = 1000
 LAST_US = parse_time_us("9999-12-31T23:59:59Z")
 """End of a window whose end is not known."""
 
@@ -42,7 +43,8 @@ class NodeEvents:
     Attributes
     ----------
     nodes
-        Names of all nodes, sorted; this is the node order everywhere.
+        Names of all nodes, sorted; this is the node order everywhere. In a log that was followed only the first
+        ``metadata.n_nodes_at_start`` are sorted: those that appeared later come after them, in order of appearance.
     window_start_us, window_end_us
         Time that the log covers, microseconds since the epoch (UTC).
     metadata
@@ -51,6 +53,8 @@ class NodeEvents:
         Type of each node; one type for all if the metadata names none.
     sources
         The files that are read on each pass, with their digests, for the run record.
+    idle_states
+        States that count as idle: ``batches`` have them as ``IDLE``.
     """
 
     def __init__(
@@ -62,14 +66,15 @@ class NodeEvents:
         metadata: EventsMetadata,
         sources: Iterable[SourceFile] = (),
     ) -> None:
-        """Wrap a source whose rows index ``nodes``, which must be sorted."""
+        """Wrap a source whose rows index ``nodes``, which must be in order."""
         self.nodes: tuple[str, ...] = tuple(nodes)
         self._source = source
         self.window_start_us = self._log_start_us = int(window_start_us)
         self.window_end_us = self._log_end_us = int(window_end_us)
         self.metadata = metadata
         self.sources: tuple[SourceFile, ...] = tuple(sources)
-        check_nodes(self.nodes, source.file)
+        self.idle_states: tuple[NodeState, ...] = (NodeState.IDLE,)
+        check_nodes(self.nodes, source.file, metadata.n_nodes_at_start)
         self.node_types = NodeTypes.of(self.nodes, metadata.node_types, source.file)
         if self.window_start_us >= self.window_end_us:
             raise InputError(
@@ -111,7 +116,8 @@ class NodeEvents:
         Parameters
         ----------
         nodes
-            N unique names, in any order (they are sorted, and ``initial_state`` and ``node`` with them).
+            N unique names, in any order (they are sorted, and ``initial_state`` and ``node`` with them). With
+            ``metadata.n_nodes_at_start`` they stay in their order.
         initial_state
             ``NodeState`` of each node at ``window_start_us``, before any row of that instant: shape ``(N,)``.
         time_us, node, state
@@ -130,7 +136,9 @@ class NodeEvents:
             Errors of rows are raised by the pass that reads them.
         """
         names = np.array(nodes, dtype=object)
-        order = np.argsort(names, kind="stable")
+        metadata = metadata or EventsMetadata()
+        is_followed = metadata.n_nodes_at_start is not None
+        order = np.arange(len(names)) if is_followed else np.argsort(names, kind="stable")
         position = np.argsort(order).astype(np.int32)
         start = _codes("initial_state", initial_state, len(NodeState), (len(names),))
         # writable and contiguous like the batches of files, so that compiled loops meet one type only
@@ -140,7 +148,6 @@ class NodeEvents:
         expect_rows(len(times))
         rows = RowChunk(times, position[node_index], new_state.astype(np.int8), first_row=1)
         source = MemorySource(rows, start=start[order].astype(np.int8))
-        metadata = metadata or EventsMetadata()
         if node_types is not None:
             metadata = replace(metadata, node_types=_nodes_by_type(names.tolist(), node_types))
         start_us, end_us = bound_us("start", window_start_us), bound_us("end", window_end_us)
@@ -191,6 +198,57 @@ class NodeEvents:
         """File that each pass reads; ``None`` for a log in memory."""
         return self._source.file
 
+    @property
+    def most_nodes(self) -> int:
+        """Most nodes that a job can ever have; in a log that is followed some may still appear."""
+        n_at_start = self.metadata.n_nodes_at_start
+        return len(self.nodes) if n_at_start is None else 2 * n_at_start + _MORE_NODES
+
+    def followed(self) -> NodeEvents:
+        """Return the same log, marked as one that is followed: nodes may appear in it."""
+        log = copy.copy(self)
+        log.metadata = replace(self.metadata, n_nodes_at_start=self.metadata.n_nodes_at_start or len(self.nodes))
+        return log
+
+    def with_more_nodes(self, names: Sequence[str], node_types: Mapping[str, str] | None = None) -> NodeEvents:
+        """Return the same log to come, with nodes after all others; their state was unknown until now.
+
+        Parameters
+        ----------
+        names
+            Of the nodes, in order of appearance.
+        node_types
+            Type of each; may be left out in a log with one type only.
+
+        Raises
+        ------
+        InputError
+            A node has no type, or one that the log does not have.
+        """
+        log = copy.copy(self)
+        log.nodes = (*self.nodes, *names)
+        if self.node_types.has_type_names:
+            by_type = {type_name: list(members) for type_name, members in self.metadata.node_types.items()}
+            for name in names:
+                only_type = self.node_types.names[0] if len(by_type) == 1 else None
+                type_name = (node_types or {}).get(name, only_type)
+                if type_name not in by_type:
+                    raise InputError(
+                        f"node {name!r} appears, and has no type"
+                        if type_name is None
+                        else f"node {name!r} is of a type that the log does not have",
+                        column="node_types",
+                        value=type_name,
+                        expected=" or ".join(by_type),
+                        fix=f"give the types of new nodes: node_types={{{name!r}: {self.node_types.names[0]!r}}}",
+                    )
+                by_type[type_name].append(name)
+            log.metadata = replace(self.metadata, node_types=by_type)
+        log.node_types = NodeTypes.of(log.nodes, log.metadata.node_types)
+        unknown = np.full(len(names), NodeState.UNKNOWN, np.int8)
+        log._source = RowsToCome(start=np.concatenate([self.first_states(), unknown]))
+        return log
+
     def __repr__(self) -> str:
         return f"<NodeEvents: {len(self.nodes)} nodes, {iso_span(self.window_start_us, self.window_end_us)}>"
 
@@ -227,13 +285,22 @@ class NodeEvents:
         """
         from bfreplay.datasets.log.passes import check_batches  # numba: not before a log is read
 
-        return check_batches(
+        states = np.full(len(self.nodes), NodeState.BUSY, np.int8)
+        for batch in check_batches(
             self.nodes,
             self._source,
             (self._log_start_us, self._log_end_us),
             (self.window_start_us, self.window_end_us),
             rows,
-        )
+        ):
+            yield batch.counting_as_idle(self.idle_states, states)
+            states[batch.node] = batch.state  # of several the last
+
+    def counting_as_idle(self, states: Iterable[NodeState]) -> NodeEvents:
+        """Return the same log with these states as ``IDLE``; a node that goes from one to another stays idle."""
+        log = copy.copy(self)
+        log.idle_states = tuple(sorted({NodeState.IDLE, *states}))
+        return log
 
     def to_frame(self) -> pd.DataFrame:
         """One row an event: ``time`` (UTC), ``node`` and ``state``, the state of every node at the start first.
@@ -334,22 +401,36 @@ def time_us_of(time_value: Any) -> int:
     return time_us
 
 
-def check_nodes(nodes: Sequence[str], file: Path | None) -> None:
-    """Refuse an inventory that is empty, unsorted, not unique, or has unusable names."""
+def check_nodes(nodes: Sequence[str], file: Path | None, n_sorted: int | None = None) -> None:
+    """Refuse an inventory that is empty, unsorted, not unique, or has unusable names; ``n_sorted``: of a followed log.
+
+    Those after the first ``n_sorted`` nodes are in order of appearance.
+    """
     if not nodes:
         raise InputError("the log has no nodes", file=file, column="node", expected="at least one node")
     for node_name in nodes:
         checks.name("node", node_name, "node", file)
-    for first, second in itertools.pairwise(nodes):
-        if first >= second:
-            same = first == second
-            raise InputError(
-                f"two nodes are called {first!r}" if same else "the nodes are not sorted by name",
-                file=file,
-                column="node",
-                value=second,
-                expected="unique names" if same else "names in sorted order",
-            )
+    if n_sorted is not None and n_sorted > len(nodes):
+        raise InputError(
+            "the log has fewer nodes than it had at its start",
+            file=file,
+            column="n_nodes_at_start",
+            value=n_sorted,
+            expected=f"{len(nodes)} at most",
+        )
+    in_order = sorted(nodes)
+    if twice := next((first for first, second in itertools.pairwise(in_order) if first == second), None):
+        raise InputError(
+            f"two nodes are called {twice!r}", file=file, column="node", value=twice, expected="unique names"
+        )
+    if (at_start := list(nodes[:n_sorted])) != sorted(at_start):
+        raise InputError(
+            "the nodes are not sorted by name",
+            file=file,
+            column="node",
+            value=next(second for first, second in itertools.pairwise(at_start) if first > second),
+            expected="names in sorted order",
+        )
 
 
 _FIXES = {

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from bfreplay import checks
 from bfreplay.datasets.log.log_warnings import LogWarnings, assignment_words
 from bfreplay.documents import Json, printable_json
 from bfreplay.errors import InputError, printable
@@ -55,6 +56,9 @@ class EventsMetadata:
         Anything else, e.g. the generator of a synthetic log and its parameters (JSON values only).
     node_types
         Names of the nodes of each type, if the log has types; each node once.
+    n_nodes_at_start
+        Of a log that was followed: so many of its nodes were known at its start, and are sorted by name. Those after
+        them are in order of appearance. ``None`` for any other log, all of whose nodes are sorted.
     schema_version
         Version of the neutral schema; this code writes and reads 1.
     """
@@ -69,6 +73,7 @@ class EventsMetadata:
     skipped: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
     node_types: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    n_nodes_at_start: int | None = None
     schema_version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
@@ -80,6 +85,8 @@ class EventsMetadata:
                 expected="'metadata' or 'seen'",
                 fix="correct the value",
             )
+        if self.n_nodes_at_start is not None:
+            checks.whole("n_nodes_at_start", self.n_nodes_at_start, 1)
 
     @property
     def assignment(self) -> str | None:
@@ -97,6 +104,8 @@ class EventsMetadata:
         document["source_files"] = [asdict(source) for source in self.source_files]
         if not self.node_types:
             del document["node_types"]  # most logs have no types
+        if self.n_nodes_at_start is None:
+            del document["n_nodes_at_start"]
         return document
 
     @classmethod

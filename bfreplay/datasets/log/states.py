@@ -65,6 +65,28 @@ class EventBatch:
         """Times, nodes and states."""
         return self.time_us, self.node, self.state
 
+    def states_before(self, states: NDArray[np.int8]) -> NDArray[np.int8]:
+        """Return the state of its node before each event, ``(E,)``, from the states of all nodes before the first."""
+        order = np.lexsort((self.time_us, self.node))
+        node, state = self.node[order], self.state[order]
+        before = states[node]
+        follows = node[1:] == node[:-1]
+        before[1:][follows] = state[:-1][follows]
+        in_place = np.empty_like(before)
+        in_place[order] = before
+        return in_place
+
+    def counting_as_idle(self, idle_states: Sequence[int], states: NDArray[np.int8]) -> EventBatch:
+        """Return the events with ``idle_states`` as ``IDLE``, without those of nodes that are idle then already.
+
+        ``states (N,)`` are those before the first event.
+        """
+        if tuple(idle_states) == (NodeState.IDLE,):
+            return self
+        is_idle = np.isin(self.state, idle_states)
+        is_new = ~(is_idle & np.isin(self.states_before(states), idle_states))
+        return EventBatch(self.time_us, self.node, np.where(is_idle, np.int8(NodeState.IDLE), self.state)).take(is_new)
+
     def take(self, selection: slice | NDArray[np.bool_] | NDArray[np.int64]) -> EventBatch:
         """Return some of the events: a part of them, those marked, or those at these places."""
         return EventBatch(self.time_us[selection], self.node[selection], self.state[selection])

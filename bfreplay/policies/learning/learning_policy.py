@@ -116,6 +116,10 @@ class LearningPolicy(Policy):
         """Show the inner policy the log."""
         self.inner.foresee(events)
 
+    def add_nodes(self, n_nodes: int) -> None:
+        """Tell the inner policy."""
+        self.inner.add_nodes(n_nodes)
+
     def with_known_curves(self) -> Policy:
         """The inner policy."""
         return self.inner

@@ -54,6 +54,11 @@ class ReclaimMemory:
             self._add(np.searchsorted(np.flatnonzero(self._was_idle), np.flatnonzero(left)), time_us)
         self._was_idle, self._now_us = is_idle.copy(), time_us
 
+    def add_nodes(self, n_nodes: int) -> None:
+        """Make room for nodes that have appeared, and were not idle; before the first decision no room is needed."""
+        if self._was_idle.size:
+            self._was_idle = np.append(self._was_idle, np.zeros(n_nodes - self._was_idle.size, np.bool_))
+
     def _add(self, places: NDArray[np.int64], time_us: int) -> None:
         n_idle = int(self._was_idle.sum())
         cuts = np.flatnonzero(np.diff(places) > _LARGEST_GAP)

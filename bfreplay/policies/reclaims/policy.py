@@ -86,6 +86,10 @@ class ReclaimAwarePolicy(BFTrainerPolicy):
             fix="choose one with --node-type",
         )
 
+    def add_nodes(self, n_nodes: int) -> None:
+        """Make room in the memory."""
+        self.memory.add_nodes(n_nodes)
+
     def decide(self, state: PolicyState) -> Decision:
         """Return counts and nodes."""
         return self.reasons(state).decision

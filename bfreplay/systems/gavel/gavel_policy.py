@@ -54,6 +54,7 @@ class GavelPolicy(PolicyWithOptions):
         in_rounds=True,
         chooses_nodes=True,
         linear_programs=True,
+        fixed_nodes=True,
         warm_up="gavel.fifo_perf",
         learns_with="profiled",
     )

@@ -105,7 +105,12 @@ class ShockwavePolicy(GavelPolicy):
     follows_gavel_alone = False
     not_saved = ("_listed_jobs",)
     capabilities = PolicyCapabilities(
-        asks_solver=False, in_rounds=True, chooses_nodes=True, linear_programs=True, warm_up="gavel.fifo_perf"
+        asks_solver=False,
+        in_rounds=True,
+        chooses_nodes=True,
+        linear_programs=True,
+        fixed_nodes=True,
+        warm_up="gavel.fifo_perf",
     )
 
     def __init__(self, options: ShockwaveOptions | None = None) -> None:
