@@ -49,7 +49,7 @@ _common = adding(
         required=True,
         help="Folder of the log, the run so far and the status of now; one that is there already is gone on with.",
     ),
-    _following(_FOLLOWING, "--poll", default="10s", metavar="TIME", help="Time from one poll to the next."),
+    _following(_FOLLOWING, "--poll", default="10s", show_default=True, metavar="TIME", help="Time from one poll to the next."),
     _following(
         _FOLLOWING,
         "--hold-back",
@@ -108,7 +108,7 @@ def follow() -> None:
     \b
     Examples:
       bfreplay follow slurm --jobs jobs.toml --out live --page /var/www/html/idle.html
-      bfreplay follow slurm --jobs jobs.toml --out live --lends preempt --metrics /var/lib/node_exporter/bfreplay.prom
+      bfreplay follow slurm --jobs jobs.toml --out live --lends partition=preempt --metrics /var/lib/node_exporter/bfreplay.prom
       bfreplay follow command --jobs jobs.toml --out live -- pbsnodes -a
       bfreplay follow file growing.csv --jobs jobs.toml --out live
       bfreplay compare logs live/log.csv accounted.parquet
@@ -129,7 +129,7 @@ def _print_states(context: click.Context, _option: click.Parameter, value: bool)
         _FOLLOWING,
         "--lends",
         multiple=True,
-        metavar="PARTITION",
+        metavar="partition=NAME",
         help="Partition of preemptible jobs: nodes that only such jobs use count as idle; repeatable.",
     ),
     _table_option,
@@ -158,12 +158,14 @@ def slurm(context: click.Context, /, lends: tuple[str, ...], states: Path | None
       bfreplay follow slurm --jobs jobs.toml --out live --poll 1s --for 5min
       bfreplay follow slurm --print-states > states.toml
     """
+    from bfreplay.datasets.snapshots.changes import lent_partitions
     from bfreplay.live.feed import PolledStates
     from bfreplay.live.sources import SlurmSource
 
     source = SlurmSource(_table(states), checks.length_of_time("timeout", timeout, 0.0), _now_us)
     poll_s = checks.length_of_time("poll", options["poll"], 0.0)
-    _follow(context, lambda: PolledStates(source, _now_us, poll_s, lends), source.cluster, options)
+    partitions = lent_partitions(lends)
+    _follow(context, lambda: PolledStates(source, _now_us, poll_s, partitions), source.cluster, options)
 
 
 @follow.command()

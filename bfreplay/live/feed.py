@@ -141,9 +141,9 @@ class PolledStates:
         nodes = tuple(sorted(snapshot.nodes))
         if not nodes:
             raise NoAnswerError("the answer names no node")
-        self._changes = StateChanges({}, snapshot.time_us, self._lends)
-        states = {node: state for _, node, state in self._changes.update(snapshot)}
-        return Beginning(nodes, tuple(states[node] for node in nodes), snapshot.time_us)
+        self._changes = StateChanges.of_first(snapshot, self._lends)
+        self.last_us = snapshot.time_us
+        return Beginning(nodes, tuple(self._changes.states[node] for node in nodes), snapshot.time_us)
 
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
         """Go on after a log; what happened since is a gap."""

@@ -28,7 +28,7 @@ from bfreplay.result_folders.live import LiveStatus, Span
 from bfreplay.runs import ReplaySession
 
 STATUS_FILE = "status.json"
-_NEVER = "1000000h"
+_NEVER = "1000d"
 _RESUMED_ROWS = 100_000
 
 
@@ -130,7 +130,6 @@ class Follower:
         self._session = self._open(self._folder / "session")
         metadata = EventsMetadata(cluster=cluster, source_format=f"followed: {self._feed.name}")
         self._journal = Journal.create(self._folder, beginning.nodes, beginning.start_us, metadata)
-        self._feed.resume(dict(zip(beginning.nodes, beginning.states, strict=True)), beginning.start_us)
 
     def _resume(self) -> None:
         """Go on from the last checkpoint and the log after it, or replay the log where that does not fit any more."""
@@ -150,7 +149,7 @@ class Follower:
             is_new = batch.time_us >= self._session.until_us
             rows = batch.take(is_new)
             names = [log.nodes[node] for node in rows.node.tolist()]
-            self._session.advance(list(zip(rows.time_us.tolist(), names, rows.state.tolist(), strict=True)))
+            self._session.advance(list(zip(rows.time_us.tolist(), names, rows.state.tolist(), strict=True)), until=None)
         self._session.advance(until=log.window_end_us + round(self._settings.hold_back_s * US))
         self._feed.resume({node: NodeState(state) for node, state in states.items()}, log.window_end_us)
 

@@ -89,12 +89,12 @@ class Journal:
         """Return the log so far."""
         return load_events(self.file)
 
-    def append(self, events: EventBatch, nodes: Sequence[str], until_us: int, notes: Mapping[str, Any]) -> None:
-        """Append the events that became final, and say that the log is whole up to ``until_us``."""
+    def append(self, events: EventBatch, log: NodeEvents, until_us: int, notes: Mapping[str, Any]) -> None:
+        """Append the events of ``log`` that became final, and say that it is whole up to ``until_us``."""
         if len(events):
             # the snapshot is the first of all portions, alone or with events after it
             n_first = int(np.searchsorted(events.time_us, self.start_us, side="right"))
-            names = np.array(nodes, dtype=object)
+            names = np.array(log.nodes, dtype=object)
             text = b"".join(
                 csv_rows(events.take(part), names, is_snapshot=is_snapshot)
                 for part, is_snapshot in ((slice(0, n_first), True), (slice(n_first, None), False))
@@ -102,20 +102,28 @@ class Journal:
             self._stream.write(text)
             self._stream.flush()
             self._n_bytes += len(text)
-        self._write_header(nodes, until_us, notes, is_growing=True)
+        more = log.metadata
+        metadata = replace(
+            self._header.metadata, node_types=more.node_types, n_nodes_at_start=more.n_nodes_at_start, notes=notes
+        )
+        self._write_header(log.nodes, until_us, metadata, is_growing=True)
 
     def sync(self) -> None:
         """Wait until the rows are on the disk."""
-        os.fsync(self._stream.fileno())
+        if not self._stream.closed:
+            os.fsync(self._stream.fileno())
 
     def close(self, notes: Mapping[str, Any]) -> None:
         """End the log at ``until_us``."""
+        self.sync()
         self._stream.close()
-        self._write_header(self.nodes, self.until_us, notes, is_growing=False)
+        metadata = replace(self._header.metadata, notes=notes)
+        self._write_header(self.nodes, self.until_us, metadata, is_growing=False)
 
-    def _write_header(self, nodes: Sequence[str], until_us: int, notes: Mapping[str, Any], *, is_growing: bool) -> None:
+    def _write_header(self, nodes: Sequence[str], until_us: int, metadata: EventsMetadata, *, is_growing: bool) -> None:
+        notes = metadata.notes
         followed = {**notes.get("followed", {}), "bytes": self._n_bytes}
-        metadata = replace(self._header.metadata, notes={**notes, "followed": followed})
+        metadata = replace(metadata, notes={**notes, "followed": followed})
         end_us = max(until_us, self.start_us + 1)
         self._header = LogHeader(tuple(nodes), self.start_us, end_us, metadata, is_growing)
         write_whole(sidecar_path(self.file), self._header.to_text() + "\n")

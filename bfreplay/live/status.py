@@ -56,7 +56,7 @@ class StatusKeeper:
         """Return the status of now, after a poll and its decisions."""
         session, feed = self._session, self._feed
         if decisions is not None:
-            self._decisions.extend(_decision(row) for row in decisions.slice(-LAST_DECISIONS).to_pylist())
+            self._decisions.extend(_decision(row) for row in decisions.slice(max(decisions.num_rows - LAST_DECISIONS, 0)).to_pylist())
         ledger = {label: seconds / _SECONDS_AN_HOUR for label, seconds in session.ledger_now().items()}
         if session.until_us // _DAY_US > self._since_us // _DAY_US:
             self._since_us, self._before = session.until_us, ledger
@@ -74,6 +74,7 @@ class StatusKeeper:
             until=iso_utc(session.until_us),
             poll_s=self._settings.poll_s,
             hold_back_s=self._settings.hold_back_s,
+            pool="idle" if NodeState.PLANNED in session.events.idle_states else "startable",
             problem=feed.problem,
             n_nodes=len(nodes),
             by_state=by_state,

@@ -332,6 +332,23 @@ class ReplaySession:
         assert self._checkpoints is not None
         self._checkpoints.visit(self._state, stops=self._saving.stops)
 
+    def checkpoint(self) -> None:
+        """Save the state in the folder of checkpoints now, whenever the next one is due.
+
+        Raises
+        ------
+        InputError
+            The session has no checkpoints.
+        """
+        self._check_open()
+        if self._checkpoints is None:
+            raise InputError("this session has no checkpoints", expected="checkpoint_every= and out= when it is opened")
+        self._checkpoints.save(self._state())
+
+    def forget_waiting(self) -> None:
+        """Drop the rows that are not final yet: others are given in their place, or none."""
+        self._portions.forget_waiting()
+
     def _state(self) -> State:
         return save_state(self, self._in_place)
 

@@ -169,6 +169,10 @@ class Portions:
         self.final_events = ready
         return ready.counting_as_idle(self.log.idle_states, states_before)
 
+    def forget_waiting(self) -> None:
+        """Drop the rows that are not final yet."""
+        self._waiting = _NOTHING
+
     def idle_node_us(self, end_us: int) -> int:
         """Return the idle node time from the start of the window to ``end_us``, all of which was taken."""
         n_idle = int(np.isin(self.states, self.log.idle_states).sum())
