@@ -34,6 +34,7 @@ _IDLE_OR_KEPT = (NodeState.IDLE, NodeState.PLANNED, NodeState.RESERVED, NodeStat
 _NO_END_YET = frozenset(["RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "STOPPED", "SIGNALING", "STAGE_OUT"])
 _NOT_STARTED = frozenset(["PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"])
 _FIRST_SLURM_NODE = re.compile(r"\s*NodeName=", re.ASCII)
+_JSON_NODES = re.compile(r'"(nodes|sinfo|jobs|Jobs)"\s*:\s*([\[{])')
 _FIRST_PBS_NODE = re.compile(r"\s*\S+[ \t]*\n[ \t]+(?:Mom|ntype|state|np|power_state) = ", re.ASCII)
 _SLURM_NODE = re.compile(
     r"(\S+)\s.*?\sState=(\S+)(?:.*?\sPartitions=(\S*))?(?:.*?\sLastBusyTime=(\S+))?", re.ASCII | re.DOTALL
@@ -186,8 +187,8 @@ def kind_of(text: str) -> str | None:
     if _FIRST_SLURM_NODE.match(text):
         return SCONTROL
     if text.lstrip()[:1] == "{":
-        is_pbs = '"pbs_version"' in text[:2_000] or '"ntype"' in text[:2_000]
-        return PBS_JSON if is_pbs else SLURM_JSON if '"nodes"' in text else None
+        match = _JSON_NODES.search(text)
+        return None if match is None or match[1].lower() == "jobs" else SLURM_JSON if match[2] == "[" else PBS_JSON
     return PBSNODES if _FIRST_PBS_NODE.match(text) else None
 
 
