@@ -27,7 +27,7 @@ from bfreplay.datasets.log.states import EventBatch
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy
-from bfreplay.replay.checkpoint import Checkpoints, about, check_same
+from bfreplay.replay.checkpoint import Checkpoints, StoppedError, about, check_same
 from bfreplay.replay.engine import Engine
 from bfreplay.replay.ledger import Ledger
 from bfreplay.replay.run_tables import RunTables
@@ -534,6 +534,8 @@ class ReplaySession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None and not self._ended_by:  # the folder of an unfinished run is removed
+            kind, error = StoppedError, StoppedError("left without finish()")
         self._stack.__exit__(kind, error, trace)
         self._ended_by = self._ended_by or "has ended: it was left without finish()"
 

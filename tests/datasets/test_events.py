@@ -95,7 +95,7 @@ def test_a_row_that_cannot_be_is_refused_with_its_number(rows, row, problem):
         ({"nodes": ["a", "a"]}, "two nodes"),
         ({"nodes": ["a", " b"]}, "unusable"),
         ({"initial_state": [0]}, "one value for each node"),
-        ({"initial_state": [0, 7]}, "out of range"),
+        ({"initial_state": [0, len(NodeState)]}, "out of range"),
         ({"node": [2]}, "out of range"),
         ({"state": []}, "one value for each row"),
         ({"state": [True]}, "whole numbers"),  # a column of true for idle would be the state busy

@@ -14,7 +14,7 @@ from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.idleness import Idleness, characterise
 from bfreplay.datasets.idleness.idle_intervals import IDLE_INTERVAL_BINS
 from bfreplay.datasets.log.events import NodeEvents
-from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.errors import InputError
 from tests.examples import examples
 
@@ -184,7 +184,7 @@ def test_more_node_time_than_64_bits_can_count_is_refused_with_what_to_do() -> N
 def test_node_time_is_shared_out_over_the_states(three_nodes: Idleness) -> None:
     # n0: busy 1-2 h and 2.5-10 h; n1: busy 0-2 and 4-10; n2: busy 0-5, down 5-8
     hours = {each.state: each.node_hours for each in three_nodes.states}
-    assert hours == {"idle": 5.5, "busy": 8.5 + 8 + 5, "down": 3, "drain": 0, "reserved": 0, "off": 0, "unknown": 0}
+    assert hours == dict.fromkeys(STATE_WORDS, 0) | {"idle": 5.5, "busy": 8.5 + 8 + 5, "down": 3}
     assert {each.state: each.share for each in three_nodes.states}["down"] == 0.1
     states = three_nodes.to_dict()["states"]
     assert states[2] == {"state": "down", "node_us": 3 * HOUR, "node_hours": 3.0, "share": 0.1}

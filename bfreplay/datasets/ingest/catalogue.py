@@ -50,7 +50,7 @@ _TEXTS: _Forms = (
     (rf"^.*\bNodeName\b.*\bTimeStart{_DASHES}", ("sacctmgr show event without -P", _PEOPLE, "slurm", 2)),
     (rf"^.*\bTimeStart{_DASHES}", ("sacctmgr show reservation without -P", _PEOPLE, "slurm", 3)),
     (rf"^.*\b(JobID(Raw)?|Elapsed|NodeList|NNodes|ExitCode){_DASHES}", ("sacct without -P", _PEOPLE, "slurm", 0)),
-    (r"^NodeName=\S.*\s+CPUAlloc=", ("scontrol show node", _NOW, "slurm", 4)),
+    (r"^NodeName=\S.*\s+CPUAlloc=", ("scontrol show node", _NOW, "snapshots", 0)),
     (r"^ReservationName=\S|^No reservations in the system", ("scontrol show reservation", _RESERVED, "slurm", 3)),
     (r"^JobId=\d", ("scontrol show job", _NOW, "slurm", 0)),
     (r"^PartitionName=\S", ("scontrol show partition", _NOW, "slurm", 0)),
@@ -67,7 +67,10 @@ _TEXTS: _Forms = (
         r"^job-ID\s+prior\b|^queuename\s+qtype\b|^={20,}\njob_number:|<job_info\b",
         ("qstat of Grid Engine", _NOW, GRID_ENGINE, 0),
     ),
-    (r"^\S+\n\s+(Mom|ntype|state|np) = |^vnode\s+state\b|^Name=\S+\|Mom=|<Data><Node>", ("pbsnodes", _NOW, "pbs", 0)),
+    (
+        r"^\S+\n\s+(Mom|ntype|state|np) = |^vnode\s+state\b|^Name=\S+\|Mom=|<Data><Node>",
+        ("pbsnodes", _NOW, "snapshots", 1),
+    ),
     (r"^Job (id|ID)\s+(Name|Username)\b|^Job Id: \S|^\s*Req'd\s+Req'd\b", ("qstat of PBS", _NOW, "pbs", 0)),
     (r"^Summary of time in seconds spent|^Job <\d+[^>]*>, ", ("bhist or bjobs -l", _PEOPLE, "lsf", 0)),
     (r"^Accounting information about jobs", ("bacct", _PEOPLE, "lsf", 0)),
@@ -86,15 +89,15 @@ _TEXTS: _Forms = (
 )
 _JSON: _Forms = (
     (r'"pbs_version".*"Jobs"\s*:|"Job_Name"\s*:', ("qstat -F json", _NOW, "pbs", 0)),
-    (r'"pbs_version"|"ntype"\s*:|"Mom"\s*:', ("pbsnodes -F json", _NOW, "pbs", 0)),
+    (r'"pbs_version"|"ntype"\s*:|"Mom"\s*:', ("pbsnodes -F json", _NOW, "snapshots", 1)),
     (r'"COMMAND"\s*:\s*"(bjobs|bhist|bacct)"', ("bjobs -json", _NOW, "lsf", 0)),
     (r'"COMMAND"\s*:\s*"\w+"', ("bhosts -json", _NOW, "lsf", 0)),
     (r'"qname"\s*:', ("Grid Engine's accounting", _MASTER, GRID_ENGINE, 0)),
     (r'"ClusterId"\s*:', ("condor_history -json", _OTHER, CONDOR, 0)),
     (r'"reservations"\s*:\s*\[', ("scontrol show reservation --json", _RESERVED, "slurm", 3)),
     (r'"job_state"\s*:|"jobs"\s*:.*"start_time"\s*:', ("squeue --json or scontrol show job --json", _NOW, "slurm", 0)),
-    (r'"sinfo"\s*:\s*\[', ("sinfo --json", _NOW, "slurm", 4)),
-    (r'"nodes"\s*:\s*\[.*"state"\s*:', ("sinfo --json or scontrol show node --json", _NOW, "slurm", 4)),
+    (r'"sinfo"\s*:\s*\[', ("sinfo --json", _NOW, "snapshots", 0)),
+    (r'"nodes"\s*:\s*\[.*"state"\s*:', ("sinfo --json or scontrol show node --json", _NOW, "snapshots", 0)),
 )
 
 
@@ -124,6 +127,7 @@ READERS = Registry(
         "lsf": "bfreplay.datasets.ingest.lsf:LsfReader",
         "flux": "bfreplay.datasets.ingest.flux:FluxReader",
         "batsim": "bfreplay.datasets.ingest.batsim:BatsimReader",
+        "snapshots": "bfreplay.datasets.ingest.node_snapshots:SnapshotsReader",
         "table": "bfreplay.datasets.ingest.table.reader:TableReader",
     },
 )

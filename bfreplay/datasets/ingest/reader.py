@@ -97,6 +97,12 @@ class ReadOptions(CheckedOptions):
         None, _unchecked, "Format of times in a table, e.g. '%d.%m.%Y %H:%M:%S'.", metavar="FORMAT"
     )
     missing_wait_is_zero: bool = _fact(False, checks.truth, "SWF: a job without a waiting time did not wait.")
+    states: str | None = _fact(
+        None,
+        _unchecked,
+        "For 'snapshots': the table of states, from the words of a scheduler to those of a log, edited.",
+        metavar="FILE",
+    )
     reservations: str = _fact("idle", OneOf(_RESERVATIONS), "State of reserved nodes, other than for maintenance.")
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bfreplay._compiled import compiled, compiled_inline, zero_records
 from bfreplay.datasets.log.states import NodeState
 
-IDLE, BUSY, DOWN, DRAIN, RESERVED, OFF, UNKNOWN = map(int, list(NodeState)[:7])  # what accounting tells apart
+IDLE, BUSY, DOWN, DRAIN, RESERVED, OFF, UNKNOWN, PLANNED, COMPLETING, MAINTENANCE = map(int, NodeState)
 
 NEVER = int(np.iinfo(np.int64).max)
 NONE = -1
@@ -401,13 +401,13 @@ def lack_no_more(number: int, machine: Machine) -> None:
 
 @compiled_inline
 def state_of(node: int, machine: Machine) -> int:
-    """Return the strongest state on a node: down, off, busy, drain, reserved, unknown; else idle."""
+    """Return the strongest state on a node; ``UNKNOWN`` is the weakest, and without any it is idle."""
     n_covering, n_total = machine.n_covering, machine.n_total[node]
     if n_total == 0:
         return DOWN if machine.state.use == TAKEN_FOR_DOWN else IDLE
     if n_total == n_covering[BUSY, node]:
         return BUSY
-    for state in (DOWN, OFF, BUSY, DRAIN, RESERVED):
+    for state in (DOWN, OFF, BUSY, MAINTENANCE, DRAIN, COMPLETING, RESERVED, PLANNED):
         if n_covering[state, node] > 0:
             return state
     return UNKNOWN

@@ -6,6 +6,7 @@ import re
 from collections.abc import Container
 
 from bfreplay.datasets.log.states import NodeState
+from bfreplay.datasets.snapshots.state_table import SUFFIXES, StateTable
 from bfreplay.datasets.times import US
 
 HOW = "`bfreplay ingest slurm --how` prints the command to run on your cluster"
@@ -108,24 +109,24 @@ def is_known_state(state: str) -> bool:
 
 # ---- states of nodes ------------------------------------------------------------------------------------------------
 
-_WORDS: dict[NodeState, str] = {  # the weakest state first
-    NodeState.IDLE: "idle planned plnd cloud dynamic_norm dynamic_future external undrain resume net reboot_canceled",
-    NodeState.BUSY: "allocated alloc mixed mix completing comp",
-    NodeState.UNKNOWN: "unknown unk",
-    NodeState.RESERVED: "reserved resv maint maintenance perfctrs npc blocked block",
-    NodeState.DRAIN: "drain drained draining drng reboot_requested",
-    NodeState.OFF: "powered_down power_down powering_down pow_dn powering_up power_up pow_up power_drain",
-    NodeState.DOWN: "down fail failed failing failg error err not_responding no_respond reboot reboot_issued boot "
-    "inval invalid invalid_reg future futr",
+_WEAKEST_FIRST = (
+    NodeState.IDLE,
+    NodeState.BUSY,
+    NodeState.UNKNOWN,
+    NodeState.RESERVED,
+    NodeState.DRAIN,
+    NodeState.OFF,
+    NodeState.DOWN,
+)
+_STRENGTH = {state: i for i, state in enumerate(_WEAKEST_FIRST)}
+_AS_ACCOUNTED = {
+    NodeState.PLANNED: NodeState.IDLE,
+    NodeState.COMPLETING: NodeState.BUSY,
+    NodeState.MAINTENANCE: NodeState.RESERVED,
 }
-_STATE_OF_WORD = {word: state for state, words in _WORDS.items() for word in words.split()}
-# "planned by the backfill scheduler" (-) and "jobs are completing" (+) leave a node's state as it is
-_STATE_OF_SUFFIX = {
-    **dict.fromkeys("*^", NodeState.DOWN),
-    **dict.fromkeys("~#%!", NodeState.OFF),
-    **{"@": NodeState.DRAIN, "$": NodeState.RESERVED, "-": NodeState.IDLE},
-}
-_STRENGTH = {state: i for i, state in enumerate(_WORDS)}
+"""States that accounting does not tell apart."""
+_STATE_OF_WORD = {word: _AS_ACCOUNTED.get(state, state) for state, words in StateTable.default().rows for word in words}
+_STATE_OF_SUFFIX = {sign: _STATE_OF_WORD[word] for sign, word in SUFFIXES.items()}
 
 
 def stronger(state: NodeState, other_state: NodeState) -> NodeState:
