@@ -46,7 +46,7 @@ def joint_spans(a: NodeEvents, b: NodeEvents, nodes: Sequence[str]) -> JointSpan
     lengths = [len(times) for _, times, _ in changes]
     node, time_us, state = (np.concatenate(columns) for columns in zip(*changes, strict=True))
     is_b = np.repeat([False, True], lengths)
-    order = np.lexsort((is_b, time_us, node))
+    order = np.lexsort((time_us, node))  # stable: of one time, A first
     node, time_us, state, is_b = node[order], time_us[order], state[order], is_b[order]
     position = np.arange(len(node))
     # both logs begin each node with its state at the start, so that no state is carried over from the node before
