@@ -7,6 +7,8 @@ from .datasets import load_events as load_events
 from .datasets import load_jobs as load_jobs
 from .datasets import write_events as write_events
 from .datasets import write_jobs as write_jobs
+from .datasets.agreement.comparison import compare_logs as compare_logs
+from .datasets.agreement.figures import LogComparison as LogComparison
 from .datasets.bundled import sample_events_path as sample_events_path
 from .datasets.bundled import sample_jobs_path as sample_jobs_path
 from .datasets.idleness import describe as describe

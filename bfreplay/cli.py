@@ -102,6 +102,7 @@ def main() -> None:
     When is my search over?       bfreplay finish EVENTS --jobs JOBS --dedicated 32
     Which options suit my log?    bfreplay tune EVENTS --jobs JOBS
     Is this run better, and why?  bfreplay compare runs RUN RUN
+    Do two logs agree?            bfreplay compare logs EVENTS EVENTS
     What does our rule cost us?   bfreplay compare rules EVENTS --jobs JOBS
     What was left to gain?        bfreplay regret RUN...
     Why did a job get its nodes?  bfreplay explain RUN --job JOB --at TIME

@@ -16,6 +16,9 @@ RESTART_S, WORK_SAVED_EVERY_S = 60.0, 600.0
 """What a change costs where rules of products are compared. No product publishes a restart time, and none has a default
 checkpoint interval."""
 
+LOG_TOLERANCE, WORST_NODES = "2s", 5
+"""Of a comparison of two logs: the longest difference between the times of one change, and the nodes listed."""
+
 TIME_LIMIT_S = 10.0
 """Time limit of a MILP back end per decision, as in the published program."""
 

@@ -1,4 +1,4 @@
-"""``bfreplay compare``: compares finished runs, rules of products, or formulations."""
+"""``bfreplay compare``: compares finished runs, two logs of one machine, rules of products, or formulations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bfreplay.commands.option_flags import (
     run_options,
     save_failures_option,
 )
-from bfreplay.commands.progress import lab_progress, warm_up_loops
+from bfreplay.commands.progress import announce_compiling, lab_progress, warm_up_loops
 from bfreplay.experiments.declared_options import OPTIONS
 from bfreplay.experiments.run_options import RunOptions
 from bfreplay.experiments.study_options import Bootstrap, SampleOptions
@@ -65,25 +65,60 @@ def runs(
 
 
 class _Compare(click.RichGroup):
-    """Tells who leaves ``runs`` out what is missing."""
+    """Tells who leaves ``runs`` or ``logs`` out what is missing."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the subcommand."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            if not Path(args[0]).is_dir():
+            if not Path(args[0]).exists():
                 raise
-            suggestion = f"{ctx.command_path} runs {shlex.join(args)}"
+            kind = "runs" if Path(args[0]).is_dir() else "logs"
+            suggestion = f"{ctx.command_path} {kind} {shlex.join(args)}"
             raise click.UsageError(f"{error.format_message()} Did you mean: {suggestion}?", ctx) from error
 
 
 @click.group(cls=_Compare)
 def compare() -> None:
-    """Compare finished runs, elasticity rules of products, or formulations and solvers on the same decisions."""
+    """Compare finished runs, two logs of one machine, elasticity rules of products, or formulations and solvers."""
 
 
 compare.add_command(runs)
+
+
+@compare.command()
+@click.argument("a", metavar="A", type=PLACE)
+@click.argument("b", metavar="B", type=PLACE)
+@click.option(
+    "--tolerance",
+    metavar="TIME",
+    default=defaults.LOG_TOLERANCE,
+    help="Longest difference between the times of one change in both logs that counts as polling: 2s, 1min.",
+)
+@run_options("window")
+@click.option("--nodes", metavar="N", type=int, default=defaults.WORST_NODES, help="Nodes to list that differ most.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def logs(a: Path, b: Path, as_json: bool, **options: Any) -> None:
+    """Compare two logs of one machine, node by node: agreement on idle nodes, and what differs, by rule.
+
+    A and B are logs of node states as 'bfreplay describe' takes them: one followed and one made from accounting, say,
+    or two imports of one site. They are compared over the time and the nodes that both have.
+
+    A tolerance should be the interval between polls, and another second where a log has whole seconds.
+
+    \b
+    Examples:
+      bfreplay compare logs followed.csv accounted.parquet
+      bfreplay compare logs followed.csv accounted.parquet --tolerance 31s --nodes 20
+      bfreplay compare logs a.parquet b.parquet --window 2024-07-01 2024-07-02 --json
+    """
+    from bfreplay import compare_logs
+    from bfreplay.datasets.agreement.comparison_text import render
+
+    announce_compiling(quiet=False)
+    result = compare_logs(a, b, **options)
+    say(json_text(result.to_dict()) if as_json else render(result), nl=as_json)
 
 
 @compare.command()
