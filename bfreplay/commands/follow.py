@@ -18,7 +18,7 @@ from bfreplay.commands.inputs import note, say
 from bfreplay.commands.option_flags import PLACE, RARE, adding, run_options
 from bfreplay.commands.progress import announce_compiling
 from bfreplay.errors import InputError
-from bfreplay.experiments.declared_options import GROUPS, LOG, OPTIONS
+from bfreplay.experiments.declared_options import LOG, OPTIONS
 
 if TYPE_CHECKING:
     from bfreplay.datasets.snapshots.state_table import StateTable
@@ -31,7 +31,9 @@ _LATEST_S = 2.0
 
 _NOT_FOLLOWED = ("measure", "batch_jobs", "until_done")
 _OF_RUN = tuple(
-    name for name, declaration in OPTIONS.items() if name == "pool" or declaration.group != LOG and name not in _NOT_FOLLOWED
+    name
+    for name, declaration in OPTIONS.items()
+    if name == "pool" or (declaration.group != LOG and name not in _NOT_FOLLOWED)
 )
 """Options of a run that a follower has: it has a log of its own, without end, whose batch jobs are not known."""
 
@@ -49,7 +51,9 @@ _common = adding(
         required=True,
         help="Folder of the log, the run so far and the status of now; one that is there already is gone on with.",
     ),
-    _following(_FOLLOWING, "--poll", default="10s", show_default=True, metavar="TIME", help="Time from one poll to the next."),
+    _following(
+        _FOLLOWING, "--poll", default="10s", show_default=True, metavar="TIME", help="Time from one poll to the next."
+    ),
     _following(
         _FOLLOWING,
         "--hold-back",

@@ -158,7 +158,7 @@ class PolledStates:
             self.n_unanswered += 1
             self.problem = str(error)
             return None
-        rows = self._fill(snapshot.time_us) if snapshot.time_us - self.last_us > self._gap_us else []
+        rows = self._fill(snapshot) if snapshot.time_us - self.last_us > self._gap_us else []
         rows += self._changes.update(snapshot)
         self.last_us = snapshot.time_us
         self._note_privacy()
@@ -188,26 +188,31 @@ class PolledStates:
         start_us, end_us = sorted((now_us, now_us - step_us))
         self.spans.append(Span(kind=CLOCK, start=iso_utc(start_us), end=iso_utc(end_us), words=words, is_filled=True))
 
-    def _fill(self, time_us: int) -> list[Row]:
+    def _fill(self, snapshot: Snapshot) -> list[Row]:
         """Return the events between the last answer and this one, as far as accounting knows them."""
-        states, start_us = self._changes.states, self.last_us
+        states, start_us, end_us = self._changes.states, self.last_us, snapshot.time_us
+        rows, reason = [], f"{self.name} has no accounting"
+        log = None
         try:
-            log = self._source.accounted(start_us, time_us, list(states))
-            reason = f"{self._source.name} has no accounting that tells"
+            log = self._source.accounted(start_us, end_us, list(states))
         except BfreplayError as error:
-            log, reason = None, " ".join(str(error).split("\n")[0].split())
+            reason = " ".join(str(error).split())
+        if log is not None:
+            rows = _rows_of(log, states)
+            if _hides_jobs(log, states, {**states, **{node: state for _, node, state in rows}}, snapshot):
+                log, reason = None, "accounting shows no jobs on most of the nodes that were busy"
         if log is None:
             rows = [(start_us + 1, node, NodeState.UNKNOWN) for node in states]
-            words = f"nobody polled; the states of {count(len(rows), 'node')} are unknown: {reason}"
+            words = f"nobody polled; all {count(len(rows), 'node')} are unknown: {reason}"
         else:
-            rows = _rows_of(log, states)
             words = (
                 "nobody polled; the states are those of accounting, which knows neither planned nor completing nodes"
             )
-        span = Span(kind=GAP, start=iso_utc(start_us), end=iso_utc(time_us), words=words, is_filled=log is not None)
+            words = "; ".join([words, *(str(warning) for warning in log.metadata.log_warnings.warnings)])
+        span = Span(kind=GAP, start=iso_utc(start_us), end=iso_utc(end_us), words=words, is_filled=log is not None)
         self.spans.append(span)
         now_states = {**states, **{node: state for _, node, state in rows}}
-        self._changes = StateChanges(now_states, time_us - 1, self._lends)
+        self._changes = StateChanges(now_states, end_us - 1, self._lends)
         return rows
 
     def _note_privacy(self) -> None:
@@ -228,6 +233,17 @@ def _rows_of(log: NodeEvents, states: Mapping[str, NodeState]) -> list[Row]:
                 rows.append((max(time_us, log.window_start_us + 1), name, node_state))
                 known[name] = node_state
     return rows
+
+
+def _hides_jobs(
+    log: NodeEvents, seen: Mapping[str, NodeState], accounted: Mapping[str, NodeState], snapshot: Snapshot
+) -> bool:
+    """Return whether most nodes that were busy before or after a gap are free in accounting: it hides others' jobs."""
+    first = dict(zip(log.nodes, log.first_states().tolist(), strict=True))
+    at_start = [first.get(node) for node, state in seen.items() if state == NodeState.BUSY]
+    at_end = [accounted.get(node) for node, reading in snapshot.nodes.items() if reading.state == NodeState.BUSY]
+    busy = [*at_start, *at_end]
+    return busy.count(NodeState.IDLE) > len(busy) / 2
 
 
 class GrowingFile:

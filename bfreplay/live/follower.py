@@ -109,12 +109,12 @@ class Follower:
 
     def _hold_folder(self) -> None:
         folder = self._folder
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / LOG_FILE).exists():
+        if folder.is_dir() and any(folder.glob("[!.]*")) and not (folder / LOG_FILE).exists():
             raise OutputExistsError(
                 f"{folder} exists already, and is not the folder of a follower; choose another name"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder.with_name(f".{folder.name}.lock"))
+        lock = FileLock(folder / ".lock")
         try:
             lock.acquire(timeout=0)
         except Timeout as error:

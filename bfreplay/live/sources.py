@@ -18,7 +18,7 @@ from bfreplay.datasets.ingest.slurm.sacct import SACCT_COLUMNS
 from bfreplay.datasets.snapshots.readings import Snapshot
 from bfreplay.datasets.snapshots.state_table import StateTable
 from bfreplay.datasets.snapshots.texts import JOBS_COMMAND, NODES_COMMAND, SnapshotReader
-from bfreplay.datasets.times import iso_utc
+from bfreplay.datasets.times import DAY_US, US, iso_utc
 from bfreplay.errors import BfreplayError, InputError
 
 Clock = Callable[[], int]
@@ -47,7 +47,13 @@ class StateSource(Protocol):
         """Return the states of now; ``NoAnswerError`` where they are not known."""
 
     def accounted(self, start_us: int, end_us: int, nodes: Sequence[str]) -> NodeEvents | None:
-        """Return the states of ``nodes`` in a time that nobody polled, from accounting; ``None`` without it."""
+        """Return the states of ``nodes`` in a time that nobody polled, from accounting; ``None`` without it.
+
+        Raises
+        ------
+        NoAnswerError, InputError
+            There is accounting, and it cannot be read.
+        """
 
 
 def run_command(words: Sequence[str], timeout_s: float, environment: Mapping[str, str] | None = None) -> str:
@@ -88,6 +94,7 @@ def run_command(words: Sequence[str], timeout_s: float, environment: Mapping[str
 
 
 _SLURM_TIMES = {"SLURM_TIME_FORMAT": "%s", "TZ": "UTC"}
+_ACCOUNTING_TIMES = {"SLURM_TIME_FORMAT": "standard", "TZ": "UTC"}  # not as the user may have set it
 
 
 class SlurmSource:
@@ -126,7 +133,8 @@ class SlurmSource:
 
     def accounted(self, start_us: int, end_us: int, nodes: Sequence[str]) -> NodeEvents | None:
         """Return the states by ``sacct``, ``sacctmgr show event`` and ``show reservation``."""
-        first, last = (iso_utc(time_us)[:19] for time_us in (start_us, end_us + 1_000_000))
+        # a day more, so that there are jobs: a log without any is refused
+        first, last = (iso_utc(time_us)[:19] for time_us in (start_us - DAY_US, end_us + US))
         known = run_command(["sacct", "-e"], self._timeout_s).lower().split()
         columns = ",".join(name for name in SACCT_COLUMNS if name.lower() in known)
         events = ["Cluster", "NodeName", "Start", "End", "State", "Reason", "User"]
@@ -139,7 +147,7 @@ class SlurmSource:
         with TemporaryDirectory(prefix="bfreplay-gap") as folder:
             files = []
             for name, words in commands.items():
-                text = run_command(words, 10 * self._timeout_s, {"TZ": "UTC"})
+                text = run_command(words, 10 * self._timeout_s, _ACCOUNTING_TIMES)
                 if len(text.splitlines()) > 1:  # a header alone is no log
                     files.append(Path(folder, name))
                     files[-1].write_text(text, encoding="utf-8")

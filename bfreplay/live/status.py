@@ -56,7 +56,9 @@ class StatusKeeper:
         """Return the status of now, after a poll and its decisions."""
         session, feed = self._session, self._feed
         if decisions is not None:
-            self._decisions.extend(_decision(row) for row in decisions.slice(max(decisions.num_rows - LAST_DECISIONS, 0)).to_pylist())
+            self._decisions.extend(
+                _decision(row) for row in decisions.slice(max(decisions.num_rows - LAST_DECISIONS, 0)).to_pylist()
+            )
         ledger = {label: seconds / _SECONDS_AN_HOUR for label, seconds in session.ledger_now().items()}
         if session.until_us // _DAY_US > self._since_us // _DAY_US:
             self._since_us, self._before = session.until_us, ledger
@@ -173,4 +175,5 @@ def metrics_text(status: LiveStatus) -> str:
     gauge("last_poll_timestamp_seconds", "Time of the last answer.", {(): last_poll_s})
     gauge("polls", "Polls since the follower was started.", {(): status.polls})
     gauge("unanswered_polls", "Polls without an answer since then.", {(): status.unanswered})
-    return generate_latest(registry).decode()
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # it has no types
+    return text.decode()
