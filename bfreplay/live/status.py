@@ -98,7 +98,7 @@ class StatusKeeper:
 
 
 def span_notes(spans: Sequence[Span], notes: Sequence[str], n_nodes: int) -> dict[str, Any]:
-    """Return the notes of the log's metadata: its spans, and warnings about gaps, which every run of the log repeats."""
+    """Return notes for the metadata of the log: spans, and warnings about gaps, which every run of the log repeats."""
     warnings: dict[str, Any] = {}
     for span in spans:
         if span.kind == GAP:

@@ -14,8 +14,8 @@ from bfreplay.result_folders.records import Amount, Count, RecordPart
 class Span(RecordPart, frozen=True, kw_only=True):
     """Time in which the cluster was not followed as usual.
 
-    ``kind`` is ``gap`` (nobody polled, or no poll was answered) or ``clock`` (the clock was set); ``words`` says what was
-    done about it.
+    ``kind`` is ``gap`` (nobody polled, or no poll was answered) or ``clock`` (the clock was set); ``words`` has the
+    consequence.
     """
 
     kind: str
