@@ -1,0 +1,179 @@
+"""Drives load on the Slurm that cluster.py started: jobs from a seed, admin operations at stated times, all noted.
+
+python load.py ordinary --dir D --minutes 5 --log load.jsonl --export FOLDER
+python load.py oversubscribed --dir D --minutes 5 --log load.jsonl --export FOLDER
+"""
+
+import argparse
+import json
+import math
+import random
+import re
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TextIO
+
+from cluster import Cluster, ClusterError
+
+# of an oversubscribed run: second of five minutes, action, its nodes (a number: so many that no other action has;
+# a name: those of that action), command
+OPERATIONS = (
+    (20, "array", 0, "array"),
+    (35, "requeue", 0, "scontrol requeue {RUNNING}"),
+    (45, "cancel running", 0, "scancel {RUNNING}"),
+    (50, "cancel pending", 0, "scancel {PENDING}"),
+    (60, "drain", 2, "scontrol update nodename={nodes} state=drain reason=load"),
+    (75, "reserve", 2, "scontrol create reservation reservationname=load users=root start=now duration=60 nodes={nodes}"
+     " flags=ignore_jobs"),
+    (90, "maintain", 2, "scontrol create reservation reservationname=works users=root start=now duration=60"
+     " nodes={nodes} flags=maint,ignore_jobs"),
+    (105, "resume", "drain", "scontrol update nodename={nodes} state=resume"),
+    (120, "node dies", 1, "{cluster} kill-node {nodes} --dir {dir}"),
+    (130, "end of reservation", "reserve", "scontrol delete reservation=load"),
+    (150, "end of maintenance", "maintain", "scontrol delete reservation=works"),
+    (160, "power down", "power", "scontrol update nodename={nodes} state=power_down_asap"),
+    (175, "node returns", "node dies", "{cluster} restore-node {nodes} --dir {dir}"),
+    (190, "down", 1, "scontrol update nodename={nodes} state=down reason=load"),
+    (200, "requeue", 0, "scontrol requeue {RUNNING}"),
+    (215, "power up", "power", "scontrol update nodename={nodes} state=power_up"),
+    (230, "end of down", "down", "scontrol update nodename={nodes} state=resume"),
+    (240, "cancel running", 0, "scancel {RUNNING}"),
+    (250, "array", 0, "array"),
+)  # fmt: skip
+# columns as `bfreplay ingest slurm --how` asks for them; of these, the ones that this version's `sacct -e` lists
+COLUMNS = "JobIDRaw JobID Cluster Partition State Submit Eligible Start End ElapsedRaw Suspended TimelimitRaw NNodes"
+COLUMNS += " NodeList Reservation Restarts"
+
+
+class Load:
+    """One run: submits jobs of an ordinary user, operates as root, and writes each action as a line of JSON."""
+
+    def __init__(self, cluster: Cluster, log: TextIO, seed: int) -> None:
+        self.cluster = cluster
+        self.log = log
+        self.random = random.Random(seed)
+        self.taken = {"power": cluster.settings["power_save"]}  # nodes of each operation
+        self.runs: dict[tuple[str, str], list[str]] = {}  # job and its start: nodes
+        self.weights: dict[str, int] = {}
+
+    def note(self, action: str, nodes: list[str], **more: object) -> None:
+        """Write one line: when, what, on which nodes."""
+        self.log.write(json.dumps({"time": round(time.time(), 3), "action": action, "nodes": nodes, **more}) + "\n")
+        self.log.flush()
+
+    def submit(self, n_nodes: int, seconds: float, *more: str) -> None:
+        """Submit a batch job that sleeps."""
+        place = ("-D", str(self.cluster.folder / "work"), "-o", "/dev/null", f"--uid={self.cluster.settings['user']}")
+        size = (f"-N{n_nodes}", "-t", str(math.ceil(seconds / 60) + 1), *more)
+        job = self.cluster.ask("sbatch", "--parsable", "-p", "batch", *place, *size, "--wrap", f"sleep {seconds:.1f}")
+        self.note("submit", [], job=job.strip(), n_nodes=n_nodes, seconds=round(seconds, 1))
+
+    def operate(self, action: str, wanted: int | str, command: str) -> None:
+        """Carry out an operation and note it; one that Slurm refuses is noted with its message."""
+        if command == "array":
+            return self.submit(1, 12, "--array=1-6")
+        if isinstance(wanted, int):
+            free = set(self.cluster.nodes()).difference(*self.taken.values())
+            nodes = self.taken[action] = sorted(self.random.sample(sorted(free), wanted))
+        else:
+            nodes = self.taken.pop(wanted)
+            self.taken |= {"power": nodes} if wanted == "power" else {}
+        values = {"nodes": ",".join(nodes), "dir": self.cluster.folder}
+        values["cluster"] = f"{sys.executable} {Path(__file__).with_name('cluster.py')}"
+        for state in re.findall(r"{([A-Z]+)}", command):
+            jobs = self.cluster.ask("squeue", "-h", "-p", "batch", "-t", state, "-o", "%A").split()
+            values[state] = self.random.choice(jobs) if jobs else "none"
+        command = command.format(**values)
+        try:
+            self.cluster.ask(*command.split())
+        except ClusterError as error:
+            return self.note(action, nodes, command=command, refused=str(error))
+        return self.note(action, nodes, command=command)
+
+    def watch(self, *, even: bool) -> None:
+        """Note which nodes jobs got; if `even`, a node that had more jobs gets a higher weight, so is taken later."""
+        text = self.cluster.ask("squeue", "-h", "-t", "R,CG,CD", "-o", "%A|%S|%N", check=False)
+        for job, start, nodes in (line.split("|") for line in text.splitlines()):
+            if nodes and (job, start) not in self.runs:
+                self.runs[job, start] = self.cluster.ask("scontrol", "show", "hostnames", nodes).split()
+        counts = Counter(name for names in self.runs.values() for name in names)
+        weights = {name: 1 + counts[name] for name in self.cluster.nodes()}
+        for weight in sorted(set(weights.values())) if even else ():
+            names = [name for name, new in weights.items() if new == weight != self.weights.get(name)]
+            if names:
+                self.cluster.ask("scontrol", "update", f"nodename={','.join(names)}", f"weight={weight}", check=False)
+        self.weights = weights
+
+    def run(self, minutes: float, *, ordinary: bool) -> None:
+        """Submit jobs until the time is over, with the operations between them unless `ordinary`; then end all jobs.
+
+        Ordinary: one job of 1 to 4 nodes every 5 to 15 s, of 10 to 60 s, the shorter ones more often.
+        Else twice as many, no length more often than another: more than the nodes can do.
+        """
+        begin = next_job = time.time()
+        operations = [] if ordinary else list(OPERATIONS)
+        self.note("begin", self.cluster.nodes())
+        while time.time() < begin + minutes * 60:
+            self.watch(even=ordinary)
+            if time.time() >= next_job:
+                longer = self.random.random()
+                self.submit(self.random.randint(1, 4), 10 * 6**longer if ordinary else 10 + 50 * longer)
+                next_job += self.random.triangular(5, 15, 6) if ordinary else self.random.uniform(2.5, 7.5)
+            while operations and time.time() >= begin + operations[0][0] * minutes / 5:
+                self.operate(*operations.pop(0)[1:])
+            time.sleep(0.3)
+        self.note("end", self.cluster.nodes())
+        user = f"--user={self.cluster.settings['user']}"
+        for state in ("PENDING", "RUNNING"):
+            self.cluster.ask("scancel", user, f"--state={state}", check=False)
+        self.cluster.wait("all jobs have ended", lambda: not self.cluster.ask("squeue", "-h", user), 30)
+        time.sleep(3)  # accounting is sent once in a while
+
+
+def export(cluster: Cluster, folder: Path, since: float) -> None:
+    """Write the accounting of the run as the three files that `bfreplay ingest slurm` reads."""
+    cluster.env["TZ"] = "UTC"
+    folder.mkdir(parents=True, exist_ok=True)
+    begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since - 1))
+    known = cluster.ask("sacct", "-e").lower().split()
+    columns = ",".join(name for name in COLUMNS.split() if name.lower() in known)
+    jobs = cluster.ask("sacct", "-a", "-X", "-D", "-P", "-S", begin, "-E", "now", "-o", columns, limit_s=30)
+    (folder / "jobs.psv").write_text(jobs)
+    columns = "format=Cluster,NodeName,Start,End,State,Reason,User"
+    outages = cluster.ask("sacctmgr", "-P", "show", "event", "All_Time", f"Start={begin}", columns, limit_s=30)
+    (folder / "outages.psv").write_text(outages)
+    columns = "format=Cluster,Name,Start,End,NodeNames,Flags"
+    reservations = cluster.ask("sacctmgr", "-P", "show", "reservation", f"Start={begin}", columns, limit_s=30)
+    (folder / "resv.psv").write_text(reservations)
+
+
+def main() -> int:
+    """Run a load and report how often the nodes changed."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("load", choices=("ordinary", "oversubscribed"))
+    parser.add_argument("--dir", type=Path, required=True, help="folder of the cluster")
+    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--log", type=Path, required=True, help="JSON lines of what was done and when")
+    parser.add_argument("--export", type=Path, help="folder for jobs.psv, outages.psv and resv.psv")
+    options = parser.parse_args()
+    cluster = Cluster(options.dir)
+    begin = time.time()
+    try:
+        with options.log.open("w") as log:
+            load = Load(cluster, log, options.seed)
+            load.run(options.minutes, ordinary=options.load == "ordinary")
+        if options.export:
+            export(cluster, options.export, begin)
+    except (ClusterError, OSError) as error:
+        print(f"load.py: {error}", file=sys.stderr)
+        return 1
+    counts = Counter(name for names in load.runs.values() for name in names)
+    print(f"{len(load.runs)} runs of jobs; runs a node:", {name: counts[name] for name in cluster.nodes()})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
