@@ -23,6 +23,7 @@ Row = tuple[int, str, NodeState]
 """An event: its time in microseconds UTC, a node, and the state of the node after it."""
 
 GAP, CLOCK = "gap", "clock"
+PRIVATE = "jobs of other users cannot be seen: changes have the times of Slurm's nodes, or of the poll"
 _SMALLEST_STEP_US = US // 2
 """A clock that differs from the steady one by less is not said to be set."""
 _SHORTEST_GAP_US = 10 * US
@@ -217,9 +218,8 @@ class PolledStates:
 
     def _note_privacy(self) -> None:
         """Say once that the jobs of others cannot be seen."""
-        text = "jobs of other users cannot be seen: changes have the times of Slurm's nodes or of the poll"
-        if not self._changes.sees_others_jobs and text not in self.notes:
-            self.notes.append(text)
+        if not self._changes.sees_others_jobs and PRIVATE not in self.notes:
+            self.notes.append(PRIVATE)
 
 
 def _rows_of(log: NodeEvents, states: Mapping[str, NodeState]) -> list[Row]:
@@ -280,6 +280,7 @@ class GrowingFile:
         first = {node: state for time_us, node, state in rows if time_us == start_us}
         nodes = tuple(sorted(first))
         self._offset, self._row, self._after_us = 0, 0, start_us
+        self.last_us, self.states = start_us, first
         return Beginning(nodes, tuple(first[node] for node in nodes), start_us)
 
     def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:

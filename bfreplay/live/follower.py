@@ -100,7 +100,7 @@ class Follower:
         with ExitStack() as undo:
             undo.push(self._stack)
             self._hold_folder()
-            if (folder / LOG_FILE).exists():
+            if Journal.exists(folder):
                 self._resume()
             else:
                 self._begin(cluster)
@@ -127,7 +127,7 @@ class Follower:
         beginning = self._feed.begin()
         states = np.array(beginning.states, np.int8)
         self._first = beginning.nodes, beginning.start_us, states
-        self._session = self._open(self._folder / "session")
+        self._session = self._open(self._folder / "session", overwrite=True)
         metadata = EventsMetadata(cluster=cluster, source_format=f"followed: {self._feed.name}")
         self._journal = Journal.create(self._folder, beginning.nodes, beginning.start_us, metadata)
 

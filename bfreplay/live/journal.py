@@ -37,6 +37,7 @@ class Journal:
         self._header = header
         self._n_bytes = n_bytes
         self._stream = file.open("ab")
+        self._is_empty = header.window_end_us == header.window_start_us + 1
 
     @classmethod
     def create(cls, folder: Path, nodes: Sequence[str], start_us: int, metadata: EventsMetadata) -> Self:
@@ -44,8 +45,13 @@ class Journal:
         file = folder / LOG_FILE
         head = (",".join(WRITTEN_COLUMNS) + "\n").encode()
         file.write_bytes(head)
-        # no window is empty: until the first portion is final, the log covers its first microsecond
+        # no window is empty
         return cls(file, LogHeader(tuple(nodes), start_us, start_us + 1, metadata, is_growing=True), len(head))
+
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        """Return whether a folder has a log with rows."""
+        return sidecar_path(folder / LOG_FILE).exists()
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -91,6 +97,8 @@ class Journal:
 
     def append(self, events: EventBatch, log: NodeEvents, until_us: int, notes: Mapping[str, Any]) -> None:
         """Append the events of ``log`` that became final, and say that it is whole up to ``until_us``."""
+        if self._is_empty and not len(events):
+            return  # not even the first states are final
         if len(events):
             # the snapshot is the first of all portions, alone or with events after it
             n_first = int(np.searchsorted(events.time_us, self.start_us, side="right"))
@@ -102,6 +110,7 @@ class Journal:
             self._stream.write(text)
             self._stream.flush()
             self._n_bytes += len(text)
+            self._is_empty = False
         more = log.metadata
         metadata = replace(
             self._header.metadata, node_types=more.node_types, n_nodes_at_start=more.n_nodes_at_start, notes=notes

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bfreplay.checks import is_name, near_name, unusable_name
 from bfreplay.datasets.arrow_columns import Column
@@ -248,7 +249,7 @@ def table_events(
         file=file,
         metadata_file=metadata_file,
         alternating=is_two_state,
-        start=np.full(len(header.nodes), state_before, dtype=np.int8),
+        start=_states_before(header, state_before),
         nodes=header.nodes,
         record_batches=record_batches,
     )
@@ -260,6 +261,14 @@ def table_events(
         list(check_batches(header.nodes, source, window_us, window_us, DEFAULT_BATCH_ROWS))
     events = NodeEvents(header.nodes, source, *window_us, header.metadata, sources)
     return events.with_rows_to_come() if header.is_growing else events
+
+
+def _states_before(header: LogHeader, state: int) -> NDArray[np.int8]:
+    """Return the state of each node before the first row: unknown for nodes that appear later in a followed log."""
+    states = np.full(len(header.nodes), state, dtype=np.int8)
+    if header.metadata.n_nodes_at_start is not None:
+        states[header.metadata.n_nodes_at_start :] = NodeState.UNKNOWN
+    return states
 
 
 def _survey(file: Path, record_batches: RecordBatches, form_name: str, sources: tuple[SourceFile, ...]) -> LogHeader:
