@@ -243,7 +243,8 @@ def _hides_jobs(
     at_start = [first.get(node) for node, state in seen.items() if state == NodeState.BUSY]
     at_end = [accounted.get(node) for node, reading in snapshot.nodes.items() if reading.state == NodeState.BUSY]
     busy = [*at_start, *at_end]
-    return busy.count(NodeState.IDLE) > len(busy) / 2
+    n_free = busy.count(NodeState.IDLE)
+    return n_free > 1 and n_free > len(busy) / 2  # one may have become free in the hold-back
 
 
 class GrowingFile:

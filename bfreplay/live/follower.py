@@ -95,6 +95,7 @@ class Follower:
         self._feed, self._folder, self._jobs, self._options = feed, folder, jobs, dict(options)
         self._settings, self._tell, self._publish = settings, tell, publish
         self._past_spans: list[Span] = []
+        self._past_notes: list[str] = []
         self._last_checkpoint = monotonic()
         self._stack = ExitStack()
         with ExitStack() as undo:
@@ -126,8 +127,8 @@ class Follower:
     def _begin(self, cluster: str | None) -> None:
         beginning = self._feed.begin()
         states = np.array(beginning.states, np.int8)
-        self._first = beginning.nodes, beginning.start_us, states
-        self._session = self._open(self._folder / "session", overwrite=True)
+        log = NodeEvents.to_come(beginning.nodes, beginning.start_us, initial_state=states)
+        self._session = self._stack.enter_context(self._open(log, "session", overwrite=True))
         metadata = EventsMetadata(cluster=cluster, source_format=f"followed: {self._feed.name}")
         self._journal = Journal.create(self._folder, beginning.nodes, beginning.start_us, metadata)
 
@@ -135,37 +136,39 @@ class Follower:
         """Go on from the last checkpoint and the log after it, or replay the log where that does not fit any more."""
         self._journal = Journal.open(self._folder)
         log = self._journal.load()
-        self._past_spans = [Span(**span) for span in self._journal.notes.get("followed", {}).get("spans", [])]
-        self._first = log.nodes, log.window_start_us, log.first_states()
+        followed = self._journal.notes.get("followed", {})
+        self._past_spans = [Span(**span) for span in followed.get("spans", [])]
+        self._past_notes = list(followed.get("notes", []))
+        first_states, n_at_start = log.first_states(), log.metadata.n_nodes_at_start
+        at_start, late = log.nodes[:n_at_start], log.nodes[n_at_start:]
+        beginning = NodeEvents.to_come(at_start, log.window_start_us, initial_state=first_states[:n_at_start])
         try:
-            self._session = self._open(self._folder / "session", resume=True)
-            self._session.forget_waiting()
+            session = self._open(beginning.with_more_nodes(late), "session", resume=True)
+            session.forget_waiting()
         except InputError as error:
             self._tell(f"The run is made anew from the log: {error.problem}.")
-            self._session = self._open(self._folder / "session", overwrite=True)
-        states = dict(zip(log.nodes, log.first_states().tolist(), strict=True))
+            session = self._open(beginning, "session", overwrite=True)
+        self._session = self._stack.enter_context(session)
+        states = dict(zip(log.nodes, first_states.tolist(), strict=True))
         for batch in log.batches(_RESUMED_ROWS):
             states.update(zip((log.nodes[node] for node in batch.node.tolist()), batch.state.tolist(), strict=True))
-            is_new = batch.time_us >= self._session.until_us
-            rows = batch.take(is_new)
+            rows = batch.take((batch.time_us >= session.until_us) & (batch.time_us > log.window_start_us))
             names = [log.nodes[node] for node in rows.node.tolist()]
-            self._session.advance(list(zip(rows.time_us.tolist(), names, rows.state.tolist(), strict=True)), until=None)
-        self._session.advance(until=log.window_end_us + round(self._settings.hold_back_s * US))
+            session.advance(list(zip(rows.time_us.tolist(), names, rows.state.tolist(), strict=True)))
+        session.advance(until=log.window_end_us + round(self._settings.hold_back_s * US))
         self._feed.resume({node: NodeState(state) for node, state in states.items()}, log.window_end_us)
 
-    def _open(self, out: Path, *, resume: bool = False, overwrite: bool = False) -> ReplaySession:
-        nodes, start_us, states = self._first
-        session = open_session(
-            NodeEvents.to_come(nodes, start_us, initial_state=states),
+    def _open(self, log: NodeEvents, name: str, *, resume: bool = False, overwrite: bool = False) -> ReplaySession:
+        return open_session(
+            log,
             self._jobs,
-            out=out,
+            out=self._folder / name,
             overwrite=overwrite or resume,
             resume=resume,
             checkpoint_every=_NEVER,
             hold_back=self._settings.hold_back_s,
             **self._options,
         )
-        return self._stack.enter_context(session) if out.name == "session" else session
 
     # -- following ----------------------------------------------------------------------------------------
 
@@ -188,13 +191,17 @@ class Follower:
         return decisions
 
     def _notes(self) -> dict[str, Any]:
-        return span_notes([*self._past_spans, *self._feed.spans], self._feed.notes, len(self._session.events.nodes))
+        spans = [*self._past_spans, *self._feed.spans]
+        notes = list(dict.fromkeys([*self._past_notes, *self._feed.notes]))
+        return span_notes(spans, notes, len(self._session.events.nodes))
 
     def checkpoint(self) -> None:
         """Save the state to go on from, and make the run folder of the log so far."""
+        self._last_checkpoint = monotonic()
+        if not Journal.exists(self._folder):
+            return  # nothing is final yet
         self._journal.sync()
         self._session.checkpoint()
-        self._last_checkpoint = monotonic()
         try:
             self._write_run()
         except BfreplayError as error:  # a run folder can be made later; following goes on
@@ -206,13 +213,14 @@ class Follower:
         with suppress(FileNotFoundError):
             shutil.rmtree(self._folder / "run.checkpoint")
         shutil.copytree(checkpoint, self._folder / "run.checkpoint")
-        with self._open(self._folder / "run", resume=True) as session:
+        with self._open(self._session.events, "run", resume=True) as session:
             session.forget_waiting()
             session.finish(self._journal.until_us, self._journal.load())
 
     def stop(self) -> None:
         """End the log where decisions are final, save the state, and make the run folder."""
-        self._journal.close(self._notes())
+        if Journal.exists(self._folder):
+            self._journal.close(self._notes())
         self.checkpoint()
 
     def __enter__(self) -> Self:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 _ABOUT, _STATE, _HOLDER = "about.json", "state", "holder"
-_VERSION = 4
+_VERSION = 5
 
 
 class StoppedError(BfreplayError):

@@ -185,6 +185,14 @@ class Feed:
         for attribute in _OF_QUEUE:
             setattr(self, attribute, state[attribute])
 
+    def take_jobs(self, jobs: Sequence[ElasticJob], n_known: int) -> None:
+        """Go on with the jobs of a restored state, the first ``n_known``, and with further ones, which are queued."""
+        self.jobs[:] = jobs
+        self.names[:] = [job.name for job in jobs]
+        self._index_of = {job_name: job_index for job_index, job_name in enumerate(self.names)}
+        for job_index in range(n_known, len(jobs)):
+            self._enqueue(jobs[job_index].submit_us, job_index)
+
     # -- the source ---------------------------------------------------------------------------------------
 
     def begin(self, window_start_us: int, window_end_us: int) -> None:

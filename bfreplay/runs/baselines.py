@@ -156,6 +156,10 @@ class RunBaselines:
         """Measure against this log, which came in portions."""
         self.reason_without = _reason_without_baselines(log, self._jobs, self._settings)
 
+    def take_jobs(self, jobs: JobSet) -> None:
+        """Measure with these jobs: some were added."""
+        self._jobs = jobs
+
     def measure_isolated(self, events: NodeEvents) -> None:
         """Replay the jobs under the isolated policy."""
         if self._run_settings.fairness:

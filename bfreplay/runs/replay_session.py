@@ -37,6 +37,7 @@ from bfreplay.result_folders.writing import new_folder, record_json
 from bfreplay.runs.baselines import IN_PORTIONS, RunBaselines, idle_node_us
 from bfreplay.runs.batch_delays import BatchJobsOfRun
 from bfreplay.runs.make_record import config_of, recorded_inputs, summary_of, with_costs
+from bfreplay.runs.restored_session import in_order, jobs_after, known_jobs, nodes_after
 from bfreplay.runs.run_checks import check_growing, check_length, check_policy, jobs_in_window
 from bfreplay.runs.run_record import BatchDelayCounts, RunRecord, Seconds, Session
 from bfreplay.runs.run_result import RunResult
@@ -162,6 +163,11 @@ class ReplaySession:
                 fix="omit batch_jobs",
             )
         self._batch_jobs = None if batch_jobs is None else BatchJobsOfRun.load(batch_jobs, events)
+        is_followed = self.portions is not None and self.portions.is_followed
+        self._known_jobs = (
+            known_jobs(self._anchored, events.most_nodes) if is_followed and isinstance(self._anchored, JobSet) else []
+        )
+        self._jobs_added: list[str] = []
         self._inputs = recorded_inputs(events, jobs, None if self._batch_jobs is None else self._batch_jobs.source)
         record_json(self._called, "the run")
         record_json(self._inputs, "the run")
@@ -220,13 +226,46 @@ class ReplaySession:
 
     def _about(self) -> dict[str, Any]:
         run_settings = asdict(self._run_settings)
-        return about(config=self._config.to_json(), inputs=self._inputs.to_json(), run_settings=run_settings)
+        inputs = self._inputs.to_json()
+        if self.portions is not None and self.portions.is_followed:  # the state has its nodes and its jobs
+            metadata = inputs["events"]["metadata"]
+            inputs["events"] = {"metadata": {**metadata, "node_types": None, "n_nodes_at_start": None}}
+            if isinstance(self._anchored, JobSet):
+                inputs["jobs"] = {}
+        return about(config=self._config.to_json(), inputs=inputs, run_settings=run_settings)
 
     def _resume(self, state: State) -> None:
         self._ended_by = "could not be restored"  # until it is, whole
         restore_state(self, state)
+        if self.portions is not None and self.portions.is_followed:
+            self._go_on_with_others(self.portions)
         self.engine.resume()
         self._ended_by = ""
+
+    def _go_on_with_others(self, portions: Portions) -> None:
+        """Go on with the nodes and the jobs of this session, which may be more than those of the state."""
+        nodes_after(portions, self.events)
+        self.events = portions.log
+        self.engine.add_nodes(portions.log)
+        if not isinstance(self._anchored, JobSet):
+            return
+        n_known = len(self._known_jobs)
+        given = known_jobs(self._anchored, self.events.most_nodes)
+        self._known_jobs = jobs_after(self._known_jobs, given, portions.until_us)
+        if n_further := len(self._known_jobs) - n_known:
+            if self.engine.is_over or self._run_settings.fairness:
+                raise InputError(
+                    "jobs cannot be added to a run " + ("that is over" if self.engine.is_over else "with fairness"),
+                    column="jobs",
+                    value=self._known_jobs[-1][0],
+                    expected="the jobs of the state",
+                    fix="open another session",
+                )
+            self._jobs_added.append(f"{n_further:,} at {iso_utc(portions.until_us)}")
+        jobs = in_order(self._known_jobs, self._anchored)
+        self.engine.feed.take_jobs(jobs, n_known)
+        self._anchored = JobSet(jobs, sources=self._anchored.sources, colocation=self._anchored.colocation)
+        self._baselines.take_jobs(self._anchored)
 
     # -- the replay ---------------------------------------------------------------------------------------
 
@@ -367,6 +406,9 @@ class ReplaySession:
     def restore(self, file: str | Path) -> None:
         """Go on from the state in a file; portions before it are not given again.
 
+        With a hold-back the nodes may be others than before: those that are new come after all others, and those that
+        are gone are unknown from ``until_us`` on. There may be more jobs: they are submitted then, or later.
+
         Raises
         ------
         InputError
@@ -500,6 +542,8 @@ class ReplaySession:
         measures = {"parse_s": engine.read_s, "decide_s": engine.log.decide_s, "write_s": engine.run_tables.write_s}
         seconds["loop_s"] -= sum(measures.values())
         inputs = with_costs(self._inputs, engine.feed.jobs)
+        added = "; ".join(self._jobs_added)
+        inputs = msgspec.structs.replace(inputs, jobs=msgspec.structs.replace(inputs.jobs, added=added))
         caller_entries, version = self._called, RUN.schema_version
         return RunResult(
             RunRecord(schema_version=version, versions=versions(), config=config, inputs=inputs, summary=summary),

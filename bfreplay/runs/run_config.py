@@ -129,6 +129,8 @@ class JobInputs(RecordPart, frozen=True, kw_only=True):
     source: JsonObject | None
     # what their changes cost, of those with other costs than BFTrainer's model knows
     costs: str = ""
+    # jobs that were added while the run was followed: how many, and when
+    added: str = ""
 
     @property
     def of_source(self) -> bool:

@@ -33,6 +33,7 @@ def run_warnings(record: RunRecord) -> list[str]:
         *record.summary.costly_rescaling,
         *_ignored_costs(record),
         *_of_the_source(record),
+        *_added_jobs(record),
         *_limit_without_effect(record),
         *shown_warnings(record.summary.extrapolation),
     ]
@@ -84,6 +85,11 @@ def _of_the_source(record: RunRecord) -> list[str]:
     """Return the warnings in a job source's description of itself."""
     warnings = (record.inputs.jobs.source or {}).get("warnings")
     return [str(warning) for warning in warnings] if isinstance(warnings, list) else []
+
+
+def _added_jobs(record: RunRecord) -> Iterator[str]:
+    if added := record.inputs.jobs.added:
+        yield f"Jobs were added while this run was followed ({added}): a replay needs them with these times."
 
 
 def _limit_without_effect(record: RunRecord) -> Iterator[str]:

@@ -30,7 +30,7 @@ class ScriptedSource:
 
     clock: ScriptedClock
     states: Mapping[str, str] | None = None
-    jobs: Sequence[JobReading] | None = ()
+    jobs: Sequence[JobReading] | None = None
     log: NodeEvents | Exception | None = None
     asked: list[tuple[int, int]] = field(default_factory=list)
     name: str = "scripted"
@@ -41,7 +41,10 @@ class ScriptedSource:
     def poll(self) -> Snapshot:
         if self.states is None:
             raise NoAnswerError("nobody there")
-        nodes = {node: NodeReading(word.upper(), NodeState[word.upper()], None, ("batch",)) for node, word in self.states.items()}
+        nodes = {
+            node: NodeReading(word.upper(), NodeState[word.upper()], None, ("batch",))
+            for node, word in self.states.items()
+        }
         return Snapshot(self.clock(), nodes, None if self.jobs is None else tuple(self.jobs))
 
     def accounted(self, start_us: int, end_us: int, nodes: Sequence[str]) -> NodeEvents | None:

@@ -65,7 +65,9 @@ def test_a_poll_without_an_answer_gives_nothing_and_says_why(clock):
 
 def test_a_gap_is_filled_from_accounting_and_named(clock):
     source, feed = begun(clock, a="idle", b="busy")
-    source.log = accounted_log(0, 60, {"a": "idle", "b": "busy"}, (20, "a", "busy"), (30, "b", "idle"), (40, "a", "idle"))
+    source.log = accounted_log(
+        0, 60, {"a": "idle", "b": "busy"}, (20, "a", "busy"), (30, "b", "idle"), (40, "a", "idle")
+    )
     portion = poll(feed, source, 60, a="idle", b="idle")
     assert portion.rows == [(T + 20 * S, "a", BUSY), (T + 30 * S, "b", IDLE), (T + 40 * S, "a", IDLE)]
     assert source.asked == [(T, T + 60 * S)]
@@ -91,7 +93,12 @@ def test_where_accounting_differs_from_what_was_seen_last_it_counts_from_then_on
 def test_without_accounting_all_nodes_are_unknown_in_a_gap(clock):
     source, feed = begun(clock, a="idle", b="busy")
     portion = poll(feed, source, 60, a="idle", b="busy")
-    assert portion.rows == [(T + 1, "a", UNKNOWN), (T + 1, "b", UNKNOWN), (T + 60 * S, "a", IDLE), (T + 60 * S, "b", BUSY)]
+    assert portion.rows == [
+        (T + 1, "a", UNKNOWN),
+        (T + 1, "b", UNKNOWN),
+        (T + 60 * S, "a", IDLE),
+        (T + 60 * S, "b", BUSY),
+    ]
     assert not feed.spans[0].is_filled
     assert feed.spans[0].words == "nobody polled; all 2 nodes are unknown: scripted has no accounting"
 
@@ -151,6 +158,7 @@ def test_a_clock_that_is_a_little_unsteady_is_not_noted(clock):
 
 def test_hidden_jobs_are_said_once(clock):
     source, feed = begun(clock, a="busy")
+    source.jobs = ()
     for at_s in (1, 2, 3, 4):
         poll(feed, source, at_s)
     assert feed.notes == [feed_module.PRIVATE]
@@ -165,7 +173,9 @@ def test_nodes_lent_by_preemptible_jobs_are_counted(clock):
     from bfreplay.datasets.snapshots.readings import JobReading
 
     job = JobReading("1", "idle", "RUNNING", T, None, ("a",))
-    source = ScriptedSource(clock, {"a": "busy", "b": "busy"}, [job, JobReading("2", "batch", "RUNNING", T, None, ("b",))])
+    source = ScriptedSource(
+        clock, {"a": "busy", "b": "busy"}, [job, JobReading("2", "batch", "RUNNING", T, None, ("b",))]
+    )
     feed = PolledStates(source, clock, 1.0, ("idle",))
     assert feed.begin().states == (IDLE, BUSY)
     assert feed.n_lent == 1

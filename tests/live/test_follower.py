@@ -24,7 +24,13 @@ def jobs(*names: str) -> list[ElasticJob]:
     curve = TabulatedCurve([0, 1, 2, 4], [0.0, 100.0, 180.0, 300.0])
     return [
         ElasticJob(
-            name=name, min_nodes=1, max_nodes=4, scale_up_cost_s=2.0, scale_down_cost_s=1.0, work_samples=1e9, submit_us=0,
+            name=name,
+            min_nodes=1,
+            max_nodes=4,
+            scale_up_cost_s=2.0,
+            scale_down_cost_s=1.0,
+            work_samples=1e9,
+            submit_us=0,
             throughput=curve,
         )
         for name in names or ("A", "B")
@@ -153,7 +159,10 @@ def test_a_time_without_a_follower_is_filled_and_the_run_names_it(tmp_path, cloc
     assert f"{iso_utc(T + 50 * S)},a,busy,\n{iso_utc(T + 60 * S)},a,idle,\n" in text
     run = replay_log(tmp_path / "live" / "log.csv", jobs(), out=tmp_path / "again", **OPTIONS)
     assert tables(tmp_path / "live" / "run") == tables(tmp_path / "again")
-    assert any("gaps in which nobody polled" in warning for warning in run.record.inputs.events.metadata.log_warnings.sentences())
+    assert any(
+        "gaps in which nobody polled" in warning
+        for warning in run.record.inputs.events.metadata.log_warnings.sentences()
+    )
     (span,) = run.record.inputs.events.metadata.notes["followed"]["spans"]
     assert (span["start"], span["end"]) == (iso_utc(T + 9 * S), iso_utc(T + 100 * S))
 
@@ -170,7 +179,9 @@ def test_other_options_make_the_run_anew_from_the_log(tmp_path, clock):
     told: list[str] = []
     clock.now_s = 10
     source = ScriptedSource(clock, script_at(10))
-    with Follower(PolledStates(source, clock, 1.0), tmp_path / "live", jobs(), {"t_fwd": 30.0}, SETTINGS, tell=told.append) as follower:
+    with Follower(
+        PolledStates(source, clock, 1.0), tmp_path / "live", jobs(), {"t_fwd": 30.0}, SETTINGS, tell=told.append
+    ) as follower:
         follower.stop()
     assert told[0].startswith("The run is made anew from the log")
     replay_log(tmp_path / "live" / "log.csv", jobs(), out=tmp_path / "again", t_fwd=30.0)

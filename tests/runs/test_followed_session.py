@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -50,16 +51,22 @@ def log_of(session, final, end_us):
     return NodeEvents.from_arrays(session.events.nodes, start, *rows, 0, end_us, session.events.metadata)
 
 
-def follow(polls, folder, *, typed=False, jobs=JOBS, asks=False, suffix="csv", cut=None, **options):
-    """Follow nodes n0 and n1 through polls, ([(time_s, node, state), ...], now_s) each; return the log as a file has it.
+def follow(polls, folder, *, typed=False, jobs=JOBS, asks=False, suffix="csv", cuts=(), **options):
+    """Follow n0 and n1 through polls, ([(time_s, node, state), ...], now_s) each; return the log as a file has it.
 
-    The run is in ``folder / "followed"``; with ``cut`` it is saved, and goes on in another session, after that poll.
+    The run is in ``folder / "followed"``; after the polls ``cuts`` it goes on in another session, which is told nodes.
     """
-    to_come = NodeEvents.to_come(["n0", "n1"], 0, node_types=["big", "small"] if typed else None)
-    arguments = {"hold_back": "5s", "record_nodes": True, "out": folder / "followed", **QUICK, **options}
-    session, final = open_session(to_come, jobs, **arguments), []
+    session, final = None, []
     end_s = max(0, *(now_s for _, now_s in polls)) + 2
     for number, (rows, now_s) in enumerate([*polls, ([], end_s + 5)]):
+        if session is None or number in cuts:
+            nodes = ["n0", "n1"] if session is None else cuts[number]
+            types = [type_of(node) for node in nodes] if typed else None
+            arguments = {"hold_back": "5s", "record_nodes": True, "out": folder / "followed", **QUICK, **options}
+            to_come = NodeEvents.to_come(nodes, 0, node_types=types)
+            with session or nullcontext():
+                pass
+            session = open_session(to_come, jobs, checkpoint_every=0, resume=bool(final), **arguments)
         rows = [(round(time_s * SECOND), node, state) for time_s, node, state in rows]
         types = {node: type_of(node) for _, node, _ in rows} if typed else None
         session.advance(rows, round(now_s * SECOND), node_types=types)
@@ -98,15 +105,283 @@ def feeds(draw):
 
 
 @given(
-    polls=feeds(), kind=st.sampled_from(sorted(KINDS)), suffix=st.sampled_from(("csv", "parquet")), asks=st.booleans()
+    polls=feeds(),
+    kind=st.sampled_from(sorted(KINDS)),
+    suffix=st.sampled_from(("csv", "parquet")),
+    asks=st.booleans(),
+    cuts=st.dictionaries(st.integers(1, 12), st.sets(st.sampled_from(NODES), min_size=1).map(sorted), max_size=2),
 )
 @settings(max_examples=examples(40))
 def test_the_log_that_was_followed_gives_the_run_of_the_session_to_the_byte(
-    polls, kind, suffix, asks, tmp_path_factory
+    polls, kind, suffix, asks, cuts, tmp_path_factory
 ):
     folder = tmp_path_factory.mktemp("run")
-    log = follow(polls, folder, suffix=suffix, asks=asks, **KINDS[kind])
+    if KINDS[kind].get("typed"):
+        cuts = {number: sorted({*nodes, "n0", "n1"}) for number, nodes in cuts.items()}
+    log = follow(polls, folder, suffix=suffix, asks=asks, cuts=cuts, **KINDS[kind])
     options = {"jobs": JOBS, **QUICK, **KINDS[kind]}
     options.pop("typed", None)
     replay_log(log, record_nodes=True, out=folder / "replayed", **options)
     same(folder / "followed", folder / "replayed")
+
+
+def live(nodes=("n0", "n1"), jobs=JOBS, **options):
+    return open_session(NodeEvents.to_come(list(nodes), 0), jobs, hold_back="5s", **(QUICK | options))
+
+
+def at(time_s, node, state):
+    return round(time_s * SECOND), node, state
+
+
+def rows_of(session):
+    """Return what became final last, as (seconds, node, state)."""
+    events = session.final_events
+    return [
+        (int(time_us) / SECOND, session.events.nodes[node], STATE_WORDS[state])
+        for time_us, node, state in zip(*events.columns, strict=True)
+    ]
+
+
+def test_rows_wait_for_the_hold_back_and_what_was_known_late_still_fits():
+    with live() as session:
+        session.advance([at(10, "n0", "idle")], at(12, "", "")[0])
+        assert session.until_us == 7 * SECOND
+        session.advance([at(9, "n1", "idle")], 15 * SECOND)  # known one poll later
+        assert rows_of(session) == [(9, "n1", "idle")]
+        session.advance(until=16 * SECOND)
+        assert rows_of(session) == [(10, "n0", "idle")]
+        assert session.feed_counts == FeedCounts()
+
+
+def test_of_two_rows_of_an_instant_the_one_given_last_stands():
+    with live() as session:
+        session.advance([at(10, "n0", "busy"), at(10, "n0", "idle"), at(10, "n1", "idle")], 11 * SECOND)
+        session.advance([at(10, "n1", "planned")], 12 * SECOND)
+        session.advance(until=20 * SECOND)
+        assert rows_of(session) == [(10, "n0", "idle"), (10, "n1", "planned")]
+        assert session.feed_counts == FeedCounts(n_corrected=2)
+
+
+def test_a_row_that_repeats_the_state_of_its_node_is_dropped_and_counted():
+    with live() as session:
+        session.advance(
+            [at(1, "n0", "busy"), at(2, "n0", "idle"), at(3, "n0", "idle"), at(3, "n0", "idle")], 20 * SECOND
+        )
+        assert rows_of(session)[2:] == [(2, "n0", "idle")]
+        assert session.feed_counts == FeedCounts(n_repeated=3)
+
+
+def test_a_row_of_a_time_that_is_over_counts_from_the_earliest_time_that_is_not():
+    with live() as session:
+        session.advance(until=20 * SECOND)
+        session.advance([at(3, "n0", "idle"), at(2, "n0", "down"), at(4, "n1", "down")], 21 * SECOND)
+        assert rows_of(session) == [(15, "n0", "idle"), (15, "n1", "down")]
+        assert session.feed_counts == FeedCounts(n_late=3, n_corrected=1)
+        assert session.nodes_now()[0] == NodeNow("n0", NodeState.IDLE, 15 * SECOND, "a")
+
+
+def test_a_clock_that_steps_back_is_counted_and_nothing_is_replayed():
+    with live() as session:
+        session.advance([at(2, "n0", "idle")], 20 * SECOND)
+        assert session.advance(until=10 * SECOND).num_rows == 0
+        session.advance([at(11, "n0", "busy")], 11 * SECOND)
+        assert session.until_us == 15 * SECOND
+        assert session.feed_counts == FeedCounts(n_late=1, n_clock_steps=1)
+        session.advance(until=22 * SECOND)
+        assert rows_of(session) == [(15, "n0", "busy")]
+
+
+def test_without_a_hold_back_all_stays_strict():
+    with open_session(NodeEvents.to_come(["n0"], 0), JOBS, **QUICK) as session:
+        session.advance(until=20 * SECOND)
+        for rows, problem in (
+            ([at(30, "n9", "idle")], "unknown node"),
+            ([at(3, "n0", "idle")], "comes too late"),
+            ([at(30, "n0", "idle"), at(30, "n0", "busy")], "two states"),
+        ):
+            with pytest.raises(InputError, match=problem):
+                session.advance(rows)
+        with pytest.raises(InputError, match="does not go back"):
+            session.advance(until=10 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        (at(30, " n9", "idle"), "spaces around it"),
+        (at(30, "", "idle"), "empty"),
+        (at(30, "n9", "lazy"), "unknown state"),
+        ((30.0, "n9", "idle"), "no event"),
+    ],
+)
+def test_a_bad_row_is_refused_and_its_node_does_not_appear(row, problem):
+    with live() as session:
+        with pytest.raises(InputError, match=problem):
+            session.advance([at(20, "n8", "idle"), row], 40 * SECOND)
+        assert session.events.nodes == ("n0", "n1")
+        session.advance([at(20, "n8", "idle")], 40 * SECOND)
+        assert session.holders()["a"] == ("n8",)
+
+
+def test_nodes_that_appear_are_numbered_after_all_others_by_their_first_row():
+    with live() as session:
+        session.advance([at(8, "b1", "idle"), at(7, "c1", "idle"), at(7, "a1", "idle")], 9 * SECOND)
+        session.advance([at(6, "a0", "idle"), at(7, "n1", "idle")], 20 * SECOND)
+        assert session.events.nodes == ("n0", "n1", "a1", "c1", "b1", "a0")
+        assert session.feed_counts.n_appeared == 4
+        assert session.holders()["a"] == ("n1", "a1", "c1", "b1", "a0")
+        assert [now.state for now in session.nodes_now()][:2] == [NodeState.BUSY, NodeState.IDLE]
+
+
+def test_a_node_that_appears_needs_a_type_where_there_are_several():
+    to_come = NodeEvents.to_come(["n0", "n1"], 0, node_types=["big", "small"])
+    with open_session(to_come, JOBS, hold_back=5, **QUICK) as session:
+        with pytest.raises(InputError, match="'n2' appears, and has no type"):
+            session.advance([at(6, "n2", "idle")])
+        with pytest.raises(InputError, match="of a type that the log does not have"):
+            session.advance([at(6, "n2", "idle")], node_types={"n2": "huge"})
+        session.advance([at(6, "n2", "idle")], 20 * SECOND, node_types={"n2": "small"})
+        assert session.events.metadata.node_types == {"big": ["n0"], "small": ["n1", "n2"]}
+    with open_session(NodeEvents.to_come(["n0"], 0, node_types=["big"]), JOBS, hold_back=5, **QUICK) as session:
+        session.advance([at(6, "n2", "idle")], 20 * SECOND)
+        assert session.events.node_types.counts == {"big": 2}
+
+
+@pytest.mark.parametrize("policy", ["gavel.fifo_perf", "shockwave.gandiva_fair"])
+def test_a_policy_with_a_state_by_node_cannot_follow(policy):
+    with pytest.raises(InputError, match=f"'{policy}' keeps a state by node"):
+        live(policy=policy)
+
+
+def test_what_is_asked_of_now_is_what_a_session_that_ended_there_would_say():
+    rows = [at(2, "n0", "idle"), at(12, "n1", "idle"), at(31, "n0", "busy"), at(44, "n2", "idle")]
+    for end_s in range(1, 61, 4):
+        with live(jobs=COSTLY) as session:
+            session.advance(rows, (end_s + 5) * SECOND)
+            now = session.ledger_now()
+            ledger = session.finish(end_s * SECOND).summary.ledger
+        assert now == {label: ledger[f"{label}_node_us"] / 1e6 for label in now}
+
+
+def test_the_last_session_of_the_cases_goes_on_with_every_gap_closed():
+    with live(("n1", "n2")) as session:
+        session.advance([at(10, "n1", "idle")], 20 * SECOND)
+        session.advance([at(15, "n1", "busy")], 21 * SECOND)
+        session.advance([at(22, "n3", "idle"), at(23, "n2", "unknown"), at(24, "n2", "planned")], 24 * SECOND)
+        session.advance(until=1 * SECOND)
+        session.advance([at(50, "n1", "busy"), at(50, "n1", "idle")], 60 * SECOND)
+        assert session.holders() == {"a": ("n3",), "b": ("n1",), "c": ()}
+        assert session.finish(60 * SECOND).summary.ledger.idle_node_us == (5 + 38 + 10) * SECOND
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_log_that_was_followed_keeps_the_order_of_its_nodes_and_others_have_to_be_sorted(suffix, tmp_path):
+    log = follow([([(2, "n10", "idle"), (1, "a7", "idle")], 9)], tmp_path, suffix=suffix)
+    assert log.nodes == ("n0", "n1", "a7", "n10")
+    assert log.metadata.n_nodes_at_start == 2
+    assert log.first_states().tolist() == [1, 1, 6, 6]
+    if suffix == "csv":
+        sidecar = tmp_path / "log.csv.meta.json"
+        text = sidecar.read_text()
+        for wrong, problem in (("3", "not sorted"), ("0", "below 1"), ("5", "fewer nodes"), ("true", "number")):
+            sidecar.write_text(text.replace('"n_nodes_at_start": 2', f'"n_nodes_at_start": {wrong}'))
+            with pytest.raises(InputError, match=problem):
+                bfreplay.load_events(tmp_path / "log.csv")
+        sidecar.write_text(text.replace('"n_nodes_at_start": 2,', ""))
+        with pytest.raises(InputError, match="not sorted"):
+            bfreplay.load_events(tmp_path / "log.csv")
+
+
+def saved(tmp_path, rows, until_s, **options):
+    with live(**options) as session:
+        session.advance(rows, until_s * SECOND)
+        session.save(tmp_path / "state")
+    return tmp_path / "state"
+
+
+def test_a_state_goes_on_with_other_nodes(tmp_path):
+    state = saved(tmp_path, [at(2, "n0", "idle"), at(3, "n1", "idle"), at(4, "z3", "idle")], 15)
+    with live(("a7", "m4", "n1")) as session:
+        session.restore(state)
+        assert session.events.nodes == ("n0", "n1", "z3", "a7", "m4")  # the state's, then those that are new to it
+        session.advance([at(12, "m4", "idle")], 30 * SECOND)
+        assert rows_of(session) == [(10, "n0", "unknown"), (10, "z3", "unknown"), (12, "m4", "idle")]
+        assert session.holders()["a"] == ("n1",)
+        assert session.holders()["b"] == ("m4",)
+        session.advance([at(31, "n0", "idle")], 40 * SECOND)  # it is back
+        assert session.nodes_now()[0] == NodeNow("n0", NodeState.IDLE, 31 * SECOND, "a")
+
+
+def test_a_node_that_is_gone_after_a_restore_is_unknown_after_its_last_row_that_waits(tmp_path):
+    state = saved(tmp_path, [at(2, "n0", "idle"), at(13, "n0", "busy"), at(13, "n1", "idle")], 15)
+    with live(("n1",)) as session:
+        session.restore(state)
+        session.advance(until=30 * SECOND)
+        assert rows_of(session) == [(13, "n0", "unknown"), (13, "n1", "idle")]
+
+
+def test_a_restored_session_knows_what_became_final_last(tmp_path):
+    with live() as session:
+        session.advance([at(2, "n0", "idle")], 20 * SECOND)
+        session.save(tmp_path / "state")
+        last = rows_of(session)
+    with live() as other:
+        other.restore(tmp_path / "state")
+        assert rows_of(other) == last == [(0, "n0", "busy"), (0, "n1", "busy"), (2, "n0", "idle")]
+
+
+def test_jobs_are_added_by_a_restore_from_then_on_and_the_run_says_so(tmp_path):
+    state = saved(tmp_path, [at(2, "n0", "idle"), at(3, "n1", "idle")], 40)
+    new = [job("d", work=30.0), job("e", submit_s=60)]
+    with live(jobs=[*new, *JOBS]) as session:
+        session.restore(state)
+        session.advance(until=41 * SECOND)
+        session.save(tmp_path / "again")
+    with live(jobs=[*JOBS, *new, job("f")]) as session:
+        session.restore(tmp_path / "again")
+        run = session.finish(100 * SECOND)
+    submitted = {row["job"]: row["submitted"].timestamp() for row in run.table("jobs").to_pylist()}
+    assert submitted == {"a": 0, "b": 20, "c": 50, "d": 35, "e": 60, "f": 36}
+    assert list(submitted) == ["a", "b", "c", "d", "e", "f"]
+    added = "2 at 1970-01-01T00:00:35Z; 1 at 1970-01-01T00:00:36Z"
+    assert run.record.inputs.jobs.added == added
+    assert run.record.inputs.jobs.n_jobs == 6
+    assert any(added in warning for warning in run.warnings)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "problem"),
+    [
+        (JOBS[:2], "'c' of the state is missing"),
+        ([JOBS[0], replace(JOBS[1], weight=2.0), JOBS[2]], "'b' of the state is another one now"),
+        ([job("a", work=900.0, rates=(*WIDE[:-1], 40.0)), *JOBS[1:]], "'a' of the state is another one now"),
+    ],
+)
+def test_fewer_or_changed_jobs_are_refused_by_name(jobs, problem, tmp_path):
+    state = saved(tmp_path, [at(2, "n0", "idle")], 40)
+    with live(jobs=jobs) as session:
+        with pytest.raises(InputError, match=problem):
+            session.restore(state)
+        with pytest.raises(InputError, match="could not be restored"):
+            session.advance()
+
+
+DONE = {"jobs": [job("a", work=10.0)], "settings": bfreplay.ReplaySettings(until_done=True)}
+
+
+def test_a_session_that_is_over_takes_no_more_jobs(tmp_path):
+    state = saved(tmp_path, [at(2, "n0", "idle")], 40, **DONE)
+    more = DONE | {"jobs": [*DONE["jobs"], job("b")]}
+    with live(**more) as session, pytest.raises(InputError, match="to a run that is over"):
+        session.restore(state)
+
+
+def test_a_strict_session_is_restored_with_the_same_nodes_and_jobs_only(tmp_path):
+    with open_session(NodeEvents.to_come(["n0"], 0), JOBS, **QUICK) as session:
+        session.save(tmp_path / "state")
+    for nodes, jobs in ((["n0", "n1"], JOBS), (["n0"], JOBS[:2])):
+        other = open_session(NodeEvents.to_come(nodes, 0), jobs, **QUICK)
+        with other, pytest.raises(InputError, match="another one"):
+            other.restore(tmp_path / "state")
+    with live(("n0",)) as other, pytest.raises(InputError, match="another one"):
+        other.restore(tmp_path / "state")

@@ -210,6 +210,17 @@ class NodeEvents:
         log.metadata = replace(self.metadata, n_nodes_at_start=self.metadata.n_nodes_at_start or len(self.nodes))
         return log
 
+    def with_inventory(
+        self, nodes: Sequence[str], n_at_start: int, node_types: Mapping[str, Sequence[str]]
+    ) -> NodeEvents:
+        """Return the same log to come with other nodes: those of another part of it, ``n_at_start`` at its start."""
+        log = copy.copy(self)
+        log.nodes = tuple(nodes)
+        log.metadata = replace(self.metadata, n_nodes_at_start=n_at_start, node_types=dict(node_types))
+        log.node_types = NodeTypes.of(log.nodes, log.metadata.node_types)
+        log._source = RowsToCome(start=np.full(len(nodes), NodeState.UNKNOWN, np.int8))
+        return log
+
     def with_more_nodes(self, names: Sequence[str], node_types: Mapping[str, str] | None = None) -> NodeEvents:
         """Return the same log to come, with nodes after all others; their state was unknown until now.
 
@@ -225,26 +236,21 @@ class NodeEvents:
         InputError
             A node has no type, or one that the log does not have.
         """
-        log = copy.copy(self)
-        log.nodes = (*self.nodes, *names)
-        if self.node_types.has_type_names:
-            by_type = {type_name: list(members) for type_name, members in self.metadata.node_types.items()}
-            for name in names:
-                only_type = self.node_types.names[0] if len(by_type) == 1 else None
-                type_name = (node_types or {}).get(name, only_type)
-                if type_name not in by_type:
-                    raise InputError(
-                        f"node {name!r} appears, and has no type"
-                        if type_name is None
-                        else f"node {name!r} is of a type that the log does not have",
-                        column="node_types",
-                        value=type_name,
-                        expected=" or ".join(by_type),
-                        fix=f"give the types of new nodes: node_types={{{name!r}: {self.node_types.names[0]!r}}}",
-                    )
-                by_type[type_name].append(name)
-            log.metadata = replace(self.metadata, node_types=by_type)
-        log.node_types = NodeTypes.of(log.nodes, log.metadata.node_types)
+        by_type = {type_name: list(members) for type_name, members in self.metadata.node_types.items()}
+        for name in names if by_type else ():
+            type_name = (node_types or {}).get(name, self.node_types.names[0] if len(by_type) == 1 else None)
+            if type_name not in by_type:
+                fault = "appears, and has no type" if type_name is None else "is of a type that the log does not have"
+                raise InputError(
+                    f"node {name!r} {fault}",
+                    column="node_types",
+                    value=type_name,
+                    expected=" or ".join(by_type),
+                    fix=f"give the types of new nodes: node_types={{{name!r}: {self.node_types.names[0]!r}}}",
+                )
+            by_type[type_name].append(name)
+        n_at_start = self.metadata.n_nodes_at_start or len(self.nodes)
+        log = self.with_inventory((*self.nodes, *names), n_at_start, by_type)
         unknown = np.full(len(names), NodeState.UNKNOWN, np.int8)
         log._source = RowsToCome(start=np.concatenate([self.first_states(), unknown]))
         return log

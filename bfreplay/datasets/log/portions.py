@@ -65,16 +65,20 @@ class Portions:
         Time up to which the log is complete: events before it were returned.
     final_events
         Those that the last ``take`` returned, the state of every node at the start included once.
+    nodes, n_at_start, node_types
+        The inventory: names of all nodes in order, so many of them known at the start, and the nodes of each type.
     states, since_us
         State of each node after the last of them, and time from which it has it, (N,).
     """
 
-    not_saved = ("log", "_number", "_hold_back_us")
+    not_saved = ("log", "_hold_back_us")
 
     def __init__(self, log: NodeEvents, hold_back_us: int = 0) -> None:
         self.log = log.followed() if hold_back_us else log
         self._hold_back_us = hold_back_us
-        self._number = {node_name: node_index for node_index, node_name in enumerate(log.nodes)}
+        self.nodes = list(log.nodes)
+        self.n_at_start = len(log.nodes)
+        self.node_types = {type_name: list(members) for type_name, members in log.metadata.node_types.items()}
         self.states: NDArray[np.int8] = log.first_states()
         self.since_us = np.full(len(log.nodes), log.window_start_us)
         self._waiting = _NOTHING
@@ -121,7 +125,8 @@ class Portions:
         InputError
             A row cannot be used; the message says which, and nothing of this portion is taken.
         """
-        new_rows, names = read_rows(rows, self._number, may_appear=self.is_followed)
+        number_of = {name: number for number, name in enumerate(self.nodes)}
+        new_rows, names = read_rows(rows, number_of, may_appear=self.is_followed)
         log = self.log.with_more_nodes(names, node_types) if names else self.log
         new_rows = new_rows.take(np.lexsort((new_rows.node, new_rows.time_us)))
         self._check_times(new_rows, log)
@@ -142,7 +147,7 @@ class Portions:
             self._check(ready, states.copy())
             self._check(sorted_rows.take(slice(0, n_next)), states.copy())  # no row can come before these any more
         # nothing can be refused any more
-        self._add_nodes(log, names)
+        self.add_nodes(names, node_types)
         self._waiting = sorted_rows.take(slice(n_ready, None))
         self.n_clock_steps += holds_back and asked_us < self._last_until_us
         self.until_us, self._last_until_us = bound_us, asked_us
@@ -178,14 +183,23 @@ class Portions:
         n_idle = int(np.isin(self.states, self.log.idle_states).sum())
         return self._idle_until_left_us + n_idle * (end_us - self.log.window_start_us)
 
-    def _add_nodes(self, log: NodeEvents, names: Sequence[str]) -> None:
-        """Number nodes that have appeared after all others; ``log`` has them already."""
-        self.log = log
-        for name in names:
-            self._number[name] = len(self._number)
+    def add_nodes(self, names: Sequence[str], type_of: Mapping[str, str] | None = None) -> None:
+        """Number nodes after all others: they were unknown until now; ``type_of`` each, where there are types."""
+        if not names:
+            return
+        self.log = self.log.with_more_nodes(names, type_of)
+        self.nodes = list(self.log.nodes)
+        self.node_types = {type_name: list(members) for type_name, members in self.log.metadata.node_types.items()}
         self.states = np.append(self.states, np.full(len(names), NodeState.UNKNOWN, np.int8))
-        self.since_us = np.append(self.since_us, np.full(len(names), log.window_start_us))
+        self.since_us = np.append(self.since_us, np.full(len(names), self.log.window_start_us))
         self.n_appeared += len(names)
+
+    def lose_nodes(self, names: Sequence[str]) -> None:
+        """Let nodes be unknown from now on, or from their last row that waits."""
+        number = np.array([self.nodes.index(name) for name in names], np.int32)
+        last_us = [max([self.until_us, *self._waiting.time_us[self._waiting.node == node].tolist()]) for node in number]
+        rows = EventBatch(np.array(last_us, np.int64), number, np.full(len(names), NodeState.UNKNOWN, np.int8))
+        self._waiting, _, _ = self._merged(rows, self.log)
 
     def _latest_us(self, new_rows: EventBatch) -> int:
         """Return the time of the last row so far."""
