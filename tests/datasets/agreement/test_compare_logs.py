@@ -122,3 +122,10 @@ def test_a_damaged_log_is_refused_with_its_row(tmp_path):
     (tmp_path / "a.csv").write_text("time,node,state\n0,n,idle\n10,n,busy\n5,n,idle\n")
     with pytest.raises(InputError, match="time runs backwards"):
         compare_logs(tmp_path / "a.csv", tmp_path / "a.csv")
+
+
+def test_the_example_of_a_rule_is_its_longest_span_the_first_of_equals():
+    rows = [(at + step, "n", state) for at, length in ((10, 5), (30, 20), (60, 20), (90, 9)) for step, state in
+            ((0, BUSY), (length, IDLE))]  # fmt: skip
+    result = compare_logs(log([IDLE], rows, nodes=("n",)), log([IDLE], [], nodes=("n",)))
+    assert [(rule.spans, rule.example.start_us / 1e6) for rule in result.rules if rule.example] == [(4, 30)]
