@@ -10,6 +10,7 @@ from bfreplay.datasets.agreement.rules import RULES
 from bfreplay.datasets.agreement.timing import Lag
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.datasets.times import US, iso_utc
+from bfreplay.registry import built_in
 
 WIDER_POOLS = {
     "planned": (NodeState.IDLE, NodeState.PLANNED),
@@ -162,9 +163,8 @@ class LogComparison:
         }
 
     def __repr__(self) -> str:
-        from bfreplay.datasets.agreement.comparison_text import render
-
-        return render(self)
+        text: str = built_in("bfreplay.datasets.agreement.comparison_text:render")(self)
+        return text.rstrip()
 
 
 def count_alike(only_in_a: Collection[str], only_in_b: Collection[str]) -> int:
