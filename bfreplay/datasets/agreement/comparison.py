@@ -5,12 +5,11 @@ from __future__ import annotations
 from os import PathLike
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bfreplay import checks, defaults
-from bfreplay.datasets.agreement.figures import LogComparison, NodeDifference, RuleTime, Span
-from bfreplay.datasets.agreement.joint_spans import JointSpans, joint_spans
-from bfreplay.datasets.agreement.rules import GAPS, RULES, noted_periods, rule_of_each, steady_lag
+from bfreplay.datasets.agreement.figures import LogComparison, NodeDifference, RuleTime, Span, count_alike
+from bfreplay.datasets.agreement.joint_spans import joint_spans
+from bfreplay.datasets.agreement.rules import GAPS, RULES, noted_periods, rule_of_each
 from bfreplay.datasets.idleness.observe import check_node_time
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
@@ -53,94 +52,71 @@ def compare_logs(
     InputError
         A log cannot be used, or the two have no time or no node in common.
     """
-    tolerance_s = checks.length_of_time("tolerance", tolerance, least=0.0)
-    n_worst = checks.whole("nodes", nodes, 0)
+    tolerance_s, n_worst = checks.length_of_time("tolerance", tolerance, least=0.0), checks.whole("nodes", nodes, 0)
     first, second = (log if isinstance(log, NodeEvents) else load_events(log) for log in (a, b))
     start_us, end_us = _overlap(first, second) if window is None else window_us(window)
     logs = first.between(start_us, end_us), second.between(start_us, end_us)
-    names = sorted(set(first.nodes).intersection(second.nodes))
-    alike = _alike_without_domain(first, second)
-    if not names:
-        raise InputError(
-            "the two logs have no node in common",
-            value=f"{first.nodes[0]} ... in A, {second.nodes[0]} ... in B",
-            expected="two logs of one machine",
-            fix="names that differ by domain or case are made alike by --node-names short-lower of 'bfreplay ingest'"
-            if alike
-            else "compare two logs of the same nodes",
-        )
+    names = _common_nodes(first, second)
     check_node_time(start_us, end_us, len(names))
-    spans, tolerance_us = joint_spans(*logs, names), round(tolerance_s * US)
-    lag = steady_lag(spans, (start_us, end_us), tolerance_us)
-    rule = rule_of_each(spans, logs, tolerance_us, lag.lag_us if lag else 0)
+    spans = joint_spans(*logs, names)
+    rule, lag = rule_of_each(spans, logs, round(tolerance_s * US))
     state_us = np.zeros((len(NodeState), len(NodeState)), np.int64)
+    node_us = np.zeros((len(names), len(RULES)), np.int64)
     np.add.at(state_us, (spans.a, spans.b), spans.length_us)
     differing = np.flatnonzero(rule >= 0)
-    node_us = np.zeros((len(names), len(RULES)), np.int64)
     np.add.at(node_us, (spans.node[differing], rule[differing]), spans.length_us[differing])
-    worst = np.argsort(-node_us.sum(axis=1), kind="stable")[:n_worst]
+    rules = []
+    for place, name in enumerate(RULES):
+        of_rule, example = np.flatnonzero(rule == place), None
+        if len(of_rule):
+            longest = of_rule[spans.length_us[of_rule].argmax()]
+            states = STATE_WORDS[spans.a[longest]], STATE_WORDS[spans.b[longest]]
+            times_us = int(spans.start_us[longest]), int(spans.end_us[longest])
+            example = Span(names[spans.node[longest]], *times_us, *states)
+        rules.append(RuleTime(name, int(node_us[:, place].sum()), len(of_rule), example))
+    worst = [
+        NodeDifference(names[node], int(node_us[node].sum()), list(RULES)[node_us[node].argmax()])
+        for node in np.argsort(-node_us.sum(axis=1), kind="stable")[:n_worst]
+        if node_us[node].any()
+    ]
     return LogComparison(
-        logs=(_name(first), _name(second)),
+        logs=(_place(first), _place(second)),
         window_start_us=start_us,
         window_end_us=end_us,
         n_nodes=len(names),
-        only_in=(
-            tuple(node for node in first.nodes if node not in set(names)),
-            tuple(node for node in second.nodes if node not in set(names)),
-        ),
-        alike_without_domain=alike,
+        only_in=(_without(first.nodes, names), _without(second.nodes, names)),
         tolerance_s=tolerance_s,
-        lag_s=lag.lag_us / US if lag else None,
-        lagging_changes=lag.changes if lag else 0,
+        lag=lag,
         gaps=tuple(len(noted_periods(log, GAPS)) for log in logs),
         state_us=tuple(map(tuple, state_us.tolist())),
-        rules=tuple(
-            RuleTime(
-                name,
-                int(node_us[:, place].sum()),
-                int(np.count_nonzero(rule == place)),
-                _longest(spans, np.flatnonzero(rule == place), names),
-            )
-            for place, name in enumerate(RULES)
-        ),
-        worst_nodes=tuple(
-            NodeDifference(names[node], int(node_us[node].sum()), list(RULES)[node_us[node].argmax()])
-            for node in worst
-            if node_us[node].any()
-        ),
+        rules=tuple(rules),
+        worst_nodes=tuple(worst),
     )
 
 
 def _overlap(a: NodeEvents, b: NodeEvents) -> tuple[int, int]:
     start_us, end_us = max(a.window_start_us, b.window_start_us), min(a.window_end_us, b.window_end_us)
     if start_us >= end_us:
-        raise InputError(
-            "the two logs have no time in common",
-            value=f"{iso_span(a.window_start_us, a.window_end_us)} (A), "
-            f"{iso_span(b.window_start_us, b.window_end_us)} (B)",
-            expected="logs of the same days",
-            fix="take logs of the same days; local times that were imported with a wrong --tz are shifted",
-        )
+        spans = [iso_span(log.window_start_us, log.window_end_us) for log in (a, b)]
+        fix = "take logs of the same days; local times that were imported with a wrong --tz are shifted"
+        raise InputError("the two logs have no time in common", value=" (A), ".join(spans) + " (B)", fix=fix)
     return start_us, end_us
 
 
-def _alike_without_domain(a: NodeEvents, b: NodeEvents) -> int:
-    """Return the nodes of A alone whose name is that of a node of B alone but for domain and case."""
-    only_a, only_b = (
-        {node.partition(".")[0].lower() for node in set(log.nodes).difference(other.nodes)}
-        for log, other in ((a, b), (b, a))
-    )
-    return len(only_a & only_b)
+def _common_nodes(a: NodeEvents, b: NodeEvents) -> list[str]:
+    names = sorted(set(a.nodes).intersection(b.nodes))
+    if not names:
+        fix = "compare two logs of one machine"
+        if count_alike(a.nodes, b.nodes):
+            fix = "import with --node-names short-lower: some names differ only by domain or case"
+        examples = f"{a.nodes[0]} (A), {b.nodes[0]} (B)"
+        raise InputError("the two logs have no node in common", value=examples, expected="equal names", fix=fix)
+    return names
 
 
-def _name(log: NodeEvents) -> str:
+def _without(nodes: tuple[str, ...], names: list[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(nodes).difference(names)))
+
+
+def _place(log: NodeEvents) -> str:
     return "in memory" if log.file is None else str(log.file)
-
-
-def _longest(spans: JointSpans, places: NDArray[np.int64], names: list[str]) -> Span | None:
-    """Return the longest of some spans, the first of equals."""
-    if not len(places):
-        return None
-    place = places[spans.length_us[places].argmax()]
-    start_us, end_us = int(spans.start_us[place]), int(spans.end_us[place])
-    return Span(names[spans.node[place]], start_us, end_us, STATE_WORDS[spans.a[place]], STATE_WORDS[spans.b[place]])

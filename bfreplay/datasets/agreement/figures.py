@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from bfreplay.datasets.agreement.rules import RULES
+from bfreplay.datasets.agreement.timing import Lag
 from bfreplay.datasets.log.states import STATE_WORDS, NodeState
-from bfreplay.datasets.times import HOUR_US, iso_utc
-from bfreplay.documents import Json
+from bfreplay.datasets.times import US, iso_utc
+from bfreplay.registry import built_in
 
-_IDLE = (NodeState.IDLE,)
-WIDER_POOLS: dict[str, tuple[NodeState, ...]] = {
-    "planned": (*_IDLE, NodeState.PLANNED),
-    "planned and reserved": (*_IDLE, NodeState.PLANNED, NodeState.RESERVED),
+WIDER_POOLS = {
+    "planned": (NodeState.IDLE, NodeState.PLANNED),
+    "planned and reserved": (NodeState.IDLE, NodeState.PLANNED, NodeState.RESERVED),
 }
 """Other answers to the question which nodes are idle: what counts besides, with all states that count."""
 
@@ -28,9 +29,9 @@ class Span:
     state_a: str
     state_b: str
 
-    def to_dict(self) -> dict[str, Json]:
+    def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
-        times: dict[str, Json] = {"from": iso_utc(self.start_us), "to": iso_utc(self.end_us)}
+        times = {"from": iso_utc(self.start_us), "to": iso_utc(self.end_us)}
         return {"node": self.node, **times, "state_a": self.state_a, "state_b": self.state_b}
 
 
@@ -65,18 +66,16 @@ class LogComparison:
         Time and nodes that both have.
     only_in
         Nodes in A only, and in B only: not compared.
-    alike_without_domain
-        Number of those whose names would be the same without domain and case.
     tolerance_s
         Longest difference between the times of one change that counts as polling.
-    lag_s, lagging_changes
-        Steady lag of B behind A (median), ``None`` without one; number of changes that have it.
+    lag
+        Steady lag of B behind A; ``None`` without one.
     gaps
-        Gaps that the notes of A, and of B, name.
+        Number of gaps that the notes of A, and of B, name.
     state_us
         Node-microseconds by state in A and state in B: ``[A][B]``.
     rules
-        What differs on idle or not, by every rule; the sum is exactly ``differing_us``.
+        What is idle in one log only, by every rule; the sum is exactly ``differing_us``.
     worst_nodes
         Nodes that differ most.
     """
@@ -86,10 +85,8 @@ class LogComparison:
     window_end_us: int
     n_nodes: int
     only_in: tuple[tuple[str, ...], tuple[str, ...]]
-    alike_without_domain: int
     tolerance_s: float
-    lag_s: float | None
-    lagging_changes: int
+    lag: Lag | None
     gaps: tuple[int, ...]
     state_us: tuple[tuple[int, ...], ...]
     rules: tuple[RuleTime, ...]
@@ -108,12 +105,17 @@ class LogComparison:
     @property
     def agreement(self) -> float:
         """Share of node-time on which both logs agree whether the node is idle."""
-        return 1 - self.differing_us / self.node_us
+        return self.agreement_with((NodeState.IDLE,))
 
     @property
     def agreement_on_states(self) -> float:
         """Share of node-time with the same state in both logs."""
         return sum(self.state_us[state][state] for state in NodeState) / self.node_us
+
+    @property
+    def lag_s(self) -> float | None:
+        """Steady lag of B behind A, in seconds."""
+        return None if self.lag is None else self.lag.lag_us / US
 
     def share_of_differing(self, node_us: int) -> float:
         """Return a part of the differing node-time as a share of it; 0 if nothing differs."""
@@ -121,63 +123,51 @@ class LogComparison:
 
     def agreement_with(self, pool: Collection[NodeState]) -> float:
         """Return the share of node-time on which both logs agree whether the state is in ``pool``."""
-        same = sum(self.state_us[a][b] for a in NodeState for b in NodeState if (a in pool) == (b in pool))
-        return same / self.node_us
+        same_us = [self.state_us[a][b] for a in NodeState for b in NodeState if (a in pool) == (b in pool)]
+        return sum(same_us) / self.node_us
 
     def node_us_of(self, state: NodeState) -> tuple[int, int, int]:
         """Return the node-time in a state in A, in B, and in both at once."""
         return sum(self.state_us[state]), sum(row[state] for row in self.state_us), self.state_us[state][state]
 
-    def to_dict(self) -> dict[str, Json]:
-        """Return JSON-ready values, node-time in node-hours and in exact microseconds."""
-        idle = zip(("a", "b", "both"), self.node_us_of(NodeState.IDLE), strict=True)
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values; node-time in microseconds, which add up exactly."""
         return {
-            "a": self.logs[0],
-            "b": self.logs[1],
+            "logs": list(self.logs),
             "window": {"start": iso_utc(self.window_start_us), "end": iso_utc(self.window_end_us)},
             "nodes": self.n_nodes,
-            "only_in_a": list(self.only_in[0]),
-            "only_in_b": list(self.only_in[1]),
+            "nodes_in_one_log_only": dict(zip("ab", map(list, self.only_in), strict=True)),
             "tolerance_s": self.tolerance_s,
             "lag_s": self.lag_s,
-            "lagging_changes": self.lagging_changes,
-            "gaps_noted_in_a": self.gaps[0],
-            "gaps_noted_in_b": self.gaps[1],
-            "node_time": _node_time(self.node_us),
+            "lagging_changes": 0 if self.lag is None else self.lag.changes,
+            "gaps_noted": dict(zip("ab", self.gaps, strict=True)),
+            "node_us": self.node_us,
             "agreement": self.agreement,
             "agreement_on_states": self.agreement_on_states,
-            "agreement_with_more_idle": {name: self.agreement_with(pool) for name, pool in WIDER_POOLS.items()},
-            "idle": {log: _node_time(node_us) for log, node_us in idle},
-            "differing": _node_time(self.differing_us),
+            "agreement_with_as_idle": {name: self.agreement_with(pool) for name, pool in WIDER_POOLS.items()},
+            "idle_us": dict(zip(("a", "b", "both"), self.node_us_of(NodeState.IDLE), strict=True)),
+            "differing_us": self.differing_us,
             "rules": [
-                {
-                    "rule": rule.rule,
-                    "meaning": RULES[rule.rule],
-                    **_node_time(rule.node_us),
-                    "share": rule.node_us / self.node_us,
-                    "share_of_differing": self.share_of_differing(rule.node_us),
-                    "spans": rule.spans,
-                    "example": None if rule.example is None else rule.example.to_dict(),
-                }
+                asdict(rule)
+                | {"share": rule.node_us / self.node_us, "meaning": RULES[rule.rule]}
+                | {"example": None if rule.example is None else rule.example.to_dict()}
                 for rule in self.rules
             ],
-            "worst_nodes": [
-                {"node": node.node, **_node_time(node.node_us), "largest_rule": node.largest_rule}
-                for node in self.worst_nodes
-            ],
+            "worst_nodes": [asdict(node) for node in self.worst_nodes],
             "states": [
-                {"state_a": STATE_WORDS[a], "state_b": STATE_WORDS[b], **_node_time(self.state_us[a][b])}
-                for a in NodeState
-                for b in NodeState
-                if self.state_us[a][b]
+                {"state_a": STATE_WORDS[a], "state_b": STATE_WORDS[b], "node_us": node_us}
+                for a, row in enumerate(self.state_us)
+                for b, node_us in enumerate(row)
+                if node_us
             ],
         }
 
     def __repr__(self) -> str:
-        from bfreplay.datasets.agreement.comparison_text import render
+        text: str = built_in("bfreplay.datasets.agreement.comparison_text:render")(self)
+        return text.rstrip()
 
-        return render(self)
 
-
-def _node_time(node_us: int) -> dict[str, Json]:
-    return {"node_hours": node_us / HOUR_US, "node_us": node_us}
+def count_alike(only_in_a: Collection[str], only_in_b: Collection[str]) -> int:
+    """Return the number of names that are in both but for domain and case."""
+    plain_a, plain_b = ({name.partition(".")[0].lower() for name in names} for names in (only_in_a, only_in_b))
+    return len(plain_a & plain_b)

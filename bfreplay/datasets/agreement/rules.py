@@ -1,46 +1,42 @@
 """Rules by which two logs differ on idle nodes: each differing span belongs to the first that explains it.
 
-The order is by how much a rule knows. A node that a log did not follow says nothing about the other log; a clock that
-is wrong moves everything, so it comes before what remains of single changes; a change that both logs make is no
-difference in meaning; and only what is left is due to the states themselves.
+The order is by how much a rule explains. A log that did not follow a node says nothing about the other one; a clock
+that is wrong moves all changes, so it comes before single ones; a change that both logs make at nearly the same time is
+no difference in meaning; what is left is due to the states themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.agreement.joint_spans import JointSpans
-from bfreplay.datasets.agreement.timing import BY_CLASS, LEVELS, Lag, Segments
+from bfreplay.datasets.agreement.timing import LEVELS, Lag, Segments
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import parse_time_us
 
-RULES: Mapping[str, str] = {
-    "not followed": "unknown in one log, or a noted gap",
-    "clock": "at a steady lag, or a clock step",
-    "polling": "same change, within the tolerance",
-    "flap": "short change that one log lacks",
-    "planned": "planned in one log",
-    "reservation": "reserved or maintenance in one log",
-    "completing": "completing in one log",
-    "outage missing": "down, drain or off in one log",
-    "other": "busy in one log, for longer",
+_MEANINGS: Mapping[str, tuple[str, tuple[NodeState, ...]]] = {
+    "not followed": ("unknown in one log, or a noted gap", (NodeState.UNKNOWN,)),
+    "clock": ("at a steady lag, or a clock step", ()),
+    "polling": ("same change, within the tolerance", ()),
+    "flap": ("short change that one log lacks", ()),
+    "planned": ("planned in one log", (NodeState.PLANNED,)),
+    "reservation": ("reserved or maintenance in one log", (NodeState.RESERVED, NodeState.MAINTENANCE)),
+    "completing": ("completing in one log", (NodeState.COMPLETING,)),
+    "outage missing": ("down, drain or off in one log", (NodeState.DOWN, NodeState.DRAIN, NodeState.OFF)),
+    "other": ("busy in one log, for longer", (NodeState.BUSY,)),
 }
-"""Rules in their order, with their meaning."""
+RULES = {rule: meaning for rule, (meaning, _) in _MEANINGS.items()}
+"""Rules in their order, with their meaning: one log says idle, the other what is named."""
 
-_NAMES = tuple(RULES)
-_RULE_OF_STATE = np.full(len(NodeState), _NAMES.index("other"), np.int8)
-for _rule, _states in {
-    "not followed": [NodeState.UNKNOWN],
-    "planned": [NodeState.PLANNED],
-    "reservation": [NodeState.RESERVED, NodeState.MAINTENANCE],
-    "completing": [NodeState.COMPLETING],
-    "outage missing": [NodeState.DOWN, NodeState.DRAIN, NodeState.OFF],
-}.items():
-    _RULE_OF_STATE[_states] = _NAMES.index(_rule)
+NOT_FOLLOWED, CLOCK, POLLING, FLAP = range(4)
+_RULE_OF_STATE = np.zeros(len(NodeState), np.int8)
+for _place, (_, _states) in enumerate(_MEANINGS.values()):
+    _RULE_OF_STATE[list(_states)] = _place
 
 GAPS, CLOCK_STEPS = "gaps", "clock_steps"
 """Keys of ``metadata.notes["follow"]``: lists of ``{"start": ..., "end": ...}`` in ISO-8601, UTC where no zone is."""
@@ -59,56 +55,41 @@ def noted_periods(log: NodeEvents, key: str) -> list[tuple[int, int]]:
     return periods
 
 
-def steady_lag(spans: JointSpans, window_us: tuple[int, int], tolerance_us: int) -> Lag | None:
-    """Return the lag of log B, if one is steady."""
-    return Segments(spans, BY_CLASS, window_us).lag(tolerance_us)
-
-
 def rule_of_each(
-    spans: JointSpans,
-    logs: tuple[NodeEvents, NodeEvents],
-    tolerance_us: int,
-    lag_us: int,
-) -> NDArray[np.int8]:
-    """Return the index in ``RULES`` of each span, ``(S,)``; -1 where the logs agree on idle or not.
+    spans: JointSpans, logs: tuple[NodeEvents, NodeEvents], tolerance_us: int
+) -> tuple[NDArray[np.int8], Lag | None]:
+    """Return the index in ``RULES`` of each span, ``(S,)``, -1 where both logs are idle or neither; and B's steady lag.
 
     Parameters
     ----------
     spans, logs
         The spans, and the two logs they are of.
     tolerance_us
-        Longest difference in time of the same change.
-    lag_us
-        Steady lag of log B; up to the tolerance it is part of polling.
+        Longest difference between the times of the same change; a lag within it is part of polling.
     """
     window_us = logs[0].window_start_us, logs[0].window_end_us
-    idle = int(NodeState.IDLE)
-    differs = (spans.a == idle) != (spans.b == idle)
-    rule = _RULE_OF_STATE[np.where(spans.a == idle, spans.b, spans.a)]
+    a_is_idle, b_is_idle = spans.a == NodeState.IDLE, spans.b == NodeState.IDLE
+    rule = _RULE_OF_STATE[np.where(a_is_idle, spans.b, spans.a)]
+    # a job's end is one change even where a log then plans the node; but planned against idle, however short, differs
+    # at the last level only, at which both logs must know planned nodes
+    levels = [Segments(spans, level, window_us) for level in LEVELS]
+    by_class = levels[1]
+    lag = by_class.lag(tolerance_us)
 
-    def are_late(lag_us: int) -> NDArray[np.bool_]:
-        # at every level, so that a job's end is one change even where a log then plans the node; but planned against
-        # idle, however short, differs at the last level only, at which both logs must know planned nodes
-        marks = np.zeros(len(differs), np.bool_)
-        for level in LEVELS:
-            marks |= Segments(spans, level, window_us).are_late(lag_us, tolerance_us)
-        return marks
+    def are_late(lag_us: int) -> Any:
+        return np.logical_or.reduce([segments.are_late(lag_us, tolerance_us) for segments in levels])
 
-    def are_in(key: str) -> NDArray[np.bool_]:
-        marks = np.zeros(len(differs), np.bool_)
-        for start_us, end_us in (period for log in logs for period in noted_periods(log, key)):
-            marks |= (spans.start_us >= start_us) & (spans.end_us <= end_us)
-        return marks
+    def are_in(key: str) -> Any:
+        periods = [period for log in logs for period in noted_periods(log, key)]
+        inside = [(spans.start_us >= start_us) & (spans.end_us <= end_us) for start_us, end_us in periods]
+        return np.logical_or.reduce([np.zeros(len(rule), np.bool_), *inside])
 
-    is_clock = are_in(CLOCK_STEPS)
-    if abs(lag_us) > tolerance_us:
-        is_clock |= are_late(lag_us)
-    marks_of_rules = {
-        "flap": Segments(spans, BY_CLASS, window_us).are_flaps(tolerance_us),
-        "polling": are_late(0),
-        "clock": is_clock,
-        "not followed": (rule == _NAMES.index("not followed")) | are_in(GAPS),
-    }
-    for name, marks in marks_of_rules.items():  # the first of RULES comes last, and wins
-        rule[marks] = _NAMES.index(name)
-    return np.where(differs, rule, -1).astype(np.int8)
+    is_not_followed = (rule == NOT_FOLLOWED) | are_in(GAPS)
+    rule[by_class.are_flaps(tolerance_us)] = FLAP
+    rule[are_late(0)] = POLLING
+    if lag is not None and abs(lag.lag_us) > tolerance_us:
+        rule[are_late(lag.lag_us)] = CLOCK
+    rule[are_in(CLOCK_STEPS)] = CLOCK
+    rule[is_not_followed] = NOT_FOLLOWED  # the first rule is set last, and wins
+    rule[a_is_idle == b_is_idle] = -1
+    return rule, lag

@@ -14,59 +14,55 @@ _Ints = NDArray[np.int64]
 _Marks = NDArray[np.bool_]
 
 _N_STATES = len(NodeState)
-_IDLE, _BUSY, _UNKNOWN = NodeState.IDLE, NodeState.BUSY, NodeState.UNKNOWN
-
 BY_STATE = np.arange(_N_STATES, dtype=np.int8)
-BY_JOB = np.full(_N_STATES, _IDLE, np.int8)
-BY_JOB[[_BUSY, _UNKNOWN]] = _BUSY, _UNKNOWN
-BY_CLASS = BY_JOB.copy()
-BY_CLASS[[NodeState.DOWN, NodeState.DRAIN, NodeState.OFF]] = NodeState.DOWN
+BY_CLASS = BY_STATE.copy()
+BY_CLASS[[NodeState.PLANNED, NodeState.RESERVED, NodeState.MAINTENANCE, NodeState.COMPLETING]] = NodeState.IDLE
+BY_CLASS[[NodeState.DRAIN, NodeState.OFF]] = NodeState.DOWN
+BY_JOB = np.where(BY_CLASS == NodeState.DOWN, np.int8(NodeState.IDLE), BY_CLASS)
 LEVELS = (BY_JOB, BY_CLASS, BY_STATE)
 """Labels of each state, ``(len(NodeState),)``: with a job or not; out of order too; the state itself."""
 
 _NEIGHBOURS = 16
 """Changes after each, of its node and kind, to which it is compared: a lag is seen over about half as many."""
 _MOST_CHANGES = 100_000
+"""Changes from which the lag is found; of more, every second, third, ..."""
 LEAST_CHANGES = 5
 """Least number of changes with a steady lag; and half of the changes of the log with fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Time by which the changes of B come after those of A: its median, and the number of changes that have it."""
+    """Time by which the changes of B come after those of A, the median, and the number of changes that have it."""
 
     lag_us: int
     changes: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Changes:
-    """Changes of one log: the span that each opens, its node with the labels before and after, and its time."""
-
-    span: _Ints
-    kind: _Ints
-    time_us: _Ints
-
-    @classmethod
-    def of(cls, spans: JointSpans, label: NDArray[np.int8]) -> _Changes:
-        is_change = (spans.node[1:] == spans.node[:-1]) & (label[1:] != label[:-1])
-        span = np.flatnonzero(is_change) + 1
-        kind = (spans.node[span] * _N_STATES + label[span - 1]) * _N_STATES + label[span]
-        return cls(span, kind, spans.start_us[span])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Segments:
-    """Runs of spans with the same pair of labels, one of ``LEVELS``, and the changes between them."""
+    """Runs of spans with the same pair of labels, one of ``LEVELS``, and the changes of labels in each log.
 
-    spans: JointSpans
-    level: NDArray[np.int8]
-    window_us: tuple[int, int]
+    Changes (C), first those of A: ``opened (C,)`` the span that each opens; ``kind (C,)`` its node, and the labels
+    before and after, in one number; ``time_us (C,)``; ``of_b (C,)`` whether it is one of B.
+    """
 
-    @property
-    def labels(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-        """Labels of the states in A and in B, ``(S,)``."""
-        return self.level[self.spans.a], self.level[self.spans.b]
+    def __init__(self, spans: JointSpans, level: NDArray[np.int8], window_us: tuple[int, int]) -> None:
+        self.window_us = window_us
+        self.labels = level[spans.a], level[spans.b]
+        same_node = spans.node[1:] == spans.node[:-1]
+        opened = [np.flatnonzero(same_node & (label[1:] != label[:-1])) + 1 for label in self.labels]
+        before, after = (
+            np.concatenate([label[span - shift] for label, span in zip(self.labels, opened, strict=True)])
+            for shift in (1, 0)
+        )
+        self.opened, self.of_b = np.concatenate(opened), np.repeat([False, True], list(map(len, opened)))
+        self.kind = (spans.node[self.opened] * _N_STATES + before) * _N_STATES + after
+        self.time_us = spans.start_us[self.opened]
+        begins = np.append(True, ~same_node)
+        begins[self.opened] = True
+        self._first, self._segment = np.flatnonzero(begins), np.cumsum(begins) - 1
+        start_us, end_us = spans.start_us[self._first], spans.end_us[np.append(self._first[1:], len(begins)) - 1]
+        self._is_cut_before, self._is_cut_after = start_us == window_us[0], end_us == window_us[1]
+        self._length_us = end_us - start_us
 
     def are_late(self, lag_us: int, tolerance_us: int) -> _Marks:
         """Mark the spans ``(S,)`` whose labels differ only because one log makes its changes later than the other.
@@ -76,87 +72,53 @@ class Segments:
         tolerance. A counterpart beyond the window is believed of a log that knows both labels. A segment that is cut
         at both ends has no change.
         """
-        has_counterparts = np.ones(len(self.spans.node), np.bool_)
-        for changes, matched in self._counterparts(lag_us, tolerance_us):
-            has_counterparts[changes.span[~matched]] = False
-        first, last, segment = self._bounds()
-        is_cut_before, is_cut_after = self._are_cut(first, last)
-        opens = is_cut_before | has_counterparts[first]
-        closes = is_cut_after | np.append(has_counterparts[first[1:]], True)
-        late = opens & closes & (self.labels[0][first] != self.labels[1][first])
-        late &= ~(is_cut_before & is_cut_after) & (self._length_us(first, last) <= abs(lag_us) + tolerance_us)
-        return np.asarray(late[segment])
+        is_fitting = np.ones(len(self._segment), np.bool_)
+        is_fitting[self.opened[~self._have_counterparts(lag_us, tolerance_us)]] = False
+        opens = self._is_cut_before | is_fitting[self._first]
+        closes = self._is_cut_after | np.append(is_fitting[self._first[1:]], True)
+        late = opens & closes & ~(self._is_cut_before & self._is_cut_after)
+        late &= self._length_us <= abs(lag_us) + tolerance_us
+        return np.asarray(late[self._segment] & (self.labels[0] != self.labels[1]))
 
     def are_flaps(self, tolerance_us: int) -> _Marks:
         """Mark the spans ``(S,)`` of a difference, no longer than the tolerance, between agreement on one label."""
-        first, last, segment = self._bounds()
-        a, b = (label[first] for label in self.labels)
+        a, b = (label[self._first] for label in self.labels)
         before, after = np.roll(a, 1), np.roll(a, -1)
         is_flap = (before == after) & (before == np.roll(b, 1)) & (after == np.roll(b, -1)) & (a != b)
-        is_flap &= ~np.logical_or(*self._are_cut(first, last))
-        is_flap &= self._length_us(first, last) <= tolerance_us
-        return np.asarray(is_flap[segment])
+        is_flap &= ~(self._is_cut_before | self._is_cut_after) & (self._length_us <= tolerance_us)
+        return np.asarray(is_flap[self._segment])
 
     def lag(self, width_us: int) -> Lag | None:
         """Return the lag that most changes have, within a range of ``width_us``; ``None`` without a steady one."""
-        a, b = (_Changes.of(self.spans, label) for label in self.labels)
-        kind, time_us, is_b, _ = _merged(a, b, 0)
-        every = -(-len(kind) // _MOST_CHANGES) or 1
-        differences = [np.empty(0, np.int64)]
+        order = np.lexsort((self.time_us, self.kind))
+        kind, time_us, of_b = self.kind[order], self.time_us[order], self.of_b[order]
+        every = -(-len(order) // _MOST_CHANGES) or 1
+        lags = []
         for distance in range(1, _NEIGHBOURS + 1):
-            first = np.arange(0, len(kind) - distance, every)
-            second = first + distance
-            is_pair = (kind[first] == kind[second]) & (is_b[first] != is_b[second])
-            later_us = (time_us[second] - time_us[first])[is_pair]
-            differences.append(np.where(is_b[second[is_pair]], later_us, -later_us))
-        difference = np.sort(np.concatenate(differences))
-        in_range = np.searchsorted(difference, difference + width_us, side="right") - np.arange(len(difference))
-        if not len(difference) or in_range.max() < max(LEAST_CHANGES, min(len(a.span), len(b.span)) / every / 2):
+            first = np.arange(0, len(order) - distance, every)
+            first = first[(kind[first] == kind[first + distance]) & (of_b[first] != of_b[first + distance])]
+            lags.append((time_us[first + distance] - time_us[first]) * np.where(of_b[first], -1, 1))
+        lag_us = np.sort(np.concatenate(lags))
+        in_range = np.searchsorted(lag_us, lag_us + width_us, side="right") - np.arange(len(lag_us))
+        most, n_b = int(in_range.max(initial=0)), np.count_nonzero(of_b)
+        if most < max(LEAST_CHANGES, min(n_b, len(order) - n_b) / every / 2):
             return None
-        candidates = np.flatnonzero(in_range == in_range.max())
-        best = candidates[np.argmin(np.abs(difference[candidates + in_range.max() // 2]))]
-        return Lag(int(difference[best + in_range.max() // 2]), int(in_range.max()))
+        medians = lag_us[np.flatnonzero(in_range == most) + most // 2]
+        return Lag(int(medians[np.abs(medians).argmin()]), most)
 
-    def _counterparts(self, lag_us: int, tolerance_us: int) -> tuple[tuple[_Changes, _Marks], ...]:
-        """Return the changes of A and of B, and whether each has its counterpart, or may have one beyond the window."""
-        a, b = (_Changes.of(self.spans, label) for label in self.labels)
-        kind, time_us, is_b, order = _merged(a, b, lag_us)
-        matched = np.zeros(len(order), np.bool_)
-        position = np.arange(len(order))
-        for backwards in (slice(None), slice(None, None, -1)):  # the last of the other log before, the first after
-            of_b, row = is_b[backwards], position[backwards]
-            for of_log in (False, True):
-                nearest = row[np.maximum.accumulate(np.where(of_b == of_log, position, 0))]
-                is_near = (of_b != of_log) & (is_b[nearest] == of_log) & (kind[row] == kind[nearest])
-                is_near &= np.abs(time_us[row] - time_us[nearest]) <= tolerance_us
-                matched[order[row[is_near]]] = True
-        start_us, end_us = self.window_us
-        both = (a, matched[: len(a.span)]), (b, matched[len(a.span) :])
-        for (changes, marks), other, shift_us in zip(both, self.labels[::-1], (lag_us, -lag_us), strict=True):
-            expected_us = changes.time_us + shift_us
-            is_beyond = (expected_us - tolerance_us < start_us) | (expected_us + tolerance_us > end_us)
-            known = np.unique(other)
-            before, after = changes.kind // _N_STATES % _N_STATES, changes.kind % _N_STATES
-            marks |= is_beyond & np.isin(before, known) & np.isin(after, known)
-        return both
-
-    def _bounds(self) -> tuple[_Ints, _Ints, _Ints]:
-        """Return the first and the last span of each segment, and the segment of each span."""
-        node, (a, b) = self.spans.node, self.labels
-        begins = np.append(True, (node[1:] != node[:-1]) | (a[1:] != a[:-1]) | (b[1:] != b[:-1]))
-        first = np.flatnonzero(begins)
-        return first, np.append(first[1:], len(node)) - 1, np.cumsum(begins) - 1
-
-    def _length_us(self, first: _Ints, last: _Ints) -> _Ints:
-        return self.spans.end_us[last] - self.spans.start_us[first]
-
-    def _are_cut(self, first: _Ints, last: _Ints) -> tuple[_Marks, _Marks]:
-        return self.spans.start_us[first] == self.window_us[0], self.spans.end_us[last] == self.window_us[1]
-
-
-def _merged(a: _Changes, b: _Changes, lag_us: int) -> tuple[_Ints, _Ints, _Marks, _Ints]:
-    """Return kind, time and log of all changes, sorted by kind and time, and the order; B's are ``lag_us`` earlier."""
-    kind, time_us = np.concatenate((a.kind, b.kind)), np.concatenate((a.time_us, b.time_us - lag_us))
-    is_b = np.repeat([False, True], (len(a.span), len(b.span)))
-    order = np.lexsort((time_us, kind))
-    return kind[order], time_us[order], is_b[order], order
+    def _have_counterparts(self, lag_us: int, tolerance_us: int) -> _Marks:
+        """Return whether each change, ``(C,)``, has its counterpart, or may have one beyond the window."""
+        time_us = np.where(self.of_b, self.time_us - lag_us, self.time_us)
+        expected_us = np.where(self.of_b, time_us, time_us + lag_us)
+        matched = (expected_us - tolerance_us < self.window_us[0]) | (expected_us + tolerance_us > self.window_us[1])
+        for of_log, other in zip((self.of_b, ~self.of_b), self.labels, strict=True):  # B's changes need A's labels
+            known, labels = np.unique(other), (self.kind // _N_STATES % _N_STATES, self.kind % _N_STATES)
+            matched &= ~of_log | (np.isin(labels[0], known) & np.isin(labels[1], known))
+        order, position = np.lexsort((time_us, self.kind)), np.arange(len(time_us))
+        for direction in (order, order[::-1]):  # the last of the other log before, the first after
+            for of_log in (self.of_b, ~self.of_b):
+                nearest = direction[np.maximum.accumulate(np.where(of_log[direction], position, 0))]
+                is_near = ~of_log[direction] & of_log[nearest] & (self.kind[direction] == self.kind[nearest])
+                is_near &= np.abs(time_us[direction] - time_us[nearest]) <= tolerance_us
+                matched[direction[is_near]] = True
+        return matched
