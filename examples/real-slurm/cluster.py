@@ -46,8 +46,6 @@ SlurmctldLogFile={dir}/log/slurmctld.log
 SlurmdLogFile={dir}/log/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-SwitchType=switch/none
-MpiDefault=none
 SelectType=select/linear
 ReturnToService=2
 SlurmdTimeout=10
@@ -61,7 +59,7 @@ AccountingStorageHost=127.0.0.1
 AccountingStoragePort={dbd_port}
 AccountingStoragePass={dir}/run/munge.socket
 AccountingStorageEnforce=associations,limits,qos
-JobAcctGatherType=jobacct_gather/none
+FirstJobId={first_job}
 PartitionName=batch Nodes=ALL Default=YES PriorityTier=10 PreemptMode=OFF MaxTime=1-0
 PartitionName=idle Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE GraceTime=5 MaxTime=1-0
 """
@@ -204,7 +202,13 @@ class Cluster:
     def write_conf(self) -> None:
         """Write all configuration files from the settings."""
         s, port = self.settings, self.settings["port_base"]
-        places = {"dir": self.folder, "port": port, "dbd_port": port + 1, "sql_port": port + 2}
+        places = {
+            "dir": self.folder,
+            "port": port,
+            "dbd_port": port + 1,
+            "sql_port": port + 2,
+            "first_job": s["first_job"],
+        }
         numbers = s["numbers"] + s["unreachable"]
         text = SLURM_CONF.format(**places)
         if s["power_save"]:
@@ -280,6 +284,7 @@ class Cluster:
         port, numbers = settings["port_base"], settings["numbers"] + settings["unreachable"]
         if taken := [p for p in (port, port + 1, port + 2, *(port + 10 + k for k in numbers)) if answers(p)]:
             raise ClusterError(f"port {taken[0]} of 127.0.0.1 is in use; give another --port-base")
+        settings["first_job"] = self.settings.get("first_job", -9_999) + 10_000  # the accounting of the last time stays
         self.settings = settings
         write_file(self.kept, json.dumps(settings))
         shutil.rmtree(self.folder / "state", ignore_errors=True)  # no job of the last time is taken up again

@@ -29,16 +29,15 @@ OPERATIONS = (
      " flags=ignore_jobs"),
     (90, "maintain", 2, "scontrol create reservation reservationname=works users=root start=now duration=60"
      " nodes={nodes} flags=maint,ignore_jobs"),
-    (105, "resume", "drain", "scontrol update nodename={nodes} state=resume"),
+    (100, "down", "drain", "scontrol update nodename={nodes} state=down reason=load"),
+    (115, "resume", "drain", "scontrol update nodename={nodes} state=resume"),
     (120, "node dies", 1, "{cluster} kill-node {nodes} --dir {dir}"),
     (130, "end of reservation", "reserve", "scontrol delete reservation=load"),
     (150, "end of maintenance", "maintain", "scontrol delete reservation=works"),
     (160, "power down", "power", "scontrol update nodename={nodes} state=power_down_asap"),
     (175, "node returns", "node dies", "{cluster} restore-node {nodes} --dir {dir}"),
-    (190, "down", 1, "scontrol update nodename={nodes} state=down reason=load"),
     (200, "requeue", 0, "scontrol requeue {RUNNING}"),
     (215, "power up", "power", "scontrol update nodename={nodes} state=power_up"),
-    (230, "end of down", "down", "scontrol update nodename={nodes} state=resume"),
     (240, "cancel running", 0, "scancel {RUNNING}"),
     (250, "array", 0, "array"),
 )  # fmt: skip
@@ -55,20 +54,23 @@ class Load:
         self.log = log
         self.random = random.Random(seed)
         self.taken = {"power": cluster.settings["power_save"]}  # nodes of each operation
-        self.runs: dict[tuple[str, str], list[str]] = {}  # job and its start: nodes
+        self.changes: Counter[str] = Counter()
+        self.busy: dict[str, bool] = {}
         self.weights: dict[str, int] = {}
 
-    def note(self, action: str, nodes: list[str], **more: object) -> None:
-        """Write one line: when, what, on which nodes."""
-        self.log.write(json.dumps({"time": round(time.time(), 3), "action": action, "nodes": nodes, **more}) + "\n")
+    def note(self, action: str, nodes: list[str], *, began: float = 0, **more: object) -> None:
+        """Write one line: when (now, unless it began before), what, on which nodes."""
+        line = {"time": round(began or time.time(), 3), "action": action, "nodes": nodes, **more}
+        self.log.write(json.dumps(line) + "\n")
         self.log.flush()
 
     def submit(self, n_nodes: int, seconds: float, *more: str) -> None:
         """Submit a batch job that sleeps."""
+        began = time.time()
         place = ("-D", str(self.cluster.folder / "work"), "-o", "/dev/null", f"--uid={self.cluster.settings['user']}")
         size = (f"-N{n_nodes}", "-t", str(math.ceil(seconds / 60) + 1), *more)
         job = self.cluster.ask("sbatch", "--parsable", "-p", "batch", *place, *size, "--wrap", f"sleep {seconds:.1f}")
-        self.note("submit", [], job=job.strip(), n_nodes=n_nodes, seconds=round(seconds, 1))
+        self.note("submit", [], began=began, job=job.strip(), n_nodes=n_nodes, seconds=round(seconds, 1), more=more)
 
     def operate(self, action: str, wanted: int | str, command: str) -> None:
         """Carry out an operation and note it; one that Slurm refuses is noted with its message."""
@@ -78,28 +80,26 @@ class Load:
             free = set(self.cluster.nodes()).difference(*self.taken.values())
             nodes = self.taken[action] = sorted(self.random.sample(sorted(free), wanted))
         else:
-            nodes = self.taken.pop(wanted)
-            self.taken |= {"power": nodes} if wanted == "power" else {}
+            nodes = self.taken[wanted]
         values = {"nodes": ",".join(nodes), "dir": self.cluster.folder}
         values["cluster"] = f"{sys.executable} {Path(__file__).with_name('cluster.py')}"
         for state in re.findall(r"{([A-Z]+)}", command):
             jobs = self.cluster.ask("squeue", "-h", "-p", "batch", "-t", state, "-o", "%A").split()
             values[state] = self.random.choice(jobs) if jobs else "none"
-        command = command.format(**values)
+        command, began = command.format(**values), time.time()
         try:
             self.cluster.ask(*command.split())
         except ClusterError as error:
-            return self.note(action, nodes, command=command, refused=str(error))
-        return self.note(action, nodes, command=command)
+            return self.note(action, nodes, began=began, command=command, refused=str(error))
+        return self.note(action, nodes, began=began, command=command)
 
     def watch(self, *, even: bool) -> None:
-        """Note which nodes jobs got; if `even`, a node that had more jobs gets a higher weight, so is taken later."""
-        text = self.cluster.ask("squeue", "-h", "-t", "R,CG,CD", "-o", "%A|%S|%N", check=False)
-        for job, start, nodes in (line.split("|") for line in text.splitlines()):
-            if nodes and (job, start) not in self.runs:
-                self.runs[job, start] = self.cluster.ask("scontrol", "show", "hostnames", nodes).split()
-        counts = Counter(name for names in self.runs.values() for name in names)
-        weights = {name: 1 + counts[name] for name in self.cluster.nodes()}
+        """Count how often each node changed; if `even`, those with more changes get a higher weight: later jobs."""
+        for name, state in self.cluster.states().items():
+            busy = state.startswith(("ALLOCATED", "MIXED"))
+            self.changes[name] += self.busy.get(name, busy) != busy
+            self.busy[name] = busy
+        weights = {name: 1 + self.changes[name] // 2 for name in self.cluster.nodes()}
         for weight in sorted(set(weights.values())) if even else ():
             names = [name for name, new in weights.items() if new == weight != self.weights.get(name)]
             if names:
@@ -119,7 +119,7 @@ class Load:
             self.watch(even=ordinary)
             if time.time() >= next_job:
                 longer = self.random.random()
-                self.submit(self.random.randint(1, 4), 10 * 6**longer if ordinary else 10 + 50 * longer)
+                self.submit(self.random.randint(1, 4), 10 * 6 ** (longer * longer) if ordinary else 10 + 50 * longer)
                 next_job += self.random.triangular(5, 15, 6) if ordinary else self.random.uniform(2.5, 7.5)
             while operations and time.time() >= begin + operations[0][0] * minutes / 5:
                 self.operate(*operations.pop(0)[1:])
@@ -170,8 +170,8 @@ def main() -> int:
     except (ClusterError, OSError) as error:
         print(f"load.py: {error}", file=sys.stderr)
         return 1
-    counts = Counter(name for names in load.runs.values() for name in names)
-    print(f"{len(load.runs)} runs of jobs; runs a node:", {name: counts[name] for name in cluster.nodes()})
+    counts = {name: load.changes[name] for name in cluster.nodes()}
+    print(f"how often nodes became busy or free: {min(counts.values())} to {max(counts.values())} times; {counts}")
     return 0
 
 
