@@ -164,7 +164,7 @@ def test_a_time_without_a_follower_is_filled_and_the_run_names_it(tmp_path, cloc
         for warning in run.record.inputs.events.metadata.log_warnings.sentences()
     )
     (span,) = run.record.inputs.events.metadata.notes["followed"]["spans"]
-    assert (span["start"], span["end"]) == (iso_utc(T + 9 * S), iso_utc(T + 100 * S))
+    assert (span["start"], span["end"]) == (iso_utc(T + 9 * S), iso_utc(T + 101 * S))
 
 
 def test_a_follower_that_was_stopped_goes_on_with_more_jobs(tmp_path, clock):
