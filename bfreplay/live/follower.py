@@ -94,6 +94,7 @@ class Follower:
     ) -> None:
         self._feed, self._folder, self._jobs, self._options = feed, folder, jobs, dict(options)
         self._settings, self._tell, self._publish = settings, tell, publish
+        self._told: set[str] = set()
         self._past_spans: list[Span] = []
         self._past_notes: list[str] = []
         self._last_checkpoint = monotonic()
@@ -178,11 +179,21 @@ class Follower:
         decisions = None if portion is None else self._take(portion)
         status = self._status.update(decisions)
         write_whole(self._folder / STATUS_FILE, status.to_text())
-        for publish in self._publish:
-            publish(status)
+        self._publish_status(status)
         if monotonic() - self._last_checkpoint >= self._settings.checkpoint_every_s:
             self.checkpoint()
         return status
+
+    def _publish_status(self, status: LiveStatus) -> None:
+        """Write pages and metrics; one that cannot be written is said once, and following goes on."""
+        for publish in self._publish:
+            try:
+                publish(status)
+            except (BfreplayError, OSError) as error:
+                text = f"The status cannot be published: {' '.join(str(error).split())}"
+                if text not in self._told:
+                    self._told.add(text)
+                    self._tell(text)
 
     def _take(self, portion: Portion) -> Any:
         session = self._session

@@ -11,21 +11,21 @@ from bfreplay.report.page.templates import page_parts, template
 from bfreplay.result_folders.live import LiveStatus
 from bfreplay.wording import table_of
 
-_WORDS = {
-    NodeState.IDLE: "idle: a preemptible worker could start",
-    NodeState.PLANNED: "planned: idle, but promised to a waiting job",
-    NodeState.RESERVED: "reserved",
-    NodeState.MAINTENANCE: "in maintenance",
-    NodeState.COMPLETING: "completing: cleaned up after a job",
-    NodeState.BUSY: "busy",
-    NodeState.DRAIN: "draining or drained",
-    NodeState.DOWN: "down",
-    NodeState.OFF: "off",
-    NodeState.UNKNOWN: "unknown",
+_SHOWN = {
+    NodeState.IDLE: ("idle: a preemptible worker could start", "useful"),
+    NodeState.PLANNED: ("planned: idle, but promised to a waiting job", "heat-2"),
+    NodeState.RESERVED: ("reserved", "dedicated"),
+    NodeState.MAINTENANCE: ("in maintenance", "run-7"),
+    NodeState.COMPLETING: ("completing: cleaned up after a job", "rescaling"),
+    NodeState.BUSY: ("busy", "unallocated"),
+    NodeState.DRAIN: ("draining or drained", "run-6"),
+    NodeState.DOWN: ("down", "lost"),
+    NodeState.OFF: ("off", "muted"),
+    NodeState.UNKNOWN: ("unknown", "ink"),
 }
-"""States in the order of the page, with their meaning."""
+"""States in the order of the page, with their meaning and colour."""
 
-STATE_ORDER = tuple(state.name.lower() for state in _WORDS)
+STATE_ORDER = tuple(state.name.lower() for state in _SHOWN)
 
 
 def write_live_page(status: LiveStatus, file: Path) -> None:
@@ -37,7 +37,8 @@ def write_live_page(status: LiveStatus, file: Path) -> None:
         The folder of the file does not exist or is not writable.
     """
     text = template("live.html.j2").render(
-        title=f"Idle nodes of {status.cluster or 'a cluster'} now",
+        title="Idle nodes now" + (f": {status.cluster}" if status.cluster else ""),
+        bar=_bar(status),
         status=status,
         refresh_s=max(1, round(status.poll_s)),
         tables=[table for table in _tables(status) if table.rows],
@@ -46,8 +47,13 @@ def write_live_page(status: LiveStatus, file: Path) -> None:
     write_whole(file, text)
 
 
+def _bar(status: LiveStatus) -> list[dict[str, str | int]]:
+    """Return the states that occur, with their number of nodes."""
+    counts = ((status.by_state[state.name.lower()], *shown) for state, shown in _SHOWN.items())
+    return [{"n": n, "words": words, "colour": colour} for n, words, colour in counts if n]
+
+
 def _tables(status: LiveStatus) -> list[PageTable]:
-    states = [[words, status.by_state[state.name.lower()]] for state, words in _WORDS.items()]
     partitions = [[part.name, *(part.by_state.get(state, 0) for state in STATE_ORDER)] for part in status.partitions]
     decisions = [
         [
@@ -60,7 +66,6 @@ def _tables(status: LiveStatus) -> list[PageTable]:
         for decision in reversed(status.decisions)
     ]
     shown = (
-        table_of("Nodes now", {"state": "text", "nodes": "count"}, states),
         table_of("Nodes now, by partition", {"partition": "text", **dict.fromkeys(STATE_ORDER, "count")}, partitions),
         table_of(
             "Unusable nodes, by the administrators' reason",
@@ -70,7 +75,7 @@ def _tables(status: LiveStatus) -> list[PageTable]:
         table_of(
             "Jobs, and the nodes that they would hold",
             {"job": "text", "nodes": "count", "node list": "text"},
-            [[job.name, job.n_nodes, job.nodes] for job in status.jobs],
+            [[job.name, job.n_nodes, job.nodes] for job in status.jobs if job.n_nodes],
         ),
         table_of(
             "Last decisions (UTC)",
