@@ -17,9 +17,9 @@ from bfreplay.datasets.ingest.reader import ReadOptions
 from bfreplay.datasets.ingest.slurm.sacct import SACCT_COLUMNS
 from bfreplay.datasets.snapshots.readings import Snapshot
 from bfreplay.datasets.snapshots.state_table import StateTable
-from bfreplay.datasets.snapshots.texts import JOBS_COMMAND, NODES_COMMAND, SnapshotReader
+from bfreplay.datasets.snapshots.texts import JOBS_COMMAND, NODES_COMMAND, SCONTROL, SnapshotReader, kind_of
 from bfreplay.datasets.times import DAY_US, US, iso_utc
-from bfreplay.errors import BfreplayError, InputError
+from bfreplay.errors import BfreplayError, InputError, printable
 
 Clock = Callable[[], int]
 """Returns the time in microseconds since 1970 UTC."""
@@ -86,7 +86,8 @@ def run_command(words: Sequence[str], timeout_s: float, environment: Mapping[str
             process.communicate()
     if process.returncode:
         lines = complaint.decode(errors="replace").strip().splitlines()
-        raise NoAnswerError(f"{shown}: {lines[-1][:200] if lines else f'exit code {process.returncode}'}")
+        said = printable(lines[-1][:200]) if lines else f"exit code {process.returncode}"
+        raise NoAnswerError(f"{shown}: {said}")
     try:
         return output.decode()
     except UnicodeDecodeError as error:
@@ -129,6 +130,8 @@ class SlurmSource:
         job_text = run_command(JOBS_COMMAND, self._timeout_s, _SLURM_TIMES)
         node_text = run_command(NODES_COMMAND, self._timeout_s, _SLURM_TIMES)
         time_us = self._clock()
+        if kind_of(node_text) != SCONTROL:  # an error message may look like a line of a node and its state
+            raise NoAnswerError(f"{' '.join(NODES_COMMAND)}: {printable(node_text[:200].strip()) or 'nothing printed'}")
         return _answer(lambda: Snapshot(time_us, self._reader.nodes(node_text), self._reader.jobs(job_text)))
 
     def accounted(self, start_us: int, end_us: int, nodes: Sequence[str]) -> NodeEvents | None:
