@@ -58,7 +58,8 @@ _common = adding(
         _FOLLOWING,
         "--hold-back",
         metavar="TIME",
-        help="By how much decisions lag behind polls, so that exact times which are known a poll later still fit.  [default: a poll and 2 s]",
+        help="By how much decisions lag behind polls, so that exact times which are known a poll later still fit.  "
+        "[default: a poll and 2 s]",
     ),
     _following(
         _FOLLOWING, "--for", "duration", metavar="TIME", help="Stop after so long.  [default: on Ctrl-C or SIGTERM]"
@@ -112,7 +113,8 @@ def follow() -> None:
     \b
     Examples:
       bfreplay follow slurm --jobs jobs.toml --out live --page /var/www/html/idle.html
-      bfreplay follow slurm --jobs jobs.toml --out live --lends partition=preempt --metrics /var/lib/node_exporter/bfreplay.prom
+      bfreplay follow slurm --jobs jobs.toml --out live --lends partition=preempt \\
+        --metrics /var/lib/node_exporter/bfreplay.prom
       bfreplay follow command --jobs jobs.toml --out live -- pbsnodes -a
       bfreplay follow file growing.csv --jobs jobs.toml --out live
       bfreplay compare logs live/log.csv accounted.parquet
@@ -229,6 +231,8 @@ def _follow(
     """Follow until a signal, or as long as --for says."""
     from bfreplay.live.follower import Follower, FollowSettings
 
+    if options["jobs"] is None:
+        raise click.UsageError("Missing option '--jobs'.", context)
     poll_s = checks.length_of_time("poll", options.pop("poll"), 0.0)
     if not poll_s > 0:
         raise InputError("--poll is no time", column="--poll", value=poll_s, expected="more than 0 s")

@@ -12,7 +12,7 @@ from bfreplay.live.status import metrics_text, span_notes
 from bfreplay.report.page.live_page import write_live_page
 from bfreplay.result_folders.live import DecisionNow, JobNow, LiveStatus, PartitionNow, Span
 
-STATES = "idle busy down drain reserved off unknown planned completing maintenance".split()
+STATES = ["idle", "busy", "down", "drain", "reserved", "off", "unknown", "planned", "completing", "maintenance"]
 
 
 def status(**changes) -> LiveStatus:

@@ -1,0 +1,93 @@
+"""``bfreplay follow`` as a user types it, on commands of a site that a test wrote."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bfreplay import load_events
+from bfreplay.cli import main
+from bfreplay.runs import RunResult
+
+
+def follow(*words: str | Path) -> Result:
+    return CliRunner().invoke(main, ["follow", *map(str, words)])
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "states.sh"
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return file
+
+
+def common(tmp_path: Path) -> list[str]:
+    return ["--jobs", "sample", "--out", str(tmp_path / "live"), "--poll", "0.2s", "--hold-back", "0.2s"]
+
+
+def test_a_command_of_the_site_is_followed_to_a_log_a_run_a_page_and_metrics(tmp_path):
+    states = script(tmp_path, "echo n1 idle; test -e $0.seen && echo n2 idle || echo n2 busy; touch $0.seen")
+    page, metrics = tmp_path / "now.html", tmp_path / "now.prom"
+    result = follow("command", *common(tmp_path), "--for", "2s", "--page", page, "--metrics", metrics, "--", states)
+    assert result.exit_code == 0, result.output
+    log = load_events(tmp_path / "live" / "log.csv")
+    assert log.nodes == ("n1", "n2")
+    assert log.metadata.source_format == "followed: command"
+    assert RunResult.load(tmp_path / "live" / "run").table("decisions").num_rows >= 2
+    assert "2 idle: a preemptible worker could start" in page.read_text()
+    assert 'bfreplay_nodes{state="idle"} 2.0' in metrics.read_text()
+    assert "Stopped. The log:" in result.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_following_with_everything_written(tmp_path, number):
+    states = script(tmp_path, "echo n1 idle")
+    words = [sys.executable, "-m", "bfreplay", "follow", "command", *common(tmp_path), "--", str(states)]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "live" / "log.csv.meta.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(number)
+    assert process.wait(timeout=120) == 0, process.stderr.read()
+    assert RunResult.load(tmp_path / "live" / "run")
+    assert json.loads((tmp_path / "live" / "log.csv.meta.json").read_text())["window_end"]
+
+
+def test_the_table_of_states_is_printed_and_read_back(tmp_path):
+    result = follow("slurm", "--print-states")
+    assert result.exit_code == 0
+    file = tmp_path / "states.toml"
+    file.write_text(result.output)
+    states = script(tmp_path, "echo n1 idle")
+    assert follow("command", *common(tmp_path), "--for", "1s", "--states", file, "--", states).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["command", "--poll", "0s", "--", "true"], "more than 0 s"),
+        (["command", "--poll", "soon", "--", "true"], "no length of time"),
+        (["command", "--", "false"], "false: exit code 1"),
+        (["command", "--", "echo", "hello"], "cannot be read"),
+        (["command", "--states", "nowhere.toml", "--", "true"], "nowhere.toml"),
+        (["slurm", "--lends", "idle"], "partition=NAME"),
+        (["file", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_and_leaves_nothing(tmp_path, words, message):
+    result = follow(words[0], "--jobs", "sample", "--out", tmp_path / "live", *words[1:])
+    assert result.exit_code in (2, 3)
+    assert message in result.output
+    assert not (tmp_path / "live" / "log.csv").exists()
+
+
+def test_jobs_and_the_folder_are_required():
+    assert "Missing option" in follow("command", "--jobs", "sample", "--", "true").output
+    assert "Missing option" in follow("command", "--out", "live", "--", "true").output
