@@ -52,7 +52,7 @@ def joint_spans(a: NodeEvents, b: NodeEvents, nodes: Sequence[str]) -> JointSpan
     # both logs begin each node with its state at the start, so that no state is carried over from the node before
     of_a, of_b = (state[np.maximum.accumulate(np.where(is_b == of_log, position, 0))] for of_log in (False, True))
     end_us = np.append(time_us[1:], a.window_end_us)
-    end_us[np.append(node[1:] != node[:-1], True)] = a.window_end_us
+    end_us[:-1][node[1:] != node[:-1]] = a.window_end_us
     kept = end_us > time_us
     return JointSpans(node[kept], time_us[kept], end_us[kept], of_a[kept], of_b[kept])
 

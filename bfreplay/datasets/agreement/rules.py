@@ -8,13 +8,14 @@ no difference in meaning; what is left is due to the states themselves.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bfreplay.datasets.agreement.joint_spans import JointSpans
-from bfreplay.datasets.agreement.timing import LEVELS, Lag, Segments
+from bfreplay.datasets.agreement.timing import BY_CLASS, LEVELS, Lag, Segments
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.times import parse_time_us
@@ -70,19 +71,19 @@ def rule_of_each(
     window_us = logs[0].window_start_us, logs[0].window_end_us
     a_is_idle, b_is_idle = spans.a == NodeState.IDLE, spans.b == NodeState.IDLE
     rule = _RULE_OF_STATE[np.where(a_is_idle, spans.b, spans.a)]
-    # a job's end is one change even where a log then plans the node; but planned against idle, however short, differs
-    # at the last level only, at which both logs must know planned nodes
-    levels = [Segments(spans, level, window_us) for level in LEVELS]
-    by_class = levels[1]
+    by_class = Segments(spans, BY_CLASS, window_us)
     lag = by_class.lag(tolerance_us)
 
     def are_late(lag_us: int) -> Any:
-        return np.logical_or.reduce([segments.are_late(lag_us, tolerance_us) for segments in levels])
+        # a job's end is one change even where a log then plans the node; but planned against idle, however short,
+        # differs at the last level only, at which both logs must know planned nodes
+        marks = (Segments(spans, level, window_us).are_late(lag_us, tolerance_us) for level in LEVELS)
+        return reduce(np.logical_or, marks)
 
     def are_in(key: str) -> Any:
         periods = [period for log in logs for period in noted_periods(log, key)]
-        inside = [(spans.start_us >= start_us) & (spans.end_us <= end_us) for start_us, end_us in periods]
-        return np.logical_or.reduce([np.zeros(len(rule), np.bool_), *inside])
+        inside = ((spans.start_us >= start_us) & (spans.end_us <= end_us) for start_us, end_us in periods)
+        return reduce(np.logical_or, inside, np.zeros(len(rule), np.bool_))
 
     is_not_followed = (rule == NOT_FOLLOWED) | are_in(GAPS)
     rule[by_class.are_flaps(tolerance_us)] = FLAP

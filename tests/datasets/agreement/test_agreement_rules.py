@@ -82,9 +82,9 @@ def test_an_outage_that_both_logs_know_is_polling():
 def test_a_short_job_that_one_log_lacks_is_a_flap_and_a_longer_one_is_other():
     assert differing(one_node(IDLE, (10, BUSY), (12, IDLE)), one_node(IDLE)) == {"flap": 2}
     assert differing(one_node(IDLE, (10, BUSY), (12.5, IDLE)), one_node(IDLE)) == {"other": 2.5}
-    # of a flap both sides are the same: here the outage of B is over, and then it has a job
-    a, b = one_node(IDLE), one_node(DOWN, (10, BUSY), (11, IDLE))
-    assert differing(a, b) == {"outage missing": 10, "other": 1}
+    # before and after a flap both logs agree: here B is down before, or after
+    assert differing(one_node(IDLE), one_node(DOWN, (10, BUSY), (11, IDLE))) == {"outage missing": 10, "other": 1}
+    assert differing(one_node(IDLE), one_node(IDLE, (10, BUSY), (11, DOWN))) == {"other": 1, "outage missing": 89}
 
 
 def test_a_change_near_the_edge_may_have_its_counterpart_beyond_it_but_a_whole_window_has_no_change():
