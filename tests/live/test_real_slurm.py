@@ -1,5 +1,6 @@
 """The real Slurm of the example: it runs jobs, survives what kills its starter, and leaves no process."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,7 +8,9 @@ import sys
 import time
 
 import pytest
+from click.testing import CliRunner
 
+from bfreplay.cli import main
 from tests.live.conftest import SCRIPT
 
 pytestmark = pytest.mark.slow
@@ -32,6 +35,21 @@ def test_a_job_is_seen_on_its_nodes_and_accounted(real_slurm):
 def test_the_jobs_are_of_an_ordinary_user(real_slurm):
     job = submit(real_slurm, "--wrap", "sleep 1")
     assert f"UserId={real_slurm.cluster.settings['user']}(" in real_slurm.cluster.ask("scontrol", "show", "job", job)
+
+
+def test_a_load_notes_each_operation_and_its_accounting_is_read(real_slurm, tmp_path):
+    line = [sys.executable, SCRIPT.with_name("load.py"), "oversubscribed", "--minutes=0.5", "--dir", real_slurm.folder]
+    line += ["--log", tmp_path / "load.jsonl", "--export", tmp_path / "accounting"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    actions = [json.loads(row)["action"] for row in (tmp_path / "load.jsonl").read_text().splitlines()]
+    assert (actions[0], actions[-1]) == ("begin", "end")
+    assert {"submit", "requeue", "drain", "maintain", "node dies", "power down"} < set(actions)
+    files = [str(tmp_path / "accounting" / name) for name in ("jobs.psv", "outages.psv", "resv.psv")]
+    events = tmp_path / "events.csv"
+    ingested = CliRunner().invoke(main, ["ingest", "slurm", *files, "--tz", "UTC", "--full-window", "-o", str(events)])
+    assert ingested.exit_code == 0, ingested.output
+    assert {"idle", "busy"} <= {row.split(",")[2] for row in events.read_text().splitlines()}
 
 
 def test_a_second_start_in_the_same_folder_is_refused(real_slurm):
