@@ -33,7 +33,7 @@ def completions(words: str, folder: Path, *options: str) -> tuple[list[str], str
         ("bfreplay replay sample --objective ", OBJECTIVES.names()),
         ("bfreplay replay sample --solver ", ["exact", *BACKENDS.names()]),
         ("bfreplay replay sample --formulation counts_", ["counts_sos2", "counts_segments"]),
-        ("bfreplay ingest s", ["slurm", "swf"]),
+        ("bfreplay ingest s", ["slurm", "swf", "snapshots"]),
         ("bfreplay datasets fetch ", [log.name for log in catalogue()]),
         ("bfreplay plot idle", ["idle-intervals"]),
     ],

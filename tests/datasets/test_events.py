@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bfreplay.datasets import NodeEvents
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.errors import InputError
 from tests.datasets.small_logs import BUSY, DOWN, IDLE, SECOND, log, logs, rows_of
 from tests.examples import examples

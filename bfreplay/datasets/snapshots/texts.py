@@ -34,6 +34,8 @@ _IDLE_OR_KEPT = (NodeState.IDLE, NodeState.PLANNED, NodeState.RESERVED, NodeStat
 _NO_END_YET = frozenset(["RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "STOPPED", "SIGNALING", "STAGE_OUT"])
 _NOT_STARTED = frozenset(["PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"])
 _FIRST_SLURM_NODE = re.compile(r"\s*NodeName=", re.ASCII)
+_COMMENT = re.compile(r"(?:^|\s)#.*")  # not alloc#, which is a state
+_JOINED = re.compile(r"#[ \t]*[1-9]\d{8,9}[A-Za-z]", re.ASCII)
 _JSON_NODES = re.compile(r'"(nodes|sinfo|jobs|Jobs)"\s*:\s*([\[{])')
 _FIRST_PBS_NODE = re.compile(r"\s*\S+[ \t]*\n[ \t]+(?:Mom|ntype|state|np|power_state) = ", re.ASCII)
 _SLURM_NODE = re.compile(
@@ -215,7 +217,9 @@ def _add(nodes: Nodes, node: str, reading: NodeReading) -> None:
 def _line_entries(text: str) -> Iterator[_Entry]:
     """Read lines ``node state [since]``: nodes are names or lists, ``since`` is in seconds or ISO-8601 (UTC)."""
     for place, line in _lines(text):
-        line = line.split("#", 1)[0].strip()
+        if _JOINED.match(line):
+            raise _TextError("a time and a node stand on one line", line, place)
+        line = _COMMENT.sub("", line).strip()
         words = [word.strip(",") for word in line.split()] if len(line.split()) > 1 else line.split(",")
         if not line or (place == "line 1" and words[1:2] and words[1].lower() == "state"):
             continue

@@ -163,6 +163,9 @@ _NODE_STATE = re.compile(
 )
 
 
+_SNAPSHOT_STATE = re.compile(rf"{_NODE_STATE.pattern}|busy|free|offline|off", re.ASCII | re.IGNORECASE)
+
+
 def node_events(line: str) -> None:
     cells = line.split("|")
     _must(len(cells) >= 7)  # a reason may hold what separates
@@ -177,6 +180,13 @@ def sinfo(line: str) -> None:
     _must(len(cells) == 3 and len(cells[0]) == 10)
     _whole(cells[0], 10**9)
     _must(_nodes(cells[1]) and _NODE_STATE.fullmatch(cells[2]))
+
+
+def snapshots(line: str) -> None:
+    if re.fullmatch(r"(#[ \t]*)?[1-9]\d{8,9}(\.\d{1,6})?[ \t]*", line, re.ASCII):
+        return
+    cells = re.sub(r"(^|\s)#.*", "", line).replace(",", " ").split()
+    _must(2 <= len(cells) <= 3 and _nodes(cells[0]) and _SNAPSHOT_STATE.fullmatch(cells[1]))
 
 
 # ---- PBS, LSF --------------------------------------------------------------------------------------------------------
@@ -351,6 +361,7 @@ GRAMMARS: dict[str, Callable[[str], None]] = {
     "sacct-json": sacct_json,
     "node-events": node_events,
     "sinfo": sinfo,
+    "snapshots": snapshots,
     "pbs-pro": pbs_pro,
     "torque": torque,
     "lsf": lsf,

@@ -168,6 +168,16 @@ def _sinfo() -> str:
     return lines(*rows)
 
 
+def _snapshots() -> str:
+    """The states of ``_sinfo`` as lines of node and state, below the time of each poll."""
+    rows = []
+    for row in _sinfo().splitlines():
+        second, node, state = row.split("|")
+        rows += [f"# {second}"] if node == "cn1" else []
+        rows.append(f"{node} {state}")
+    return lines(*rows)
+
+
 # ---- PBS -------------------------------------------------------------------------------------------------------------
 
 
@@ -367,6 +377,7 @@ SMALL_LOGS = {
     "sacct-json": SmallLog("slurm", _sacct_json()),
     "node-events": SmallLog("slurm", _node_events(), ReadOptions(timezone="UTC"), (("jobs.psv", _sacct()),)),
     "sinfo": SmallLog("slurm", _sinfo()),
+    "snapshots": SmallLog("snapshots", _snapshots()),
     "pbs-pro": SmallLog("pbs", _pbs(is_torque=False)),
     "torque": SmallLog("pbs", _pbs(is_torque=True)),
     "lsf": SmallLog("lsf", _lsf()),

@@ -32,6 +32,7 @@ FIELDS_OF = {
     "sacct-json": "json",
     "node-events": "pipes",
     "sinfo": "pipes",
+    "snapshots": "blanks",
     "pbs-pro": "pbs",
     "torque": "pbs",
     "lsf": "blanks",

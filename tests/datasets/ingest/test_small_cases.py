@@ -75,7 +75,7 @@ def test_nodes_in_reservations(shared):
     ("name", "problem", "fix"),
     [
         ("c10-scontrol-res.txt", "scontrol show reservation", "sacctmgr -P show reservation"),
-        ("c14-nodes.json", "sinfo --json", "while sleep 60; do sinfo"),
+        ("c14-nodes.json", "sinfo --json", "while sleep 60; do SLURM_TIME_FORMAT=%s scontrol"),
         ("c15-human.txt", "sacct without -P", "sacct -a -X -D -P"),
         ("c01-sge-classic.acct", "Grid Engine", "bfreplay ingest table"),
         ("c20-condor.tsv", "condor_history", "bfreplay ingest table FILE --map job=ClusterId"),

@@ -153,6 +153,8 @@ def test_plain_lines_have_blanks_or_commas_lists_of_nodes_and_times():
         "n6": ("DOWN", None),
     }
     assert list(SnapshotReader().nodes("NODE STATE\nn1 idle\n")) == ["n1"]
+    signs = SnapshotReader().nodes("n1 idle#\nn2 idle # spare\n#n3 idle\n")
+    assert {node: reading.state.name for node, reading in signs.items()} == {"n1": "OFF", "n2": "IDLE"}
 
 
 def test_a_strange_state_is_unknown_and_its_word_kept():
