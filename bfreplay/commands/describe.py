@@ -16,7 +16,7 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 
 
 @click.command()
-@run_options("events", "window", events={"default": REQUIRED})
+@run_options("events", "window", "pool", events={"default": REQUIRED})
 @time_zone_option
 @click.option("--pictures", type=PLACE, metavar="FOLDER", help="Draw pictures into FOLDER.")
 @click.option("--picture-format", type=click.Choice(list(_FORMATS)), default="png", help="Format of the pictures.")
@@ -25,6 +25,7 @@ _FORMATS = {"png": ("png",), "svg": ("svg",), "both": ("png", "svg")}
 def describe(
     events: Path,
     window: tuple[str, str] | None,
+    pool: str,
     tz: str | None,
     pictures: Path | None,
     picture_format: str,
@@ -51,7 +52,7 @@ def describe(
         from bfreplay.report import check_idleness_pictures, draw_idleness
 
         check_idleness_pictures(pictures, endings, overwrite=force)
-    idleness = figures.describe(events, window=window, tz=tz)
+    idleness = figures.describe(events, window=window, tz=tz, pool=pool)
     if pictures is not None:
         for file in draw_idleness(idleness, pictures, endings, overwrite=force):
             say(f"wrote {file}", err=True)

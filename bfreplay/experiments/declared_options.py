@@ -104,6 +104,15 @@ class DeclaredOptions:
         loads="log",
         not_on_cluster=("the cluster names the types of its nodes", "remove --node-type"),
     )
+    pool: Literal["startable", "idle"] = option(
+        "startable",
+        OneOf(("startable", "idle")),
+        LOG,
+        "Which nodes of EVENTS count as idle: 'startable', those on which a preemptible job could start now; or "
+        "'idle', planned and reserved ones too.",
+        loads="log",
+        not_on_cluster=("all nodes of a cluster are there for training", "remove --pool"),
+    )
     window: tuple[str | float | date, str | float | date] | None = option(
         None,
         option_checks.window,

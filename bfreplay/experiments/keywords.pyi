@@ -11,6 +11,7 @@ class ReplayKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     cluster: str | None
     node_type: str | None
+    pool: Literal["startable", "idle"]
     window: tuple[str | float | date, str | float | date] | list[Any] | None
     measure: Sequence[int] | str | None
     round: float | None
@@ -54,6 +55,7 @@ class ReplayKeywords(TypedDict, total=False):
 class FinishKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     node_type: str | None
+    pool: Literal["startable", "idle"]
     window: tuple[str | float | date, str | float | date] | list[Any] | None
     policy: str
     round: float | None
@@ -87,6 +89,7 @@ class FinishKeywords(TypedDict, total=False):
 class TuneKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     node_type: str | None
+    pool: Literal["startable", "idle"]
     window: tuple[str | float | date, str | float | date] | list[Any] | None
     measure: Sequence[int] | str | None
     policy: str
@@ -126,6 +129,7 @@ class TuneKeywords(TypedDict, total=False):
 class RuleKeywords(TypedDict, total=False):
     curves: str | PathLike[str] | None
     node_type: str | None
+    pool: Literal["startable", "idle"]
     window: tuple[str | float | date, str | float | date] | list[Any] | None
     max_parallel: int | None
     settle: float | str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from bfreplay import checks
 from bfreplay.datasets import NodeEvents
+from bfreplay.defaults import T_FWD_S
 from bfreplay.experiments.declared_options import OPTIONS, POLICY, SOLVER, DeclaredOptions
 from bfreplay.experiments.prepared_run import prepare_run
 from bfreplay.options import checked_keywords
@@ -19,6 +21,7 @@ from bfreplay.policies.policy import not_a_policy
 from bfreplay.replay import ReplaySettings
 from bfreplay.replay.engine import ProgressCallback
 from bfreplay.runs import Output, ReplaySession, RunResult, Saving
+from bfreplay.runs.run_replay import warm_up_once
 from bfreplay.workload import ElasticJob, JobSet, JobSource
 
 if TYPE_CHECKING:
@@ -118,6 +121,7 @@ def open_session(
     checkpoint_every: str | float | None = None,
     resume: bool = False,
     hold_back: str | float = 0.0,
+    warm_up: bool = True,
     **options: Unpack[ReplayKeywords],
 ) -> ReplaySession:
     """Open a replay whose log comes in portions: from a pipe, or a file that grows.
@@ -135,13 +139,16 @@ def open_session(
         For a cluster that is followed as it runs: ``advance(rows, until=now)`` replays up to now less this time
         (``"3s"``, or seconds). Rows that wait may be corrected, late and repeated ones are put right and counted
         (``session.feed_counts``), and nodes may appear. 0: every row has to be right when it is given.
+    warm_up
+        Load or compile the loops of the policy before the session is returned (half a minute once on a machine), so
+        that its first decision is not late.
 
     Raises
     ------
     InputError, OutputExistsError, SolverUnavailableError
         An input, an option or the output folder cannot be used, or there is no session to resume.
     """
-    return _session_of(
+    session = _session_of(
         events,
         jobs,
         policy,
@@ -153,6 +160,13 @@ def open_session(
         portions=True,
         hold_back_s=checks.length_of_time("hold_back", hold_back, 0.0),
     )
+    if warm_up:
+        with ExitStack() as undo:
+            undo.push(session)
+            t_fwd = "auto" if options.get("t_fwd") == "auto" else T_FWD_S
+            warm_up_once(session.policy.capabilities.warm_up or "bftrainer", t_fwd)
+            undo.pop_all()
+    return session
 
 
 def _session_of(

@@ -13,6 +13,7 @@ from bfreplay.campaigns.workloads import is_source_name, load_workload
 from bfreplay.datasets import NodeEvents, load_events
 from bfreplay.datasets.fixed_cluster import fixed_cluster
 from bfreplay.datasets.log.events import with_node_types
+from bfreplay.datasets.log.states import POOLS
 from bfreplay.datasets.named_inputs import place_of, resolve_sample, restrict
 from bfreplay.errors import InputError
 from bfreplay.experiments.declared_options import OPTIONS, DeclaredOptions
@@ -93,12 +94,14 @@ def prepare_run(
 
 
 def load_log(options: DeclaredOptions) -> NodeEvents:
-    """Load the cluster, or the part of the log in the window of the options, with their node type."""
+    """Load the cluster, or the part of the log in the window of the options, with their node type and idle states."""
     if options.cluster is not None:
         return fixed_cluster(options.cluster)
     assert options.events is not None
     log = options.events if isinstance(options.events, NodeEvents) else load_events(options.events)
     log = restrict(log, options.window)
+    if options.pool != "startable":
+        log = log.counting_as_idle(POOLS[options.pool])
     return log if options.node_type is None else with_node_types(log, {options.node_type: log.nodes})
 
 

@@ -11,6 +11,7 @@ import msgspec
 from bfreplay.datasets import NodeEvents
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT
 from bfreplay.datasets.log.metadata import SourceFile
+from bfreplay.datasets.log.states import STATE_WORDS, NodeState
 from bfreplay.errors import InputError
 from bfreplay.policies import Policy, Trigger
 from bfreplay.replay.engine import Engine
@@ -40,6 +41,7 @@ def config_of(events: NodeEvents, policy: Policy, settings: ReplaySettings, *, u
         policy=dict(description),
         **settings.to_config(events.node_types.names),
         unlimited_work=unlimited_work,
+        also_idle=tuple(STATE_WORDS[state] for state in events.idle_states if state != NodeState.IDLE),
         decides_in_rounds=Trigger.ROUND in policy.wakes_on,
         window_start_us=events.window_start_us,
         window_end_us=events.window_end_us,

@@ -73,12 +73,13 @@ def nodes_after(portions: Portions, log: NodeEvents) -> None:
         The node types are others.
     """
     portions.log = log.with_inventory(portions.nodes, portions.n_at_start, portions.node_types)
-    if {*portions.log.node_types.names} != {*log.node_types.names}:
+    if portions.log.node_types.names != log.node_types.names:
         raise InputError(
-            "the node types are others than in the state",
+            "the node types are others than in the state, or in another order",
             column="node_types",
             value=", ".join(log.node_types.names),
             expected=", ".join(portions.log.node_types.names),
+            fix="give the nodes so that their types first appear in this order",
         )
     type_of = dict(zip(log.nodes, (log.node_types.names[number] for number in log.node_types.of_node), strict=True))
     portions.add_nodes([name for name in log.nodes if name not in set(portions.nodes)], type_of)

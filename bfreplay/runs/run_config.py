@@ -9,6 +9,7 @@ import msgspec
 from bfreplay.datasets import EventsMetadata
 from bfreplay.datasets.log.metadata import SourceFile
 from bfreplay.datasets.log.node_types import ANY_TYPE
+from bfreplay.datasets.log.states import STATE_WORDS
 from bfreplay.errors import InputError
 from bfreplay.policies.names import OWN
 from bfreplay.replay.placement import PlacementRule
@@ -79,6 +80,7 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     min_age_s: Amount = 0.0  # for which a node has to be idle before jobs may have it
     settle_s: Amount = 0.0  # for which all is quiet before a decision
     placement: PlacementRule = PlacementRule.LOWEST_ID  # rule by which jobs get their nodes
+    also_idle: tuple[str, ...] = ()  # states of nodes that count as idle besides
     restart_cost: Amount | str | None = None  # what replaces the costs of the jobs
     work_saved_every: Amount | None = None
     saves: str | None = None
@@ -88,6 +90,8 @@ class RunConfig(RecordPart, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.window_end_us <= self.window_start_us:
             raise ValueError("window_end_us: a time after the window's start")
+        if not {*self.also_idle} <= {*STATE_WORDS}:
+            raise ValueError("also_idle: states of nodes, such as planned")
         try:
             self.policy_description  # noqa: B018  # refused here, not at its first use
         except msgspec.ValidationError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from os import PathLike
 
 import numpy as np
@@ -67,6 +68,17 @@ def compile_loops(policy: str = "bftrainer", t_fwd: float | str = T_FWD_S) -> No
 
 def warm_up(policy: str = "bftrainer", t_fwd: float | str = T_FWD_S) -> None:
     """Replay three jobs on four nodes, which loads or compiles the loops of ``policy``."""
+    _replay_example(capabilities_of(policy).warm_up or "bftrainer", t_fwd)
+
+
+@cache
+def warm_up_once(example: str, t_fwd: float | str) -> None:
+    """Load or compile the loops of the policy with this spec, once in this process; waits for the compiler."""
+    with compiling_first():
+        _replay_example(example, t_fwd)
+
+
+def _replay_example(example: str, t_fwd: float | str) -> None:
     second = 1_000_000
     events = NodeEvents.from_arrays(
         ["a", "b", "c", "d"],
@@ -79,6 +91,5 @@ def warm_up(policy: str = "bftrainer", t_fwd: float | str = T_FWD_S) -> None:
     )
     curve = TabulatedCurve((0, 1, 2, 3), (0.0, 1.0, 1.5, 3.0))
     jobs = JobSet(ElasticJob(name, 0, 1, 3, 1.0, 1.0, 60.0, curve) for name in ("x", "y", "z"))
-    example = capabilities_of(policy).warm_up or "bftrainer"
     settings, baselines = ReplaySettings(max_parallel=2), RunSettings(efficiency=False, bound=False)
     run_replay(events, jobs, policy_of(example, t_fwd_s=t_fwd, solver=ExactSolver()), settings, baselines)

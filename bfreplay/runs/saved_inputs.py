@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from bfreplay.campaigns.workloads import JOB_SOURCES, is_source_name, load_workload
-from bfreplay.datasets import NodeEvents, load_events
+from bfreplay.datasets import NodeEvents, NodeState, load_events
 from bfreplay.datasets.fixed_cluster import SOURCE_FORMAT, fixed_cluster
 from bfreplay.datasets.located import locate_errors
 from bfreplay.datasets.log.events import with_node_types
@@ -63,7 +63,8 @@ def inputs_of(
         events = _log_of(run, events)
     job_input = jobs_of(run, jobs, curves, allow_code=allow_code)
     _check_same("events", inputs_of_record.events.files, ((source.name, source.sha256) for source in events.sources))
-    return events.between(config.window_start_us, config.window_end_us), job_input
+    log = events.between(config.window_start_us, config.window_end_us)
+    return log.counting_as_idle(NodeState[word.upper()] for word in config.also_idle), job_input
 
 
 def jobs_of(

@@ -221,7 +221,8 @@ def _header(record: RunRecord) -> Iterator[_LabelAndText]:
     idle = parts_of_whole([summary.ledger.node_hours.idle])[0]
     if (cluster := cluster_of(record)) is None:
         yield "Window", f"{window_words(record)} ({duration(summary.duration_s)}), {n_nodes}"
-        yield "Idle", f"{idle} node-hours, equivalent to {amount(summary.equivalent_nodes)} dedicated nodes"
+        counted = f" ({' and '.join(config.also_idle)} nodes included)" if config.also_idle else ""
+        yield "Idle", f"{idle} node-hours{counted}, equivalent to {amount(summary.equivalent_nodes)} dedicated nodes"
     else:
         yield "Cluster", f"{cluster} ({n_nodes}) for {duration(summary.duration_s)}: {idle} node-hours"
 

@@ -14,6 +14,7 @@ import bfreplay
 from bfreplay import InputError, NodeEvents, NodeState, open_session, replay_log
 from bfreplay.datasets.log.portions import FeedCounts
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
+from bfreplay.experiments import one_run
 from bfreplay.runs.session_now import NodeNow
 from tests.examples import examples
 from tests.replay.tiny import SECOND, job
@@ -32,6 +33,7 @@ KINDS = {
     "on runs": {"placement": "runs", "settle": 2},
     "reclaim-aware": {"policy": "reclaim-aware", "jobs": COSTLY, "notice": True, "clear": 1},
     "equal share": {"policy": "equal-share", "reserve": 1, "min_age": 4},
+    "planned nodes too": {"pool": "idle"},
     "gang rule": {"policy": "products.gang"},
     "two types": {"policy": "bftrainer", "typed": True},
 }
@@ -76,7 +78,7 @@ def follow(polls, folder, *, typed=False, jobs=JOBS, asks=False, suffix="csv", c
             assert ledger.pop("idle") == pytest.approx(sum(ledger.values()))
             held = {node for nodes in session.holders().values() for node in nodes}
             assert held == {now.node for now in session.nodes_now() if now.job}
-            assert all(now.state == NodeState.IDLE for now in session.nodes_now() if now.job)
+            assert all(now.state in session.events.idle_states for now in session.nodes_now() if now.job)
     bfreplay.write_events(log_of(session, final, round(end_s * SECOND)), folder / f"log.{suffix}")
     log = bfreplay.load_events(folder / f"log.{suffix}")
     assert log.nodes == session.events.nodes
@@ -117,7 +119,10 @@ def test_the_log_that_was_followed_gives_the_run_of_the_session_to_the_byte(
 ):
     folder = tmp_path_factory.mktemp("run")
     if KINDS[kind].get("typed"):
-        cuts = {number: sorted({*nodes, "n0", "n1"}) for number, nodes in cuts.items()}
+        cuts = {
+            number: ["n0", "n1", *(node for node in nodes if node not in ("n0", "n1"))]
+            for number, nodes in cuts.items()
+        }
     log = follow(polls, folder, suffix=suffix, asks=asks, cuts=cuts, **KINDS[kind])
     options = {"jobs": JOBS, **QUICK, **KINDS[kind]}
     options.pop("typed", None)
@@ -369,6 +374,20 @@ def test_fewer_or_changed_jobs_are_refused_by_name(jobs, problem, tmp_path):
 DONE = {"jobs": [job("a", work=10.0)], "settings": bfreplay.ReplaySettings(until_done=True)}
 
 
+def test_node_types_in_another_order_are_refused(tmp_path):
+    def typed(**types):
+        to_come = NodeEvents.to_come(list(types), 0, node_types=list(types.values()))
+        return open_session(to_come, JOBS, hold_back=5, **QUICK)
+
+    with typed(n0="big", n1="small") as session:
+        session.save(tmp_path / "state")
+    with typed(a7="small", n0="big", n1="small") as other, pytest.raises(InputError, match="in another order"):
+        other.restore(tmp_path / "state")
+    with typed(n0="big", n1="small", a7="small") as other:
+        other.restore(tmp_path / "state")
+        assert other.events.metadata.node_types == {"big": ["n0"], "small": ["n1", "a7"]}
+
+
 def test_a_session_that_is_over_takes_no_more_jobs(tmp_path):
     state = saved(tmp_path, [at(2, "n0", "idle")], 40, **DONE)
     more = DONE | {"jobs": [*DONE["jobs"], job("b")]}
@@ -385,3 +404,22 @@ def test_a_strict_session_is_restored_with_the_same_nodes_and_jobs_only(tmp_path
             other.restore(tmp_path / "state")
     with live(("n0",)) as other, pytest.raises(InputError, match="another one"):
         other.restore(tmp_path / "state")
+
+
+def test_the_loops_of_the_policy_are_there_before_the_first_portion(monkeypatch):
+    warmed = []
+    monkeypatch.setattr(one_run, "warm_up_once", lambda *arguments: warmed.append(arguments))
+    for options in ({}, {"policy": "reclaim-aware", "jobs": COSTLY}, {"t_fwd": "auto"}, {"warm_up": False}):
+        with live(**options):
+            pass
+    assert warmed == [("bftrainer", 120.0), ("reclaim-aware", 120.0), ("bftrainer", "auto")]
+
+
+def test_a_session_whose_warm_up_is_interrupted_leaves_nothing(monkeypatch, tmp_path):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(one_run, "warm_up_once", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        live(out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []

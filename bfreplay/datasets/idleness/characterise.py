@@ -8,6 +8,7 @@ from os import PathLike
 
 import numpy as np
 
+from bfreplay import checks
 from bfreplay.datasets.idleness.bursts import Bursts, BurstTally
 from bfreplay.datasets.idleness.figures import Idleness, Origin, StateTime
 from bfreplay.datasets.idleness.idle_intervals import (
@@ -23,7 +24,7 @@ from bfreplay.datasets.idleness.week import choose_zone, week_cells, week_of
 from bfreplay.datasets.log import log_warnings
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
-from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.log.states import POOLS, STATE_WORDS, NodeState
 from bfreplay.datasets.named_inputs import restrict
 from bfreplay.datasets.times import HOUR_US, US, iso_utc
 
@@ -85,7 +86,11 @@ class PoolTally:
 
 
 def describe(
-    events: NodeEvents | str | PathLike[str], *, window: tuple[str, str] | None = None, tz: str | None = None
+    events: NodeEvents | str | PathLike[str],
+    *,
+    window: tuple[str, str] | None = None,
+    tz: str | None = None,
+    pool: str | None = None,
 ) -> Idleness:
     """Describe the idle nodes of a log.
 
@@ -98,6 +103,9 @@ def describe(
     tz
         IANA name of the time zone for hours and weekdays; by default that of the log's source where it is known, else
         UTC.
+    pool
+        Which nodes count as idle: ``"startable"``, or ``"idle"``, planned and reserved ones too; by default as the log
+        has them.
 
     Returns
     -------
@@ -107,16 +115,18 @@ def describe(
     Raises
     ------
     InputError
-        The log, the window or the time zone cannot be used.
+        The log, the window, the time zone or the pool cannot be used.
     """
     node_events = events if isinstance(events, NodeEvents) else load_events(events)
+    if pool is not None:
+        node_events = node_events.counting_as_idle(POOLS[checks.one_of("pool", pool, list(POOLS))])
     return characterise(restrict(node_events, window), tz)
 
 
 def characterise(events: NodeEvents, time_zone: str | None = None) -> Idleness:
     """Measure the idle nodes of ``events`` in one pass over its batches; memory grows with nodes and distinct lengths.
 
-    A node counts as idle in state ``IDLE`` only; a change between two other states (busy to down) is not an
+    A node counts as idle in the log's ``idle_states`` only; a change between two other states (busy to down) is not an
     event.
 
     Parameters

@@ -29,6 +29,12 @@ class NodeState(IntEnum):
     MAINTENANCE = 9
 
 
+POOLS: dict[str, tuple[NodeState, ...]] = {
+    "startable": (NodeState.IDLE,),
+    "idle": (NodeState.IDLE, NodeState.RESERVED, NodeState.PLANNED),
+}
+"""States that count as idle, by the name of the pool: where a preemptible job could start, or all without a job."""
+
 STATE_WORDS: tuple[str, ...] = tuple(state.name.lower() for state in NodeState)
 
 
