@@ -9,7 +9,7 @@ import numpy as np
 from bfreplay import checks, defaults
 from bfreplay.datasets.agreement.figures import LogComparison, NodeDifference, RuleTime, Span, count_alike
 from bfreplay.datasets.agreement.joint_spans import joint_spans
-from bfreplay.datasets.agreement.rules import GAPS, RULES, noted_periods, rule_of_each
+from bfreplay.datasets.agreement.rules import GAP, RULES, noted_periods, rule_of_each
 from bfreplay.datasets.idleness.observe import check_node_time
 from bfreplay.datasets.log.events import NodeEvents
 from bfreplay.datasets.log.load import load_events
@@ -87,7 +87,7 @@ def compare_logs(
         only_in=(_without(first.nodes, names), _without(second.nodes, names)),
         tolerance_s=tolerance_s,
         lag=lag,
-        gaps=tuple(len(noted_periods(log, GAPS)) for log in logs),
+        gaps=tuple(len(noted_periods(log, GAP)) for log in logs),
         state_us=tuple(map(tuple, state_us.tolist())),
         rules=tuple(rules),
         worst_nodes=tuple(worst),

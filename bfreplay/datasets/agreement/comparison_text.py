@@ -40,6 +40,12 @@ def answer(result: LogComparison) -> str:
     """Return how far the two logs agree, and what differs mostly."""
     same, total = (amount(us / HOUR_US) for us in (result.node_us - result.differing_us, result.node_us))
     agreement = f"The two logs agree in {percent(result.agreement)} of node-time on which nodes are idle"
+    with_planned = result.agreement_with(WIDER_POOLS["planned and reserved"])
+    if with_planned != result.agreement:  # one log at least knows on which a worker could not start
+        agreement = (
+            f"The two logs agree in {percent(with_planned)} of node-time on which nodes are idle, planned and reserved "
+            f"ones included, and in {percent(result.agreement)} on where a preemptible worker could start"
+        )
     largest = sorted(result.rules, key=lambda rule: -rule.node_us)[:2]
     shares = [(rule.rule, result.share_of_differing(rule.node_us)) for rule in largest]
     named = [f"{rule} ({percent(share)})" for place, (rule, share) in enumerate(shares) if share > place * _SECOND_RULE]

@@ -39,18 +39,19 @@ _RULE_OF_STATE = np.zeros(len(NodeState), np.int8)
 for _place, (_, _states) in enumerate(_MEANINGS.values()):
     _RULE_OF_STATE[list(_states)] = _place
 
-GAPS, CLOCK_STEPS = "gaps", "clock_steps"
-"""Keys of ``metadata.notes["follow"]``: lists of ``{"start": ..., "end": ...}`` in ISO-8601, UTC where no zone is."""
+GAP, CLOCK_STEP = "gap", "clock"
+"""Kinds of the spans in ``metadata.notes["followed"]["spans"]`` of a followed log (``result_folders.live.Span``)."""
 
 
-def noted_periods(log: NodeEvents, key: str) -> list[tuple[int, int]]:
-    """Return the periods that the notes of a followed log name, such as ``GAPS``; those that are none are left out."""
-    followed = log.metadata.notes.get("follow")
-    entries = followed.get(key) if isinstance(followed, Mapping) else None
+def noted_periods(log: NodeEvents, kind: str) -> list[tuple[int, int]]:
+    """Return the periods of a kind that the notes of a followed log name; those that are none are left out."""
+    followed = log.metadata.notes.get("followed")
+    spans = followed.get("spans") if isinstance(followed, Mapping) else None
     periods = []
-    for entry in entries if isinstance(entries, Sequence) else ():
+    for span in spans if isinstance(spans, Sequence) else ():
         try:
-            periods.append((parse_time_us(entry["start"]), parse_time_us(entry["end"])))
+            if span["kind"] == kind:
+                periods.append((parse_time_us(span["start"]), parse_time_us(span["end"])))
         except (KeyError, TypeError, ValueError):
             continue
     return periods
@@ -80,17 +81,17 @@ def rule_of_each(
         marks = (Segments(spans, level, window_us).are_late(lag_us, tolerance_us) for level in LEVELS)
         return reduce(np.logical_or, marks)
 
-    def are_in(key: str) -> Any:
-        periods = [period for log in logs for period in noted_periods(log, key)]
+    def are_in(kind: str) -> Any:
+        periods = [period for log in logs for period in noted_periods(log, kind)]
         inside = ((spans.start_us >= start_us) & (spans.end_us <= end_us) for start_us, end_us in periods)
         return reduce(np.logical_or, inside, np.zeros(len(rule), np.bool_))
 
-    is_not_followed = (rule == NOT_FOLLOWED) | are_in(GAPS)
+    is_not_followed = (rule == NOT_FOLLOWED) | are_in(GAP)
     rule[by_class.are_flaps(tolerance_us)] = FLAP
     rule[are_late(0)] = POLLING
     if lag is not None and abs(lag.lag_us) > tolerance_us:
         rule[are_late(lag.lag_us)] = CLOCK
-    rule[are_in(CLOCK_STEPS)] = CLOCK
+    rule[are_in(CLOCK_STEP)] = CLOCK
     rule[is_not_followed] = NOT_FOLLOWED  # the first rule is set last, and wins
     rule[a_is_idle == b_is_idle] = -1
     return rule, lag

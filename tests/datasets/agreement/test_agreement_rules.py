@@ -142,17 +142,28 @@ def test_of_lags_that_as_many_changes_have_the_shortest_counts():
 
 def test_noted_gaps_and_clock_steps_name_the_spans_inside_them():
     period = {"start": "1970-01-01T00:00:05Z", "end": "1970-01-01T00:00:45Z"}
-    for key, rule in (("gaps", "not followed"), ("clock_steps", "clock")):
-        a = one_node(IDLE, (10, BUSY), (40, IDLE), (50, BUSY), (70, IDLE), notes={"follow": {key: [period]}})
+    for key, rule in (("gap", "not followed"), ("clock", "clock")):
+        a = one_node(
+            IDLE,
+            (10, BUSY),
+            (40, IDLE),
+            (50, BUSY),
+            (70, IDLE),
+            notes={"followed": {"spans": [{"kind": key, **period}]}},
+        )
         assert differing(a, one_node(IDLE)) == {rule: 30, "other": 20}
         assert differing(one_node(IDLE), a) == {rule: 30, "other": 20}
-    result = compare_logs(one_node(IDLE, notes={"follow": {"gaps": [period, period]}}), one_node(IDLE))
+    result = compare_logs(
+        one_node(IDLE, notes={"followed": {"spans": [{"kind": "gap", **period}] * 2}}), one_node(IDLE)
+    )
     assert result.gaps == (2, 0)
 
 
-@pytest.mark.parametrize("notes", ["no", {"gaps": 1}, {"gaps": [1, {}, {"start": "x", "end": None}]}, {"gaps": "ab"}])
+@pytest.mark.parametrize(
+    "notes", ["no", {"spans": 1}, {"spans": [1, {}, {"kind": "gap", "start": "x", "end": None}]}, {"spans": "ab"}]
+)
 def test_notes_that_are_no_periods_are_passed_over(notes):
-    assert differing(one_node(IDLE, (10, BUSY), (40, IDLE), notes={"follow": notes}), one_node(IDLE)) == {"other": 30}
+    assert differing(one_node(IDLE, (10, BUSY), (40, IDLE), notes={"followed": notes}), one_node(IDLE)) == {"other": 30}
 
 
 def test_every_rule_is_explained_and_other_comes_last():
