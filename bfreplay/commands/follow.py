@@ -210,7 +210,7 @@ def file(context: click.Context, /, log: Path, **options: Any) -> None:
     Examples:
       bfreplay follow file growing.csv --jobs jobs.toml --out live
     """
-    from bfreplay.live.feed import GrowingFile
+    from bfreplay.live.growing_file import GrowingFile
 
     _follow(context, lambda: GrowingFile(log), lambda: None, options)
 

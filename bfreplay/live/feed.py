@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic_ns
 from typing import NamedTuple, Protocol
 
 from bfreplay.datasets import NodeEvents
-from bfreplay.datasets.log.states import STATE_WORDS, NodeState
+from bfreplay.datasets.log.states import NodeState
 from bfreplay.datasets.snapshots.changes import StateChanges
 from bfreplay.datasets.snapshots.readings import Snapshot
-from bfreplay.datasets.times import US, iso_utc, parse_time_us
-from bfreplay.errors import BfreplayError, InputError
+from bfreplay.datasets.times import US, iso_utc
+from bfreplay.errors import BfreplayError
 from bfreplay.live.sources import Clock, NoAnswerError, StateSource
 from bfreplay.result_folders.live import Span
 from bfreplay.wording import count, duration
@@ -245,97 +243,3 @@ def _hides_jobs(
     busy = [*at_start, *at_end]
     n_free = busy.count(NodeState.IDLE)
     return n_free > 1 and n_free > len(busy) / 2  # one may have become free in the hold-back
-
-
-class GrowingFile:
-    """Feed of a CSV of events (time, node, state) that another program extends, line by line.
-
-    Time is that of the rows: the log is known up to its last row. A line that is not complete yet waits.
-    """
-
-    name = "file"
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._offset = 0
-        self._row = 0
-        self._columns: list[int] = []
-        self._after_us: int | None = None  # rows up to there are known already
-        self.last_us = 0
-        self.states: dict[str, NodeState] = {}
-        self.n_lent = 0
-        self.spans: list[Span] = []
-        self.notes: list[str] = []
-        self.problem = ""
-        self.snapshot: Snapshot | None = None
-        self.n_polls = self.n_unanswered = 0
-
-    def begin(self) -> Beginning:
-        """Return the rows of the first time: the states of all nodes then."""
-        rows = self._new_rows()
-        if not rows:
-            raise InputError(
-                "the log has no rows yet", file=self._file, expected="the states of all nodes, first of all"
-            )
-        start_us = rows[0][0]
-        first = {node: state for time_us, node, state in rows if time_us == start_us}
-        nodes = tuple(sorted(first))
-        self._offset, self._row, self._after_us = 0, 0, start_us
-        self.last_us, self.states = start_us, first
-        return Beginning(nodes, tuple(first[node] for node in nodes), start_us)
-
-    def resume(self, states: Mapping[str, NodeState], until_us: int) -> None:
-        """Skip the rows of a log that is there already."""
-        self._after_us, self.last_us = until_us - 1, until_us
-        self.states = dict(states)
-
-    def poll(self) -> Portion | None:
-        """Return the rows that are new."""
-        self.n_polls += 1
-        rows = self._new_rows()
-        self.problem = ""
-        after_us = self._after_us
-        rows = [row for row in rows if after_us is None or row[0] > after_us]
-        if not rows:
-            return None
-        self.states |= {node: state for _, node, state in rows}
-        self.last_us = max(self.last_us, *(time_us for time_us, _, _ in rows))
-        return Portion(rows, self.last_us)
-
-    def _new_rows(self) -> list[Row]:
-        try:
-            with self._file.open("rb") as stream:
-                stream.seek(self._offset)
-                text = stream.read()
-        except OSError as error:
-            raise InputError(f"the log cannot be read: {error.strerror}", file=self._file) from error
-        text = text[: text.rfind(b"\n") + 1]
-        try:
-            lines = list(csv.reader(text.decode("utf-8").splitlines()))
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise InputError("the log is not CSV in UTF-8", file=self._file, row=self._row + 1) from error
-        if lines and not self._columns:
-            self._columns = self._columns_of(lines.pop(0))
-        elif lines and self._offset == 0:
-            lines.pop(0)
-        rows = [self._event(self._row + number, line) for number, line in enumerate(lines, 1)]
-        self._offset += len(text)
-        self._row += len(lines)
-        return rows
-
-    def _columns_of(self, names: list[str]) -> list[int]:
-        wanted = ["time", "node", "state"]
-        if not set(wanted) <= set(names):
-            raise InputError(
-                "these are not the columns of a log", file=self._file, value=names, expected=", ".join(wanted)
-            )
-        return [names.index(name) for name in wanted]
-
-    def _event(self, row: int, cells: list[str]) -> Row:
-        try:
-            time_text, node, word = (cells[column] for column in self._columns)
-            return parse_time_us(time_text), node, NodeState(STATE_WORDS.index(word))
-        except (ValueError, IndexError) as error:
-            raise InputError(
-                "a row is no event", file=self._file, row=row, value=",".join(cells), expected="time,node,state"
-            ) from error

@@ -27,7 +27,7 @@ from bfreplay.outputs import write_whole
 from bfreplay.result_folders.live import LiveStatus, Span
 from bfreplay.runs import ReplaySession
 
-STATUS_FILE = "status.json"
+STATUS_FILE, SESSION = "status.json", "session"
 _NEVER = "1000d"
 _RESUMED_ROWS = 100_000
 
@@ -106,7 +106,8 @@ class Follower:
                 self._resume()
             else:
                 self._begin(cluster)
-            self._status = StatusKeeper(self._session, self._feed, settings, cluster, self._folder / STATUS_FILE)
+            facts = {"cluster": cluster, "poll_s": settings.poll_s, "hold_back_s": settings.hold_back_s}
+            self._status = StatusKeeper(self._session, feed, facts, folder / STATUS_FILE)
             undo.pop_all()
 
     def _hold_folder(self) -> None:
@@ -129,7 +130,7 @@ class Follower:
         beginning = self._feed.begin()
         states = np.array(beginning.states, np.int8)
         log = NodeEvents.to_come(beginning.nodes, beginning.start_us, initial_state=states)
-        self._session = self._stack.enter_context(self._open(log, "session", overwrite=True))
+        self._session = self._stack.enter_context(self._open(log, SESSION, overwrite=True))
         metadata = EventsMetadata(cluster=cluster, source_format=f"followed: {self._feed.name}")
         self._journal = Journal.create(self._folder, beginning.nodes, beginning.start_us, metadata)
 
@@ -144,11 +145,11 @@ class Follower:
         at_start, late = log.nodes[:n_at_start], log.nodes[n_at_start:]
         beginning = NodeEvents.to_come(at_start, log.window_start_us, initial_state=first_states[:n_at_start])
         try:
-            session = self._open(beginning.with_more_nodes(late), "session", resume=True)
+            session = self._open(beginning.with_more_nodes(late), SESSION, resume=True)
             session.forget_waiting()
         except InputError as error:
             self._tell(f"The run is made anew from the log: {error.problem}.")
-            session = self._open(beginning, "session", overwrite=True)
+            session = self._open(beginning, SESSION, overwrite=True)
         self._session = self._stack.enter_context(session)
         states = dict(zip(log.nodes, first_states.tolist(), strict=True))
         for batch in log.batches(_RESUMED_ROWS):
@@ -168,6 +169,7 @@ class Follower:
             resume=resume,
             checkpoint_every=_NEVER,
             hold_back=self._settings.hold_back_s,
+            warm_up=name == SESSION,  # not again for the copy that makes the run folder
             **self._options,
         )
 
@@ -220,7 +222,7 @@ class Follower:
 
     def _write_run(self) -> None:
         """Finish a copy of the session: the run folder of the log so far."""
-        checkpoint = self._folder / "session.checkpoint"
+        checkpoint = self._folder / f"{SESSION}.checkpoint"
         with suppress(FileNotFoundError):
             shutil.rmtree(self._folder / "run.checkpoint")
         shutil.copytree(checkpoint, self._folder / "run.checkpoint")

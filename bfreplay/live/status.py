@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from bfreplay.datasets.snapshots.readings import NodeReading
-    from bfreplay.live.follower import FollowSettings
 
 LAST_DECISIONS = 10
 _USED_UP = (NodeState.DRAIN, NodeState.DOWN, NodeState.OFF)
@@ -34,18 +33,16 @@ class StatusKeeper:
 
     Parameters
     ----------
-    session, feed, settings
+    session, feed
         Of the follower.
-    cluster
-        Name of the cluster.
+    facts
+        What does not change: ``cluster``, ``poll_s`` and ``hold_back_s`` of ``LiveStatus``.
     file
         Last status, from which a follower that was restarted goes on with the ledger of the day.
     """
 
-    def __init__(
-        self, session: ReplaySession, feed: Feed, settings: FollowSettings, cluster: str | None, file: Path
-    ) -> None:
-        self._session, self._feed, self._settings, self._cluster = session, feed, settings, cluster
+    def __init__(self, session: ReplaySession, feed: Feed, facts: Mapping[str, Any], file: Path) -> None:
+        self._session, self._feed, self._facts = session, feed, dict(facts)
         self._decisions: deque[DecisionNow] = deque(maxlen=LAST_DECISIONS)
         self._since_us, self._before = session.events.window_start_us, dict.fromkeys(session.ledger_now(), 0.0)
         last = _last_status(file)
@@ -70,12 +67,10 @@ class StatusKeeper:
         return LiveStatus(
             version=__version__,
             source=feed.name,
-            cluster=self._cluster,
             time=iso_utc(feed.last_us),
             began=iso_utc(session.events.window_start_us),
             until=iso_utc(session.until_us),
-            poll_s=self._settings.poll_s,
-            hold_back_s=self._settings.hold_back_s,
+            **self._facts,
             pool="idle" if NodeState.PLANNED in session.events.idle_states else "startable",
             problem=feed.problem,
             n_nodes=len(nodes),

@@ -12,8 +12,9 @@ from bfreplay import ElasticJob, TabulatedCurve, load_events, replay_log
 from bfreplay.datasets.times import iso_utc
 from bfreplay.errors import InputError, OutputExistsError
 from bfreplay.live import feed as feed_module
-from bfreplay.live.feed import GrowingFile, PolledStates
+from bfreplay.live.feed import PolledStates
 from bfreplay.live.follower import Follower, FollowSettings
+from bfreplay.live.growing_file import GrowingFile
 from bfreplay.result_folders.live import LiveStatus
 
 SETTINGS = FollowSettings(poll_s=1.0, hold_back_s=3.0, checkpoint_every_s=1e6)
