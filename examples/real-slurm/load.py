@@ -106,6 +106,10 @@ class Load:
                 self.cluster.ask("scontrol", "update", f"nodename={','.join(names)}", f"weight={weight}", check=False)
         self.weights = weights
 
+    def pause(self, *, ordinary: bool) -> float:
+        """Return the seconds to the next job."""
+        return self.random.triangular(5, 15, 6) if ordinary else self.random.uniform(2.5, 7.5)
+
     def run(self, minutes: float, *, ordinary: bool) -> None:
         """Submit jobs until the time is over, with the operations between them unless `ordinary`; then end all jobs.
 
@@ -116,11 +120,15 @@ class Load:
         operations = [] if ordinary else list(OPERATIONS)
         self.note("begin", self.cluster.nodes())
         while time.time() < begin + minutes * 60:
-            self.watch(even=ordinary)
-            if time.time() >= next_job:
-                longer = self.random.random()
-                self.submit(self.random.randint(1, 4), 10 * 6 ** (longer * longer) if ordinary else 10 + 50 * longer)
-                next_job += self.random.triangular(5, 15, 6) if ordinary else self.random.uniform(2.5, 7.5)
+            try:
+                self.watch(even=ordinary)
+                if time.time() >= next_job:
+                    next_job = time.time() + self.pause(ordinary=ordinary)
+                    longer = self.random.random()
+                    seconds = 10 * 6 ** (longer * longer) if ordinary else 10 + 50 * longer
+                    self.submit(self.random.randint(1, 4), seconds)
+            except ClusterError as error:  # without a controller nobody can submit
+                self.note("refused", [], message=str(error))
             while operations and time.time() >= begin + operations[0][0] * minutes / 5:
                 self.operate(*operations.pop(0)[1:])
             time.sleep(0.3)

@@ -92,7 +92,7 @@ class StateChanges:
                 rows += self._rows(node, changes, now_us, earliest_us)
         rows += self._unknown(now_us, self.states.keys() - snapshot.nodes.keys())
         self._poll_us = now_us
-        self._see_jobs(snapshot, jobs)
+        self._see_jobs(snapshot)
         return sorted(rows)
 
     def lose_sight(self, time_us: int) -> list[StateRow]:
@@ -162,11 +162,11 @@ class StateChanges:
             self._row_us[node], self.states[node] = rows[-1][0], rows[-1][2]
         return rows
 
-    def _see_jobs(self, snapshot: Snapshot, jobs: Mapping[str, Sequence[JobReading]]) -> None:
+    def _see_jobs(self, snapshot: Snapshot) -> None:
         if snapshot.jobs is None:
             return
         busy = {node for node, reading in snapshot.nodes.items() if reading.state == NodeState.BUSY}
-        without_job = frozenset(busy - jobs.keys())
+        without_job = frozenset(busy.difference(*(job.nodes for job in snapshot.jobs)))
         self.sees_others_jobs = without_job.isdisjoint(self._without_job)
         self._without_job = without_job
 

@@ -167,7 +167,8 @@ class SnapshotReader:
         except ValueError as error:
             raise _TextError(f"the nodes of a job cannot be read: {error}", line, place) from None
         end_us = None if state in _NO_END_YET else self._time_us(end)  # that of a running job is expected
-        return JobReading(job_id, partition, state, self._time_us(start), end_us, nodes)
+        start_us = None if state == "CONFIGURING" else self._time_us(start)  # it starts when its nodes are up
+        return JobReading(job_id, partition, state, start_us, end_us, nodes)
 
     def _time_us(self, text: str | None) -> int | None:
         """Return a time of Slurm's, in seconds or local; ``None`` for none, or a local one if no zone is known."""
