@@ -271,3 +271,8 @@ def test_the_lines_of_a_log_are_a_kind_of_their_own():
     assert kind_of(f"n1 idle {T}\n") is None
     with pytest.raises(InputError, match=LINES):
         SnapshotReader().nodes("hello\n")
+
+
+def test_a_job_whose_nodes_are_made_ready_has_no_start_yet():
+    (job,) = SnapshotReader().jobs(f"7|batch|CONFIGURING|{T}|{T + 60}|n1\n")
+    assert (job.start_us, job.end_us, job.nodes) == (None, None, ("n1",))

@@ -259,3 +259,20 @@ def test_lending_is_by_partition():
     for text in ("idle", "partition=", "account=x"):
         with pytest.raises(InputError, match="lend"):
             lent_partitions([text])
+
+
+def test_a_node_that_is_powered_up_for_a_job_is_off_until_the_job_starts():
+    waiting, running = [("batch", None, None, "n1")], [("batch", 20, None, "n1")]
+    polls = [
+        poll(10, {"n1": "IDLE+POWERED_DOWN"}, []),
+        poll(12, {"n1": "ALLOCATED+POWERING_UP"}, waiting),
+        poll(21, {"n1": "ALLOCATED"}, running),
+    ]
+    assert followed(*polls) == [(20, "n1", "busy")]
+
+
+def test_a_job_that_has_not_started_shows_that_jobs_can_be_seen():
+    changes = StateChanges.of_first(poll(10, {"n1": "ALLOCATED"}, [("batch", None, None, "n1")]))
+    for time_s in (11, 12, 13):
+        changes.update(poll(time_s, {"n1": "ALLOCATED"}, [("batch", None, None, "n1")]))
+    assert changes.sees_others_jobs
