@@ -72,7 +72,7 @@ def nodes_after(portions: Portions, log: NodeEvents) -> None:
     InputError
         The node types are others.
     """
-    portions.log = log.with_inventory(portions.nodes, portions.n_at_start, portions.node_types)
+    portions.take_inventory(log.with_inventory(portions.nodes, portions.n_at_start, portions.node_types))
     if portions.log.node_types.names != log.node_types.names:
         raise InputError(
             "the node types are others than in the state, or in another order",

@@ -15,6 +15,7 @@ from bfreplay import InputError, NodeEvents, NodeState, open_session, replay_log
 from bfreplay.datasets.log.portions import FeedCounts
 from bfreplay.datasets.log.states import STATE_WORDS, EventBatch
 from bfreplay.experiments import one_run
+from bfreplay.replay import intervals
 from bfreplay.runs.session_now import NodeNow
 from tests.examples import examples
 from tests.replay.tiny import SECOND, job
@@ -423,3 +424,11 @@ def test_a_session_whose_warm_up_is_interrupted_leaves_nothing(monkeypatch, tmp_
     with pytest.raises(KeyboardInterrupt):
         live(out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nodes_that_appear_change_no_rows_that_were_written_before(tmp_path, monkeypatch):
+    monkeypatch.setattr(intervals, "CHUNK_ROWS", 2)
+    flaps = [([(2 * k, "n0", "idle"), (2 * k + 1, "n0", "busy")], 2 * k + 1) for k in range(1, 9)]
+    log = follow([*flaps, ([(30, "a7", "idle"), (40, "a7", "busy")], 60)], tmp_path)
+    replay_log(log, JOBS, record_nodes=True, out=tmp_path / "replayed", **QUICK)
+    same(tmp_path / "followed", tmp_path / "replayed")

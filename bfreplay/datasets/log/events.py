@@ -291,14 +291,18 @@ class NodeEvents:
         """
         from bfreplay.datasets.log.passes import check_batches  # numba: not before a log is read
 
-        states = np.full(len(self.nodes), NodeState.BUSY, np.int8)
-        for batch in check_batches(
+        batches = check_batches(
             self.nodes,
             self._source,
             (self._log_start_us, self._log_end_us),
             (self.window_start_us, self.window_end_us),
             rows,
-        ):
+        )
+        if self.idle_states == (NodeState.IDLE,):
+            yield from batches
+            return
+        states = np.full(len(self.nodes), NodeState.BUSY, np.int8)
+        for batch in batches:
             yield batch.counting_as_idle(self.idle_states, states)
             states[batch.node] = batch.state  # of several the last
 

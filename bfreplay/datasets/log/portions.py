@@ -71,14 +71,13 @@ class Portions:
         State of each node after the last of them, and time from which it has it, (N,).
     """
 
-    not_saved = ("log", "_hold_back_us")
+    not_saved = ("log", "_number", "_hold_back_us")
 
     def __init__(self, log: NodeEvents, hold_back_us: int = 0) -> None:
         self.log = log.followed() if hold_back_us else log
         self._hold_back_us = hold_back_us
-        self.nodes = list(log.nodes)
         self.n_at_start = len(log.nodes)
-        self.node_types = {type_name: list(members) for type_name, members in log.metadata.node_types.items()}
+        self.take_inventory(self.log)
         self.states: NDArray[np.int8] = log.first_states()
         self.since_us = np.full(len(log.nodes), log.window_start_us)
         self._waiting = _NOTHING
@@ -125,8 +124,7 @@ class Portions:
         InputError
             A row cannot be used; the message says which, and nothing of this portion is taken.
         """
-        number_of = {name: number for number, name in enumerate(self.nodes)}
-        new_rows, names = read_rows(rows, number_of, may_appear=self.is_followed)
+        new_rows, names = read_rows(rows, self._number, may_appear=self.is_followed)
         log = self.log.with_more_nodes(names, node_types) if names else self.log
         new_rows = new_rows.take(np.lexsort((new_rows.node, new_rows.time_us)))
         self._check_times(new_rows, log)
@@ -183,13 +181,17 @@ class Portions:
         n_idle = int(np.isin(self.states, self.log.idle_states).sum())
         return self._idle_until_left_us + n_idle * (end_us - self.log.window_start_us)
 
+    def take_inventory(self, log: NodeEvents) -> None:
+        """Take the nodes of ``log``, the same log with more of them, and their types."""
+        self.log, self.nodes = log, list(log.nodes)
+        self.node_types = {type_name: list(members) for type_name, members in log.metadata.node_types.items()}
+        self._number = {name: number for number, name in enumerate(self.nodes)}
+
     def add_nodes(self, names: Sequence[str], type_of: Mapping[str, str] | None = None) -> None:
         """Number nodes after all others: they were unknown until now; ``type_of`` each, where there are types."""
         if not names:
             return
-        self.log = self.log.with_more_nodes(names, type_of)
-        self.nodes = list(self.log.nodes)
-        self.node_types = {type_name: list(members) for type_name, members in self.log.metadata.node_types.items()}
+        self.take_inventory(self.log.with_more_nodes(names, type_of))
         self.states = np.append(self.states, np.full(len(names), NodeState.UNKNOWN, np.int8))
         self.since_us = np.append(self.since_us, np.full(len(names), self.log.window_start_us))
         self.n_appeared += len(names)

@@ -177,3 +177,18 @@ def test_half_a_reclaim_more_than_was_seen_so_that_nothing_is_safe_for_good():
 def test_reclaims_within_two_minutes_of_another_count_once():
     assert frequency(3, 7000.0) == 3.5 / 7360
     assert frequency(10**9, 7000.0) == pytest.approx(1 / 120)
+
+
+def test_a_node_that_appears_does_not_make_it_forget():
+    memory = seen((0, range(10)), (60, range(3, 10)))
+    memory.add_nodes(N_NODES + 2)
+    is_idle = np.append(idle_on(*range(5, 10)), [True, False])
+    memory.note(is_idle, 120 * US)
+    assert spans_of(memory) == [(0, 2), (0, 1)]
+
+
+def test_nodes_that_appear_before_the_first_decision_need_no_room():
+    memory = ReclaimMemory()
+    memory.add_nodes(N_NODES)
+    memory.note(idle_on(1), 60 * US)
+    assert spans_of(memory) == []
