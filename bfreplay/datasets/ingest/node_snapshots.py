@@ -31,6 +31,8 @@ _EPOCH = re.compile(r"(?<!\d)([1-9]\d{8,9}(?:\.\d{1,6})?)(?!\d)", re.ASCII)
 _TIME_LINE = re.compile(r"(?:#[ \t]*)?([1-9][\dT:.Z+-]{8,35})[ \t]*", re.ASCII)
 _JOINED_TIME = re.compile(r"#[ \t]*[1-9]\d{8,9}(?:\.\d{1,6})?[ \t]*$", re.ASCII)
 _LONGEST_TIME_LINE = 60
+_LARGEST = 1 << 28
+_TIMES_FIX = "give each snapshot a file of its own, or a line with its time before it: date +%s"
 _NAMES_FIX = "name files by seconds: nodes.$(date +%s).txt"
 _KEEP = 'while sleep 60; do {} > "nodes.$(date +%s).txt"; done'
 
@@ -153,14 +155,18 @@ def _texts(file: LogFile) -> Iterator[tuple[int | None, str]]:
     """Yield the time in the line before each snapshot, ``None`` without such a line, and its text."""
     time_us: int | None = None
     lines: list[str] = []
+    n_characters = 0
     for _, line, is_whole in file.lines_with_ends(_JOINED_TIME):
         line_us = _time_of_line(line)
         if line_us is None:
             lines.append(f"{line}\n" if is_whole else line)
+            n_characters += len(line)
+            if n_characters > _LARGEST:
+                raise file.error("a snapshot is too large", value=f"over {_LARGEST:,} characters", fix=_TIMES_FIX)
         else:
             if time_us is not None or any(map(str.strip, lines)):
                 yield time_us, "".join(lines)
-            time_us, lines = line_us, []
+            time_us, lines, n_characters = line_us, [], 0
     yield time_us, "".join(lines)
 
 

@@ -103,7 +103,7 @@ class StateChanges:
         return sorted(self._unknown(time_us, self.states))
 
     def _unknown(self, time_us: int, nodes: Iterable[str]) -> list[StateRow]:
-        lost = [node for node in nodes if self.states[node] != NodeState.UNKNOWN and self._row_us[node] < time_us]
+        lost = [node for node in nodes if self.states[node] != NodeState.UNKNOWN]
         for node in lost:
             self.states[node], self._row_us[node] = NodeState.UNKNOWN, time_us
         return [(time_us, node, NodeState.UNKNOWN) for node in lost]

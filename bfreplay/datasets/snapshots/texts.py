@@ -32,7 +32,6 @@ LINES = "lines of node and state"
 _IDLE_OR_KEPT = (NodeState.IDLE, NodeState.PLANNED, NodeState.RESERVED, NodeState.MAINTENANCE, NodeState.DRAIN)
 """States that may have begun when the node was last busy."""
 _NO_END_YET = frozenset(["RUNNING", "SUSPENDED", "CONFIGURING", "RESIZING", "STOPPED", "SIGNALING", "STAGE_OUT"])
-_NOT_STARTED = frozenset(["PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"])
 _FIRST_SLURM_NODE = re.compile(r"\s*NodeName=", re.ASCII)
 _COMMENT = re.compile(r"(?:^|\s)#.*")  # not alloc#, which is a state
 _JOINED = re.compile(r"#[ \t]*[1-9]\d{8,9}[A-Za-z]", re.ASCII)
@@ -106,7 +105,7 @@ class SnapshotReader:
         return nodes
 
     def jobs(self, text: str, source: str | None = None) -> tuple[JobReading, ...]:
-        """Return the jobs on nodes in the output of ``JOBS_COMMAND``, without those that wait.
+        """Return the jobs on nodes in the output of ``JOBS_COMMAND``.
 
         Raises
         ------
@@ -120,7 +119,7 @@ class SnapshotReader:
         except _TextError as error:
             raise _refusal(error, source, "the output of " + " ".join(JOBS_COMMAND)) from None
         self._jobs = jobs
-        return tuple(job for job in jobs.values() if job.nodes and job.state not in _NOT_STARTED)
+        return tuple(job for job in jobs.values() if job.nodes)
 
     def _nodes(self, text: str, kind: str) -> Nodes:
         nodes: Nodes = {}
@@ -294,7 +293,7 @@ def _slurm_json_entries(values: Any) -> Iterator[_Entry]:
 def _seconds_us(seconds: Any) -> int | None:
     """Return the microseconds of a count of seconds; ``None`` for none."""
     if isinstance(seconds, dict):
-        seconds = seconds.get("number") if seconds.get("set", True) else None
+        seconds = seconds.get("number")
     if isinstance(seconds, bool) or not isinstance(seconds, int) or seconds <= 0:
         return None
     return seconds * US if in_calendar(seconds * US) else None

@@ -47,8 +47,8 @@ def test_the_text_says_first_how_far_they_agree_and_what_differs_mostly():
     sentences = " ".join(text.split("\n\n")[0].split())
     assert sentences == (
         "The two logs agree in 98.3 % of node-time on which nodes are idle, planned and reserved ones included, and in "
-        "91.7 % on where a preemptible worker could start (275 of 300 node-hours). What differs is mostly planned (80 %) "
-        "and other (20 %)."
+        "91.7 % on where a preemptible worker could start (275 of 300 node-hours). What differs is mostly planned "
+        "(80 %) and other (20 %)."
     )
     for part in ("98.3 % of node-time if planned nodes count as idle", "205 in A, 230 in B, 205 in both"):
         assert part in text

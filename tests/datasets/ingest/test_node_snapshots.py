@@ -86,6 +86,20 @@ def test_one_file_may_hold_all_polls_below_their_times(tmp_path, mark):
     assert not report.warnings
 
 
+def test_a_time_without_a_snapshot_is_one_that_cannot_be_used(tmp_path):
+    polls = {**POLLS, 60: ""}
+    (tmp_path / "all.txt").write_text("".join(f"{T + second}\n{poll}" for second, poll in polls.items()))
+    rows, report = read(tmp_path / "all.txt")
+    assert [row for row in rows if row[0] in (41, 60)] == []
+    assert report.warnings[node_snapshots.UNUSABLE].count == 1
+
+
+def test_a_snapshot_without_an_end_is_refused_before_memory_is_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(node_snapshots, "_LARGEST", 1_000)
+    with pytest.raises(InputError, match="a snapshot is too large"):
+        read(kept(tmp_path, {0: POLLS[0], 60: POLLS[60] * 9}))
+
+
 def test_what_has_no_beginning_of_its_own_is_read_if_named(tmp_path):
     polls = {0: "n1 idle\nn2 busy\n", 60: f"n1 idle\nn2 idle {T + 30}\n"}
     rows, _ = read(kept(tmp_path, polls), "snapshots")

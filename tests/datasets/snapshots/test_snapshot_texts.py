@@ -110,6 +110,7 @@ def test_a_second_poll_reads_what_changed_and_forgets_what_is_gone():
     assert (first["n01"].state, second["n01"].state) == (NodeState.PLANNED, NodeState.IDLE)
     assert second["n02"] is first["n02"]
     assert list(reader.nodes(slurm_node("n01", "IDLE"))) == ["n01"]
+    assert len(reader._slurm_nodes) == 1  # memory does not grow from poll to poll
 
 
 def test_pbsnodes_say_busy_for_a_free_node_with_jobs():
@@ -130,13 +131,14 @@ def test_pbsnodes_say_busy_for_a_free_node_with_jobs():
         "pbs_version": "2022.1",
         "nodes": {
             "n1": {"state": "free", "queue": "gpu", "last_state_change_time": T},
-            "n2": {"state": "free", "jobs": ["12.s"]},
+            "n2": {"state": "free", "jobs": ["12.s"], "last_state_change_time": T},
             "n3": {"state": "down,offline", "comment": "disk"},
         },
     }
     of_json = SnapshotReader().nodes(json.dumps(document))
     assert [reading.state for reading in of_json.values()] == [reading.state for reading in nodes.values()]
     assert of_json["n1"].since_us == T * US
+    assert of_json["n2"].since_us is None  # since when it has jobs is another time
 
 
 def test_plain_lines_have_blanks_or_commas_lists_of_nodes_and_times():

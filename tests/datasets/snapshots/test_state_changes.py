@@ -128,8 +128,15 @@ def test_a_gap_on_a_node_that_drains_is_no_idle_time():
     ]
 
 
+def test_in_a_gap_a_node_is_what_it_was_before():
+    jobs = [("batch", 11, 12, "n1"), ("batch", 13, None, "n1")]
+    for before, gap in (("IDLE+PLANNED", "planned"), ("IDLE", "idle"), ("IDLE+COMPLETING", "idle")):
+        rows = followed(poll(10.5, {"n1": before}, []), poll(13.5, {"n1": "ALLOCATED"}, jobs))
+        assert rows == [(11, "n1", "busy"), (12, "n1", gap), (13, "n1", "busy")]
+
+
 def test_jobs_on_a_shared_node_are_one_busy_time():
-    jobs = [("batch", 11, 13, "n1"), ("batch", 12, 14, "n1"), ("batch", 14, 15, "n1")]
+    jobs = [("batch", 11, 14, "n1"), ("batch", 12, 13, "n1"), ("batch", 14, 15, "n1")]
     assert followed(poll(10.5, {"n1": "IDLE"}, []), poll(16.5, {"n1": "IDLE"}, jobs)) == [
         (11, "n1", "busy"),
         (15, "n1", "idle"),
