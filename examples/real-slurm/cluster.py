@@ -28,7 +28,12 @@ SEARCHED = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
 MARK = (
     "BFREPLAY_REAL_SLURM"  # in the environment of each daemon and its children: the folder, by which `stop` finds them
 )
-DATABASE = ("--innodb-buffer-pool-size=64M", "--performance-schema=OFF", "--innodb-flush-log-at-trx-commit=2")
+DATABASE = (
+    "--user=mysql",
+    "--innodb-buffer-pool-size=64M",
+    "--performance-schema=OFF",
+    "--innodb-flush-log-at-trx-commit=2",
+)
 
 SLURM_CONF = """\
 ClusterName=real
@@ -116,21 +121,12 @@ class Cluster:
 
     # -- processes -----------------------------------------------------------------------------------------------------
 
-    def spawn(self, part: str, *command: str, user: str | None = None) -> None:
+    def spawn(self, part: str, *command: str) -> None:
         """Start a daemon in a session of its own, so that it outlives the starter."""
+        env = {**self.env, MARK: str(self.folder)}
         with (self.folder / "log" / f"{part}.out").open("ab") as out:
-            subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env={**self.env, MARK: str(self.folder)},
-                cwd=self.folder,
-                start_new_session=True,
-                user=user,
-                group=user and pwd.getpwnam(user).pw_gid,
-                extra_groups=[] if user else None,
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+            subprocess.Popen(command, env=env, cwd=self.folder, start_new_session=True, **streams)
 
     def processes(self) -> dict[int, str]:
         """Return the processes of this cluster: the name of a daemon, or "job" for what runs below one."""
@@ -250,7 +246,7 @@ class Cluster:
             (data / "complete").touch()
         files = (f"--datadir={data}", f"--socket={data}/my.sock", f"--pid-file={data}/mariadbd.pid")
         places = (*files, f"--port={port}", "--bind-address=127.0.0.1")
-        self.spawn("mariadbd", "mariadbd", "--no-defaults", *places, *DATABASE, user="mysql")
+        self.spawn("mariadbd", "mariadbd", "--no-defaults", *places, *DATABASE)
         self.wait("the database answers", lambda: answers(port), 60)
         self.spawn("slurmdbd", "slurmdbd", "-D")
         self.wait("slurmdbd answers", lambda: self.ask("sacctmgr", "-n", "show", "tres", check=False), 60)
@@ -277,6 +273,10 @@ class Cluster:
     def start(self, settings: dict) -> None:
         """Start all parts; if one fails, end those that were started."""
         check_machine(settings["user"])
+        if closed := [path for path in (self.folder, *self.folder.parents) if not path.stat().st_mode & 0o001]:
+            raise ClusterError(
+                f"{settings['user']}, whose jobs run, may not enter {closed[-1]}: chmod o+x {closed[-1]}"
+            )
         if not self.settings and any(path.name != "lock" for path in self.folder.iterdir()):
             raise ClusterError(f"{self.folder} holds files of something else; give a folder that is new or empty")
         if self.processes():
@@ -406,6 +406,10 @@ def perform(cluster: Cluster, options: argparse.Namespace) -> None:
     """Carry out one command."""
     match options.command:
         case "start":
+            if bad := [pair for pair in options.set if "=" not in pair]:
+                raise ClusterError(f"--set {bad[0]}: expected KEY=VALUE, for example MinJobAge=300")
+            if options.nodes < 1 or not 1024 <= options.port_base <= 65_000 - options.nodes - options.unreachable:
+                raise ClusterError("expected at least one node, and a port for each from --port-base (1024 or more) on")
             settings = {
                 "port_base": options.port_base,
                 "numbers": list(range(1, options.nodes + 1)),
